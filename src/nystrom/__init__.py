@@ -1,0 +1,44 @@
+"""Kernel methods in linear time.
+
+A **Source** gives rows, block by block; a **Sink** takes rows.
+A **Kernel** turns two blocks into a block of K.
+An **Engine** runs one function over all blocks and adds up what comes back.
+A **sampler** turns kernel, source and engine into **Landmarks**.
+An **Approximation** is the factor K ≈ ZZᵀ and knows its own error.
+An **estimator** is a linear method on Z behind the scikit-learn contract.
+
+The landmarks are chosen by recursive ridge leverage scores (Musco & Musco, *Recursive
+Sampling for the Nyström Method*, NIPS 2017).
+
+Examples
+--------
+>>> from sklearn.datasets import load_digits
+>>> from nystrom import Nystroem
+>>> X, y = load_digits(return_X_y=True)
+>>> features = Nystroem(gamma=1e-3, n_components=100, random_state=0).fit_transform(X)
+>>> features.shape
+(1797, 100)
+"""
+
+from . import engines, kernels, samplers, sources
+from .estimators.nystroem import Nystroem
+from .functions import (
+    approximate,
+    effective_dimension,
+    leverage_scores,
+    select_landmarks,
+)
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Nystroem",
+    "approximate",
+    "effective_dimension",
+    "engines",
+    "kernels",
+    "leverage_scores",
+    "samplers",
+    "select_landmarks",
+    "sources",
+]

@@ -1,0 +1,189 @@
+"""The only file that tells NumPy from torch and the rest.
+
+Blocks of rows stay in the library, dtype and device that the user's array came in;
+everything small (s × s matrices, one number per row) lives on the host in NumPy,
+float64. The functions here are the border between the two, and the few operations
+for which NumPy has a faster form than the array API standard.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
+
+Array = Any
+
+
+def is_array(x: Any) -> bool:
+    """Whether x is an array of a library that follows the array API standard."""
+    return is_array_api_obj(x)
+
+
+def namespace(x: Array) -> Any:
+    """The array library that x belongs to (NumPy for CSR blocks and row numbers)."""
+    return np if sp.issparse(x) else array_namespace(x)
+
+
+def to_host(x: Array) -> np.ndarray:
+    """The values of x as a NumPy array on the host."""
+    if sp.issparse(x):
+        return x.toarray()
+    if is_numpy_array(x):
+        return x
+    if hasattr(x, "detach"):  # torch
+        return x.detach().cpu().numpy()
+    if hasattr(x, "get"):  # cupy
+        return x.get()
+    return np.from_dlpack(x)
+
+
+def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
+    """Host values in the library and on the device of `like`, with its dtype."""
+    dtype = like.dtype if dtype is None else dtype
+    if sp.issparse(like) or is_numpy_array(like):
+        return np.ascontiguousarray(values, dtype=dtype)
+    xp = array_namespace(like)
+    return xp.asarray(np.ascontiguousarray(values), dtype=dtype, device=device(like))
+
+
+def float_dtype(x: Array) -> Any:
+    """float32 for float32 (and half) data, float64 for all else, in x's library."""
+    xp = namespace(x)
+    small = x.dtype == xp.float32 or str(x.dtype).endswith("float16")
+    return xp.float32 if small else xp.float64
+
+
+def as_float(x: Array, dtype: Any = None) -> Array:
+    """x with a floating dtype and, in NumPy, rows laid out one after the other.
+
+    The layout matters: a matrix product of a Fortran-ordered block rounds
+    differently, and the same rows would then give other landmarks.
+    """
+    dtype = float_dtype(x) if dtype is None else dtype
+    if sp.issparse(x):
+        return x.astype(dtype, copy=False)
+    if is_numpy_array(x):
+        return np.ascontiguousarray(x, dtype=dtype)
+    return array_namespace(x).astype(x, dtype, copy=False)
+
+
+def is_block(x: Any) -> bool:
+    """Whether x is rows of numbers: an array or CSR, not a list of objects."""
+    return sp.issparse(x) or is_array_api_obj(x)
+
+
+def widen(x: Any) -> Any:
+    """x in float64, in its own library; objects and row numbers as they are."""
+    if not is_block(x) or "int" in str(x.dtype):
+        return x
+    return as_float(x, namespace(x).float64)
+
+
+def host_values(x: Array) -> np.ndarray:
+    """The values of x on the host, in float64."""
+    return to_host(x).astype(np.float64, copy=False)
+
+
+def epsilon(dtype: Any, like: Array = None) -> float:
+    """The unit round-off (spacing at 1) of a floating dtype."""
+    xp = np if like is None else namespace(like)
+    return float(xp.finfo(dtype).eps)
+
+
+def take_rows(x: Array, rows: np.ndarray) -> Array:
+    """x[rows]."""
+    if sp.issparse(x) or is_numpy_array(x):
+        return x[rows]
+    xp = array_namespace(x)
+    return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
+
+
+def dot(X: Array, Y: Array) -> Array:
+    """X Yᵀ, dense, for any mix of dense and CSR blocks."""
+    if not sp.issparse(X) and not sp.issparse(Y):
+        return X @ Y.T
+    product = X @ Y.T if sp.issparse(X) else (Y @ X.T).T
+    return product.toarray() if sp.issparse(product) else np.ascontiguousarray(product)
+
+
+def squared_norms(X: Array) -> Array:
+    """‖x‖² of each row."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if is_numpy_array(X):
+        return np.vecdot(X, X)
+    return array_namespace(X).sum(X * X, axis=1)
+
+
+def with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
+    """[x̂, ‖x̂‖², 1] for x̂ = scale·(x − center), row by row.
+
+    Against columns [−2ŷ, 1, ‖ŷ‖²] one matrix product gives all squared distances.
+    """
+    n, d = X.shape
+    if is_numpy_array(X):
+        out = np.empty((n, d + 2), dtype=X.dtype)
+        np.subtract(X, center.astype(X.dtype, copy=False), out=out[:, :d])
+        if np.ndim(scale):
+            out[:, :d] *= scale.astype(X.dtype, copy=False)
+        np.vecdot(out[:, :d], out[:, :d], out=out[:, d])
+        out[:, d + 1] = 1
+        return out
+    xp = array_namespace(X)
+    Xc = X - from_host(center, X)
+    if np.ndim(scale):
+        Xc = Xc * from_host(scale, X)
+    ones = xp.ones((n, 1), dtype=X.dtype, device=device(X))
+    return xp.concat([Xc, xp.sum(Xc * Xc, axis=1)[:, None], ones], axis=1)
+
+
+def exp_(x: Array) -> Array:
+    """exp(x), in place where the library can."""
+    return np.exp(x, out=x) if is_numpy_array(x) else array_namespace(x).exp(x)
+
+
+def tanh_(x: Array) -> Array:
+    """tanh(x), in place where the library can."""
+    return np.tanh(x, out=x) if is_numpy_array(x) else array_namespace(x).tanh(x)
+
+
+def sqrt_(x: Array) -> Array:
+    """sqrt(max(x, 0)), in place where the library can."""
+    if is_numpy_array(x):
+        np.maximum(x, 0, out=x)
+        return np.sqrt(x, out=x)
+    xp = array_namespace(x)
+    return xp.sqrt(xp.clip(x, min=0))
+
+
+def cityblock(X: Array, Y: Array) -> Array:
+    """Σⱼ |xⱼ − yⱼ| for all pairs of rows, in X's dtype."""
+    if sp.issparse(X) or sp.issparse(Y):
+        X, Y = (M if sp.issparse(M) else sp.csr_array(M) for M in (X, Y))
+        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+    if is_numpy_array(X):
+        return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
+    xp = array_namespace(X)
+    total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
+    for j in range(X.shape[1]):
+        total += xp.abs(X[:, j, None] - Y[None, :, j])
+    return total
+
+
+def additive_chi2(X: Array, Y: Array) -> Array:
+    """−Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ) for all pairs of rows, 0/0 being 0."""
+    if is_numpy_array(X):
+        return additive_chi2_kernel(X, Y)
+    xp = array_namespace(X)
+    total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
+    for j in range(X.shape[1]):
+        difference = X[:, j, None] - Y[None, :, j]
+        sums = X[:, j, None] + Y[None, :, j]
+        sums = xp.where(sums == 0, xp.ones_like(sums), sums)
+        total -= difference * difference / sums
+    return total

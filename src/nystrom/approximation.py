@@ -1,0 +1,274 @@
+"""K̃ = KS(SᵀKS)⁺SᵀK = ZZᵀ as an operator that knows its own error.
+
+Nothing of size n × s is kept: every method is one or two passes over the rows, s kernel
+evaluations each. Sums over rows are float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from . import _arrays as arrays
+from ._arrays import Array
+from .engines import Engine
+from .kernels import Kernel
+from .landmarks import Landmarks, TraceError
+from .leverage import residuals
+from .sinks import ArraySink
+from .sources import Block, Source, Subset
+from .spectral import SpectralError, spectral_error
+
+
+class Approximation:
+    """K̃ for the rows of a source and the landmarks chosen from them.
+
+    Made by `nystrom.approximate`. It has `shape`, `dtype` and `matvec`, so that
+    `scipy.sparse.linalg.aslinearoperator` takes it.
+
+    Attributes
+    ----------
+    landmarks : Landmarks
+        What K̃ is built on; `landmarks.rank` is the rank of K̃.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, source: Source, landmarks: Landmarks, engine: Engine) -> None:
+        self.source = source
+        self.landmarks = landmarks
+        self.engine = engine
+        self.shape = (source.n_rows, source.n_rows)
+
+    def features(self) -> Array:
+        """Z = KS(SᵀKS)^{+/2}, one column per landmark: K̃ = ZZᵀ."""
+        return features(self.landmarks, self.source, self.engine)
+
+    def matvec(self, v: np.ndarray) -> np.ndarray:
+        """K̃v for a vector or for the columns of a matrix."""
+        v = np.asarray(v, dtype=np.float64)
+        root = self.landmarks.factor.root
+        return self._columns_times(root @ (root.T @ self._transposed_times(v)))
+
+    matmat = rmatvec = rmatmat = __matmul__ = matvec
+
+    def diagonal(self) -> np.ndarray:
+        """k̃ᵢᵢ for every row."""
+        return self._exact_diagonal - self._residuals
+
+    def trace(self) -> float:
+        """tr K̃."""
+        return float(self.diagonal().sum())
+
+    def eigh(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
+        """The largest eigenvalues of K̃, descending, and their eigenvectors as columns.
+
+        K̃ has `landmarks.rank` eigenvalues that are not 0; no more come back.
+        """
+        values, vectors = self._gram_eigh
+        floor = arrays.epsilon(np.float64) * len(values) * values.max(initial=0.0)
+        keep = min(n_components, int(np.count_nonzero(values > floor)))
+        small = self.landmarks.factor.root @ (vectors[:, :keep] / np.sqrt(values[:keep]))
+        return values[:keep], self._columns_times(small)
+
+    def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
+        """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement."""
+        if not 0 < ridge < np.inf:
+            raise ValueError(
+                f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
+            )
+        b = np.asarray(b, dtype=np.float64)
+        x = self._woodbury(b, ridge)
+        return x + self._woodbury(b - ridge * x - self.matvec(x), ridge)
+
+    @property
+    def trace_error(self) -> float:
+        """tr(K − K̃), exact, from one pass; rows count with their weights."""
+        w = self.source.weights
+        return float(np.sum(self._residuals if w is None else w * self._residuals))
+
+    @property
+    def relative_trace_error(self) -> TraceError:
+        """tr(K − K̃)/tr K, exact."""
+        w = self.source.weights
+        diagonal = self._exact_diagonal
+        total = float(np.sum(diagonal if w is None else w * diagonal))
+        value = self.trace_error / total if total > 0 else 0.0
+        return TraceError(value, 0.0, self.shape[0], exact=True)
+
+    def spectral_error(
+        self, n_rows: int | None = None, *, random_state: int = 0
+    ) -> SpectralError:
+        """‖K − K̃‖₂, bounded from both sides.
+
+        Parameters
+        ----------
+        n_rows : int or None
+            Lanczos runs on the residual of so many rows, drawn uniformly, or of all if
+            there are no more. None: 4000. With all rows it costs n² kernel evaluations,
+            per Lanczos step if K does not fit scikit-learn's `working_memory`.
+        random_state : int
+            Which rows: compare methods on the same ones.
+
+        Returns
+        -------
+        error : SpectralError
+            `lower` ≤ ‖K − K̃‖₂ ≤ `upper`; float(error) is `lower`.
+        """
+        limit = 4000 if n_rows is None else n_rows
+        return spectral_error(
+            self.landmarks, self.source, self.engine, limit, random_state, self.trace_error
+        )
+
+    @cached_property
+    def _residuals(self) -> np.ndarray:
+        landmarks = self.landmarks
+        return residuals(
+            landmarks.kernel,
+            self.source,
+            landmarks.points,
+            landmarks.factor.root,
+            engine=self.engine,
+            stage="trace error",
+        ).values
+
+    @cached_property
+    def _exact_diagonal(self) -> np.ndarray:
+        sink = ArraySink((self.shape[0],))
+        kernel = self.landmarks.kernel
+        self.engine.map(_diagonal, self.source, sink, (kernel,), "diagonal")
+        return sink.array
+
+    @cached_property
+    def _gram_eigh(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenpairs of ZᵀZ, descending. Whitened per block: safe where K_SS is not."""
+        shared = (self._evaluate, self.landmarks.factor.root)
+        G = self.engine.reduce(_whitened_gram, self.source, shared, "Gram matrix")
+        values, vectors = scipy.linalg.eigh(G)
+        return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+    @cached_property
+    def _evaluate(self) -> Callable:
+        return self.landmarks.kernel.against(self.landmarks.points)
+
+    def _transposed_times(self, v: np.ndarray) -> np.ndarray:
+        """K_Sᵀv, K_S the landmarks' unweighted columns."""
+        shared = (self._evaluate, v)
+        return self.engine.reduce(_transposed_times, self.source, shared, "product")
+
+    def _columns_times(self, small: np.ndarray) -> np.ndarray:
+        """K_S·small."""
+        sink = ArraySink((self.shape[0], *small.shape[1:]))
+        self.engine.map(_times, self.source, sink, (self._evaluate, small), "product")
+        return sink.array
+
+    def _woodbury(self, b: np.ndarray, ridge: float) -> np.ndarray:
+        values, vectors = self._gram_eigh
+        Q = self.landmarks.factor.root @ vectors  # Z·vectors = K_S·Q
+        shrunk = (Q.T @ self._transposed_times(b)).T / (values + ridge)
+        return (b - self._columns_times(Q @ shrunk.T)) / ridge
+
+    def __repr__(self) -> str:
+        return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
+
+
+def features(landmarks: Landmarks, source: Source, engine: Engine) -> Array:
+    """Z = k(X, landmarks)·K_SS^{+/2} for any rows, in their own precision."""
+    sink, _ = _features(landmarks, source, engine, with_error=False)
+    return sink
+
+
+def features_and_error(
+    landmarks: Landmarks, source: Source, engine: Engine
+) -> tuple[Array, TraceError]:
+    """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
+    return _features(landmarks, source, engine, with_error=True)
+
+
+def _features(
+    landmarks: Landmarks, source: Source, engine: Engine, *, with_error: bool
+) -> Any:
+    first = source.rows(0, 1)
+    like = first if arrays.is_block(first) else np.empty(0)
+    dtype = landmarks.kernel.dtype(first)
+    like_dtype = getattr(arrays.namespace(like), dtype.name)
+    root = arrays.from_host(landmarks.factor.symmetric_root, like, like_dtype)
+    sink = ArraySink((source.n_rows, len(landmarks)), like, like_dtype)
+    evaluate = landmarks.kernel.against(landmarks.points)
+    if not with_error:
+        engine.map(_times, source, sink, (evaluate, root), "features")
+        return sink.array, None
+    error = _ErrorSink(sink, source.n_rows)
+    shared = (evaluate, root, landmarks.kernel)
+    engine.map(_features_with_residual, source, error, shared, "features")
+    return sink.array, error.total()
+
+
+class _ErrorSink:
+    """Rows of Z to their array, and the sums behind the trace error by tile."""
+
+    def __init__(self, sink: ArraySink, n_rows: int) -> None:
+        self.sink = sink
+        self.n_rows = n_rows
+        self.sums: dict[int, tuple[float, float]] = {}
+
+    def put(self, start: int, rows: Any) -> None:
+        Z, kept, whole = rows
+        self.sink.put(start, Z)
+        self.sums[start] = (kept, whole)
+
+    def total(self) -> TraceError:
+        kept, whole = np.array([self.sums[i] for i in sorted(self.sums)]).sum(axis=0)
+        value = max(0.0, 1 - kept / whole) if whole > 0 else 0.0
+        return TraceError(value, 0.0, self.n_rows, exact=True)
+
+
+def _features_with_residual(
+    block: Block, evaluate: Callable, root: Array, kernel: Kernel
+) -> tuple[Array, float, float]:
+    Z = evaluate(block.X) @ root
+    kept = arrays.to_host(arrays.squared_norms(Z)).sum(dtype=np.float64)
+    whole = arrays.to_host(kernel.diag(block.X)).sum(dtype=np.float64)
+    return Z, float(kept), float(whole)
+
+
+def estimated_error(
+    landmarks: Landmarks, source: Source, engine: Engine, rows: np.ndarray
+) -> TraceError:
+    """The relative trace error from some rows, with its standard error."""
+    some = Subset(source, rows)
+    exact = len(rows) == source.n_rows
+    part = Approximation(some, landmarks, engine)
+    left, whole = part._residuals, part._exact_diagonal
+    if whole.sum() <= 0:
+        return TraceError(0.0, 0.0, len(rows), exact)
+    ratio = float(left.sum() / whole.sum())
+    spread = float(np.std(left - ratio * whole)) / np.sqrt(len(rows)) / whole.mean()
+    # Without replacement: no error is left once all rows are in.
+    spread *= np.sqrt(1 - len(rows) / source.n_rows)
+    return TraceError(ratio, spread, len(rows), exact)
+
+
+def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
+    return arrays.host_values(kernel.diag(block.X))
+
+
+def _times(block: Block, evaluate: Callable, small: Array) -> Array:
+    K = evaluate(block.X)
+    if isinstance(small, np.ndarray) and K.dtype != small.dtype:
+        K = arrays.to_host(K).astype(small.dtype)
+    return K @ small
+
+
+def _transposed_times(block: Block, evaluate: Callable, v: np.ndarray) -> np.ndarray:
+    K = arrays.host_values(evaluate(block.X))
+    return K.T @ v[block.start : block.start + len(K)]
+
+
+def _whitened_gram(block: Block, evaluate: Callable, root: np.ndarray) -> np.ndarray:
+    Z = arrays.host_values(evaluate(block.X)) @ root
+    return Z.T @ Z

@@ -1,0 +1,72 @@
+"""How many threads BLAS may use, and holding it at one while our own threads work.
+
+NumPy and SciPy each load a BLAS of their own; threadpoolctl limits both. The limit is one
+number per process, so overlapping passes share one limit: the first to begin sets it and
+the last to end restores it, whatever their order.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import scipy.linalg  # noqa: F401  (loads SciPy's BLAS before the libraries are listed)
+from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def available_threads() -> int:
+    """As many threads as BLAS may use now: few inside joblib's or Dask's workers."""
+    with _lock:
+        if _limit is not None:  # inside a pass: what it was before the pass
+            return max([1, *_limit.get_original_num_threads().values()], key=_number)
+    counts = [library.num_threads for library in _controller().lib_controllers]
+    return max(counts, default=os.cpu_count() or 1)
+
+
+def _number(value: int | None) -> int:
+    return value or 1
+
+
+def threads_for(n_jobs: int | None) -> int:
+    """The number of threads that scikit-learn's `n_jobs` stands for."""
+    if n_jobs is None:
+        return available_threads()
+    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not allowed; use None (as many threads as BLAS), a "
+            "whole number >= 1, or -1 for all cores."
+        )
+    if n_jobs > 0:
+        return int(n_jobs)
+    return max(1, len(os.sched_getaffinity(0)) + 1 + int(n_jobs))
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """BLAS at one thread, also while other passes begin and end."""
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _controller().limit(limits=1)
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()
+                _limit = None

@@ -1,0 +1,346 @@
+"""`Nystroem`: scikit-learn's feature map, with landmarks that are worth their place."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import _arrays as arrays
+from ..approximation import estimated_error, features, features_and_error
+from ..engines import Engine
+from ..kernels import Kernel, Precomputed
+from ..landmarks import Landmarks, TraceError
+from ..samplers import Recursive
+from ..samplers.options import uses_theory
+from ..sources import Objects, RowNumbers, Source, as_source
+from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .resolve import (
+    Options,
+    check_count,
+    check_rows,
+    choose,
+    engine_for,
+    kernel_and_source,
+    warn_about,
+)
+
+#: Rows on which `fit` estimates the error; `fit_transform` has it exactly, for free.
+ERROR_ROWS = 1024
+
+
+class Nystroem(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """Approximate a kernel map using landmarks chosen among the training rows.
+
+    A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
+    and fitted attributes come first. Landmarks are chosen by recursive ridge leverage
+    scores instead of uniformly, the error is reported, and no n × s array is made beside
+    the result.
+
+    Parameters
+    ----------
+    kernel : str, callable or Kernel, default="rbf"
+        A name as in scikit-learn, or "matern", "matern12", "matern32", "matern52",
+        "rational_quadratic"; a function of two rows; a value from `nystrom.kernels`; or
+        "precomputed".
+    gamma : float, sequence of float, "scale", "median" or None, default=None
+        The width of the kernel; None is scikit-learn's default.
+    coef0 : float, default=None
+        Zero coefficient of polynomial and sigmoid kernels.
+    degree : float, default=None
+        Degree of the polynomial kernel.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
+    n_components : int or None, default=100
+        Number of landmarks, and of features. With `ridge`, the most there may be; None
+        for no limit.
+    random_state : int, RandomState instance or None, default=None
+        The same int gives the same landmarks for every storage and number of threads.
+    n_jobs : int, default=None
+        Threads. None: as many as BLAS may use; -1: all cores.
+    sampler : str, callable or array, default="auto"
+        "auto", "recursive", "accelerated", "leverage", "uniform", a value from
+        `nystrom.samplers`, row numbers, or an array of points.
+    ridge : float, default=None
+        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The landmarks (for kernel="precomputed" their own kernel matrix; a list where the
+        rows are objects).
+    component_indices_ : ndarray of shape (n_components,)
+        Their row numbers. Absent where the landmarks are not rows.
+    normalization_ : array of shape (n_components, n_components)
+        The features are k(X, components_) @ normalization_.T.
+    landmarks_ : Landmarks
+        All that is known about the landmarks; prints as one line.
+    approximation_error_ : TraceError
+        tr(K − K̃)/tr K: exact after `fit_transform`, estimated on 1024 rows after `fit`.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from nystrom import Nystroem
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(
+    ...     Nystroem(gamma=1e-3, n_components=200, random_state=0), RidgeClassifier()
+    ... ).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        gamma=None,
+        coef0=None,
+        degree=None,
+        kernel_params=None,
+        n_components=100,
+        random_state=None,
+        n_jobs=None,
+        sampler="auto",
+        ridge=None,
+        verbose=0,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.sampler = sampler
+        self.ridge = ridge
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Choose landmarks among the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of objects
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        self : Nystroem
+            The fitted estimator.
+        """
+        task = CallbackTask(self, X, y)
+        landmarks, source, engine = self._landmarks(X, task)
+        n = source.n_rows
+        m = min(n, ERROR_ROWS)
+        error = estimated_error(landmarks, source, engine, np.arange(m) * n // m)
+        self._finish(landmarks, error)
+        task.end()
+        return self
+
+    @with_callbacks
+    def fit_transform(self, X, y=None, **fit_params):
+        """Fit, and return the features of X, from the pass that gives the exact error.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            Training rows.
+        y : ignored
+            For pipelines.
+        **fit_params : dict
+            None are taken.
+
+        Returns
+        -------
+        features : array of shape (n_samples, n_components)
+            In the precision of X.
+        """
+        if fit_params:
+            raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
+        task = CallbackTask(self, X, y)
+        landmarks, source, engine = self._landmarks(X, task)
+        Z, error = features_and_error(landmarks, source, engine)
+        self._finish(landmarks, error)
+        task.end()
+        return Z
+
+    def transform(self, X):
+        """The features k(X, components_) @ normalization_.T.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of objects
+            Rows. For kernel="precomputed", their kernel values with all training rows,
+            (n_samples, n_training), or with the landmarks alone.
+
+        Returns
+        -------
+        features : array of shape (n_samples, n_components)
+            In the precision of X.
+        """
+        check_is_fitted(self)
+        engine = engine_for(self.n_jobs, self.verbose)
+        landmarks, source = self._for_new_rows(X)
+        return features(landmarks, source, engine)
+
+    @property
+    def component_indices_(self):
+        """Row numbers of the landmarks."""
+        landmarks = self.__dict__.get("landmarks_")
+        if landmarks is None or landmarks.indices is None:
+            raise AttributeError(
+                "component_indices_ is not available: "
+                + (
+                    "this Nystroem is not fitted yet."
+                    if landmarks is None
+                    else f"landmarks by {landmarks.sampler} are not rows of the data."
+                )
+            )
+        return landmarks.indices
+
+    def _landmarks(
+        self, X: Any, task: CallbackTask
+    ) -> tuple[Landmarks, Source, Engine]:
+        """Everything up to the factor of K_SS; sets nothing on the estimator but
+        scikit-learn's n_features_in_."""
+        by_ridge = self.ridge is not None or getattr(self.sampler, "ridge", None)
+        n_components = check_count(
+            self.n_components, "n_components", optional=bool(by_ridge)
+        )
+        self._refuse_theory(bool(by_ridge))
+        engine = engine_for(self.n_jobs, self.verbose, *task.hooks)
+        kernel, source = kernel_and_source(
+            self._validated(X, reset=True),
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            engine=engine,
+            caller="Nystroem",
+        )
+        if not by_ridge and n_components > source.n_rows:
+            warnings.warn(
+                "n_components > n_samples. This is not possible.\n"
+                "n_components was set to n_samples, which results in inefficient "
+                "evaluation of the full kernel.",
+                UserWarning,
+                stacklevel=3,
+            )
+        landmarks = choose(
+            kernel,
+            source,
+            n_components,
+            self.sampler,
+            Options(ridge=self.ridge),
+            random_state=self.random_state,
+            engine=engine,
+        )
+        return landmarks, source, engine
+
+    def _refuse_theory(self, by_ridge: bool) -> None:
+        sampler = self.sampler
+        if isinstance(sampler, Recursive) and not by_ridge:
+            if uses_theory(sampler.constants, sampler.delta):
+                raise ValueError(
+                    "With the theory's constants the number of landmarks is random, so "
+                    f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
+                    "Give ridge=... with n_components=None, use practical constants, or "
+                    "choose with select_landmarks and pass sampler=landmarks.points."
+                )
+
+    def _finish(self, landmarks: Landmarks, error: TraceError) -> None:
+        landmarks = landmarks.updated(error=error)
+        warn_about(landmarks)
+        self.components_ = _components(landmarks)
+        self.normalization_ = _normalization(landmarks)
+        self._n_features_out = len(landmarks)
+        self.approximation_error_ = error
+        # The whole of K is not part of the model.
+        if isinstance(landmarks.kernel, Precomputed):
+            landmarks = landmarks.updated(kernel=Precomputed())
+        self.landmarks_ = landmarks
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """X checked by scikit-learn's rules, or as it is where its rows are objects."""
+        custom = not isinstance(self.kernel, str)
+        if isinstance(X, Source):
+            return X
+        if custom and not hasattr(X, "dtype") and not hasattr(X, "columns"):
+            checked = check_rows(X)
+            if isinstance(as_source(checked), Objects):
+                return checked
+        if custom and getattr(X, "dtype", None) == object and X.ndim == 1:
+            return check_rows(X)
+        return validate_data(
+            self, X, accept_sparse="csr", dtype="numeric", reset=reset
+        )
+
+    def _for_new_rows(self, X: Any) -> tuple[Landmarks, Source]:
+        landmarks = self.landmarks_
+        if not isinstance(landmarks.kernel, Precomputed):
+            return landmarks, as_source(self._validated(X, reset=False))
+        # Columns in training order, unless there are just as many as landmarks, and
+        # fewer of those than training rows: then one column per landmark.
+        width = getattr(X, "shape", (0, 0))[-1]
+        if width == len(landmarks) != landmarks.n_rows:
+            matrix = check_rows(X)
+            columns = np.arange(width)
+        else:
+            matrix = self._validated(X, reset=False)
+            columns = landmarks.points
+        kernel: Kernel = Precomputed(matrix)
+        return (
+            landmarks.updated(kernel=kernel, points=columns),
+            RowNumbers(matrix.shape[0]),
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _components(landmarks: Landmarks) -> Any:
+    if isinstance(landmarks.kernel, Precomputed):
+        return landmarks.kernel(landmarks.points, landmarks.points)
+    return landmarks.points
+
+
+def _normalization(landmarks: Landmarks) -> Any:
+    like = landmarks.points
+    if isinstance(landmarks.kernel, Precomputed):
+        like = landmarks.kernel.matrix
+    root = landmarks.factor.symmetric_root
+    if not arrays.is_block(like):
+        return root
+    dtype = landmarks.kernel.dtype(like)
+    return arrays.from_host(root, like, getattr(arrays.namespace(like), dtype.name))

@@ -1,0 +1,207 @@
+"""The edge: from what a user passes to kernel, source, sampler, engine and landmarks."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight
+
+from .. import _arrays as arrays
+from ..engines import Bar, Engine, Hook, Threads, silent
+from ..kernels import Kernel, Precomputed
+from ..kernels.names import as_kernel
+from ..landmarks import Landmarks
+from ..randomness import seed_of
+from ..samplers import as_sampler
+from ..sources import Dense, Objects, RowNumbers, Source, Subset, as_source
+from .widths import width_from_data
+
+
+def engine_for(n_jobs: int | None, verbose: Any, *hooks: Hook) -> Engine:
+    """Threads with a bar if `verbose`, and any further progress hooks."""
+    hooks = (*hooks, Bar()) if verbose else hooks
+    if not hooks:
+        return Threads(n_jobs, silent)
+
+    def all_hooks(stage: str, done: int, total: int) -> None:
+        for hook in hooks:
+            hook(stage, done, total)
+
+    return Threads(n_jobs, all_hooks)
+
+
+def check_rows(X: Any) -> Any:
+    """X, if it is rows of finite numbers or of objects; else one clear error."""
+    if isinstance(X, Source):
+        return X
+    if arrays.is_array(X) and arrays.namespace(X) is not np:
+        return _check_foreign(X)
+    if not sp.issparse(X) and isinstance(_peek(X), Objects):
+        if len(X) == 0:
+            raise ValueError("X is empty; at least one row is needed.")
+        return X
+    return check_array(X, accept_sparse="csr", dtype="numeric")
+
+
+def _peek(X: Any) -> Source | None:
+    try:
+        return as_source(X)
+    except ValueError:
+        return None
+
+
+def _check_foreign(X: Any) -> Any:
+    xp = arrays.namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least "
+            "one row and one feature."
+        )
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError("X contains NaN or infinity; impute or drop such rows.")
+    return X
+
+
+def kernel_and_source(
+    X: Any,
+    kernel: Any,
+    *,
+    sample_weight: Any = None,
+    engine: Engine,
+    caller: str,
+    gamma: Any = None,
+    **params: Any,
+) -> tuple[Kernel, Source]:
+    """The kernel with all its numbers, and the rows it works on. X is checked already."""
+    weights = None
+    if sample_weight is not None:
+        weights = _weights(sample_weight, X)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        kernel = as_kernel(kernel, gamma=gamma, caller=caller, **params)
+    if isinstance(kernel, Precomputed):
+        matrix = _square(X)
+        return Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
+    source = as_source(X, weights)
+    if isinstance(kernel, str):
+        if isinstance(source, Objects):
+            raise ValueError(
+                f"kernel={kernel!r} needs rows of numbers, but X holds "
+                f"{type(source.X[0]).__name__} values. Encode them as numbers, or pass "
+                "a kernel for such rows: a callable of two of them."
+            )
+        if isinstance(gamma, str):
+            gamma = width_from_data(gamma, kernel, source, engine)
+    resolved = as_kernel(
+        kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
+    )
+    return resolved, source
+
+
+def _square(X: Any) -> Any:
+    if isinstance(X, Dense):
+        X = X.X
+    if isinstance(X, Source) or sp.issparse(X):
+        raise ValueError("A precomputed kernel must be a dense square array.")
+    X = X if arrays.is_array(X) else np.asarray(X)
+    if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' takes the square matrix of k(x, y) for all pairs of "
+            f"training rows; X has shape {tuple(X.shape)}."
+        )
+    return X
+
+
+def _weights(sample_weight: Any, X: Any) -> np.ndarray:
+    n = X.n_rows if isinstance(X, Source) else X.shape[0] if hasattr(X, "shape") else len(X)
+    weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
+    if np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError(
+            "sample_weight must be >= 0 for every row and > 0 for at least one; a row "
+            "of weight w counts as w rows."
+        )
+    return weights
+
+
+def check_count(value: Any, name: str, *, optional: bool = False) -> int | None:
+    """A whole number >= 1, or None where that is allowed."""
+    if value is None and optional:
+        return None
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        allowed = "a whole number >= 1" + (" or None" if optional else "")
+        raise ValueError(f"{name}={value!r} is not allowed; {name} must be {allowed}.")
+    return int(value)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a sampler may be told; None leaves its default."""
+
+    ridge: float | None = None
+    delta: float | None = None
+    constants: str | None = None
+
+
+def choose(
+    kernel: Kernel,
+    source: Source,
+    n_landmarks: int | None,
+    sampler: Any,
+    options: Options,
+    *,
+    random_state: Any,
+    engine: Engine,
+) -> Landmarks:
+    """Landmarks by a sampler, timed; rows of weight 0 are left out."""
+    ridge = options.ridge
+    if ridge is not None and not (isinstance(ridge, (int, float)) and math.isfinite(ridge)):
+        raise ValueError(f"ridge={ridge!r} is not allowed; it must be a number > 0.")
+    chosen_by = as_sampler(
+        sampler, ridge=ridge, delta=options.delta, constants=options.constants
+    )
+    begun = time.perf_counter()
+    rows = None
+    candidates = source
+    if source.weights is not None and not np.all(source.weights > 0):
+        rows = np.flatnonzero(source.weights > 0)
+        candidates = Subset(source, rows)
+    landmarks = chosen_by(
+        kernel, candidates, n_landmarks, seed=seed_of(random_state), engine=engine
+    )
+    if not isinstance(landmarks, Landmarks):
+        raise TypeError(
+            f"The sampler {sampler!r} returned {type(landmarks).__name__}; it must "
+            "return nystrom.landmarks.Landmarks."
+        )
+    changes: dict[str, Any] = {"seconds": time.perf_counter() - begun}
+    if rows is not None and landmarks.indices is not None:
+        changes |= {"indices": rows[landmarks.indices], "n_rows": source.n_rows}
+    return landmarks.updated(**changes)
+
+
+def warn_about(landmarks: Landmarks) -> None:
+    """The warnings a user should see once: an indefinite kernel, a cap reached."""
+    if landmarks.indefinite:
+        warnings.warn(
+            f"The kernel {landmarks.kernel} is not positive semi-definite: the "
+            "landmarks were drawn uniformly or by scores of its positive part, and the "
+            "negative part of the kernel is dropped.",
+            UserWarning,
+            stacklevel=4,
+        )
+    if landmarks.n_wanted is not None:
+        reached = f" Relative trace error: {landmarks.error}." if landmarks.error else ""
+        warnings.warn(
+            f"ridge={landmarks.ridge:.4g} asks for about {landmarks.n_wanted} landmarks, "
+            f"more than the {len(landmarks)} allowed.{reached} Raise the limit, or pass "
+            "None for none.",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,115 @@
+"""The s × s algebra: cut-offs, roots, and the ridge from a spectrum.
+
+All of it in float64 on the host. Cut-offs are relative to the kernel's scale and to the
+precision of the kernel blocks, never absolute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from . import _arrays as arrays
+
+
+class NotFinite(ValueError):
+    """A kernel returned nan or inf."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The eigendecomposition of K_SS, cut where rounding takes over.
+
+    K̃ = K_S K_SS⁺ K_Sᵀ = Z Zᵀ with Z = K_S·root.
+    """
+
+    eigenvalues: np.ndarray  # (s,), descending; those of the kept directions first
+    eigenvectors: np.ndarray  # (s, s)
+    rank: int  # directions kept
+    indefinite: bool  # a negative eigenvalue beyond rounding
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        """(s, rank): root·rootᵀ = K_SS⁺."""
+        return self.eigenvectors[:, : self.rank] / np.sqrt(
+            self.eigenvalues[: self.rank]
+        )
+
+    @cached_property
+    def symmetric_root(self) -> np.ndarray:
+        """(s, s): K_SS^{+/2}, which has s columns also where the rank is less."""
+        return self.root @ self.eigenvectors[:, : self.rank].T
+
+
+def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
+    """The factor of K_SS for kernel blocks that are evaluated in `block_dtype`.
+
+    Directions below 4·eps·√s·max kᵢᵢ are dropped: the usual s·eps·σ₁ throws away good
+    ones in float32, where σ₁ is up to s times max kᵢᵢ.
+    """
+    check_finite(K)
+    n_points = len(K)
+    values, vectors = scipy.linalg.eigh(K)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    # The diagonal may vanish (additive χ²): then the largest entry is the scale.
+    scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
+    cut = 4 * arrays.epsilon(block_dtype) * np.sqrt(n_points) * scale
+    rank = int(np.count_nonzero(values > cut))
+    return Factor(values, vectors, rank, is_indefinite(values))
+
+
+def is_indefinite(eigenvalues: np.ndarray) -> bool:
+    """Whether one is negative beyond rounding: −10·eps·s times the largest."""
+    size = np.abs(eigenvalues).max(initial=0.0)
+    limit = 10 * arrays.epsilon(np.float64) * len(eigenvalues) * size
+    return bool(eigenvalues.min(initial=0.0) < -limit)
+
+
+def check_finite(K: np.ndarray) -> None:
+    """Refuse nan and inf."""
+    if not np.all(np.isfinite(K)):
+        raise NotFinite(
+            "The kernel returned nan or inf for these rows. Check its parameters (a "
+            "large degree overflows, a fractional one of a negative number is nan) and "
+            "the scale of the data."
+        )
+
+
+def weighted(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """SᵀKS for the sampling matrix with these weights: wᵢ·wⱼ·kᵢⱼ."""
+    return K * weights[:, None] * weights[None, :]
+
+
+def tail_ridge(SKS: np.ndarray, rank: int) -> float:
+    """λ = (1/k)·Σ_{i>k} σᵢ(SᵀKS).
+
+    Where the sample has rank ≤ k the tail is rounding noise of either sign; λ is then
+    the least ridge at which SᵀKS + λI is safely definite.
+    """
+    values = scipy.linalg.eigvalsh(SKS)
+    tail = float(values[: max(0, len(values) - rank)].sum())
+    return max(tail / rank, least_ridge(SKS))
+
+
+def least_ridge(SKS: np.ndarray) -> float:
+    """The least ridge at which the Cholesky factor of SᵀKS + λI exists, rounded."""
+    trace = float(np.trace(SKS))
+    tiny = np.finfo(np.float64).tiny
+    return max(10 * arrays.epsilon(np.float64) * len(SKS) * trace, tiny)
+
+
+def ridge_root(SKS: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+    """B, upper triangular, with K_S B Bᵀ K_Sᵀ = KS(SᵀKS + λI)⁻¹SᵀK.
+
+    K_S here are the unweighted columns: the weights are in B.
+    """
+    L = scipy.linalg.cholesky(
+        SKS + ridge * np.eye(len(SKS)), lower=True, overwrite_a=True
+    )
+    return scipy.linalg.solve_triangular(
+        L, np.diag(weights), lower=True, overwrite_b=True
+    ).T

@@ -1,0 +1,320 @@
+"""The paper as functions: landmarks, leverage scores, effective dimension, K̃."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .approximation import Approximation
+from .engines import Engine
+from .estimators.resolve import (
+    Options,
+    check_count,
+    check_rows,
+    choose,
+    engine_for,
+    kernel_and_source,
+    warn_about,
+)
+from .factor import weighted
+from .kernels import Kernel, Precomputed
+from .landmarks import Landmarks
+from .leverage import Spectrum, kernel_matrix, sample_scores
+from .samplers.options import check_ridge
+from .sources import Source
+
+#: Landmarks where the user names neither their number nor a ridge.
+DEFAULT_LANDMARKS = 1000
+
+
+def select_landmarks(
+    X: Any,
+    *,
+    kernel: Any = "rbf",
+    gamma: Any = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    n_landmarks: int | None = None,
+    sampler: Any = "auto",
+    ridge: float | None = None,
+    delta: float | None = None,
+    constants: str | None = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Landmarks:
+    """Landmark rows for the Nyström approximation of X's kernel matrix.
+
+    Parameters
+    ----------
+    X : array-like, CSR matrix, data frame, list of objects or Source
+        The rows. The square kernel matrix itself for kernel="precomputed".
+    kernel : str, callable or Kernel
+        A name as in scikit-learn ("rbf", "laplacian", "polynomial", …) or "matern",
+        "matern12", "matern32", "matern52", "rational_quadratic"; a function of two rows;
+        or a value from `nystrom.kernels`.
+    gamma : float, sequence, "scale", "median" or None
+        The kernel's width; one number per feature where the kernel is a function of
+        distances. None: scikit-learn's default, 1/n_features for most.
+    degree, coef0 : float or None
+        Parameters of the polynomial and sigmoid kernels.
+    kernel_params : dict or None
+        Further parameters of a named kernel or of a callable.
+    n_landmarks : int or None
+        How many (all rows if there are no more). With `ridge`, at most so many, None
+        for no limit; without it None means 1000.
+    sampler : str, callable or array
+        "auto", "recursive", "accelerated", "leverage", "uniform", a value from
+        `nystrom.samplers`, row numbers, or an array of points.
+    ridge : float or None
+        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes (Algorithm 2).
+    delta : float or None
+        Failure probability; implies the theory's constants.
+    constants : {"practical", "theory"} or None
+        Which constants; None: theory if `delta` is given.
+    sample_weight : array-like of shape (n_rows,) or None
+        A row of weight w counts as w rows; weight 0 excludes it.
+    random_state : int, RandomState or None
+        The same int gives the same landmarks, whatever the storage and threads.
+    n_jobs : int or None
+        Threads. None: as many as BLAS may use; -1: all cores.
+    verbose : int
+        1 shows a progress bar.
+
+    Returns
+    -------
+    landmarks : Landmarks
+        Row numbers, points, weights, cost, and what is guaranteed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> landmarks = select_landmarks(X, gamma=0.1, n_landmarks=20, random_state=0)
+    >>> len(landmarks), landmarks.points.shape, landmarks.rank
+    (20, (20, 3), 20)
+    """
+    n_landmarks = check_count(n_landmarks, "n_landmarks", optional=True)
+    engine = engine_for(n_jobs, verbose)
+    resolved, source = kernel_and_source(
+        check_rows(X),
+        kernel,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        sample_weight=sample_weight,
+        engine=engine,
+        caller="select_landmarks",
+    )
+    if n_landmarks is None and ridge is None and getattr(sampler, "ridge", None) is None:
+        n_landmarks = DEFAULT_LANDMARKS
+    landmarks = choose(
+        resolved,
+        source,
+        n_landmarks,
+        sampler,
+        Options(ridge, delta, constants),
+        random_state=random_state,
+        engine=engine,
+    )
+    warn_about(landmarks)
+    return landmarks
+
+
+def leverage_scores(
+    X: Any,
+    *,
+    ridge: float,
+    kernel: Any = "rbf",
+    gamma: Any = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    landmarks: Landmarks | None = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> np.ndarray:
+    """The λ-ridge leverage scores of X's rows, (K(K + λI)⁻¹)ᵢᵢ.
+
+    Exact from the whole kernel matrix, O(n³) time; or, with `landmarks`, estimated from
+    them with s kernel evaluations per row. Landmarks with weights stand for all rows
+    (the Lemma of section 3.2); without weights the estimates are never below the exact
+    scores.
+
+    Parameters
+    ----------
+    X, kernel, gamma, degree, coef0, kernel_params, sample_weight, n_jobs, verbose
+        As for `select_landmarks`; with `landmarks` their kernel is used.
+    ridge : float
+        λ > 0.
+    landmarks : Landmarks or None
+        A sample of the rows to estimate from.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_rows,)
+        In [0, 1]; their sum is the effective dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import effective_dimension, leverage_scores
+    >>> X = np.random.default_rng(0).standard_normal((300, 2))
+    >>> scores = leverage_scores(X, gamma=0.5, ridge=1.0)
+    >>> bool(np.isclose(scores.sum(), effective_dimension(X, gamma=0.5, ridge=1.0)))
+    True
+    """
+    names = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    engine = engine_for(n_jobs, verbose)
+    resolved, source = _rows_and_kernel(
+        X, kernel, names, kernel_params, landmarks, sample_weight, engine
+    )
+    _check_needed_ridge(ridge)
+    if landmarks is None:
+        return Spectrum.of(kernel_matrix(resolved, source)).scores(ridge)
+    s = len(landmarks)
+    w = np.ones(s) if landmarks.weights is None else landmarks.weights
+    if source.weights is not None and landmarks.indices is not None:
+        w = w * np.sqrt(source.weights[landmarks.indices])
+    SKS = weighted(resolved.gram(landmarks.points), w)
+    scores, _ = sample_scores(
+        resolved, source, landmarks.points, SKS, w, ridge, engine=engine
+    )
+    return np.minimum(1.0, scores)
+
+
+def effective_dimension(
+    X: Any,
+    *,
+    ridge: float,
+    kernel: Any = "rbf",
+    gamma: Any = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    landmarks: Landmarks | None = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> float:
+    """d_eff(λ) = tr K(K + λI)⁻¹, the sum of the ridge leverage scores.
+
+    Exact, or estimated from `landmarks`; the parameters are those of `leverage_scores`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import effective_dimension
+    >>> X = np.random.default_rng(0).standard_normal((300, 2))
+    >>> 1 < effective_dimension(X, gamma=0.5, ridge=1.0) < 300
+    True
+    """
+    scores = leverage_scores(
+        X,
+        ridge=ridge,
+        kernel=kernel,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        landmarks=landmarks,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+    return float(scores.sum())
+
+
+def approximate(
+    X: Any,
+    landmarks: Landmarks,
+    *,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Approximation:
+    """K̃ = KS(SᵀKS)⁺SᵀK for the rows of X as an operator that knows its error.
+
+    Parameters
+    ----------
+    X : as for `select_landmarks`
+        The rows; the square kernel matrix for landmarks of a precomputed kernel.
+    landmarks : Landmarks
+        From `select_landmarks`, or `estimator.landmarks_`.
+    sample_weight, n_jobs, verbose
+        As for `select_landmarks`; weights count in the trace error.
+
+    Returns
+    -------
+    approximation : Approximation
+        With `features()`, `@ v`, `diagonal()`, `trace()`, `eigh(k)`, `solve(b, ridge)`,
+        `trace_error`, `spectral_error()`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import approximate, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> landmarks = select_landmarks(X, gamma=0.1, n_landmarks=50, random_state=0)
+    >>> approximation = approximate(X, landmarks)
+    >>> approximation.trace_error < 0.01 * 500
+    True
+    """
+    engine = engine_for(n_jobs, verbose)
+    kernel, source = kernel_and_source(
+        check_rows(X),
+        landmarks.kernel,
+        sample_weight=sample_weight,
+        engine=engine,
+        caller="approximate",
+    )
+    _check_width(source, landmarks)
+    if isinstance(kernel, Precomputed):
+        landmarks = landmarks.updated(kernel=kernel)
+    return Approximation(source, landmarks, engine)
+
+
+def _rows_and_kernel(
+    X: Any,
+    kernel: Any,
+    names: dict[str, Any],
+    kernel_params: dict[str, Any] | None,
+    landmarks: Landmarks | None,
+    sample_weight: Any,
+    engine: Engine,
+) -> tuple[Kernel, Source]:
+    if landmarks is not None:
+        kernel, kernel_params = landmarks.kernel, None
+        names = dict.fromkeys(names)
+    resolved, source = kernel_and_source(
+        check_rows(X),
+        kernel,
+        kernel_params=kernel_params,
+        sample_weight=sample_weight,
+        engine=engine,
+        caller="leverage_scores",
+        **names,
+    )
+    if landmarks is not None:
+        _check_width(source, landmarks)
+    return resolved, source
+
+
+def _check_needed_ridge(ridge: float) -> None:
+    if ridge is None:
+        raise ValueError("ridge=None is not allowed here; λ is a finite number > 0.")
+    check_ridge(ridge)
+
+
+def _check_width(source: Source, landmarks: Landmarks) -> None:
+    shape = getattr(landmarks.points, "shape", ())
+    if source.n_features is not None and len(shape) == 2 and shape[1] != source.n_features:
+        raise ValueError(
+            f"X has {source.n_features} features, but the landmarks have {shape[1]}."
+        )

@@ -1,0 +1,43 @@
+"""Kernels k(x, y) as small immutable values.
+
+`kernel(X, Y)` is the block of K for two blocks of rows and `kernel.diag(X)` its
+diagonal. Kernels add and multiply, `RBF(0.1) + 0.5 * Linear()`, and every estimator and
+function takes one wherever it takes a name. `gamma` and `length_scale` may be one number
+or one per feature. A function of two rows is a kernel as it is; `blockwise` makes one
+from a function of two blocks.
+
+Examples
+--------
+>>> import numpy as np
+>>> from nystrom import kernels
+>>> kernel = kernels.RBF(gamma=0.5) + 2.0 * kernels.Linear()
+>>> kernel(np.array([[0.0], [1.0]]), np.array([[1.0]])).round(3)
+array([[0.607],
+       [3.   ]])
+>>> print(kernel)
+RBF(gamma=0.5) + 2 * Linear()
+"""
+
+from .base import Kernel
+from .custom import Blockwise, Pairwise, Precomputed, blockwise
+from .entrywise import AdditiveChi2, Chi2, Laplacian
+from .euclidean import RBF, Matern, RationalQuadratic
+from .inner_product import Cosine, Linear, Polynomial, Sigmoid
+
+__all__ = [
+    "RBF",
+    "AdditiveChi2",
+    "Blockwise",
+    "Chi2",
+    "Cosine",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Pairwise",
+    "Polynomial",
+    "Precomputed",
+    "RationalQuadratic",
+    "Sigmoid",
+    "blockwise",
+]

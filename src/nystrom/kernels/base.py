@@ -1,0 +1,208 @@
+"""What every kernel can do, and sums and products of kernels.
+
+A kernel is an immutable value with two methods to write, `kernel(X, Y)` on two blocks
+of rows and `kernel.diag(X)`; the rest follows from these two.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._arrays import Array
+
+
+class Kernel(ABC):
+    """k(x, y) for all pairs of rows of two blocks."""
+
+    #: True: positive semi-definite for any rows; False: known not to be; None: unknown.
+    psd: bool | None = True
+
+    @abstractmethod
+    def __call__(self, X: Any, Y: Any) -> Array:
+        """k(x, y) for each row x of X and y of Y, shape (len X, len Y)."""
+
+    @abstractmethod
+    def diag(self, X: Any) -> Array:
+        """k(x, x) for each row x of X."""
+
+    def against(self, Y: Any) -> Callable[[Any], Array]:
+        """X ↦ kernel(X, Y) for fixed Y; a kernel may prepare Y once here."""
+        return partial(_swapped, self, Y)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        """kernel(Y, Y) on the host in float64, symmetric to the last bit."""
+        wide = arrays.widen(Y)
+        K = np.array(arrays.to_host(self(wide, wide)), dtype=np.float64)
+        K += K.T
+        K *= 0.5
+        np.fill_diagonal(K, arrays.to_host(self.diag(wide)))
+        return K
+
+    def gram_evaluations(self, n_points: int) -> int:
+        """How many kernel evaluations `gram` of so many points makes."""
+        return n_points * n_points + n_points
+
+    def dtype(self, X: Any) -> np.dtype:
+        """The precision of this kernel's blocks on rows such as X."""
+        if arrays.is_block(X):
+            wide = arrays.float_dtype(X) == arrays.namespace(X).float64
+            return np.dtype(np.float64 if wide else np.float32)
+        return np.dtype(np.float64)
+
+    def __add__(self, other: Kernel) -> Kernel:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        if np.isscalar(other) and np.isreal(other):
+            return Multiple(self, float(other))  # type: ignore[arg-type]
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        shown = ", ".join(f"{name}={_short(v)}" for name, v in values)
+        return f"{type(self).__name__}({shown})"
+
+
+def _swapped(kernel: Kernel, Y: Any, X: Any) -> Array:
+    return kernel(X, Y)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 3:
+        return f"({_short(value[0])}, … {len(value)} values)"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def per_feature(value: Any, name: str) -> float | tuple[float, ...]:
+    """A number, or one number per feature as a tuple, none of them negative."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError(
+            f"{name}={value!r} is not allowed; {name} is a finite number >= 0, or a "
+            "sequence of such numbers, one per feature."
+        )
+    return tuple(array.tolist()) if array.ndim else float(array)
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    @property
+    def psd(self) -> bool | None:  # type: ignore[override]
+        return _both(self.left.psd, self.right.psd)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.left(X, Y) + self.right(X, Y)
+
+    def diag(self, X: Any) -> Array:
+        return self.left.diag(X) + self.right.diag(X)
+
+    def against(self, Y: Any) -> Callable[[Any], Array]:
+        return partial(_added, self.left.against(Y), self.right.against(Y))
+
+    def dtype(self, X: Any) -> np.dtype:
+        return min(self.left.dtype(X), self.right.dtype(X), key=lambda d: d.itemsize)
+
+    def __str__(self) -> str:
+        return f"{self.left} + {self.right}"
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """k(x, y) = left(x, y) · right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    @property
+    def psd(self) -> bool | None:  # type: ignore[override]
+        return _both(self.left.psd, self.right.psd)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.left(X, Y) * self.right(X, Y)
+
+    def diag(self, X: Any) -> Array:
+        return self.left.diag(X) * self.right.diag(X)
+
+    def against(self, Y: Any) -> Callable[[Any], Array]:
+        return partial(_multiplied, self.left.against(Y), self.right.against(Y))
+
+    def dtype(self, X: Any) -> np.dtype:
+        return min(self.left.dtype(X), self.right.dtype(X), key=lambda d: d.itemsize)
+
+    def __str__(self) -> str:
+        return " * ".join(
+            f"({k})" if isinstance(k, Sum) else str(k) for k in (self.left, self.right)
+        )
+
+
+@dataclass(frozen=True)
+class Multiple(Kernel):
+    """k(x, y) = factor · kernel(x, y), factor > 0."""
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.factor < np.inf):
+            raise ValueError(
+                f"A kernel can be multiplied by a finite number > 0, not by "
+                f"{self.factor!r}: the result would not be a kernel."
+            )
+
+    @property
+    def psd(self) -> bool | None:  # type: ignore[override]
+        return self.kernel.psd
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.kernel(X, Y) * self.factor
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(X) * self.factor
+
+    def against(self, Y: Any) -> Callable[[Any], Array]:
+        return partial(_times, self.kernel.against(Y), self.factor)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        return self.kernel.gram(Y) * self.factor
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return self.kernel.gram_evaluations(n_points)
+
+    def dtype(self, X: Any) -> np.dtype:
+        return self.kernel.dtype(X)
+
+    def __str__(self) -> str:
+        return f"{_short(self.factor)} * {self.kernel}"
+
+
+def _both(left: bool | None, right: bool | None) -> bool | None:
+    # The sum or product of an indefinite kernel with another may still be definite.
+    return True if left and right else None
+
+
+def _added(left: Callable, right: Callable, X: Any) -> Array:
+    return left(X) + right(X)
+
+
+def _multiplied(left: Callable, right: Callable, X: Any) -> Array:
+    return left(X) * right(X)
+
+
+def _times(evaluate: Callable, factor: float, X: Any) -> Array:
+    return evaluate(X) * factor

@@ -1,0 +1,182 @@
+"""Kernels that the user brings: a function of two rows or of two blocks, or a matrix.
+
+A plain callable takes two rows and returns a number, as in scikit-learn. Whether a
+function takes blocks cannot be found out by trying it (`numpy.dot` on two blocks returns
+a wrong matrix of the right shape when there are as many rows as features), so
+`blockwise` says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .base import Kernel
+
+
+@dataclass(frozen=True)
+class Pairwise(Kernel):
+    """k(x, y) = function(x, y, **params) on two rows of any kind."""
+
+    function: Callable[..., float]
+    params: dict[str, Any] = field(default_factory=dict)
+    psd = None
+
+    def __call__(self, X: Any, Y: Any) -> np.ndarray:
+        ys = _rows(Y)
+        K = [[self.function(x, y, **self.params) for y in ys] for x in _rows(X)]
+        return np.asarray(K, dtype=np.float64).reshape(len(_rows(X)), len(ys))
+
+    def diag(self, X: Any) -> np.ndarray:
+        values = [self.function(x, x, **self.params) for x in _rows(X)]
+        return np.asarray(values, dtype=np.float64)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        """kernel(Y, Y) with each pair evaluated once."""
+        rows = _rows(Y)
+        K = np.empty((len(rows), len(rows)))
+        for i, x in enumerate(rows):
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = self.function(x, rows[j], **self.params)
+        return K
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return n_points * (n_points + 1) // 2
+
+    def dtype(self, X: Any) -> np.dtype:
+        return np.dtype(np.float64)
+
+    def __str__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+
+def _rows(X: Any) -> Any:
+    """Rows that len() and indexing work on."""
+    if sp.issparse(X):
+        return [X[[i]] for i in range(X.shape[0])]
+    return X
+
+
+@dataclass(frozen=True)
+class Blockwise(Kernel):
+    """kernel(X, Y) = function(X, Y): a function of two blocks, see `blockwise`."""
+
+    function: Callable[[Any, Any], Array]
+    diagonal: Callable[[Any], Array] | None = None
+    psd = None
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        K = self.function(X, Y)
+        shape = (_length(X), _length(Y))
+        if tuple(np.shape(K)) != shape:
+            raise ValueError(
+                f"The block kernel {self} returned shape {tuple(np.shape(K))} for "
+                f"blocks of {shape[0]} and {shape[1]} rows; it must return {shape}. "
+                "A function of two single rows is passed without kernels.blockwise."
+            )
+        return _block(K, X)
+
+    def diag(self, X: Any) -> Array:
+        if self.diagonal is not None:
+            return _block(self.diagonal(X), X)
+        ones = [self.function(X[i : i + 1], X[i : i + 1]) for i in range(_length(X))]
+        values = [float(arrays.to_host(k).ravel()[0]) for k in map(_as_array, ones)]
+        return _block(np.asarray(values), X)
+
+    def __str__(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+
+def _length(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _as_array(values: Any) -> Array:
+    return values if arrays.is_array(values) else np.asarray(values)
+
+
+def _block(values: Any, X: Any) -> Array:
+    """What the user returned, in the precision of the rows."""
+    values = values.toarray() if sp.issparse(values) else _as_array(values)
+    if arrays.is_array(X) and arrays.namespace(X) is not np:
+        same = arrays.namespace(values) is arrays.namespace(X)
+        values = values if same else arrays.from_host(values, X, values.dtype)
+    wide = not arrays.is_block(X)
+    return arrays.widen(values) if wide else arrays.as_float(values, arrays.float_dtype(X))
+
+
+def blockwise(
+    function: Callable[[Any, Any], Array],
+    *,
+    diag: Callable[[Any], Array] | None = None,
+) -> Kernel:
+    """A kernel from a function of two blocks of rows.
+
+    Parameters
+    ----------
+    function : callable
+        `function(X, Y)` returns the matrix of k(x, y), shape (rows of X, rows of Y). A
+        block is a slice of what was passed in: an array, CSR rows, or a list of objects.
+    diag : callable, optional
+        `diag(X)` returns k(x, x) for each row. Without it `function` is called once per
+        row, on blocks of one row.
+
+    Returns
+    -------
+    kernel : Kernel
+        A value to pass as `kernel=`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import kernels
+    >>> minimum = kernels.blockwise(
+    ...     lambda X, Y: np.minimum(X[:, None], Y[None]).sum(axis=2),
+    ...     diag=lambda X: X.sum(axis=1),
+    ... )
+    >>> minimum(np.array([[1.0, 2.0]]), np.array([[2.0, 1.0], [0.0, 5.0]]))
+    array([[2., 2.]])
+    """
+    return Blockwise(function, diag)
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed(Kernel):
+    """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
+
+    matrix: Any = None
+    psd = None
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        rows, columns = np.asarray(X), np.asarray(Y)
+        if arrays.namespace(self.matrix) is np:
+            return arrays.as_float(self.matrix[np.ix_(rows, columns)])
+        block = arrays.take_rows(self.matrix, rows)
+        return arrays.as_float(arrays.take_rows(block.T, columns).T)
+
+    def diag(self, X: Any) -> Array:
+        rows = np.asarray(X)
+        if arrays.namespace(self.matrix) is np:
+            return arrays.as_float(self.matrix[rows, rows])
+        values = [float(self.matrix[int(i), int(i)]) for i in rows]
+        return arrays.from_host(np.asarray(values), self.matrix)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        K = arrays.to_host(self(Y, Y)).astype(np.float64)
+        return (K + K.T) / 2
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return n_points * n_points
+
+    def dtype(self, X: Any) -> np.dtype:
+        return super().dtype(self.matrix)
+
+    def __str__(self) -> str:
+        return "precomputed"
+

@@ -1,0 +1,92 @@
+"""Kernels of entry-by-entry differences: Laplacian, χ² and additive χ²."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .base import Kernel, per_feature
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature."""
+
+    gamma: float | tuple[float, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", per_feature(self.gamma, "gamma"))
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        X = arrays.as_float(X)
+        Y = arrays.as_float(Y, X.dtype)
+        if isinstance(self.gamma, tuple):
+            X, Y = _scaled(X, self.gamma), _scaled(Y, self.gamma)
+            return arrays.exp_(-arrays.cityblock(X, Y))
+        return arrays.exp_(arrays.cityblock(X, Y) * -self.gamma)
+
+    def diag(self, X: Any) -> Array:
+        return _constant(X, 1.0)
+
+
+def _scaled(X: Array, gamma: tuple[float, ...]) -> Array:
+    if sp.issparse(X):
+        return sp.csr_array(X.multiply(np.asarray(gamma))).astype(X.dtype)
+    return X * arrays.from_host(np.asarray(gamma), X)
+
+
+def _constant(X: Any, value: float) -> Array:
+    xp = arrays.namespace(X)
+    like = {} if xp is np else {"device": arrays.device(X)}
+    return xp.full(X.shape[0], value, dtype=arrays.float_dtype(X), **like)
+
+
+def _histograms(X: Any, dtype: Any = None) -> Array:
+    """X as a dense float block without negative entries."""
+    if sp.issparse(X):
+        raise ValueError(
+            "The chi2 and additive_chi2 kernels take dense rows only; call "
+            "X.toarray(), or use a kernel that takes CSR rows, such as 'rbf'."
+        )
+    X = arrays.as_float(X, dtype)
+    if X.shape[0] and float(arrays.namespace(X).min(X)) < 0:
+        raise ValueError(
+            "X contains negative values, and the chi2 kernels are for histograms: "
+            "rows with entries >= 0. Use another kernel, or shift or clip the data."
+        )
+    return X
+
+
+@dataclass(frozen=True)
+class Chi2(Kernel):
+    """k(x, y) = exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ))."""
+
+    gamma: float = 1.0
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        X = _histograms(X)
+        K = arrays.additive_chi2(X, _histograms(Y, X.dtype))
+        K *= self.gamma
+        return arrays.exp_(K)
+
+    def diag(self, X: Any) -> Array:
+        return _constant(X, 1.0)
+
+
+@dataclass(frozen=True)
+class AdditiveChi2(Kernel):
+    """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0."""
+
+    psd = False
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        X = _histograms(X)
+        return arrays.additive_chi2(X, _histograms(Y, X.dtype))
+
+    def diag(self, X: Any) -> Array:
+        return _constant(X, 0.0)

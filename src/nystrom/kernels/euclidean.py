@@ -1,0 +1,234 @@
+"""Kernels of the Euclidean distance: RBF, Matérn, rational quadratic.
+
+All squared distances of a block come from one matrix product, [x̂, ‖x̂‖², 1] times
+[−2ŷ, 1, ‖ŷ‖²]ᵀ, with the kernel's own constant folded in; the profile is then applied
+in place. Rows are centred on the mean of Y first: without it float32 loses the distance
+of two near rows far from the origin.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .base import Kernel, per_feature
+
+#: A row whose rounded distances may be off by more than this, in units of the kernel's
+#: argument, is evaluated in float64.
+FAR = 1e-4
+#: CSR points become dense once, if they take no more bytes than this.
+DENSE_POINTS = 2**27
+
+
+class DenseDistances:
+    """X ↦ c·‖(x − y)·scale‖² for all rows y of fixed dense points Y."""
+
+    def __init__(self, Y: Array, c: float, scale: Any) -> None:
+        self.c, self.scale = c, scale
+        host = arrays.to_host(Y).astype(np.float64)
+        self.center = host.mean(axis=0)
+        host = (host - self.center) * scale
+        self.right64 = np.empty((host.shape[1] + 2, len(host)))
+        self.right64[:-2] = host.T * (-2 * c)
+        self.right64[-2] = c
+        self.right64[-1] = c * np.vecdot(host, host)
+        self.right = arrays.from_host(self.right64, Y)
+
+    def __call__(self, X: Array) -> Array:
+        X = X.toarray() if sp.issparse(X) else X
+        left = arrays.with_norms(X, self.center, self.scale)
+        same = left.dtype == self.right.dtype
+        D = left @ (self.right if same else arrays.from_host(self.right64, left))
+        far = _far_rows(left[:, -2], self.c)
+        if len(far) == 0:
+            return D
+        if arrays.namespace(X) is not np:
+            return arrays.as_float(self(arrays.widen(X)), X.dtype)
+        D[far] = self(X[far].astype(np.float64))
+        return D
+
+
+class SparseDistances:
+    """The same for points in CSR: not centred, which would fill the zeros."""
+
+    def __init__(self, Y: Any, c: float, scale: Any) -> None:
+        self.c, self.scale = c, scale
+        wide = arrays.widen(Y)
+        self.Y_norms = c * self._norms(wide)
+        small = Y.shape[0] * Y.shape[1] * 8 <= DENSE_POINTS
+        wide = wide.toarray() if small else wide
+        # The scale goes to one side of the product, squared.
+        right = wide * (np.square(scale) * (-2 * c))
+        self.right64 = right if small else sp.csr_array(right)
+        self.right = self.right64.astype(Y.dtype)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        norms = self._norms(X)
+        far = _far_rows(norms, self.c)
+        D = arrays.dot(X, self.right if X.dtype == self.right.dtype else self.right64)
+        D += (self.c * norms)[:, None]
+        D += self.Y_norms.astype(D.dtype)
+        if len(far):
+            D[far] = self(arrays.widen(X[far]))
+        return D
+
+    def _norms(self, X: Any) -> np.ndarray:
+        if np.ndim(self.scale):
+            X = sp.csr_array(X.multiply(self.scale)) if sp.issparse(X) else X * self.scale
+        return arrays.squared_norms(X)
+
+
+def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
+    """The rows whose float32 distances to near points are too inexact.
+
+    Only x's own norm counts: where y alone is far, the kernel is nearly 0.
+    """
+    if squared_norms.dtype == arrays.namespace(squared_norms).float64:
+        return np.empty(0, dtype=np.intp)
+    unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
+    # Written so that a norm that overflowed to inf or nan counts as far.
+    return np.flatnonzero(~(arrays.to_host(squared_norms) * unit <= FAR))
+
+
+class Euclidean(Kernel):
+    """k(x, y) = profile(c·‖(x − y)·scale‖²)."""
+
+    @property
+    @abstractmethod
+    def _distance(self) -> tuple[float, float | tuple[float, ...]]:
+        """The constant c and the scale, one number or one per feature."""
+
+    @abstractmethod
+    def _profile(self, D: Array) -> Array:
+        """The kernel from c·‖·‖², in place where possible."""
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.against(Y)(X)
+
+    def against(self, Y: Any) -> Callable[[Any], Array]:
+        c, scale = self._distance
+        if isinstance(scale, tuple):
+            scale = np.asarray(scale)
+        else:
+            c, scale = c * scale**2, 1.0
+        Distances = SparseDistances if sp.issparse(Y) else DenseDistances
+        return partial(_profiled, self, Distances(arrays.as_float(Y), c, scale))
+
+    def diag(self, X: Any) -> Array:
+        xp = arrays.namespace(X)
+        like = {} if xp is np else {"device": arrays.device(X)}
+        return xp.ones(X.shape[0], dtype=arrays.float_dtype(X), **like)
+
+
+def _profiled(kernel: Euclidean, distances: Callable, X: Any) -> Array:
+    return kernel._profile(distances(arrays.as_float(X)))
+
+
+def _inverse(length_scale: float | tuple[float, ...]) -> float | tuple[float, ...]:
+    if isinstance(length_scale, tuple):
+        return tuple(1 / length for length in length_scale)
+    return 1 / length_scale
+
+
+def _positive_scale(value: Any) -> float | tuple[float, ...]:
+    scale = per_feature(value, "length_scale")
+    if not np.all(np.asarray(scale) > 0):
+        raise ValueError(f"length_scale={value!r} is not allowed; it must be > 0.")
+    return scale
+
+
+@dataclass(frozen=True)
+class RBF(Euclidean):
+    """k(x, y) = exp(−Σⱼ γⱼ(xⱼ − yⱼ)²); `gamma` is one number or one per feature.
+
+    Examples
+    --------
+    >>> from nystrom.kernels import RBF
+    >>> import numpy as np
+    >>> RBF(gamma=0.5)(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    gamma: float | tuple[float, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", per_feature(self.gamma, "gamma"))
+
+    @property
+    def _distance(self) -> tuple[float, float | tuple[float, ...]]:
+        if isinstance(self.gamma, tuple):
+            return -1.0, tuple(np.sqrt(self.gamma).tolist())
+        return -self.gamma, 1.0
+
+    def _profile(self, D: Array) -> Array:
+        return arrays.exp_(D)
+
+
+@dataclass(frozen=True)
+class Matern(Euclidean):
+    """The Matérn kernel with ν = ½, 3/2 or 5/2 and d = ‖(x − y)/length_scale‖.
+
+    ν = ½: exp(−d); ν = 3/2: (1 + r)·exp(−r), r = √3·d;
+    ν = 5/2: (1 + r + r²/3)·exp(−r), r = √5·d.
+    """
+
+    length_scale: float | tuple[float, ...] = 1.0
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scale", _positive_scale(self.length_scale))
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(
+                f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5 (the limit "
+                "of large nu is kernels.RBF)."
+            )
+
+    @property
+    def _distance(self) -> tuple[float, float | tuple[float, ...]]:
+        return 2 * self.nu, _inverse(self.length_scale)
+
+    def _profile(self, D: Array) -> Array:
+        if self.nu == 0.5:
+            r = arrays.sqrt_(D)
+            return arrays.exp_(-r)
+        if self.nu == 1.5:
+            r = arrays.sqrt_(D)
+            decay = arrays.exp_(-r)
+            r += 1
+        else:
+            r2 = D / 3
+            r = arrays.sqrt_(D)
+            decay = arrays.exp_(-r)
+            r += 1
+            r += r2
+        r *= decay
+        return r
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(Euclidean):
+    """k(x, y) = (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha)."""
+
+    length_scale: float | tuple[float, ...] = 1.0
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length_scale", _positive_scale(self.length_scale))
+        if not (0 < self.alpha < np.inf):
+            raise ValueError(f"alpha={self.alpha!r} is not allowed; it must be > 0.")
+
+    @property
+    def _distance(self) -> tuple[float, float | tuple[float, ...]]:
+        return 1 / (2 * self.alpha), _inverse(self.length_scale)
+
+    def _profile(self, D: Array) -> Array:
+        D += 1
+        return 1 / D if self.alpha == 1 else D ** (-self.alpha)

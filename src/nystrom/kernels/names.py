@@ -1,0 +1,135 @@
+"""Names to kernels: scikit-learn's strings and parameters, resolved in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+
+from .base import Kernel
+from .custom import Blockwise, Pairwise, Precomputed
+from .entrywise import AdditiveChi2, Chi2, Laplacian
+from .euclidean import RBF, Matern, RationalQuadratic
+from .inner_product import Cosine, Linear, Polynomial, Sigmoid
+
+
+@dataclass(frozen=True)
+class Named:
+    """How to make a named kernel: its class and which parameters it takes."""
+
+    make: Callable[..., Kernel]
+    takes: frozenset[str] = frozenset()
+    gamma: float | None = None  # the default; None is 1/n_features
+
+
+def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
+    """Matérn and rational quadratic from gamma = 1/(2·length_scale²), as for RBF."""
+    gamma = np.asarray(params.pop("gamma"), dtype=float)
+    if "length_scale" not in params:
+        if np.any(gamma <= 0):
+            raise ValueError(f"gamma={gamma} is not allowed for this kernel; use > 0.")
+        params["length_scale"] = 1 / np.sqrt(2 * gamma)
+    return make(**params)
+
+
+_GAMMA = frozenset({"gamma"})
+_MATERN = frozenset({"gamma", "length_scale"})
+
+NAMES: dict[str, Named] = {
+    "additive_chi2": Named(AdditiveChi2),
+    "chi2": Named(Chi2, _GAMMA, gamma=1.0),
+    "cosine": Named(Cosine),
+    "laplacian": Named(Laplacian, _GAMMA),
+    "linear": Named(Linear),
+    "matern": Named(partial(_by_length, Matern), _MATERN | {"nu"}),
+    "matern12": Named(partial(_by_length, Matern, nu=0.5), _MATERN),
+    "matern32": Named(partial(_by_length, Matern, nu=1.5), _MATERN),
+    "matern52": Named(partial(_by_length, Matern, nu=2.5), _MATERN),
+    "poly": Named(Polynomial, frozenset({"gamma", "degree", "coef0"})),
+    "polynomial": Named(Polynomial, frozenset({"gamma", "degree", "coef0"})),
+    "rational_quadratic": Named(
+        partial(_by_length, RationalQuadratic), _MATERN | {"alpha"}
+    ),
+    "rbf": Named(RBF, _GAMMA),
+    "sigmoid": Named(Sigmoid, frozenset({"gamma", "coef0"})),
+}
+
+
+def unknown(kind: str, name: Any, allowed: list[str]) -> ValueError:
+    """The error for a name that is not in a list, with the nearest one that is."""
+    near = get_close_matches(str(name), allowed, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    names = ", ".join(repr(a) for a in allowed)
+    return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
+
+
+def as_kernel(
+    kernel: Any,
+    *,
+    n_features: int | None = None,
+    gamma: Any = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    caller: str = "this function",
+) -> Kernel:
+    """The kernel that a name, a callable or a kernel stands for.
+
+    `gamma` is a number here, or one per feature; "scale" and "median" need the data and
+    are turned into numbers before.
+    """
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    given = {name: value for name, value in given.items() if value is not None}
+    if isinstance(kernel, str) and kernel != "precomputed":
+        return _by_name(kernel, n_features, given, dict(kernel_params or {}))
+    if given:
+        raise ValueError(
+            f"Don't pass gamma, coef0 or degree to {caller} if using a callable or "
+            "precomputed kernel"
+        )
+    if isinstance(kernel, str):
+        return Precomputed()
+    if isinstance(kernel, Kernel):
+        if kernel_params:
+            raise ValueError(
+                f"kernel_params={kernel_params!r} cannot be combined with the kernel "
+                f"{kernel}; put its parameters into the kernel itself."
+            )
+        return kernel
+    if isinstance(kernel, GaussianProcessKernel):
+        return Blockwise(kernel, kernel.diag)
+    if callable(kernel):
+        # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
+        # by keyword too.
+        return Pairwise(kernel, dict(kernel_params or {}))
+    raise TypeError(
+        f"kernel={kernel!r} is not a kernel; pass a name ({', '.join(NAMES)}, "
+        "precomputed), a callable of two rows, or a value from nystrom.kernels."
+    )
+
+
+def _by_name(
+    name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
+) -> Kernel:
+    if name not in NAMES:
+        raise unknown("kernel", name, [*NAMES, "precomputed"])
+    named = NAMES[name]
+    wrong = sorted(set(params) - named.takes)
+    if wrong:
+        raise ValueError(
+            f"kernel_params has {wrong[0]!r}, which kernel={name!r} does not take; it "
+            f"takes: {', '.join(sorted(named.takes)) or 'no parameters'}."
+        )
+    # As in scikit-learn, the estimator's own gamma wins, and one that the kernel does
+    # not take is passed over, so that a grid over kernels can share its parameters.
+    params |= {key: value for key, value in given.items() if key in named.takes}
+    if "gamma" in named.takes and params.get("gamma") is None:
+        params["gamma"] = (
+            named.gamma if named.gamma is not None else 1.0 / (n_features or 1)
+        )
+    return named.make(**params)

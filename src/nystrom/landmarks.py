@@ -1,0 +1,138 @@
+"""What a sampler returns: the rows chosen, how, at what cost, with what guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .factor import Factor, factorize
+from .kernels import Kernel
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """K̃ ⪯ K ⪯ K̃ + ridge·I, hence ‖K − K̃‖₂ ≤ ridge, with at least this probability."""
+
+    ridge: float
+    probability: float
+
+    def __str__(self) -> str:
+        return f"‖K − K̃‖₂ ≤ {self.ridge:.4g} with probability ≥ {self.probability:.4g}"
+
+
+@dataclass(frozen=True)
+class TraceError:
+    """tr(K − K̃)/tr K, and how it was found."""
+
+    value: float
+    standard_error: float  # 0 where all rows were used
+    n_rows: int  # the rows it was computed on
+    exact: bool  # whether these were all rows
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if self.exact:
+            return f"{self.value:.3g} (exact)"
+        return f"{self.value:.3g} ± {self.standard_error:.1g} ({self.n_rows} rows)"
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Chosen points, with what is known about them; None where a sampler lacks a field.
+
+    Attributes
+    ----------
+    points : array, CSR matrix or list
+        The landmarks themselves (row numbers for a precomputed kernel).
+    kernel : Kernel
+        The kernel that they were chosen for.
+    sampler : str
+        How they were chosen.
+    n_rows : int
+        How many rows they were chosen from.
+    indices : ndarray of int or None
+        Their row numbers, in the order of choice; None for points that are not rows.
+    weights : ndarray or None
+        The columns of the sampling matrix S have the entry weights[j] in row indices[j].
+    probabilities : ndarray or None
+        The probability with which each was kept. None where a fixed number was drawn.
+    ridge : float or None
+        The λ of the ridge leverage scores they were drawn by.
+    effective_dimension : float or None
+        The estimate of d_eff(λ) = tr K(K + λI)⁻¹ that the scores add up to.
+    n_kernel_evaluations : int
+        Kernel evaluations made to choose them.
+    guarantee : Guarantee or None
+        What is proven, under the theory's constants.
+    error : TraceError or None
+        The relative trace error, where an estimator measured it.
+    seconds : float
+        Time taken to choose.
+    n_wanted : int or None
+        How many landmarks the ridge asked for, where a cap allowed fewer.
+    notes : tuple of str
+        What the reader should know: a pass in float64, a fallback to uniform sampling.
+    """
+
+    points: Any
+    kernel: Kernel
+    sampler: str
+    n_rows: int
+    indices: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
+    ridge: float | None = None
+    effective_dimension: float | None = None
+    n_kernel_evaluations: int = 0
+    guarantee: Guarantee | None = None
+    error: TraceError | None = None
+    seconds: float = 0.0
+    n_wanted: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def factor(self) -> Factor:
+        """The factor of K_SS; computed once, when first needed."""
+        block_dtype = self.kernel.dtype(self.points)
+        return factorize(self.kernel.gram(self.points), block_dtype)
+
+    @property
+    def rank(self) -> int:
+        """The numerical rank of K_SS: fewer than the landmarks if some are redundant."""
+        return self.factor.rank
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether the kernel is known, or was found, not to be semi-definite."""
+        return self.kernel.psd is False or self.factor.indefinite
+
+    def updated(self, **changes: Any) -> Landmarks:
+        """These landmarks with some fields changed; the factor is kept."""
+        changed = replace(self, **changes)
+        if "factor" in self.__dict__:
+            changed.__dict__["factor"] = self.factor
+        return changed
+
+    def __len__(self) -> int:
+        shape = getattr(self.points, "shape", None)
+        return len(self.points) if shape is None else shape[0]
+
+    def __str__(self) -> str:
+        whence = "" if self.indices is None else f" of {self.n_rows} rows"
+        parts = [f"{len(self)} landmarks{whence} by {self.sampler}", str(self.kernel)]
+        if self.error is not None:
+            parts.append(f"relative trace error {self.error}")
+        parts.append(f"rank {self.rank}")
+        parts.append(f"{self.n_kernel_evaluations} kernel evaluations")
+        parts.append(f"{self.seconds:.2g} s")
+        if self.guarantee is not None:
+            parts.append(str(self.guarantee))
+        return ", ".join([*parts, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<{self}>"

@@ -1,0 +1,71 @@
+"""u(seed, stream, row): uniform numbers addressed by row number.
+
+A counter-based generator (Philox) gives row i its number whatever was asked for before,
+so that no block size, order of work or storage changes a decision. Streams of different
+purpose, level or round are independent.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+class Purpose(IntEnum):
+    """What a stream is for; the numbers are part of what a seed means."""
+
+    MEMBERSHIP = 1  # which rows belong to which level of the recursion
+    KEEP = 2  # the coin of each row at a level
+    DRAW = 3  # the final draw of exactly s rows
+    FILL = 4  # rows drawn uniformly where scores ran out
+    CHECK = 5  # rows on which an error is estimated
+
+
+def uniforms(
+    seed: int, purpose: Purpose, start: int, stop: int, level: int = 0, round: int = 0
+) -> np.ndarray:
+    """Numbers in [0, 1) for rows start to stop of one stream."""
+    stream = (int(purpose) << 48) | (level << 24) | round
+    generator = np.random.Philox(key=np.array([seed, stream], dtype=np.uint64))
+    generator.advance(start // 4)  # each counter value makes four numbers
+    skip = start % 4
+    return np.random.Generator(generator).random(stop - start + skip)[skip:]
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that scikit-learn's `random_state` (None, int, RandomState) stands for."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(
+        random_state, bool
+    ):
+        return int(random_state) % 2**64
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    return int(check_random_state(random_state).randint(np.iinfo(np.int64).max))
+
+
+def race(weights: np.ndarray, u: np.ndarray, size: int) -> tuple[np.ndarray, float]:
+    """`size` different rows drawn one after the other ∝ weights, in order of the draw.
+
+    An exponential race: row i arrives at −log(1 − uᵢ)/wᵢ, and the first `size` win.
+    Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival of
+    the first row that lost comes back too: given it, row i had won with probability
+    1 − exp(−wᵢ·arrival).
+    """
+    runners = np.flatnonzero(weights > 0)
+    with np.errstate(over="ignore"):  # a weight of 1e-300 arrives at infinity: fine
+        arrival = -np.log1p(-u[runners]) / weights[runners]
+    if size >= len(runners):
+        order = np.lexsort((runners, arrival))
+        return runners[order], np.inf
+    limit = np.partition(arrival, size)[size]
+    first = np.flatnonzero(arrival <= limit)
+    order = np.lexsort((runners[first], arrival[first]))[:size]
+    return runners[first[order]], float(limit)
+
+
+def race_probabilities(weights: np.ndarray, limit: float) -> np.ndarray:
+    """The probability of each row to have won, given the first arrival that lost."""
+    return -np.expm1(-weights * limit)

@@ -1,0 +1,105 @@
+"""How landmarks are chosen.
+
+A sampler is a callable `(kernel, source, n_landmarks, *, seed, engine) -> Landmarks`.
+A name stands for one with its defaults: "auto", "recursive", "accelerated", "leverage",
+"uniform". The classes here take options; row numbers, an array of points, or a function
+of your own work wherever a sampler does.
+
+Examples
+--------
+>>> from nystrom import samplers
+>>> samplers.as_sampler("recursive")
+Recursive(constants=None, delta=None, ridge=None)
+>>> samplers.Recursive(delta=0.01)
+Recursive(constants=None, delta=0.01, ridge=None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from ..kernels.names import unknown
+from ..sources import Source, as_source
+from .given import GivenPoints, GivenRows
+from .leverage import Leverage
+from .recursive import Accelerated, Recursive
+from .uniform import Uniform
+
+__all__ = [
+    "NAMES",
+    "Accelerated",
+    "GivenPoints",
+    "GivenRows",
+    "Leverage",
+    "Recursive",
+    "Uniform",
+    "as_sampler",
+]
+
+NAMES: dict[str, Callable] = {
+    "auto": Accelerated,
+    "accelerated": Accelerated,
+    "leverage": Leverage,
+    "recursive": Recursive,
+    "uniform": Uniform,
+}
+
+
+def as_sampler(sampler: Any, **options: Any) -> Callable:
+    """The sampler that a name, an object, row numbers or points stand for.
+
+    Options that are not None are set on it; "auto" becomes a sampler that has them.
+    """
+    options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(sampler, str):
+        if sampler not in NAMES:
+            raise unknown("sampler", sampler, list(NAMES))
+        make = Recursive if sampler == "auto" and options else NAMES[sampler]
+        return _with_options(make(), options)
+    if isinstance(sampler, type) and sampler in NAMES.values():
+        raise TypeError(
+            f"sampler={sampler.__name__} is a class; pass {sampler.__name__}()."
+        )
+    if callable(sampler):
+        return _with_options(sampler, options)
+    return _with_options(_given(sampler), options)
+
+
+def _with_options(sampler: Callable, options: dict[str, Any]) -> Callable:
+    if not options:
+        return sampler
+    known = {f.name for f in fields(sampler)} if hasattr(sampler, "__dataclass_fields__") else set()  # type: ignore[arg-type]
+    wrong = sorted(set(options) - known)
+    if wrong:
+        name = getattr(sampler, "__name__", type(sampler).__name__)
+        raise ValueError(
+            f"{wrong[0]}={options[wrong[0]]!r} cannot be combined with the sampler "
+            f"{name}; samplers that take it: 'recursive', 'leverage'."
+        )
+    return replace(sampler, **options)  # type: ignore[type-var]
+
+
+def _given(landmarks: Any) -> Callable:
+    if isinstance(landmarks, Source) or sp.issparse(landmarks):
+        source = as_source(landmarks)
+        return GivenPoints(source.rows(0, source.n_rows))
+    array = landmarks if arrays.is_array(landmarks) else np.asarray(landmarks)
+    if array.ndim == 1 and array.shape[0] == 0:
+        raise ValueError("sampler is an empty sequence; give at least one landmark.")
+    if array.ndim == 1 and isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+        return GivenRows(array)
+    if array.ndim == 2 and getattr(array, "dtype", None) is not None:
+        source = as_source(array)
+        return GivenPoints(source.rows(0, source.n_rows))
+    if array.ndim == 1 and array.dtype.kind in "OUS":
+        return GivenPoints(list(landmarks))
+    raise TypeError(
+        f"sampler={landmarks!r} is not a sampler; pass a name ({', '.join(NAMES)}), a "
+        "value from nystrom.samplers, row numbers, a 2-D array of points, or a callable."
+    )

@@ -1,0 +1,74 @@
+"""Rows from scores: coins, races, and all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..landmarks import Landmarks
+from ..randomness import Purpose, race, race_probabilities, uniforms
+from ..sources import Source
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows with the probabilities they were drawn with."""
+
+    indices: np.ndarray
+    probabilities: np.ndarray
+    n_wanted: int | None = None  # how many there would be without the cap
+
+    @property
+    def weights(self) -> np.ndarray:
+        """1/√p: the entries of the sampling matrix."""
+        return 1 / np.sqrt(self.probabilities)
+
+
+def exactly(size: int, scores: np.ndarray, seed: int) -> Drawn:
+    """`size` rows one after the other ∝ scores; where those run out, uniform ones."""
+    n = len(scores)
+    drawn, limit = race(scores, uniforms(seed, Purpose.DRAW, 0, n), size)
+    p = race_probabilities(scores[drawn], limit)
+    if len(drawn) < size:
+        rest = np.ones(n)
+        rest[drawn] = 0
+        missing = size - len(drawn)
+        more, _ = race(rest, uniforms(seed, Purpose.FILL, 0, n), missing)
+        p = np.concatenate([p, np.full(missing, missing / (n - len(drawn)))])
+        drawn = np.concatenate([drawn, more])
+    return Drawn(drawn, p)
+
+
+def kept_by_coins(p: np.ndarray, seed: int) -> Drawn:
+    """Each row with its own probability; the likeliest one where none is kept."""
+    kept = np.flatnonzero(uniforms(seed, Purpose.KEEP, 0, len(p)) < p)
+    if len(kept) == 0:
+        # d_eff < ½, hence λ ≥ ‖K‖ and any row will do.
+        return Drawn(np.array([int(np.argmax(p))]), np.ones(1))
+    return Drawn(kept, p[kept])
+
+
+def at_most_rows(
+    kept: Drawn, p: np.ndarray, largest: int | None, seed: int
+) -> Drawn:
+    """What was kept, or `largest` rows drawn ∝ p where that is more."""
+    if largest is None or len(kept.indices) <= largest:
+        return kept
+    fewer = exactly(largest, p, seed)
+    return Drawn(fewer.indices, fewer.probabilities, n_wanted=len(kept.indices))
+
+
+def all_rows(kernel: Kernel, source: Source, name: str) -> Landmarks:
+    """Every row is a landmark: K̃ = K."""
+    rows = np.arange(source.n_rows)
+    return Landmarks(
+        points=source.take(rows),
+        kernel=kernel,
+        sampler=name,
+        n_rows=source.n_rows,
+        indices=rows,
+        weights=np.ones(len(rows)),
+        probabilities=np.ones(len(rows)),
+    )

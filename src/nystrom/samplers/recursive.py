@@ -1,0 +1,226 @@
+"""Recursive ridge-leverage-score sampling: Algorithms 2 and 3, and the faster variant.
+
+With `ridge` the number of landmarks follows from λ (Algorithm 2), without it λ follows
+from the number (Algorithm 3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..engines import Engine, single_threaded_blas
+from ..kernels import Kernel
+from ..landmarks import Guarantee, Landmarks
+from ..sources import Source
+from .draws import all_rows, at_most_rows, exactly, kept_by_coins
+from .options import check_delta, check_ridge, uses_theory
+from .recursion import Indefinite, Level, notes_of, recurse, total_evaluations
+from .rules import (
+    PracticalRidge,
+    PracticalSize,
+    TheoryRidge,
+    TheorySize,
+    halvings,
+    least_theory_size,
+)
+from .uniform import uniform_instead
+
+#: δ where the theory's constants are asked for without one.
+DEFAULT_DELTA = 0.01
+
+
+@dataclass(frozen=True)
+class Recursive:
+    """Recursive RLS-Nyström sampling (Algorithms 2 and 3).
+
+    Parameters
+    ----------
+    constants : {"practical", "theory"} or None
+        None: theory if `delta` is given, else practical. Theory's constants come with a
+        guarantee and take many more landmarks.
+    delta : float or None
+        The guarantee fails with probability at most 3·delta; below 1/32.
+    ridge : float or None
+        λ > 0: choose as many landmarks as ‖K − K̃‖₂ ≤ λ takes; `n_landmarks` is then at
+        most a cap. None: λ follows from `n_landmarks`.
+    """
+
+    constants: str | None = None
+    delta: float | None = None
+    ridge: float | None = None
+
+    def __post_init__(self) -> None:
+        check_ridge(self.ridge)
+        check_delta(self.delta, 1 / 32, "1/32")
+        uses_theory(self.constants, self.delta)
+
+    def __call__(
+        self,
+        kernel: Kernel,
+        source: Source,
+        n_landmarks: int | None,
+        *,
+        seed: int,
+        engine: Engine,
+    ) -> Landmarks:
+        theory = uses_theory(self.constants, self.delta)
+        delta = self.delta or DEFAULT_DELTA
+        # One BLAS thread for the small algebra too: the number of threads must not
+        # change a single bit of what decides.
+        with single_threaded_blas():
+            if self.ridge is not None:
+                rule = (
+                    TheoryRidge(self.ridge, delta)
+                    if theory
+                    else PracticalRidge(self.ridge, n_landmarks)
+                )
+                return by_ridge(kernel, source, rule, n_landmarks, seed, engine)
+            assert n_landmarks is not None
+            if theory:
+                rule = TheorySize(n_landmarks, delta)
+                return by_size_theory(kernel, source, rule, seed, engine)
+            return by_size(
+                kernel, source, n_landmarks, n_landmarks, seed, engine, "recursive"
+            )
+
+
+@dataclass(frozen=True)
+class Accelerated:
+    """Algorithm 3 with ⌈√((ns + s³)/4n)⌉ rows on the levels below the top.
+
+    Choosing then costs about as much as evaluating the landmarks' columns once. A
+    heuristic: no theorem, and practical constants only.
+    """
+
+    def __call__(
+        self,
+        kernel: Kernel,
+        source: Source,
+        n_landmarks: int | None,
+        *,
+        seed: int,
+        engine: Engine,
+    ) -> Landmarks:
+        assert n_landmarks is not None
+        n, s = source.n_rows, n_landmarks
+        level_size = min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
+        with single_threaded_blas():
+            return by_size(kernel, source, s, level_size, seed, engine, "accelerated")
+
+
+def by_size(
+    kernel: Kernel,
+    source: Source,
+    n_landmarks: int,
+    level_size: int,
+    seed: int,
+    engine: Engine,
+    name: str,
+) -> Landmarks:
+    """Algorithm 3, practical: exactly `n_landmarks` rows, drawn ∝ min(1, l̃)."""
+    if n_landmarks >= source.n_rows:
+        return all_rows(kernel, source, name)
+    try:
+        rule = PracticalSize(level_size)
+        levels = recurse(kernel, source, rule, seed=seed, engine=engine)
+    except Indefinite:
+        return uniform_instead(kernel, source, n_landmarks, seed, name)
+    top = levels[-1]
+    drawn = exactly(n_landmarks, np.minimum(1.0, top.scores), seed)
+    return Landmarks(
+        points=source.take(drawn.indices),
+        kernel=kernel,
+        sampler=name,
+        n_rows=source.n_rows,
+        indices=drawn.indices,
+        weights=drawn.weights,
+        probabilities=drawn.probabilities,
+        **_facts(levels),
+    )
+
+
+def by_size_theory(
+    kernel: Kernel, source: Source, rule: TheorySize, seed: int, engine: Engine
+) -> Landmarks:
+    """Algorithm 3 with the proof's constants: at most 2s rows, a random number."""
+    name, n = "recursive (theory)", source.n_rows
+    if rule.sample_size >= n:
+        return all_rows(kernel, source, name)
+    # Coins may need one level more than halves do.
+    least = least_theory_size(rule.delta, halvings(n, rule.sample_size) + 1)
+    if rule.sample_size < least:
+        raise ValueError(
+            f"n_landmarks={rule.sample_size} is too few for the theory's constants with "
+            f"delta={rule.delta}: for {n} rows the proof of Algorithm 3 needs at least "
+            f"{least}. Use more landmarks, a larger delta, ridge=..., or "
+            "constants='practical'."
+        )
+    try:
+        levels = recurse(kernel, source, rule, seed=seed, engine=engine)
+    except Indefinite:
+        return uniform_instead(kernel, source, rule.sample_size, seed, name)
+    kept = kept_by_coins(levels[-1].probabilities, seed)
+    return Landmarks(
+        points=source.take(kept.indices),
+        kernel=kernel,
+        sampler=name,
+        n_rows=n,
+        indices=kept.indices,
+        weights=kept.weights,
+        probabilities=kept.probabilities,
+        # λ' ≤ λ̃ (proof of Theorem 9), and the rows are drawn by overestimates for λ'.
+        guarantee=Guarantee(levels[-1].ridge, 1 - 3 * rule.delta),
+        **_facts(levels),
+    )
+
+
+def by_ridge(
+    kernel: Kernel,
+    source: Source,
+    rule: PracticalRidge | TheoryRidge,
+    largest: int | None,
+    seed: int,
+    engine: Engine,
+) -> Landmarks:
+    """Algorithm 2: as many rows as λ asks for, at most `largest`."""
+    theory = isinstance(rule, TheoryRidge)
+    name = "recursive (theory)" if theory else "recursive"
+    n = source.n_rows
+    try:
+        levels = recurse(kernel, source, rule, seed=seed, engine=engine)
+    except Indefinite:
+        if largest is not None:
+            return uniform_instead(kernel, source, largest, seed, name)
+        raise ValueError(
+            f"ridge={rule.fixed_ridge} has no meaning for {kernel}, which is not "
+            "positive semi-definite; give n_landmarks instead."
+        ) from None
+    p = levels[-1].probabilities if levels else np.ones(n)
+    kept = at_most_rows(kept_by_coins(p, seed), p, largest, seed)
+    facts = _facts(levels) if levels else {"ridge": rule.fixed_ridge}
+    if theory and not kept.n_wanted and facts["ridge"] <= rule.fixed_ridge:
+        facts["guarantee"] = Guarantee(rule.fixed_ridge, 1 - 3 * rule.delta)
+    return Landmarks(
+        points=source.take(kept.indices),
+        kernel=kernel,
+        sampler=name,
+        n_rows=n,
+        indices=kept.indices,
+        weights=kept.weights,
+        probabilities=kept.probabilities,
+        n_wanted=kept.n_wanted,
+        **facts,
+    )
+
+
+def _facts(levels: list[Level]) -> dict:
+    top = levels[-1]
+    return {
+        "ridge": top.ridge,
+        "effective_dimension": float(top.scores.sum()),
+        "n_kernel_evaluations": total_evaluations(levels),
+        "notes": notes_of(levels),
+    }

@@ -1,0 +1,57 @@
+"""Uniform sampling: the baseline, and the fallback for indefinite kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..engines import Engine
+from ..kernels import Kernel
+from ..landmarks import Landmarks
+from ..randomness import Purpose, race, race_probabilities, uniforms
+from ..sources import Source
+from .draws import all_rows
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every row with the same chance (∝ its weight, where rows have weights)."""
+
+    def __call__(
+        self,
+        kernel: Kernel,
+        source: Source,
+        n_landmarks: int | None,
+        *,
+        seed: int,
+        engine: Engine,
+    ) -> Landmarks:
+        assert n_landmarks is not None
+        n = source.n_rows
+        if n_landmarks >= n:
+            return all_rows(kernel, source, "uniform")
+        w = np.ones(n) if source.weights is None else source.weights
+        rows, limit = race(w, uniforms(seed, Purpose.DRAW, 0, n), n_landmarks)
+        if source.weights is None:
+            p = np.full(n_landmarks, n_landmarks / n)
+        else:
+            p = race_probabilities(w[rows], limit)
+        return Landmarks(
+            points=source.take(rows),
+            kernel=kernel,
+            sampler="uniform",
+            n_rows=n,
+            indices=rows,
+            weights=1 / np.sqrt(p),
+            probabilities=p,
+        )
+
+
+def uniform_instead(
+    kernel: Kernel, source: Source, n_landmarks: int, seed: int, name: str
+) -> Landmarks:
+    """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
+    drawn = Uniform()(kernel, source, n_landmarks, seed=seed, engine=None)  # type: ignore[arg-type]
+    note = f"uniform instead of {name}: the kernel is indefinite"
+    return replace(drawn, notes=(note,))

@@ -1,0 +1,56 @@
+"""What a source of rows can do, and a source that is some rows of another."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows of a source: where they begin, the rows, and their weights."""
+
+    start: int
+    X: Any
+    weights: np.ndarray | None = None
+
+
+class Source(ABC):
+    """Rows, block by block. Only `rows` and `take` differ between kinds of storage."""
+
+    n_rows: int
+    n_features: int | None = None  # None where the rows are not vectors
+    weights: np.ndarray | None = None  # a row of weight w counts as w rows
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Any:
+        """Rows start to stop, as the kernel takes them."""
+
+    @abstractmethod
+    def take(self, indices: np.ndarray) -> Any:
+        """The rows with these numbers, in this order."""
+
+    def block(self, start: int, stop: int) -> Block:
+        """Rows start to stop with their weights."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        return Block(start, self.rows(start, stop), weights)
+
+
+class Subset(Source):
+    """Some rows of another source, in ascending order of their numbers."""
+
+    def __init__(self, source: Source, indices: np.ndarray) -> None:
+        self.source = source
+        self.indices = indices
+        self.n_rows = len(indices)
+        self.n_features = source.n_features
+        self.weights = None if source.weights is None else source.weights[indices]
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.source.take(self.indices[start:stop])
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.source.take(self.indices[indices])
