@@ -43,8 +43,13 @@ def to_host(x: Array) -> np.ndarray:
 
 
 def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
-    """Host values in the library and on the device of `like`, with its dtype."""
+    """Host values in the library and on the device of `like`, with its dtype.
+
+    A dtype that is NumPy's stands for the one of the same name there.
+    """
     dtype = like.dtype if dtype is None else dtype
+    if isinstance(dtype, np.dtype):
+        dtype = getattr(namespace(like), dtype.name)
     if sp.issparse(like) or is_numpy_array(like):
         return np.ascontiguousarray(values, dtype=dtype)
     xp = array_namespace(like)
@@ -56,6 +61,12 @@ def float_dtype(x: Array) -> Any:
     xp = namespace(x)
     small = x.dtype == xp.float32 or str(x.dtype).endswith("float16")
     return xp.float32 if small else xp.float64
+
+
+def host_dtype(x: Array) -> np.dtype:
+    """`float_dtype` as NumPy's."""
+    wide = float_dtype(x) == namespace(x).float64
+    return np.dtype(np.float64 if wide else np.float32)
 
 
 def as_float(x: Array, dtype: Any = None) -> Array:
@@ -164,8 +175,7 @@ def sqrt_(x: Array) -> Array:
 def cityblock(X: Array, Y: Array) -> Array:
     """Σⱼ |xⱼ − yⱼ| for all pairs of rows, in X's dtype."""
     if sp.issparse(X) or sp.issparse(Y):
-        X, Y = (M if sp.issparse(M) else sp.csr_array(M) for M in (X, Y))
-        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+        return manhattan_distances(_csr32(X), _csr32(Y)).astype(X.dtype, copy=False)
     if is_numpy_array(X):
         return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     xp = array_namespace(X)
@@ -173,6 +183,13 @@ def cityblock(X: Array, Y: Array) -> Array:
     for j in range(X.shape[1]):
         total += xp.abs(X[:, j, None] - Y[None, :, j])
     return total
+
+
+def _csr32(X: Any) -> Any:
+    """CSR with 32-bit indices, which a block never exceeds; scikit-learn asks for it."""
+    X = sp.csr_array(X)
+    index, pointer = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sp.csr_array((X.data, index, pointer), shape=X.shape)
 
 
 def additive_chi2(X: Array, Y: Array) -> Array:

@@ -72,7 +72,9 @@ class Approximation:
         values, vectors = self._gram_eigh
         floor = arrays.epsilon(np.float64) * len(values) * values.max(initial=0.0)
         keep = min(n_components, int(np.count_nonzero(values > floor)))
-        small = self.landmarks.factor.root @ (vectors[:, :keep] / np.sqrt(values[:keep]))
+        small = self.landmarks.factor.root @ (
+            vectors[:, :keep] / np.sqrt(values[:keep])
+        )
         return values[:keep], self._columns_times(small)
 
     def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
@@ -121,7 +123,12 @@ class Approximation:
         """
         limit = 4000 if n_rows is None else n_rows
         return spectral_error(
-            self.landmarks, self.source, self.engine, limit, random_state, self.trace_error
+            self.landmarks,
+            self.source,
+            self.engine,
+            limit,
+            random_state,
+            self.trace_error,
         )
 
     @cached_property
@@ -163,7 +170,9 @@ class Approximation:
     def _columns_times(self, small: np.ndarray) -> np.ndarray:
         """K_S·small."""
         sink = ArraySink((self.shape[0], *small.shape[1:]))
-        self.engine.map(_times, self.source, sink, (self._evaluate, small), "product")
+        self.engine.map(
+            _host_times, self.source, sink, (self._evaluate, small), "product"
+        )
         return sink.array
 
     def _woodbury(self, b: np.ndarray, ridge: float) -> np.ndarray:
@@ -178,8 +187,8 @@ class Approximation:
 
 def features(landmarks: Landmarks, source: Source, engine: Engine) -> Array:
     """Z = k(X, landmarks)·K_SS^{+/2} for any rows, in their own precision."""
-    sink, _ = _features(landmarks, source, engine, with_error=False)
-    return sink
+    Z, _ = _features(landmarks, source, engine, with_error=False)
+    return Z
 
 
 def features_and_error(
@@ -193,11 +202,9 @@ def _features(
     landmarks: Landmarks, source: Source, engine: Engine, *, with_error: bool
 ) -> Any:
     first = source.rows(0, 1)
-    like = first if arrays.is_block(first) else np.empty(0)
-    dtype = landmarks.kernel.dtype(first)
-    like_dtype = getattr(arrays.namespace(like), dtype.name)
-    root = arrays.from_host(landmarks.factor.symmetric_root, like, like_dtype)
-    sink = ArraySink((source.n_rows, len(landmarks)), like, like_dtype)
+    like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
+    root = arrays.from_host(landmarks.factor.symmetric_root, like, dtype)
+    sink = ArraySink((source.n_rows, len(landmarks)), like, root.dtype)
     evaluate = landmarks.kernel.against(landmarks.points)
     if not with_error:
         engine.map(_times, source, sink, (evaluate, root), "features")
@@ -258,10 +265,11 @@ def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
 
 
 def _times(block: Block, evaluate: Callable, small: Array) -> Array:
-    K = evaluate(block.X)
-    if isinstance(small, np.ndarray) and K.dtype != small.dtype:
-        K = arrays.to_host(K).astype(small.dtype)
-    return K @ small
+    return evaluate(block.X) @ small
+
+
+def _host_times(block: Block, evaluate: Callable, small: np.ndarray) -> np.ndarray:
+    return arrays.host_values(evaluate(block.X)) @ small
 
 
 def _transposed_times(block: Block, evaluate: Callable, v: np.ndarray) -> np.ndarray:

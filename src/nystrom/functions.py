@@ -111,7 +111,11 @@ def select_landmarks(
         engine=engine,
         caller="select_landmarks",
     )
-    if n_landmarks is None and ridge is None and getattr(sampler, "ridge", None) is None:
+    if (
+        n_landmarks is None
+        and ridge is None
+        and getattr(sampler, "ridge", None) is None
+    ):
         n_landmarks = DEFAULT_LANDMARKS
     landmarks = choose(
         resolved,
@@ -314,7 +318,11 @@ def _check_needed_ridge(ridge: float) -> None:
 
 def _check_width(source: Source, landmarks: Landmarks) -> None:
     shape = getattr(landmarks.points, "shape", ())
-    if source.n_features is not None and len(shape) == 2 and shape[1] != source.n_features:
+    if (
+        source.n_features is not None
+        and len(shape) == 2
+        and shape[1] != source.n_features
+    ):
         raise ValueError(
             f"X has {source.n_features} features, but the landmarks have {shape[1]}."
         )

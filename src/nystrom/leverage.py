@@ -84,18 +84,14 @@ def _prepared(
         return kernel, None, [], wide
     points = arrays.widen(points) if wide else points
     width = -(-r // COLUMN_BLOCKS) if triangular else r
-    like = points if arrays.is_block(points) else B
+    like = kernel.like(points)
     dtype = np.dtype(np.float64) if wide else kernel.dtype(points)
     parts = []
     for left in range(0, r, max(1, width)):
         right = min(left + width, r)
         rows = right if triangular else s
-        parts.append(_on_device(B[:rows, left:right], like, dtype))
+        parts.append(arrays.from_host(B[:rows, left:right], like, dtype))
     return kernel, kernel.against(points), parts, wide
-
-
-def _on_device(values: np.ndarray, like: Array, dtype: np.dtype) -> Array:
-    return arrays.from_host(values, like, getattr(arrays.namespace(like), dtype.name))
 
 
 def _residual(

@@ -95,7 +95,12 @@ class Residual:
         operator = LinearOperator((n, n), matvec=self.__matmul__, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(n)
         top = eigsh(
-            operator, k=1, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False
+            operator,
+            k=1,
+            which="LA",
+            tol=TOLERANCE,
+            v0=start,
+            return_eigenvectors=False,
         )
         return max(0.0, float(top[0]))
 

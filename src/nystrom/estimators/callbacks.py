@@ -67,9 +67,7 @@ class CallbackTask:
         """The fit is done."""
         if self.root is not None:
             self._end_stage()
-            self.root.call_on_fit_task_end(
-                estimator=self.estimator, X=self.X, y=self.y
-            )
+            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
 
     def _end_stage(self) -> None:
         if self.stage is not None:

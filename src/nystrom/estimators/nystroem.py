@@ -295,14 +295,14 @@ class Nystroem(
                 return checked
         if custom and getattr(X, "dtype", None) == object and X.ndim == 1:
             return check_rows(X)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype="numeric", reset=reset
-        )
+        return validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
 
     def _for_new_rows(self, X: Any) -> tuple[Landmarks, Source]:
         landmarks = self.landmarks_
         if not isinstance(landmarks.kernel, Precomputed):
-            return landmarks, as_source(self._validated(X, reset=False))
+            X = self._validated(X, reset=False)
+            self._check_namespace(X)
+            return landmarks, as_source(X)
         # Columns in training order, unless there are just as many as landmarks, and
         # fewer of those than training rows: then one column per landmark.
         width = getattr(X, "shape", (0, 0))[-1]
@@ -312,11 +312,25 @@ class Nystroem(
         else:
             matrix = self._validated(X, reset=False)
             columns = landmarks.points
+        self._check_namespace(matrix)
         kernel: Kernel = Precomputed(matrix)
         return (
             landmarks.updated(kernel=kernel, points=columns),
             RowNumbers(matrix.shape[0]),
         )
+
+    def _check_namespace(self, X: Any) -> None:
+        """New rows must come in the array library that the estimator was fitted in."""
+        fitted = self.components_
+        if not arrays.is_block(X) or not arrays.is_block(fitted):
+            return
+        given, expected = arrays.namespace(X), arrays.namespace(fitted)
+        if given is not expected:
+            raise ValueError(
+                "Inputs passed to Nystroem.transform() must use the same namespace as "
+                f"those passed to fit(): {given.__name__} was given, and "
+                f"{expected.__name__} is expected. Convert X, or fit again."
+            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -336,11 +350,6 @@ def _components(landmarks: Landmarks) -> Any:
 
 
 def _normalization(landmarks: Landmarks) -> Any:
-    like = landmarks.points
-    if isinstance(landmarks.kernel, Precomputed):
-        like = landmarks.kernel.matrix
+    kernel, points = landmarks.kernel, landmarks.points
     root = landmarks.factor.symmetric_root
-    if not arrays.is_block(like):
-        return root
-    dtype = landmarks.kernel.dtype(like)
-    return arrays.from_host(root, like, getattr(arrays.namespace(like), dtype.name))
+    return arrays.from_host(root, kernel.like(points), kernel.dtype(points))

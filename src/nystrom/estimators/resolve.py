@@ -119,7 +119,13 @@ def _square(X: Any) -> Any:
 
 
 def _weights(sample_weight: Any, X: Any) -> np.ndarray:
-    n = X.n_rows if isinstance(X, Source) else X.shape[0] if hasattr(X, "shape") else len(X)
+    n = (
+        X.n_rows
+        if isinstance(X, Source)
+        else X.shape[0]
+        if hasattr(X, "shape")
+        else len(X)
+    )
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(
@@ -161,7 +167,9 @@ def choose(
 ) -> Landmarks:
     """Landmarks by a sampler, timed; rows of weight 0 are left out."""
     ridge = options.ridge
-    if ridge is not None and not (isinstance(ridge, (int, float)) and math.isfinite(ridge)):
+    if ridge is not None and not (
+        isinstance(ridge, (int, float)) and math.isfinite(ridge)
+    ):
         raise ValueError(f"ridge={ridge!r} is not allowed; it must be a number > 0.")
     chosen_by = as_sampler(
         sampler, ridge=ridge, delta=options.delta, constants=options.constants
@@ -197,7 +205,9 @@ def warn_about(landmarks: Landmarks) -> None:
             stacklevel=4,
         )
     if landmarks.n_wanted is not None:
-        reached = f" Relative trace error: {landmarks.error}." if landmarks.error else ""
+        reached = (
+            f" Relative trace error: {landmarks.error}." if landmarks.error else ""
+        )
         warnings.warn(
             f"ridge={landmarks.ridge:.4g} asks for about {landmarks.n_wanted} landmarks, "
             f"more than the {len(landmarks)} allowed.{reached} Raise the limit, or pass "

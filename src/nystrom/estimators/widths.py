@@ -14,9 +14,7 @@ from ..sources import Block, Source
 MEDIAN_ROWS = 1000
 
 
-def width_from_data(
-    rule: str, kernel: str, source: Source, engine: Engine
-) -> float:
+def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> float:
     """The number that gamma="scale" or gamma="median" stands for.
 
     "scale": 1/(n_features · variance of all entries), as scikit-learn's `SVC`.

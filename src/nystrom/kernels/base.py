@@ -49,12 +49,13 @@ class Kernel(ABC):
         """How many kernel evaluations `gram` of so many points makes."""
         return n_points * n_points + n_points
 
+    def like(self, X: Any) -> Any:
+        """An array in whose library, and on whose device, blocks for rows X are."""
+        return X if arrays.is_block(X) else np.empty(0)
+
     def dtype(self, X: Any) -> np.dtype:
         """The precision of this kernel's blocks on rows such as X."""
-        if arrays.is_block(X):
-            wide = arrays.float_dtype(X) == arrays.namespace(X).float64
-            return np.dtype(np.float64 if wide else np.float32)
-        return np.dtype(np.float64)
+        return arrays.host_dtype(self.like(X))
 
     def __add__(self, other: Kernel) -> Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented

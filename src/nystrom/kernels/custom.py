@@ -28,39 +28,38 @@ class Pairwise(Kernel):
     params: dict[str, Any] = field(default_factory=dict)
     psd = None
 
-    def __call__(self, X: Any, Y: Any) -> np.ndarray:
-        ys = _rows(Y)
-        K = [[self.function(x, y, **self.params) for y in ys] for x in _rows(X)]
-        return np.asarray(K, dtype=np.float64).reshape(len(_rows(X)), len(ys))
+    def __call__(self, X: Any, Y: Any) -> Array:
+        xs, ys = _rows(X), _rows(Y)
+        K = [[float(self.function(x, y, **self.params)) for y in ys] for x in xs]
+        return _block(np.asarray(K, dtype=np.float64).reshape(len(xs), len(ys)), X)
 
-    def diag(self, X: Any) -> np.ndarray:
-        values = [self.function(x, x, **self.params) for x in _rows(X)]
-        return np.asarray(values, dtype=np.float64)
+    def diag(self, X: Any) -> Array:
+        values = [float(self.function(x, x, **self.params)) for x in _rows(X)]
+        return _block(np.asarray(values, dtype=np.float64), X)
 
     def gram(self, Y: Any) -> np.ndarray:
         """kernel(Y, Y) with each pair evaluated once."""
-        rows = _rows(Y)
+        rows = _rows(arrays.widen(Y))
         K = np.empty((len(rows), len(rows)))
         for i, x in enumerate(rows):
             for j in range(i + 1):
-                K[i, j] = K[j, i] = self.function(x, rows[j], **self.params)
+                K[i, j] = K[j, i] = float(self.function(x, rows[j], **self.params))
         return K
 
     def gram_evaluations(self, n_points: int) -> int:
         return n_points * (n_points + 1) // 2
 
-    def dtype(self, X: Any) -> np.dtype:
-        return np.dtype(np.float64)
-
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-def _rows(X: Any) -> Any:
-    """Rows that len() and indexing work on."""
+def _rows(X: Any) -> list[Any]:
+    """The rows one by one."""
     if sp.issparse(X):
         return [X[[i]] for i in range(X.shape[0])]
-    return X
+    if arrays.is_array(X):
+        return [X[i, ...] for i in range(X.shape[0])]
+    return list(X)
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,9 @@ def _block(values: Any, X: Any) -> Array:
         same = arrays.namespace(values) is arrays.namespace(X)
         values = values if same else arrays.from_host(values, X, values.dtype)
     wide = not arrays.is_block(X)
-    return arrays.widen(values) if wide else arrays.as_float(values, arrays.float_dtype(X))
+    return (
+        arrays.widen(values) if wide else arrays.as_float(values, arrays.float_dtype(X))
+    )
 
 
 def blockwise(
@@ -153,6 +154,9 @@ class Precomputed(Kernel):
     matrix: Any = None
     psd = None
 
+    def like(self, X: Any) -> Any:
+        return self.matrix
+
     def __call__(self, X: Any, Y: Any) -> Array:
         rows, columns = np.asarray(X), np.asarray(Y)
         if arrays.namespace(self.matrix) is np:
@@ -174,9 +178,5 @@ class Precomputed(Kernel):
     def gram_evaluations(self, n_points: int) -> int:
         return n_points * n_points
 
-    def dtype(self, X: Any) -> np.dtype:
-        return super().dtype(self.matrix)
-
     def __str__(self) -> str:
         return "precomputed"
-

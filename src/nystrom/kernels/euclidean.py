@@ -82,7 +82,11 @@ class SparseDistances:
 
     def _norms(self, X: Any) -> np.ndarray:
         if np.ndim(self.scale):
-            X = sp.csr_array(X.multiply(self.scale)) if sp.issparse(X) else X * self.scale
+            X = (
+                sp.csr_array(X.multiply(self.scale))
+                if sp.issparse(X)
+                else X * self.scale
+            )
         return arrays.squared_norms(X)
 
 

@@ -74,7 +74,11 @@ def as_sampler(sampler: Any, **options: Any) -> Callable:
 def _with_options(sampler: Callable, options: dict[str, Any]) -> Callable:
     if not options:
         return sampler
-    known = {f.name for f in fields(sampler)} if hasattr(sampler, "__dataclass_fields__") else set()  # type: ignore[arg-type]
+    known = (
+        {f.name for f in fields(sampler)}
+        if hasattr(sampler, "__dataclass_fields__")
+        else set()
+    )  # type: ignore[arg-type]
     wrong = sorted(set(options) - known)
     if wrong:
         name = getattr(sampler, "__name__", type(sampler).__name__)

@@ -50,9 +50,7 @@ def kept_by_coins(p: np.ndarray, seed: int) -> Drawn:
     return Drawn(kept, p[kept])
 
 
-def at_most_rows(
-    kept: Drawn, p: np.ndarray, largest: int | None, seed: int
-) -> Drawn:
+def at_most_rows(kept: Drawn, p: np.ndarray, largest: int | None, seed: int) -> Drawn:
     """What was kept, or `largest` rows drawn ∝ p where that is more."""
     if largest is None or len(kept.indices) <= largest:
         return kept

@@ -1,0 +1,29 @@
+"""What all tests share: the seed they run with, and lists that contracts run over."""
+
+from __future__ import annotations
+
+import os
+
+# Before SciPy is imported: scikit-learn's array API checks need it.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
+settings.register_profile("random", deadline=None, max_examples=300)
+settings.load_profile(os.environ.get("NYSTROM_HYPOTHESIS", "fixed"))
+
+
+def pytest_generate_tests(metafunc):
+    """`seed`: 42 by default; NYSTROM_SEEDS=0-99 sweeps, and a failure shows its seed."""
+    if "seed" in metafunc.fixturenames:
+        wanted = os.environ.get("NYSTROM_SEEDS", "42")
+        first, _, last = wanted.partition("-")
+        metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
+
+
+@pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)

@@ -1,0 +1,21 @@
+"""The estimators keep scikit-learn's contract."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nystrom import Nystroem, kernels
+
+# n_components=100 exceeds the rows of the checks' data sets, where we warn as they do.
+ESTIMATORS = [
+    Nystroem(n_components=5, random_state=0),
+    Nystroem(n_components=5, random_state=0, sampler="recursive", kernel="laplacian"),
+    Nystroem(n_components=5, random_state=0, kernel=kernels.Matern(nu=2.5)),
+]
+
+
+@pytest.mark.filterwarnings("ignore:n_components > n_samples")
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_checks(estimator, check):
+    check(estimator)

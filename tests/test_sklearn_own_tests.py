@@ -1,0 +1,58 @@
+"""scikit-learn's own tests of the classes we replace, run on ours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.tests import test_kernel_approximation as theirs
+
+import nystrom
+
+# They try every kernel, also indefinite ones, which we warn about.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# It counts 45 calls of a callable for 9 components: choosing landmarks calls it more
+# often. Its second half is below.
+NOT_APPLICABLE = {"test_nystroem_callable"}
+
+for _name, _test in vars(theirs).copy().items():
+    if _name.startswith("test_nystroem") and _name not in NOT_APPLICABLE:
+        globals()[_name] = _test
+
+
+@pytest.fixture(autouse=True)
+def our_class(monkeypatch):
+    monkeypatch.setattr(theirs, "Nystroem", nystrom.Nystroem)
+
+
+def test_their_tests_are_found():
+    found = [name for name in globals() if name.startswith("test_nystroem")]
+    assert len(found) >= 6
+
+
+def test_feature_names_out():
+    theirs.test_get_feature_names_out(nystrom.Nystroem)
+
+
+@pytest.mark.parametrize("param", [{"gamma": 1}, {"coef0": 1}, {"degree": 2}])
+def test_callable_takes_no_parameters_of_named_kernels(param):
+    X = list(np.random.RandomState(42).uniform(size=(10, 4)))
+    estimator = nystrom.Nystroem(kernel=np.dot, n_components=9, **param)
+    with pytest.raises(
+        ValueError, match="Don't pass gamma, coef0 or degree to Nystroem"
+    ):
+        estimator.fit(X)
+
+
+def test_callable_gets_its_parameters():
+    calls = []
+
+    def histogram(x, y, log):
+        log.append(1)
+        return np.minimum(x, y).sum()
+
+    X = list(np.random.RandomState(42).uniform(size=(10, 4)))
+    params = {"log": calls}
+    nystrom.Nystroem(kernel=histogram, n_components=9, kernel_params=params).fit(X)
+    assert calls
+    assert params == {"log": calls}
