@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
@@ -24,16 +24,22 @@ def is_array(x: Any) -> bool:
     return is_array_api_obj(x)
 
 
+def _is_numpy(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
 def namespace(x: Array) -> Any:
     """The array library that x belongs to (NumPy for CSR blocks and row numbers)."""
-    return np if sp.issparse(x) else array_namespace(x)
+    if _is_numpy(x) or sp.issparse(x):
+        return np
+    return array_namespace(x)
 
 
 def to_host(x: Array) -> np.ndarray:
     """The values of x as a NumPy array on the host."""
     if sp.issparse(x):
         return x.toarray()
-    if is_numpy_array(x):
+    if _is_numpy(x):
         return x
     if hasattr(x, "detach"):  # torch
         return x.detach().cpu().numpy()
@@ -48,18 +54,20 @@ def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
     A dtype that is NumPy's stands for the one of the same name there.
     """
     dtype = like.dtype if dtype is None else dtype
-    if isinstance(dtype, np.dtype):
-        dtype = getattr(namespace(like), dtype.name)
-    if sp.issparse(like) or is_numpy_array(like):
+    if sp.issparse(like) or _is_numpy(like):
         return np.ascontiguousarray(values, dtype=dtype)
     xp = array_namespace(like)
+    dtype = getattr(xp, dtype.name) if isinstance(dtype, np.dtype) else dtype
     return xp.asarray(np.ascontiguousarray(values), dtype=dtype, device=device(like))
 
 
 def float_dtype(x: Array) -> Any:
     """float32 for float32 (and half) data, float64 for all else, in x's library."""
     xp = namespace(x)
-    small = x.dtype == xp.float32 or str(x.dtype).endswith("float16")
+    if xp is np:  # at once: asked for every block
+        small = x.dtype.kind == "f" and x.dtype.itemsize <= 4
+    else:
+        small = x.dtype == xp.float32 or str(x.dtype).endswith("float16")
     return xp.float32 if small else xp.float64
 
 
@@ -78,21 +86,23 @@ def as_float(x: Array, dtype: Any = None) -> Array:
     dtype = float_dtype(x) if dtype is None else dtype
     if sp.issparse(x):
         return x.astype(dtype, copy=False)
-    if is_numpy_array(x):
+    if _is_numpy(x):
         return np.ascontiguousarray(x, dtype=dtype)
     return array_namespace(x).astype(x, dtype, copy=False)
 
 
 def is_block(x: Any) -> bool:
     """Whether x is rows of numbers: an array or CSR, not a list of objects."""
-    return sp.issparse(x) or is_array_api_obj(x)
+    return _is_numpy(x) or sp.issparse(x) or is_array_api_obj(x)
 
 
 def widen(x: Any) -> Any:
     """x in float64, in its own library; objects and row numbers as they are."""
-    if not is_block(x) or "int" in str(x.dtype):
+    if not is_block(x):
         return x
-    return as_float(x, namespace(x).float64)
+    xp = namespace(x)
+    whole = x.dtype.kind in "iu" if xp is np else xp.isdtype(x.dtype, "integral")
+    return x if whole else as_float(x, xp.float64)
 
 
 def host_values(x: Array) -> np.ndarray:
@@ -108,7 +118,7 @@ def epsilon(dtype: Any, like: Array = None) -> float:
 
 def take_rows(x: Array, rows: np.ndarray) -> Array:
     """x[rows]."""
-    if sp.issparse(x) or is_numpy_array(x):
+    if sp.issparse(x) or _is_numpy(x):
         return x[rows]
     xp = array_namespace(x)
     return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
@@ -126,7 +136,7 @@ def squared_norms(X: Array) -> Array:
     """‖x‖² of each row."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    if is_numpy_array(X):
+    if _is_numpy(X):
         return np.vecdot(X, X)
     return array_namespace(X).sum(X * X, axis=1)
 
@@ -137,7 +147,7 @@ def with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
     Against columns [−2ŷ, 1, ‖ŷ‖²] one matrix product gives all squared distances.
     """
     n, d = X.shape
-    if is_numpy_array(X):
+    if _is_numpy(X):
         out = np.empty((n, d + 2), dtype=X.dtype)
         np.subtract(X, center.astype(X.dtype, copy=False), out=out[:, :d])
         if np.ndim(scale):
@@ -155,17 +165,17 @@ def with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
 
 def exp_(x: Array) -> Array:
     """exp(x), in place where the library can."""
-    return np.exp(x, out=x) if is_numpy_array(x) else array_namespace(x).exp(x)
+    return np.exp(x, out=x) if _is_numpy(x) else array_namespace(x).exp(x)
 
 
 def tanh_(x: Array) -> Array:
     """tanh(x), in place where the library can."""
-    return np.tanh(x, out=x) if is_numpy_array(x) else array_namespace(x).tanh(x)
+    return np.tanh(x, out=x) if _is_numpy(x) else array_namespace(x).tanh(x)
 
 
 def sqrt_(x: Array) -> Array:
     """sqrt(max(x, 0)), in place where the library can."""
-    if is_numpy_array(x):
+    if _is_numpy(x):
         np.maximum(x, 0, out=x)
         return np.sqrt(x, out=x)
     xp = array_namespace(x)
@@ -176,7 +186,7 @@ def cityblock(X: Array, Y: Array) -> Array:
     """Σⱼ |xⱼ − yⱼ| for all pairs of rows, in X's dtype."""
     if sp.issparse(X) or sp.issparse(Y):
         return manhattan_distances(_csr32(X), _csr32(Y)).astype(X.dtype, copy=False)
-    if is_numpy_array(X):
+    if _is_numpy(X):
         return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     xp = array_namespace(X)
     total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
@@ -186,7 +196,7 @@ def cityblock(X: Array, Y: Array) -> Array:
 
 
 def _csr32(X: Any) -> Any:
-    """CSR with 32-bit indices, which a block never exceeds; scikit-learn asks for it."""
+    """CSR with 32-bit indices, enough for a block; scikit-learn asks for them."""
     X = sp.csr_array(X)
     index, pointer = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return sp.csr_array((X.data, index, pointer), shape=X.shape)
@@ -194,7 +204,7 @@ def _csr32(X: Any) -> Any:
 
 def additive_chi2(X: Array, Y: Array) -> Array:
     """−Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ) for all pairs of rows, 0/0 being 0."""
-    if is_numpy_array(X):
+    if _is_numpy(X):
         return additive_chi2_kernel(X, Y)
     xp = array_namespace(X)
     total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))

@@ -6,6 +6,7 @@ precision of the kernel blocks, never absolute.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,9 +15,10 @@ import numpy as np
 import scipy.linalg
 
 from . import _arrays as arrays
+from .engines import single_threaded_blas
 
 
-class NotFinite(ValueError):
+class KernelNotFiniteError(ValueError):
     """A kernel returned nan or inf."""
 
 
@@ -42,7 +44,8 @@ class Factor:
     @cached_property
     def symmetric_root(self) -> np.ndarray:
         """(s, s): K_SS^{+/2}, which has s columns also where the rank is less."""
-        return self.root @ self.eigenvectors[:, : self.rank].T
+        with _few_threads(len(self.eigenvalues)):
+            return self.root @ self.eigenvectors[:, : self.rank].T
 
 
 def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
@@ -53,13 +56,19 @@ def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
     """
     check_finite(K)
     n_points = len(K)
-    values, vectors = scipy.linalg.eigh(K)
+    with _few_threads(n_points):
+        values, vectors = np.linalg.eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
     # The diagonal may vanish (additive χ²): then the largest entry is the scale.
     scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
     cut = 4 * arrays.epsilon(block_dtype) * np.sqrt(n_points) * scale
     rank = int(np.count_nonzero(values > cut))
     return Factor(values, vectors, rank, is_indefinite(values))
+
+
+def _few_threads(n_points: int) -> AbstractContextManager:
+    """Small matrices are slower on several threads."""
+    return single_threaded_blas() if n_points <= 256 else nullcontext()
 
 
 def is_indefinite(eigenvalues: np.ndarray) -> bool:
@@ -72,7 +81,7 @@ def is_indefinite(eigenvalues: np.ndarray) -> bool:
 def check_finite(K: np.ndarray) -> None:
     """Refuse nan and inf."""
     if not np.all(np.isfinite(K)):
-        raise NotFinite(
+        raise KernelNotFiniteError(
             "The kernel returned nan or inf for these rows. Check its parameters (a "
             "large degree overflows, a fractional one of a negative number is nan) and "
             "the scale of the data."
@@ -90,7 +99,7 @@ def tail_ridge(SKS: np.ndarray, rank: int) -> float:
     Where the sample has rank ≤ k the tail is rounding noise of either sign; λ is then
     the least ridge at which SᵀKS + λI is safely definite.
     """
-    values = scipy.linalg.eigvalsh(SKS)
+    values = np.linalg.eigvalsh(SKS)
     tail = float(values[: max(0, len(values) - rank)].sum())
     return max(tail / rank, least_ridge(SKS))
 
@@ -107,9 +116,7 @@ def ridge_root(SKS: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray
 
     K_S here are the unweighted columns: the weights are in B.
     """
-    L = scipy.linalg.cholesky(
-        SKS + ridge * np.eye(len(SKS)), lower=True, overwrite_a=True
-    )
+    L = np.linalg.cholesky(SKS + ridge * np.eye(len(SKS)))
     return scipy.linalg.solve_triangular(
         L, np.diag(weights), lower=True, overwrite_b=True
     ).T

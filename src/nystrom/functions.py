@@ -54,8 +54,8 @@ def select_landmarks(
         The rows. The square kernel matrix itself for kernel="precomputed".
     kernel : str, callable or Kernel
         A name as in scikit-learn ("rbf", "laplacian", "polynomial", …) or "matern",
-        "matern12", "matern32", "matern52", "rational_quadratic"; a function of two rows;
-        or a value from `nystrom.kernels`.
+        "matern12", "matern32", "matern52", "rational_quadratic"; a function of two
+        rows; or a value from `nystrom.kernels`.
     gamma : float, sequence, "scale", "median" or None
         The kernel's width; one number per feature where the kernel is a function of
         distances. None: scikit-learn's default, 1/n_features for most.
@@ -317,7 +317,7 @@ def _check_needed_ridge(ridge: float) -> None:
 
 
 def _check_width(source: Source, landmarks: Landmarks) -> None:
-    shape = getattr(landmarks.points, "shape", ())
+    shape: tuple[int, ...] = getattr(landmarks.points, "shape", ())
     if (
         source.n_features is not None
         and len(shape) == 2

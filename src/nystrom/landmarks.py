@@ -58,7 +58,8 @@ class Landmarks:
     indices : ndarray of int or None
         Their row numbers, in the order of choice; None for points that are not rows.
     weights : ndarray or None
-        The columns of the sampling matrix S have the entry weights[j] in row indices[j].
+        The columns of the sampling matrix S have the entry weights[j] in row
+        indices[j].
     probabilities : ndarray or None
         The probability with which each was kept. None where a fixed number was drawn.
     ridge : float or None
@@ -103,7 +104,7 @@ class Landmarks:
 
     @property
     def rank(self) -> int:
-        """The numerical rank of K_SS: fewer than the landmarks if some are redundant."""
+        """The numerical rank of K_SS: less than their number if some are redundant."""
         return self.factor.rank
 
     @property

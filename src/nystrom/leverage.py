@@ -1,8 +1,8 @@
 """Ridge leverage scores, residual diagonal and effective dimension.
 
-The λ-ridge leverage score of row i is lᵢ = (K(K + λI)⁻¹)ᵢᵢ (Definition 1), and their sum
-is the effective dimension. From a weighted sample S of the rows, section 3.2's Lemma
-gives an estimate with s kernel evaluations per row,
+The λ-ridge leverage score of row i is lᵢ = (K(K + λI)⁻¹)ᵢᵢ (Definition 1), and their
+sum is the effective dimension. From a weighted sample S of the rows, section 3.2's
+Lemma gives an estimate with s kernel evaluations per row,
 
     l̃ᵢ = (1/λ)·(kᵢᵢ − k_iS (SᵀKS + λI)⁻¹ k_Si) = (1/λ)·(kᵢᵢ − ‖k_iS B‖²),
 
@@ -160,9 +160,9 @@ def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
     if 8 * n * n > budget * 2**20:
         raise ValueError(
             f"Exact leverage scores need the whole {n} × {n} kernel matrix, "
-            f"{8 * n * n / 2**30:.1f} GiB, and working_memory is {budget} MiB. Estimate "
-            "them from landmarks (landmarks=..., sampler='recursive'), use fewer rows, "
-            "or raise sklearn.set_config(working_memory=...)."
+            f"{8 * n * n / 2**30:.1f} GiB, and working_memory is {budget} MiB. "
+            "Estimate them from landmarks (landmarks=..., sampler='recursive'), use "
+            "fewer rows, or raise sklearn.set_config(working_memory=...)."
         )
     K = kernel.gram(source.rows(0, n))
     check_finite(K)

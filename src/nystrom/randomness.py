@@ -36,7 +36,7 @@ def uniforms(
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that scikit-learn's `random_state` (None, int, RandomState) stands for."""
+    """The seed that `random_state` (None, int, RandomState, Generator) stands for."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(
         random_state, bool
     ):
@@ -50,8 +50,8 @@ def race(weights: np.ndarray, u: np.ndarray, size: int) -> tuple[np.ndarray, flo
     """`size` different rows drawn one after the other ∝ weights, in order of the draw.
 
     An exponential race: row i arrives at −log(1 − uᵢ)/wᵢ, and the first `size` win.
-    Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival of
-    the first row that lost comes back too: given it, row i had won with probability
+    Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival
+    of the first row that lost comes back too: given it, row i had won with probability
     1 − exp(−wᵢ·arrival).
     """
     runners = np.flatnonzero(weights > 0)

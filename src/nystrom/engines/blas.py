@@ -1,8 +1,8 @@
 """How many threads BLAS may use, and holding it at one while our own threads work.
 
-NumPy and SciPy each load a BLAS of their own; threadpoolctl limits both. The limit is one
-number per process, so overlapping passes share one limit: the first to begin sets it and
-the last to end restores it, whatever their order.
+NumPy and SciPy each load a BLAS of their own; threadpoolctl limits both. The limit is
+one number per process, so overlapping passes share one limit: the first to begin sets
+it and the last to end restores it, whatever their order.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ threads over rows are faster than threads inside BLAS.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -18,6 +19,11 @@ from . import base
 from .base import Tree
 from .blas import single_threaded_blas, threads_for
 from .progress import Hook, silent
+
+#: Seconds of work below which threads are not worth starting.
+WORTH_THREADS = 2e-3
+
+Results = Generator[tuple[int, Any], None, None]
 
 
 class Threads:
@@ -39,7 +45,7 @@ class Threads:
         self,
         n_jobs: int | None = None,
         progress: Hook = silent,
-        tiles_per_task: int = 16,
+        tiles_per_task: int = 4,
     ) -> None:
         if tiles_per_task < 1 or tiles_per_task & (tiles_per_task - 1):
             raise ValueError(
@@ -86,48 +92,59 @@ class Threads:
                 tree.push(term, size)
         return tree.total()
 
-    def _run(
-        self, task: Callable[[int, int], Any], n_rows: int, stage: str
-    ) -> Iterator[tuple[int, Any]]:
-        """(number of tiles, result) of each block of tiles, in order."""
+    def _run(self, task: Callable, n_rows: int, stage: str) -> Results:
+        """(size of the block, result) of each block of tiles, in order."""
         n_tiles = -(-n_rows // base.TILE)
-        size = self.tiles_per_task
-        while size > 1 and n_tiles < 4 * size * self.n_threads:
-            size //= 2  # still a power of two: see Tree
-        bounds = [(b, min(b + size, n_tiles)) for b in range(0, n_tiles, size)]
+        blocks = list(_blocks(n_tiles, self.tiles_per_task))
         self.progress(stage, 0, n_tiles)
         with single_threaded_blas():
-            if self.n_threads == 1 or len(bounds) == 1:
-                for first, last in bounds:
+            # The first tile tells whether threads are worth starting for the rest.
+            begun = time.perf_counter()
+            result = task(0, 1)
+            work = (time.perf_counter() - begun) * (n_tiles - 1)
+            yield 1, result
+            self.progress(stage, 1, n_tiles)
+            if min(self.n_threads, len(blocks) - 1) > 1 and work > WORTH_THREADS:
+                yield from self._run_threads(task, blocks[1:], n_tiles, stage)
+            else:
+                for first, size in blocks[1:]:
+                    last = min(first + size, n_tiles)
                     yield size, task(first, last)
                     self.progress(stage, last, n_tiles)
-            else:
-                yield from self._run_threads(task, bounds, size, stage)
 
     def _run_threads(
-        self, task: Callable, bounds: list[tuple[int, int]], size: int, stage: str
-    ) -> Iterator[tuple[int, Any]]:
+        self, task: Callable, blocks: list[tuple[int, int]], n_tiles: int, stage: str
+    ) -> Results:
         stopped = threading.Event()
 
         def unless_stopped(first: int, last: int) -> Any:
             return None if stopped.is_set() else task(first, last)
 
-        n_tiles = bounds[-1][1]
         pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="nystrom")
         try:
             # A window of tasks, so that finished results never pile up.
             waiting: dict[int, Future] = {}
             submitted = 0
-            for i in range(len(bounds)):
-                while submitted < len(bounds) and submitted < i + 2 * self.n_threads:
-                    first, last = bounds[submitted]
-                    waiting[submitted] = pool.submit(unless_stopped, first, last)
+            for i, (first, size) in enumerate(blocks):
+                while submitted < min(len(blocks), i + 2 * self.n_threads):
+                    start, length = blocks[submitted]
+                    stop = min(start + length, n_tiles)
+                    waiting[submitted] = pool.submit(unless_stopped, start, stop)
                     submitted += 1
                 yield size, waiting.pop(i).result()
-                self.progress(stage, bounds[i][1], n_tiles)
+                self.progress(stage, min(first + size, n_tiles), n_tiles)
         finally:
             stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _blocks(n_tiles: int, largest: int) -> Iterator[tuple[int, int]]:
+    """(first tile, size): 1, 1, 2, 4, … tiles up to the largest; see `Tree` for why."""
+    first, size = 0, 1
+    while first < n_tiles:
+        yield first, size
+        first += size
+        size = min(first, largest)
 
 
 def _tiles(n_rows: int, first: int, last: int) -> Iterator[tuple[int, int]]:

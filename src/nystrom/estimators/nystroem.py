@@ -46,8 +46,8 @@ class Nystroem(
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
     and fitted attributes come first. Landmarks are chosen by recursive ridge leverage
-    scores instead of uniformly, the error is reported, and no n × s array is made beside
-    the result.
+    scores instead of uniformly, the error is reported, and no n × s array is made
+    beside the result.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class Nystroem(
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The landmarks (for kernel="precomputed" their own kernel matrix; a list where the
-        rows are objects).
+        The landmarks. For kernel="precomputed" their own kernel matrix; a list where
+        the rows are objects.
     component_indices_ : ndarray of shape (n_components,)
         Their row numbers. Absent where the landmarks are not rows.
     normalization_ : array of shape (n_components, n_components)
@@ -141,7 +141,8 @@ class Nystroem(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of objects
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
             Training rows; the square kernel matrix for kernel="precomputed".
         y : ignored
             For pipelines.
@@ -192,7 +193,8 @@ class Nystroem(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of objects
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
             Rows. For kernel="precomputed", their kernel values with all training rows,
             (n_samples, n_training), or with the landmarks alone.
 
@@ -242,7 +244,7 @@ class Nystroem(
             engine=engine,
             caller="Nystroem",
         )
-        if not by_ridge and n_components > source.n_rows:
+        if not by_ridge and n_components and n_components > source.n_rows:
             warnings.warn(
                 "n_components > n_samples. This is not possible.\n"
                 "n_components was set to n_samples, which results in inefficient "
@@ -263,14 +265,15 @@ class Nystroem(
 
     def _refuse_theory(self, by_ridge: bool) -> None:
         sampler = self.sampler
-        if isinstance(sampler, Recursive) and not by_ridge:
-            if uses_theory(sampler.constants, sampler.delta):
-                raise ValueError(
-                    "With the theory's constants the number of landmarks is random, so "
-                    f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
-                    "Give ridge=... with n_components=None, use practical constants, or "
-                    "choose with select_landmarks and pass sampler=landmarks.points."
-                )
+        if by_ridge or not isinstance(sampler, Recursive):
+            return
+        if uses_theory(sampler.constants, sampler.delta):
+            raise ValueError(
+                "With the theory's constants the number of landmarks is random, so "
+                f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
+                "Give ridge=... with n_components=None, use practical constants, or "
+                "choose with select_landmarks and pass sampler=landmarks.points."
+            )
 
     def _finish(self, landmarks: Landmarks, error: TraceError) -> None:
         landmarks = landmarks.updated(error=error)
@@ -293,7 +296,7 @@ class Nystroem(
             checked = check_rows(X)
             if isinstance(as_source(checked), Objects):
                 return checked
-        if custom and getattr(X, "dtype", None) == object and X.ndim == 1:
+        if custom and _is_object_array(X):
             return check_rows(X)
         return validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
 
@@ -341,6 +344,10 @@ class Nystroem(
         )
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _is_object_array(X: Any) -> bool:
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OUS"
 
 
 def _components(landmarks: Landmarks) -> Any:

@@ -1,8 +1,7 @@
-"""The edge: from what a user passes to kernel, source, sampler, engine and landmarks."""
+"""The edge: from what a user passes to kernel, source, engine and landmarks."""
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from dataclasses import dataclass
@@ -79,7 +78,7 @@ def kernel_and_source(
     gamma: Any = None,
     **params: Any,
 ) -> tuple[Kernel, Source]:
-    """The kernel with all its numbers, and the rows it works on. X is checked already."""
+    """The kernel with all its numbers, and the rows it works on; X is checked."""
     weights = None
     if sample_weight is not None:
         weights = _weights(sample_weight, X)
@@ -166,13 +165,8 @@ def choose(
     engine: Engine,
 ) -> Landmarks:
     """Landmarks by a sampler, timed; rows of weight 0 are left out."""
-    ridge = options.ridge
-    if ridge is not None and not (
-        isinstance(ridge, (int, float)) and math.isfinite(ridge)
-    ):
-        raise ValueError(f"ridge={ridge!r} is not allowed; it must be a number > 0.")
     chosen_by = as_sampler(
-        sampler, ridge=ridge, delta=options.delta, constants=options.constants
+        sampler, ridge=options.ridge, delta=options.delta, constants=options.constants
     )
     begun = time.perf_counter()
     rows = None
@@ -209,9 +203,9 @@ def warn_about(landmarks: Landmarks) -> None:
             f" Relative trace error: {landmarks.error}." if landmarks.error else ""
         )
         warnings.warn(
-            f"ridge={landmarks.ridge:.4g} asks for about {landmarks.n_wanted} landmarks, "
-            f"more than the {len(landmarks)} allowed.{reached} Raise the limit, or pass "
-            "None for none.",
+            f"ridge={landmarks.ridge:.4g} asks for about {landmarks.n_wanted} "
+            f"landmarks, more than the {len(landmarks)} allowed.{reached} Raise the "
+            "limit, or pass None for none.",
             UserWarning,
             stacklevel=4,
         )

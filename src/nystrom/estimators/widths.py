@@ -18,15 +18,15 @@ def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     """The number that gamma="scale" or gamma="median" stands for.
 
     "scale": 1/(n_features · variance of all entries), as scikit-learn's `SVC`.
-    "median": 1/(2·m²) for the median distance m of 1000 evenly spaced rows, and 1/m with
-    city-block distances for the Laplacian kernel.
+    "median": 1/(2·m²) for the median distance m of 1000 evenly spaced rows, and 1/m
+    with city-block distances for the Laplacian kernel.
     """
     if rule == "scale":
         variance = _variance(source, engine)
         return 1.0 / (source.n_features * variance) if variance > 0 else 1.0  # type: ignore[operator]
     if rule != "median":
         raise ValueError(
-            f"gamma={rule!r} is unknown; allowed: a number >= 0, one number per feature, "
+            f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
             "'scale', 'median', or None for the kernel's default."
         )
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):

@@ -2,9 +2,9 @@
 
 `kernel(X, Y)` is the block of K for two blocks of rows and `kernel.diag(X)` its
 diagonal. Kernels add and multiply, `RBF(0.1) + 0.5 * Linear()`, and every estimator and
-function takes one wherever it takes a name. `gamma` and `length_scale` may be one number
-or one per feature. A function of two rows is a kernel as it is; `blockwise` makes one
-from a function of two blocks.
+function takes one wherever it takes a name. `gamma` and `length_scale` may be one
+number or one per feature. A function of two rows is a kernel as it is; `blockwise`
+makes one from a function of two blocks.
 
 Examples
 --------

@@ -1,8 +1,8 @@
 """Kernels that the user brings: a function of two rows or of two blocks, or a matrix.
 
 A plain callable takes two rows and returns a number, as in scikit-learn. Whether a
-function takes blocks cannot be found out by trying it (`numpy.dot` on two blocks returns
-a wrong matrix of the right shape when there are as many rows as features), so
+function takes blocks cannot be found out by trying it (`numpy.dot` on two blocks
+returns a wrong matrix of the right shape when there are as many rows as features), so
 `blockwise` says it.
 """
 
@@ -123,7 +123,8 @@ def blockwise(
     ----------
     function : callable
         `function(X, Y)` returns the matrix of k(x, y), shape (rows of X, rows of Y). A
-        block is a slice of what was passed in: an array, CSR rows, or a list of objects.
+        block is a slice of what was passed in: an array, CSR rows, or a list of
+        objects.
     diag : callable, optional
         `diag(X)` returns k(x, x) for each row. Without it `function` is called once per
         row, on blocks of one row.

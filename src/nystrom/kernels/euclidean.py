@@ -119,12 +119,13 @@ class Euclidean(Kernel):
 
     def against(self, Y: Any) -> Callable[[Any], Array]:
         c, scale = self._distance
+        scaling: Any = 1.0
         if isinstance(scale, tuple):
-            scale = np.asarray(scale)
+            scaling = np.asarray(scale)
         else:
-            c, scale = c * scale**2, 1.0
+            c *= scale**2
         Distances = SparseDistances if sp.issparse(Y) else DenseDistances
-        return partial(_profiled, self, Distances(arrays.as_float(Y), c, scale))
+        return partial(_profiled, self, Distances(arrays.as_float(Y), c, scaling))
 
     def diag(self, X: Any) -> Array:
         xp = arrays.namespace(X)

@@ -17,7 +17,7 @@ Recursive(constants=None, delta=0.01, ridge=None)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,11 +74,7 @@ def as_sampler(sampler: Any, **options: Any) -> Callable:
 def _with_options(sampler: Callable, options: dict[str, Any]) -> Callable:
     if not options:
         return sampler
-    known = (
-        {f.name for f in fields(sampler)}
-        if hasattr(sampler, "__dataclass_fields__")
-        else set()
-    )  # type: ignore[arg-type]
+    known = {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
     wrong = sorted(set(options) - known)
     if wrong:
         name = getattr(sampler, "__name__", type(sampler).__name__)
@@ -105,5 +101,5 @@ def _given(landmarks: Any) -> Callable:
         return GivenPoints(list(landmarks))
     raise TypeError(
         f"sampler={landmarks!r} is not a sampler; pass a name ({', '.join(NAMES)}), a "
-        "value from nystrom.samplers, row numbers, a 2-D array of points, or a callable."
+        "value from nystrom.samplers, row numbers, an array of points, or a callable."
     )

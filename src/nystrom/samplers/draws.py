@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -60,13 +61,22 @@ def at_most_rows(kept: Drawn, p: np.ndarray, largest: int | None, seed: int) -> 
 
 def all_rows(kernel: Kernel, source: Source, name: str) -> Landmarks:
     """Every row is a landmark: K̃ = K."""
-    rows = np.arange(source.n_rows)
+    n = source.n_rows
+    return as_landmarks(Drawn(np.arange(n), np.ones(n)), kernel, source, name)
+
+
+def as_landmarks(
+    drawn: Drawn, kernel: Kernel, source: Source, name: str, **facts: Any
+) -> Landmarks:
+    """The rows drawn, with their points, as every sampler returns them."""
     return Landmarks(
-        points=source.take(rows),
+        points=source.take(drawn.indices),
         kernel=kernel,
         sampler=name,
         n_rows=source.n_rows,
-        indices=rows,
-        weights=np.ones(len(rows)),
-        probabilities=np.ones(len(rows)),
+        indices=drawn.indices,
+        weights=drawn.weights,
+        probabilities=drawn.probabilities,
+        n_wanted=drawn.n_wanted,
+        **facts,
     )

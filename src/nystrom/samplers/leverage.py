@@ -13,7 +13,14 @@ from ..kernels import Kernel
 from ..landmarks import Guarantee, Landmarks
 from ..leverage import Spectrum, kernel_matrix
 from ..sources import Source
-from .draws import Drawn, all_rows, at_most_rows, exactly, kept_by_coins
+from .draws import (
+    Drawn,
+    all_rows,
+    as_landmarks,
+    at_most_rows,
+    exactly,
+    kept_by_coins,
+)
 from .options import check_delta, check_ridge, uses_theory
 from .rules import PracticalRidge, PracticalSize, coin_probabilities
 from .uniform import uniform_instead
@@ -70,19 +77,15 @@ class Leverage:
             delta = (self.delta or 0.01) if theory else None
             ridge, drawn = _draw(spectrum, self.ridge, delta, n_landmarks, seed)
         proven = theory and drawn.n_wanted is None
-        return Landmarks(
-            points=source.take(drawn.indices),
-            kernel=kernel,
-            sampler=name,
-            n_rows=source.n_rows,
-            indices=drawn.indices,
-            weights=drawn.weights,
-            probabilities=drawn.probabilities,
+        return as_landmarks(
+            drawn,
+            kernel,
+            source,
+            name,
             ridge=ridge,
             effective_dimension=spectrum.effective_dimension(ridge),
             n_kernel_evaluations=kernel.gram_evaluations(source.n_rows),
             guarantee=Guarantee(ridge, 1 - delta) if proven and delta else None,
-            n_wanted=drawn.n_wanted,
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 
 def check_ridge(ridge: float | None) -> None:
     """λ must be a finite number > 0."""
     if ridge is None:
         return
-    if not isinstance(ridge, (int, float)) or not 0 < ridge < math.inf:
+    if not isinstance(ridge, Real) or not 0 < float(ridge) < math.inf:
         raise ValueError(
             f"ridge={ridge!r} is not allowed; λ is a finite number > 0, or None to let "
             "n_landmarks decide."
@@ -20,7 +21,7 @@ def check_delta(delta: float | None, limit: float, shown: str) -> None:
     """δ must lie in the range for which the theorem is proven."""
     if delta is not None and not 0 < delta < limit:
         raise ValueError(
-            f"delta={delta!r} is not allowed; the theorem holds for 0 < delta < {shown}."
+            f"delta={delta!r} is not allowed; it is proven for 0 < delta < {shown}."
         )
 
 

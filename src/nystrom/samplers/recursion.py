@@ -2,8 +2,8 @@
 
 Level l holds about n/2ˡ rows. The smallest level is taken whole; from there up, the
 sample of a level gives scores to the rows of the next larger one, and coins thrown by
-these scores choose its sample. What λ and the probabilities are is the `Rule`'s business;
-this file is what all variants share.
+these scores choose its sample. What λ and the probabilities are is the `Rule`'s
+business; this file is what all variants share.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Rule(Protocol):
         """The fewest rows to go on with, and how many to draw uniformly below that."""
 
 
-class Indefinite(Exception):
+class IndefiniteKernelError(Exception):
     """The kernel is not positive semi-definite: scores have no meaning."""
 
 
@@ -75,7 +75,7 @@ def recurse(
     Empty when there is nothing to halve: then every row is to be taken.
     """
     if kernel.psd is False:
-        raise Indefinite
+        raise IndefiniteKernelError
     n = source.n_rows
     u = uniforms(seed, Purpose.MEMBERSHIP, 0, n)
     n_levels = rule.n_levels(u)
@@ -111,7 +111,7 @@ def _score(
     SKS = weighted(K, column_weights)
     # Where the kernel makes no promise, look before its scores are believed.
     if kernel.psd is None and is_indefinite(np.linalg.eigvalsh(SKS)):
-        raise Indefinite
+        raise IndefiniteKernelError
     ridge = rule.ridge(SKS, level)
     scores, left = sample_scores(
         kernel,

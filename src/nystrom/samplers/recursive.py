@@ -15,9 +15,15 @@ from ..engines import Engine, single_threaded_blas
 from ..kernels import Kernel
 from ..landmarks import Guarantee, Landmarks
 from ..sources import Source
-from .draws import all_rows, at_most_rows, exactly, kept_by_coins
+from .draws import all_rows, as_landmarks, at_most_rows, exactly, kept_by_coins
 from .options import check_delta, check_ridge, uses_theory
-from .recursion import Indefinite, Level, notes_of, recurse, total_evaluations
+from .recursion import (
+    IndefiniteKernelError,
+    Level,
+    notes_of,
+    recurse,
+    total_evaluations,
+)
 from .rules import (
     PracticalRidge,
     PracticalSize,
@@ -72,7 +78,7 @@ class Recursive:
         # change a single bit of what decides.
         with single_threaded_blas():
             if self.ridge is not None:
-                rule = (
+                rule: PracticalRidge | TheoryRidge = (
                     TheoryRidge(self.ridge, delta)
                     if theory
                     else PracticalRidge(self.ridge, n_landmarks)
@@ -80,8 +86,8 @@ class Recursive:
                 return by_ridge(kernel, source, rule, n_landmarks, seed, engine)
             assert n_landmarks is not None
             if theory:
-                rule = TheorySize(n_landmarks, delta)
-                return by_size_theory(kernel, source, rule, seed, engine)
+                proven = TheorySize(n_landmarks, delta)
+                return by_size_theory(kernel, source, proven, seed, engine)
             return by_size(
                 kernel, source, n_landmarks, n_landmarks, seed, engine, "recursive"
             )
@@ -126,20 +132,11 @@ def by_size(
     try:
         rule = PracticalSize(level_size)
         levels = recurse(kernel, source, rule, seed=seed, engine=engine)
-    except Indefinite:
+    except IndefiniteKernelError:
         return uniform_instead(kernel, source, n_landmarks, seed, name)
     top = levels[-1]
     drawn = exactly(n_landmarks, np.minimum(1.0, top.scores), seed)
-    return Landmarks(
-        points=source.take(drawn.indices),
-        kernel=kernel,
-        sampler=name,
-        n_rows=source.n_rows,
-        indices=drawn.indices,
-        weights=drawn.weights,
-        probabilities=drawn.probabilities,
-        **_facts(levels),
-    )
+    return as_landmarks(drawn, kernel, source, name, **_facts(levels))
 
 
 def by_size_theory(
@@ -153,27 +150,20 @@ def by_size_theory(
     least = least_theory_size(rule.delta, halvings(n, rule.sample_size) + 1)
     if rule.sample_size < least:
         raise ValueError(
-            f"n_landmarks={rule.sample_size} is too few for the theory's constants with "
-            f"delta={rule.delta}: for {n} rows the proof of Algorithm 3 needs at least "
-            f"{least}. Use more landmarks, a larger delta, ridge=..., or "
+            f"n_landmarks={rule.sample_size} is too few for the theory's constants "
+            f"with delta={rule.delta}: for {n} rows the proof of Algorithm 3 needs at "
+            f"least {least}. Use more landmarks, a larger delta, ridge=..., or "
             "constants='practical'."
         )
     try:
         levels = recurse(kernel, source, rule, seed=seed, engine=engine)
-    except Indefinite:
+    except IndefiniteKernelError:
         return uniform_instead(kernel, source, rule.sample_size, seed, name)
     kept = kept_by_coins(levels[-1].probabilities, seed)
-    return Landmarks(
-        points=source.take(kept.indices),
-        kernel=kernel,
-        sampler=name,
-        n_rows=n,
-        indices=kept.indices,
-        weights=kept.weights,
-        probabilities=kept.probabilities,
-        # λ' ≤ λ̃ (proof of Theorem 9), and the rows are drawn by overestimates for λ'.
-        guarantee=Guarantee(levels[-1].ridge, 1 - 3 * rule.delta),
-        **_facts(levels),
+    # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
+    guarantee = Guarantee(levels[-1].ridge, 1 - 3 * rule.delta)
+    return as_landmarks(
+        kept, kernel, source, name, guarantee=guarantee, **_facts(levels)
     )
 
 
@@ -191,7 +181,7 @@ def by_ridge(
     n = source.n_rows
     try:
         levels = recurse(kernel, source, rule, seed=seed, engine=engine)
-    except Indefinite:
+    except IndefiniteKernelError:
         if largest is not None:
             return uniform_instead(kernel, source, largest, seed, name)
         raise ValueError(
@@ -201,19 +191,13 @@ def by_ridge(
     p = levels[-1].probabilities if levels else np.ones(n)
     kept = at_most_rows(kept_by_coins(p, seed), p, largest, seed)
     facts = _facts(levels) if levels else {"ridge": rule.fixed_ridge}
-    if theory and not kept.n_wanted and facts["ridge"] <= rule.fixed_ridge:
+    if (
+        isinstance(rule, TheoryRidge)
+        and not kept.n_wanted
+        and facts["ridge"] <= rule.fixed_ridge
+    ):
         facts["guarantee"] = Guarantee(rule.fixed_ridge, 1 - 3 * rule.delta)
-    return Landmarks(
-        points=source.take(kept.indices),
-        kernel=kernel,
-        sampler=name,
-        n_rows=n,
-        indices=kept.indices,
-        weights=kept.weights,
-        probabilities=kept.probabilities,
-        n_wanted=kept.n_wanted,
-        **facts,
-    )
+    return as_landmarks(kept, kernel, source, name, **facts)
 
 
 def _facts(levels: list[Level]) -> dict:

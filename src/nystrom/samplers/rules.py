@@ -1,10 +1,10 @@
 """The constants of Algorithms 2 and 3, those of the proofs and those used in practice.
 
-`theory` follows the paper: independent halving, δ/3 per level, the factors 3/2 and 5 and
-16·log. `practical` follows the authors' own program: halves of fixed size, natural logs,
-factor 1, q = log s. Departures, all for degenerate data: λ never falls to rounding level,
-the expected size of a sample is at most 2s, and a sample too small to go on with is
-drawn uniformly.
+`theory` follows the paper: independent halving, δ/3 per level, the factors 3/2 and 5
+and 16·log. `practical` follows the authors' own program: halves of fixed size, natural
+logs, factor 1, q = log s. Departures, all for few rows or degenerate data: the smallest
+level has up to 64 rows, λ never falls to rounding level, the expected size of a sample
+is at most 2s, and a sample too small to go on with is drawn uniformly.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ THEORY_C = 640
 OVERSAMPLING = 16.0
 #: Base case of Algorithm 2: m ≤ 192·log(1/δ).
 BASE = 192
+#: In practice a level of so few rows is taken whole, also where s_l is less: it costs
+#: nothing, and scores from more rows are better ones.
+WHOLE = 64
 
 
 def halvings(n_rows: int, size: int) -> int:
@@ -51,7 +54,7 @@ class Coins:
 
 @dataclass(frozen=True)
 class PracticalSize(Halves):
-    """Algorithm 3 in practice: s_l rows per level, λ from a rank k ≈ s_l/(4·log s_l)."""
+    """Algorithm 3 in practice: s_l rows per level, λ from rank k ≈ s_l/(4·log s_l)."""
 
     sample_size: int  # s_l
 
@@ -66,8 +69,8 @@ class PracticalSize(Halves):
         return math.ceil(self.sample_size / (4 * self.q))
 
     def n_levels(self, u: np.ndarray) -> int:
-        """Halvings until at most s_l rows are left."""
-        return halvings(len(u), self.sample_size)
+        """Halvings until at most s_l rows are left, or 64; at least one."""
+        return max(1, halvings(len(u), max(self.sample_size, WHOLE)))
 
     def ridge(self, SKS: np.ndarray, level: int) -> float:
         """λ = (1/k)·Σ_{i>k} σᵢ(SᵀKS)."""

@@ -11,7 +11,7 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..randomness import Purpose, race, race_probabilities, uniforms
 from ..sources import Source
-from .draws import all_rows
+from .draws import Drawn, all_rows, as_landmarks
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,7 @@ class Uniform:
             p = np.full(n_landmarks, n_landmarks / n)
         else:
             p = race_probabilities(w[rows], limit)
-        return Landmarks(
-            points=source.take(rows),
-            kernel=kernel,
-            sampler="uniform",
-            n_rows=n,
-            indices=rows,
-            weights=1 / np.sqrt(p),
-            probabilities=p,
-        )
+        return as_landmarks(Drawn(rows, p), kernel, source, "uniform")
 
 
 def uniform_instead(

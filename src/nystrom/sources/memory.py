@@ -48,7 +48,7 @@ class Sparse(Source):
 
 
 class Objects(Source):
-    """Rows of any kind: strings, graphs, trees; the kernel knows what to do with them."""
+    """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Everything a developer runs, with nothing but Python 3.11+ and pip.
+
+    python3 dev.py demo    pick landmarks with every sampler, print a table, draw Figure
+    1 python3 dev.py test    lint, types and the whole test suite python3 dev.py lint
+    ruff and mypy alone python3 dev.py bench   the benchmarks: `dev.py bench core [path
+    to covertype.npz]`
+
+The first use makes .venv and installs the project into it; later ones start at once.
+Further arguments go to the command: `python3 dev.py test -k leverage`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv"
+PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+EXTRAS = {"demo": "plot", "bench": "plot", "test": "test", "lint": "test"}
+
+
+def install(extra: str) -> None:
+    """Make the environment and install the project with an extra, once."""
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    stamp = ENVIRONMENT / f"installed-{extra}"
+    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
+        return
+    if not PYTHON.exists():
+        print(f"making {ENVIRONMENT.name} …", flush=True)
+        venv.create(ENVIRONMENT, with_pip=True)
+    print(f"installing nystrom[{extra}] …", flush=True)
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    run(*pip, "--editable", f".[{extra}]")
+    stamp.write_text(wanted)
+
+
+def run(*command: object) -> None:
+    """Run a command in the project's folder; stop with its code if it fails."""
+    code = subprocess.call([str(part) for part in command], cwd=ROOT)
+    if code:
+        sys.exit(code)
+
+
+def lint() -> None:
+    """ruff and mypy."""
+    run(PYTHON, "-m", "ruff", "check", ".")
+    run(PYTHON, "-m", "ruff", "format", "--check", ".")
+    run(PYTHON, "-m", "mypy")
+
+
+def main() -> None:
+    """Install what the command needs, and run it."""
+    if sys.version_info < (3, 11):  # noqa: UP036 (that is what it finds out)
+        sys.exit(
+            f"nystrom needs Python 3.11 or newer; this is {sys.version.split()[0]}."
+        )
+    command, rest = (sys.argv[1:2] or [""])[0], sys.argv[2:]
+    if command not in EXTRAS:
+        print(__doc__)
+        sys.exit(f"unknown command {command!r}" if command else 0)
+    install(EXTRAS[command])
+    if command == "demo":
+        run(PYTHON, "examples/demo.py", *rest)
+    elif command == "bench":
+        name, *rest = rest or ["core"]
+        run(PYTHON, f"benchmarks/{name}.py", *rest)
+    else:
+        lint()
+        if command == "test":
+            run(PYTHON, "-m", "pytest", *rest)
+
+
+if __name__ == "__main__":
+    main()
