@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("NYSTROM_HYPOTHESIS", "fixed"))
 
 
 def pytest_generate_tests(metafunc):
-    """`seed`: 42 by default; NYSTROM_SEEDS=0-99 sweeps, and a failure shows its seed."""
+    """`seed`: 42, or all of NYSTROM_SEEDS=0-99; a failure shows its seed."""
     if "seed" in metafunc.fixturenames:
         wanted = os.environ.get("NYSTROM_SEEDS", "42")
         first, _, last = wanted.partition("-")

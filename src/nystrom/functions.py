@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from .approximation import Approximation
-from .engines import Engine
 from .estimators.resolve import (
     Options,
     check_count,
@@ -99,7 +98,6 @@ def select_landmarks(
     (20, (20, 3), 20)
     """
     n_landmarks = check_count(n_landmarks, "n_landmarks", optional=True)
-    engine = engine_for(n_jobs, verbose)
     resolved, source = kernel_and_source(
         check_rows(X),
         kernel,
@@ -108,9 +106,10 @@ def select_landmarks(
         coef0=coef0,
         kernel_params=kernel_params,
         sample_weight=sample_weight,
-        engine=engine,
         caller="select_landmarks",
+        n_jobs=n_jobs,
     )
+    engine = engine_for(resolved, n_jobs, verbose)
     if (
         n_landmarks is None
         and ridge is None
@@ -175,11 +174,11 @@ def leverage_scores(
     True
     """
     names = {"gamma": gamma, "degree": degree, "coef0": coef0}
-    engine = engine_for(n_jobs, verbose)
-    resolved, source = _rows_and_kernel(
-        X, kernel, names, kernel_params, landmarks, sample_weight, engine
-    )
     _check_needed_ridge(ridge)
+    resolved, source = _rows_and_kernel(
+        X, kernel, names, kernel_params, landmarks, sample_weight, n_jobs
+    )
+    engine = engine_for(resolved, n_jobs, verbose)
     if landmarks is None:
         return Spectrum.of(kernel_matrix(resolved, source)).scores(ridge)
     s = len(landmarks)
@@ -270,18 +269,16 @@ def approximate(
     >>> approximation.trace_error < 0.01 * 500
     True
     """
-    engine = engine_for(n_jobs, verbose)
     kernel, source = kernel_and_source(
         check_rows(X),
         landmarks.kernel,
         sample_weight=sample_weight,
-        engine=engine,
         caller="approximate",
     )
     _check_width(source, landmarks)
     if isinstance(kernel, Precomputed):
         landmarks = landmarks.updated(kernel=kernel)
-    return Approximation(source, landmarks, engine)
+    return Approximation(source, landmarks, engine_for(kernel, n_jobs, verbose))
 
 
 def _rows_and_kernel(
@@ -291,7 +288,7 @@ def _rows_and_kernel(
     kernel_params: dict[str, Any] | None,
     landmarks: Landmarks | None,
     sample_weight: Any,
-    engine: Engine,
+    n_jobs: int | None,
 ) -> tuple[Kernel, Source]:
     if landmarks is not None:
         kernel, kernel_params = landmarks.kernel, None
@@ -301,8 +298,8 @@ def _rows_and_kernel(
         kernel,
         kernel_params=kernel_params,
         sample_weight=sample_weight,
-        engine=engine,
         caller="leverage_scores",
+        n_jobs=n_jobs,
         **names,
     )
     if landmarks is not None:

@@ -110,7 +110,9 @@ class Landmarks:
     @property
     def indefinite(self) -> bool:
         """Whether the kernel is known, or was found, not to be semi-definite."""
-        return self.kernel.psd is False or self.factor.indefinite
+        if self.kernel.psd is None:
+            return self.factor.indefinite
+        return not self.kernel.psd
 
     def updated(self, **changes: Any) -> Landmarks:
         """These landmarks with some fields changed; the factor is kept."""
@@ -125,7 +127,9 @@ class Landmarks:
 
     def __str__(self) -> str:
         whence = "" if self.indices is None else f" of {self.n_rows} rows"
-        parts = [f"{len(self)} landmarks{whence} by {self.sampler}", str(self.kernel)]
+        plural = "" if len(self) == 1 else "s"
+        what = f"{len(self)} landmark{plural}{whence} by {self.sampler}"
+        parts = [what, str(self.kernel)]
         if self.error is not None:
             parts.append(f"relative trace error {self.error}")
         parts.append(f"rank {self.rank}")

@@ -66,6 +66,14 @@ def race(weights: np.ndarray, u: np.ndarray, size: int) -> tuple[np.ndarray, flo
     return runners[first[order]], float(limit)
 
 
+def some_rows(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
+    """At most `size` rows, drawn uniformly and in ascending order, to measure on."""
+    if size >= n_rows:
+        return np.arange(n_rows)
+    u = uniforms(seed, Purpose.CHECK, 0, n_rows)
+    return np.sort(race(np.ones(n_rows), u, size)[0])
+
+
 def race_probabilities(weights: np.ndarray, limit: float) -> np.ndarray:
     """The probability of each row to have won, given the first arrival that lost."""
     return -np.expm1(-weights * limit)

@@ -12,7 +12,7 @@ from sklearn import get_config
 from . import _arrays as arrays
 from .engines import Engine
 from .landmarks import Landmarks
-from .randomness import Purpose, race, uniforms
+from .randomness import some_rows
 from .sinks import ArraySink
 from .sources import Block, Source, Subset
 
@@ -58,11 +58,8 @@ def spectral_error(
     upper: float,
 ) -> SpectralError:
     """Bounds on ‖K − K̃‖₂ from at most `n_rows` rows, drawn uniformly."""
-    n = source.n_rows
-    m = min(n, n_rows)
-    rows = np.arange(n)
-    if m < n:
-        rows = np.sort(race(np.ones(n), uniforms(seed, Purpose.CHECK, 0, n), m)[0])
+    rows = some_rows(source.n_rows, n_rows, seed)
+    n, m = source.n_rows, len(rows)
     operator = Residual(landmarks, Subset(source, rows), engine)
     lower = min(operator.norm(), upper)
     return SpectralError(lower, upper, m, m == n, lower * n / m)

@@ -51,7 +51,13 @@ def threads_for(n_jobs: int | None) -> int:
         )
     if n_jobs > 0:
         return int(n_jobs)
-    return max(1, len(os.sched_getaffinity(0)) + 1 + int(n_jobs))
+    return max(1, _cores() + 1 + int(n_jobs))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # Linux: the cores this process may use
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

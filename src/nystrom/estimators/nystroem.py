@@ -18,6 +18,7 @@ from ..approximation import estimated_error, features, features_and_error
 from ..engines import Engine
 from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks, TraceError
+from ..randomness import some_rows
 from ..samplers import Recursive
 from ..samplers.options import uses_theory
 from ..sources import Objects, RowNumbers, Source, as_source
@@ -154,9 +155,8 @@ class Nystroem(
         """
         task = CallbackTask(self, X, y)
         landmarks, source, engine = self._landmarks(X, task)
-        n = source.n_rows
-        m = min(n, ERROR_ROWS)
-        error = estimated_error(landmarks, source, engine, np.arange(m) * n // m)
+        rows = some_rows(source.n_rows, ERROR_ROWS)
+        error = estimated_error(landmarks, source, engine, rows)
         self._finish(landmarks, error)
         task.end()
         return self
@@ -204,8 +204,8 @@ class Nystroem(
             In the precision of X.
         """
         check_is_fitted(self)
-        engine = engine_for(self.n_jobs, self.verbose)
         landmarks, source = self._for_new_rows(X)
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return features(landmarks, source, engine)
 
     @property
@@ -233,7 +233,6 @@ class Nystroem(
             self.n_components, "n_components", optional=bool(by_ridge)
         )
         self._refuse_theory(bool(by_ridge))
-        engine = engine_for(self.n_jobs, self.verbose, *task.hooks)
         kernel, source = kernel_and_source(
             self._validated(X, reset=True),
             self.kernel,
@@ -241,9 +240,10 @@ class Nystroem(
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
-            engine=engine,
             caller="Nystroem",
+            n_jobs=self.n_jobs,
         )
+        engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
         if not by_ridge and n_components and n_components > source.n_rows:
             warnings.warn(
                 "n_components > n_samples. This is not possible.\n"
@@ -291,6 +291,8 @@ class Nystroem(
         """X checked by scikit-learn's rules, or as it is where its rows are objects."""
         custom = not isinstance(self.kernel, str)
         if isinstance(X, Source):
+            if reset and X.n_features is not None:
+                self.n_features_in_ = X.n_features
             return X
         if custom and not hasattr(X, "dtype") and not hasattr(X, "columns"):
             checked = check_rows(X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
 from ..engines import Bar, Engine, Hook, Threads, silent
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel, Pairwise, Precomputed
 from ..kernels.names import as_kernel
 from ..landmarks import Landmarks
 from ..randomness import seed_of
@@ -23,8 +23,15 @@ from ..sources import Dense, Objects, RowNumbers, Source, Subset, as_source
 from .widths import width_from_data
 
 
-def engine_for(n_jobs: int | None, verbose: Any, *hooks: Hook) -> Engine:
-    """Threads with a bar if `verbose`, and any further progress hooks."""
+def engine_for(
+    kernel: Kernel, n_jobs: int | None, verbose: Any, *hooks: Hook
+) -> Engine:
+    """Threads with a bar if `verbose`, and any further progress hooks.
+
+    A Python function of two rows holds the interpreter and may not expect to be called
+    from several threads: it gets one, unless `n_jobs` asks for more.
+    """
+    n_jobs = 1 if n_jobs is None and isinstance(kernel, Pairwise) else n_jobs
     hooks = (*hooks, Bar()) if verbose else hooks
     if not hooks:
         return Threads(n_jobs, silent)
@@ -73,8 +80,8 @@ def kernel_and_source(
     kernel: Any,
     *,
     sample_weight: Any = None,
-    engine: Engine,
     caller: str,
+    n_jobs: int | None = None,
     gamma: Any = None,
     **params: Any,
 ) -> tuple[Kernel, Source]:
@@ -96,7 +103,7 @@ def kernel_and_source(
                 "a kernel for such rows: a callable of two of them."
             )
         if isinstance(gamma, str):
-            gamma = width_from_data(gamma, kernel, source, engine)
+            gamma = width_from_data(gamma, kernel, source, Threads(n_jobs))
     resolved = as_kernel(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
     )

@@ -96,6 +96,15 @@ def per_feature(value: Any, name: str) -> float | tuple[float, ...]:
     return tuple(array.tolist()) if array.ndim else float(array)
 
 
+def check_width(values: Any, name: str, n_features: int) -> None:
+    """Refuse a sequence that has not one number per feature."""
+    if isinstance(values, tuple) and len(values) != n_features:
+        raise ValueError(
+            f"{name} has {len(values)} values, but rows have {n_features} features; "
+            "give one number per feature, or a single number."
+        )
+
+
 @dataclass(frozen=True)
 class Sum(Kernel):
     """k(x, y) = left(x, y) + right(x, y)."""

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, per_feature
+from .base import Kernel, check_width, per_feature
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Laplacian(Kernel):
     def __call__(self, X: Any, Y: Any) -> Array:
         X = arrays.as_float(X)
         Y = arrays.as_float(Y, X.dtype)
+        check_width(self.gamma, "gamma", X.shape[1])
         if isinstance(self.gamma, tuple):
             X, Y = _scaled(X, self.gamma), _scaled(Y, self.gamma)
             return arrays.exp_(-arrays.cityblock(X, Y))

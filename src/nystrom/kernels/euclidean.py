@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, per_feature
+from .base import Kernel, check_width, per_feature
 
 #: A row whose rounded distances may be off by more than this, in units of the kernel's
 #: argument, is evaluated in float64.
@@ -119,6 +119,7 @@ class Euclidean(Kernel):
 
     def against(self, Y: Any) -> Callable[[Any], Array]:
         c, scale = self._distance
+        check_width(scale, "gamma or length_scale", Y.shape[1])
         scaling: Any = 1.0
         if isinstance(scale, tuple):
             scaling = np.asarray(scale)

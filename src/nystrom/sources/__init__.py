@@ -18,6 +18,7 @@ array([[2., 3.],
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
     """The source of X's rows, by what X is."""
     if isinstance(X, Source):
         if weights is not None:
-            X = Subset(X, np.arange(X.n_rows))
+            X = copy.copy(X)
             X.weights = weights
         return X
     if sp.issparse(X):

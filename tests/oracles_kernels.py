@@ -1,0 +1,159 @@
+"""Kernels as slow, obvious formulas of two rows, and the list that contracts run over.
+
+The formulas use nothing of the package. A new kernel enters the contract tests by one
+row in `CASES`, beside its formula and, where there is one, scikit-learn's function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.gaussian_process import kernels as gaussian_process
+from sklearn.metrics import pairwise
+
+from nystrom import kernels
+
+
+def rbf(gamma=1.0):
+    return lambda x, y: math.exp(-sum(gamma * (x - y) ** 2))
+
+
+def laplacian(gamma=1.0):
+    return lambda x, y: math.exp(-sum(gamma * abs(x - y)))
+
+
+def matern(length_scale, nu):
+    def k(x, y):
+        d = math.hypot(*((x - y) / length_scale))
+        if nu == 0.5:
+            return math.exp(-d)
+        if nu == 1.5:
+            return (1 + math.sqrt(3) * d) * math.exp(-math.sqrt(3) * d)
+        return (1 + math.sqrt(5) * d + 5 * d**2 / 3) * math.exp(-math.sqrt(5) * d)
+
+    return k
+
+
+def rational_quadratic(length_scale, alpha):
+    def k(x, y):
+        d = math.hypot(*((x - y) / length_scale))
+        return (1 + d**2 / (2 * alpha)) ** -alpha
+
+    return k
+
+
+def polynomial(gamma, degree, coef0):
+    return lambda x, y: (gamma * sum(x * y) + coef0) ** degree
+
+
+def sigmoid(gamma, coef0):
+    return lambda x, y: math.tanh(gamma * sum(x * y) + coef0)
+
+
+def linear(x, y):
+    return sum(x * y)
+
+
+def cosine(x, y):
+    if not any(x) or not any(y):
+        return 0.0
+    return sum((x / math.hypot(*x)) * (y / math.hypot(*y)))
+
+
+def additive_chi2(x, y):
+    pairs = zip(x, y, strict=True)
+    return -sum((a - b) ** 2 / (a + b) for a, b in pairs if a + b > 0)
+
+
+def chi2(gamma):
+    return lambda x, y: math.exp(gamma * additive_chi2(x, y))
+
+
+def matrix(k, X, Y):
+    """k of each pair of rows, in float64, by two loops."""
+    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    return np.array([[k(x, y) for y in Y] for x in X]).reshape(len(X), len(Y))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, its formula, scikit-learn's block function, and what it is for."""
+
+    kernel: kernels.Kernel
+    formula: Callable
+    sklearn: Callable
+    histograms: bool = False  # rows have no negative entries, and are dense
+
+    def rows(self, rng, n_rows, n_features=5, dtype=np.float64):
+        """Random rows with some zeros, which CSR leaves out."""
+        X = rng.standard_normal((n_rows, n_features))
+        X *= rng.random(X.shape) < 0.7
+        return (abs(X) if self.histograms else X).astype(dtype)
+
+    def __str__(self):
+        return str(self.kernel)
+
+
+def _case(kernel, formula, function, histograms=False, **params):
+    def block(X, Y):
+        return function(X, Y, **params)
+
+    return Case(kernel, formula, block, histograms)
+
+
+def _matern(length_scale, nu):
+    return _case(
+        kernels.Matern(length_scale, nu),
+        matern(length_scale, nu),
+        gaussian_process.Matern(length_scale, nu=nu),
+    )
+
+
+CASES = [
+    _case(kernels.RBF(0.3), rbf(0.3), pairwise.rbf_kernel, gamma=0.3),
+    _case(kernels.Laplacian(0.3), laplacian(0.3), pairwise.laplacian_kernel, gamma=0.3),
+    _matern(1.5, 0.5),
+    _matern(1.5, 1.5),
+    _matern(1.5, 2.5),
+    _case(
+        kernels.RationalQuadratic(1.5, 0.7),
+        rational_quadratic(1.5, 0.7),
+        gaussian_process.RationalQuadratic(1.5, 0.7),
+    ),
+    _case(
+        kernels.Polynomial(0.3, 3, 1.0),
+        polynomial(0.3, 3, 1.0),
+        pairwise.polynomial_kernel,
+        gamma=0.3,
+        degree=3,
+        coef0=1.0,
+    ),
+    _case(kernels.Linear(), linear, pairwise.linear_kernel),
+    _case(kernels.Cosine(), cosine, pairwise.cosine_similarity),
+    _case(
+        kernels.Chi2(0.3), chi2(0.3), pairwise.chi2_kernel, histograms=True, gamma=0.3
+    ),
+    _case(
+        kernels.AdditiveChi2(),
+        additive_chi2,
+        pairwise.additive_chi2_kernel,
+        histograms=True,
+    ),
+    _case(
+        kernels.Sigmoid(0.3, 0.5),
+        sigmoid(0.3, 0.5),
+        pairwise.sigmoid_kernel,
+        gamma=0.3,
+        coef0=0.5,
+    ),
+]
+
+#: Those made of the Euclidean distance.
+OF_DISTANCE = [
+    case
+    for case in CASES
+    if isinstance(case.kernel, kernels.RBF | kernels.Matern | kernels.RationalQuadratic)
+]

@@ -1,0 +1,221 @@
+"""Kernels that the user brings: functions of two rows or blocks, and matrices."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nystrom import kernels, samplers
+from nystrom.engines import Threads
+from nystrom.kernels.names import as_kernel
+from nystrom.leverage import residuals
+from nystrom.sources import as_source
+
+WORDS = ["tree", "three", "free", "brie", "grief", "tea", ""]
+
+
+class Counted:
+    """A function of two rows that counts its calls and remembers its pairs."""
+
+    def __init__(self, function):
+        self.function = function
+        self.pairs = []
+
+    def __call__(self, x, y):
+        self.pairs.append((x, y))
+        return self.function(x, y)
+
+    @property
+    def calls(self):
+        return len(self.pairs)
+
+
+def common_letters(a, b):
+    """The inner product of the letters' indicator vectors: definite."""
+    return len(set(a) & set(b))
+
+
+def minimum_blocks(X, Y):
+    return np.minimum(X[:, None], Y[None]).sum(axis=2)
+
+
+# --- a function of two rows ---------------------------------------------------------
+
+
+def test_pairs_of_rows_go_to_the_right_places(rng):
+    X, Y = rng.standard_normal((5, 3)), rng.standard_normal((4, 3))
+    kernel = as_kernel(lambda x, y: x[0] - 2 * y[1])
+    np.testing.assert_allclose(kernel(X, Y), X[:, :1] - 2 * Y[:, 1])
+    np.testing.assert_allclose(kernel.diag(X), X[:, 0] - 2 * X[:, 1])
+    np.testing.assert_allclose(kernel.against(Y)(X), kernel(X, Y))
+
+
+def test_numpy_dot_is_a_function_of_rows_also_when_it_would_accept_blocks(rng):
+    X, Y = rng.standard_normal((6, 4)), rng.standard_normal((4, 4))
+    np.testing.assert_allclose(as_kernel(np.dot)(X, Y), X @ Y.T)
+    assert not np.allclose(np.dot(X, Y), X @ Y.T)
+
+
+def test_each_pair_of_a_gram_is_evaluated_once():
+    function = Counted(common_letters)
+    kernel = as_kernel(function)
+    K = kernel.gram(WORDS)
+    assert function.calls == kernel.gram_evaluations(7) == 28
+    assert len({frozenset(pair) for pair in function.pairs}) == 28
+    np.testing.assert_array_equal(K, kernel(WORDS, WORDS))
+    assert K[0, 1] == K[1, 0] == 4 - 1
+
+
+def test_blocks_and_diagonals_make_one_call_per_entry():
+    function = Counted(common_letters)
+    kernel = as_kernel(function)
+    kernel(WORDS, WORDS[:3])
+    assert function.calls == 7 * 3
+    kernel.diag(WORDS)
+    assert function.calls == 7 * 3 + 7
+
+
+def test_a_pass_makes_as_many_calls_as_it_reports():
+    function = Counted(common_letters)
+    result = residuals(
+        as_kernel(function), as_source(WORDS), WORDS[:3], np.eye(3), engine=Threads(1)
+    )
+    assert function.calls == result.n_evaluations == 7 * (3 + 1)
+
+
+@pytest.mark.parametrize(
+    "sampler", [samplers.Recursive(), samplers.Accelerated(), samplers.Leverage()]
+)
+def test_a_sampler_makes_as_many_calls_as_it_reports(sampler, rng, seed):
+    function = Counted(np.dot)
+    source = as_source(rng.standard_normal((150, 3)))
+    landmarks = sampler(as_kernel(function), source, 10, seed=seed, engine=Threads(2))
+    assert function.calls == landmarks.n_kernel_evaluations
+
+
+def test_parameters_reach_the_function():
+    kernel = as_kernel(lambda x, y, power: (x @ y) ** power, kernel_params={"power": 3})
+    X = np.array([[1.0, 2.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(kernel(X, X), (X @ X.T) ** 3)
+    np.testing.assert_array_equal(kernel.gram(X), (X @ X.T) ** 3)
+
+
+def test_rows_in_float32_give_blocks_in_float32_and_objects_in_float64():
+    X = np.ones((3, 2), dtype=np.float32)
+    kernel = as_kernel(np.dot)
+    assert kernel(X, X).dtype == kernel.diag(X).dtype == kernel.dtype(X) == np.float32
+    words = as_kernel(common_letters)
+    assert words(WORDS, WORDS).dtype == words.diag(WORDS).dtype == np.float64
+    assert words.dtype(WORDS) == np.float64
+
+
+def test_rows_of_csr_reach_the_function_one_by_one(rng):
+    X = sp.random_array((6, 5), density=0.5, rng=rng, format="csr")
+    kernel = as_kernel(lambda x, y: (x @ y.T).sum())
+    np.testing.assert_allclose(kernel(X, X[:4]), (X @ X[:4].T).toarray())
+
+
+def test_a_function_of_rows_is_of_unknown_definiteness_and_prints_by_name():
+    assert as_kernel(common_letters).psd is None
+    assert str(as_kernel(common_letters)) == "common_letters"
+
+
+# --- a function of two blocks -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "diag", [None, lambda X: X.sum(axis=1)], ids=["without", "with"]
+)
+def test_blockwise_with_and_without_a_diagonal(diag, rng):
+    X, Y = rng.random((6, 3)), rng.random((4, 3))
+    kernel = kernels.blockwise(minimum_blocks, diag=diag)
+    np.testing.assert_array_equal(kernel(X, Y), minimum_blocks(X, Y))
+    np.testing.assert_allclose(kernel.diag(X), X.sum(axis=1))
+    K = kernel.gram(X)
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_allclose(K, minimum_blocks(X, X))
+
+
+def test_blockwise_asks_its_diagonal_and_nothing_else():
+    def refuse(X, Y):
+        raise AssertionError
+
+    X = np.ones((4, 2), dtype=np.float32)
+    kernel = kernels.blockwise(refuse, diag=lambda X: np.full(len(X), 2.0))
+    np.testing.assert_array_equal(kernel.diag(X), 2)
+    assert kernel.diag(X).dtype == np.float32
+
+
+def test_blockwise_of_a_wrong_shape_is_an_error_that_says_what_to_do():
+    kernel = kernels.blockwise(lambda x, y: float(x[0] @ y[0]))
+    with pytest.raises(ValueError, match=r"blocks of 4 and 3 rows.* without kernels"):
+        kernel(np.ones((4, 2)), np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"returned shape \(3, 4\)"):
+        kernels.blockwise(lambda X, Y: Y @ X.T)(np.ones((4, 2)), np.ones((3, 2)))
+
+
+def test_blockwise_may_return_csr_or_nested_lists(rng):
+    X = sp.random_array((6, 5), density=0.5, rng=rng, format="csr")
+    sparse = kernels.blockwise(lambda X, Y: X @ Y.T)
+    np.testing.assert_allclose(sparse(X, X[:2]), (X @ X[:2].T).toarray())
+    np.testing.assert_allclose(sparse.diag(X), (X @ X.T).diagonal())
+    lists = kernels.blockwise(
+        lambda a, b: [[common_letters(x, y) for y in b] for x in a]
+    )
+    np.testing.assert_array_equal(
+        lists.gram(WORDS), as_kernel(common_letters).gram(WORDS)
+    )
+
+
+def test_functions_that_pickle_make_kernels_that_pickle(rng):
+    X = rng.random((4, 3))
+    for kernel in [kernels.blockwise(minimum_blocks), as_kernel(np.dot)]:
+        again = pickle.loads(pickle.dumps(kernel.against(X)))
+        np.testing.assert_array_equal(again(X), kernel(X, X))
+
+
+def test_custom_kernels_compose(rng):
+    X = rng.random((5, 3))
+    kernel = 2 * kernels.blockwise(minimum_blocks) + kernels.RBF(0.5)
+    expected = 2 * minimum_blocks(X, X) + kernels.RBF(0.5)(X, X)
+    np.testing.assert_allclose(kernel(X, X), expected)
+    np.testing.assert_allclose(kernel.gram(X), expected)
+
+
+# --- a matrix -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_precomputed_picks_rows_and_columns(dtype, rng):
+    matrix = rng.integers(0, 100, (6, 6)).astype(dtype)
+    kernel = kernels.Precomputed(matrix)
+    rows, columns = np.array([4, 0, 4]), np.array([5, 1])
+    block = kernel(rows, columns)
+    np.testing.assert_array_equal(block, matrix[rows][:, columns])
+    np.testing.assert_array_equal(kernel.diag(rows), np.diag(matrix)[rows])
+    expected = np.float32 if dtype == np.float32 else np.float64
+    assert block.dtype == kernel.diag(rows).dtype == kernel.dtype(rows) == expected
+
+
+def test_precomputed_gram_is_symmetric_in_float64(rng):
+    matrix = rng.standard_normal((6, 6)).astype(np.float32)
+    matrix = matrix @ matrix.T
+    matrix[0, 3] = np.nextafter(matrix[0, 3], np.float32(np.inf))
+    K = kernels.Precomputed(matrix).gram(np.array([3, 0, 2]))
+    assert K.dtype == np.float64
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_allclose(K, matrix[np.ix_([3, 0, 2], [3, 0, 2])], rtol=1e-6)
+
+
+def test_precomputed_reads_a_memory_map_without_copying_it(rng, tmp_path):
+    matrix = rng.standard_normal((6, 6))
+    np.save(tmp_path / "matrix.npy", matrix)
+    mapped = np.load(tmp_path / "matrix.npy", mmap_mode="r")
+    kernel = kernels.Precomputed(mapped)
+    assert kernel.matrix is mapped
+    np.testing.assert_array_equal(
+        kernel(np.array([1]), np.array([2, 3])), [matrix[1, 2:4]]
+    )

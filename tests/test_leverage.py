@@ -1,0 +1,349 @@
+"""Ridge leverage scores: exact ones, estimates from a sample, precision and weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_sampling import exact_scores, lemma_scores, rbf_matrix
+from sklearn import config_context
+
+from nystrom import effective_dimension, leverage_scores, select_landmarks
+from nystrom.engines import Threads
+from nystrom.factor import least_ridge, ridge_root, tail_ridge, weighted
+from nystrom.kernels import RBF, Linear
+from nystrom.landmarks import Landmarks
+from nystrom.leverage import Spectrum, residuals
+from nystrom.sources import as_source
+
+GAMMA = 0.3
+
+
+def sample_of(X, rows, weights=None, kernel=None):
+    """Landmarks at these rows of X, with these weights."""
+    return Landmarks(
+        points=X[rows],
+        kernel=RBF(GAMMA) if kernel is None else kernel,
+        sampler="a test",
+        n_rows=len(X),
+        indices=np.asarray(rows),
+        weights=weights,
+    )
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((300, 3))
+
+
+# Exact scores
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 30.0])
+def test_exact_scores_are_the_diagonal_of_the_definition(X, ridge):
+    scores = leverage_scores(X, gamma=GAMMA, ridge=ridge)
+    expected = exact_scores(rbf_matrix(X, GAMMA), ridge)
+    np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [1e-12, 1e-3, 1.0, 1e6])
+def test_exact_scores_lie_between_0_and_1_and_add_up_to_the_dimension(X, ridge):
+    scores = leverage_scores(X, gamma=GAMMA, ridge=ridge)
+    assert scores.min() >= 0
+    assert scores.max() <= 1
+    d_eff = effective_dimension(X, gamma=GAMMA, ridge=ridge)
+    eigenvalues = np.maximum(np.linalg.eigvalsh(rbf_matrix(X, GAMMA)), 0)
+    assert d_eff == pytest.approx(scores.sum(), rel=1e-12)
+    # Eigenvalues near rounding count only where the ridge is as small.
+    slack = 0 if ridge > 1e-6 else 0.5
+    expected = np.sum(eigenvalues / (eigenvalues + ridge))
+    assert d_eff == pytest.approx(expected, rel=1e-8, abs=slack)
+
+
+def test_effective_dimension_falls_as_the_ridge_grows(X):
+    dimensions = [
+        effective_dimension(X, gamma=GAMMA, ridge=ridge) for ridge in (0.01, 0.1, 1, 10)
+    ]
+    assert dimensions == sorted(dimensions, reverse=True)
+
+
+def test_the_tail_of_rank_k_makes_an_effective_dimension_of_at_most_2k(X):
+    spectrum = Spectrum.of(rbf_matrix(X, GAMMA))
+    for k in (1, 5, 20):
+        assert spectrum.effective_dimension(spectrum.tail_ridge(k)) <= 2 * k
+
+
+def test_scores_of_orthogonal_rows_are_known_in_closed_form():
+    X = np.diag([1.0, 2.0, 3.0])
+    scores = leverage_scores(X, kernel="linear", ridge=2.0)
+    np.testing.assert_allclose(scores, [1 / 3, 4 / 6, 9 / 11], rtol=1e-14)
+
+
+def test_exact_scores_refuse_more_rows_than_working_memory_holds(X):
+    with (
+        config_context(working_memory=0.5),
+        pytest.raises(ValueError, match=r"300 × 300 kernel matrix.*landmarks=\.\.\."),
+    ):
+        leverage_scores(X, ridge=1.0)
+
+
+@pytest.mark.parametrize("ridge", [0, -1.0, np.inf, np.nan, None, "1"])
+def test_a_ridge_that_is_no_positive_number_is_refused(X, ridge):
+    with pytest.raises(ValueError, match="ridge="):
+        leverage_scores(X, ridge=ridge)
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.int64, int])
+def test_a_ridge_may_be_a_number_of_any_type(X, number):
+    expected = leverage_scores(X, ridge=2.0)
+    np.testing.assert_array_equal(leverage_scores(X, ridge=number(2)), expected)
+
+
+# From a sample
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_scores_from_a_sample_are_those_of_the_lemma(X, rng, ridge, has_weights):
+    rows = rng.choice(300, 40, replace=False)
+    weights = 1 / np.sqrt(rng.uniform(0.05, 1, 40)) if has_weights else np.ones(40)
+    landmarks = sample_of(X, rows, weights if has_weights else None)
+    scores = leverage_scores(X, ridge=ridge, landmarks=landmarks)
+    expected = lemma_scores(rbf_matrix(X, GAMMA), rows, weights, ridge)
+    np.testing.assert_allclose(
+        scores, np.minimum(1, expected), rtol=1e-8, atol=1e-11 / ridge
+    )
+
+
+@given(size=st.integers(1, 60), power=st.integers(-4, 2), draw=st.integers(0, 2**32))
+def test_an_unweighted_subset_never_scores_below_the_exact_scores(size, power, draw):
+    rng = np.random.default_rng(draw)
+    X, ridge = rng.standard_normal((60, 2)), 10.0**power
+    rows = rng.choice(60, size, replace=False)
+    estimate = leverage_scores(X, ridge=ridge, landmarks=sample_of(X, rows))
+    exact = leverage_scores(X, gamma=GAMMA, ridge=ridge)
+    assert np.all(estimate >= exact - 1e-9)
+
+
+@pytest.mark.parametrize("ridge", [1e-2, 1.0])
+def test_all_rows_as_the_sample_give_the_exact_scores(X, ridge):
+    landmarks = sample_of(X, np.arange(300))
+    scores = leverage_scores(X, ridge=ridge, landmarks=landmarks)
+    expected = leverage_scores(X, gamma=GAMMA, ridge=ridge)
+    np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-11)
+
+
+def test_more_landmarks_never_raise_a_score(X, rng):
+    rows = rng.permutation(300)
+    before = np.ones(300)
+    for size in (5, 20, 80, 300):
+        scores = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, rows[:size]))
+        assert np.all(scores <= before + 1e-10)
+        before = scores
+
+
+def test_the_order_of_landmarks_does_not_matter(X, rng):
+    rows = rng.choice(300, 30, replace=False)
+    one = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, rows))
+    other = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, rows[::-1]))
+    np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_a_landmark_given_twice_is_a_landmark_of_weight_root_2(X):
+    twice = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, [7, 7]))
+    once = sample_of(X, [7], weights=np.array([np.sqrt(2)]))
+    np.testing.assert_allclose(
+        twice, leverage_scores(X, ridge=0.5, landmarks=once), rtol=1e-12
+    )
+
+
+def test_points_that_are_no_rows_may_score_rows(X, rng):
+    points = rng.standard_normal((20, 3))
+    landmarks = select_landmarks(X, gamma=GAMMA, sampler=points)
+    scores = leverage_scores(X, ridge=0.5, landmarks=landmarks)
+    # As if the points were further rows.
+    K = rbf_matrix(np.vstack([X, points]), GAMMA)
+    expected = lemma_scores(K, np.arange(300, 320), np.ones(20), 0.5)[:300]
+    np.testing.assert_allclose(scores, np.minimum(1, expected), rtol=1e-8)
+
+
+@pytest.mark.parametrize("ridge", [1e-10, 1e-14, 1e-18, 1e-300])
+def test_redundant_landmarks_and_a_ridge_below_rounding_still_give_scores(X, ridge):
+    rows = np.concatenate([np.arange(100), np.arange(100)])
+    smooth = sample_of(X, rows, kernel=RBF(0.01))
+    scores = leverage_scores(X, ridge=ridge, landmarks=smooth)
+    assert np.all((scores >= 0) & (scores <= 1))
+
+
+def test_a_sample_of_other_width_is_refused(X):
+    landmarks = select_landmarks(X, n_landmarks=5, random_state=0)
+    with pytest.raises(ValueError, match="X has 2 features, but the landmarks have 3"):
+        leverage_scores(X[:, :2], ridge=1.0, landmarks=landmarks)
+
+
+# Rows with weights
+
+
+def test_exact_scores_of_weighted_rows_are_those_of_the_weighted_matrix(X, rng):
+    w = rng.uniform(0, 3, 300)
+    scores = leverage_scores(X, gamma=GAMMA, ridge=1.0, sample_weight=w)
+    K = np.sqrt(np.outer(w, w)) * rbf_matrix(X, GAMMA)
+    np.testing.assert_allclose(scores, exact_scores(K, 1.0), rtol=1e-8, atol=1e-11)
+
+
+def test_a_weight_of_w_is_w_copies_for_exact_scores(X, rng):
+    w = rng.integers(1, 5, 300)
+    of_weighted = leverage_scores(X, gamma=GAMMA, ridge=1.0, sample_weight=w)
+    of_copies = leverage_scores(np.repeat(X, w, axis=0), gamma=GAMMA, ridge=1.0)
+    first = np.concatenate([[0], np.cumsum(w)[:-1]])
+    np.testing.assert_allclose(of_weighted, w * of_copies[first], rtol=1e-8)
+
+
+def test_a_weight_of_w_is_w_copies_for_scores_from_a_sample(X, rng):
+    w = rng.integers(1, 5, 300)
+    first = np.concatenate([[0], np.cumsum(w)[:-1]])
+    rows = rng.choice(300, 30, replace=False)
+    weighted_rows = sample_of(X, rows)
+    of_weighted = leverage_scores(
+        X, ridge=5.0, landmarks=weighted_rows, sample_weight=w
+    )
+    copies = np.concatenate([first[i] + np.arange(w[i]) for i in rows])
+    repeated = np.repeat(X, w, axis=0)
+    of_copies = leverage_scores(
+        repeated, ridge=5.0, landmarks=sample_of(repeated, copies)
+    )
+    expected = np.minimum(1, w * of_copies[first])
+    np.testing.assert_allclose(of_weighted, expected, rtol=1e-8)
+
+
+def test_rows_of_weight_0_have_score_0_and_do_not_change_the_others(X, rng):
+    w = np.ones(300)
+    w[:40] = 0
+    scores = leverage_scores(X, gamma=GAMMA, ridge=1.0, sample_weight=w)
+    assert np.all(scores[:40] == 0)
+    rest = leverage_scores(X[40:], gamma=GAMMA, ridge=1.0)
+    np.testing.assert_allclose(scores[40:], rest, rtol=1e-8)
+
+
+def test_unit_weights_change_nothing(X):
+    with_weights = leverage_scores(X, ridge=1.0, sample_weight=np.ones(300))
+    np.testing.assert_allclose(with_weights, leverage_scores(X, ridge=1.0), rtol=1e-12)
+
+
+# Precision
+
+
+@pytest.fixture
+def smooth32(rng):
+    """float32 rows whose kernel is so smooth that little of k(x, x) is left over."""
+    return rng.standard_normal((3000, 2)).astype(np.float32)
+
+
+def test_float32_scores_agree_with_float64_where_rounding_is_above_the_residual(
+    smooth32, rng
+):
+    rows = rng.choice(3000, 60, replace=False)
+    landmarks = sample_of(smooth32, rows, kernel=RBF(0.01))
+    wide = smooth32.astype(np.float64)
+    reference = sample_of(wide, rows, kernel=RBF(0.01))
+    for ridge in (1e-2, 1e-4, 1e-7):
+        scores = leverage_scores(smooth32, ridge=ridge, landmarks=landmarks)
+        expected = leverage_scores(wide, ridge=ridge, landmarks=reference)
+        error = np.sqrt(np.mean((scores - expected) ** 2))
+        assert error <= 0.03 * expected.mean()
+
+
+def test_residuals_tell_that_float32_was_not_enough(smooth32):
+    points, ridge = smooth32[:60], 1e-7
+    K = RBF(0.01).gram(points)
+    B = ridge_root(K, np.ones(60), ridge)
+    done = residuals(
+        RBF(0.01), as_source(smooth32), points, B, engine=Threads(1), triangular=True
+    )
+    assert done.widened
+    expected = lemma_scores(
+        rbf_matrix(smooth32.astype(np.float64), 0.01), np.arange(60), np.ones(60), ridge
+    )
+    np.testing.assert_allclose(done.values, ridge * expected, atol=1e-12)
+
+
+def test_float32_is_kept_where_it_is_enough(smooth32):
+    points = smooth32[:60]
+    B = ridge_root(RBF(2.0).gram(points), np.ones(60), 1.0)
+    source, engine = as_source(smooth32), Threads(1)
+    done = residuals(RBF(2.0), source, points, B, engine=engine, triangular=True)
+    assert not done.widened
+
+
+def test_the_landmarks_say_which_levels_ran_in_float64(smooth32):
+    landmarks = select_landmarks(
+        smooth32, gamma=1e-4, n_landmarks=60, sampler="recursive", random_state=0
+    )
+    assert landmarks.notes == ("float64 scores on level 1, 0",)
+    assert landmarks.notes[0] in str(landmarks)
+    wide = select_landmarks(
+        smooth32.astype(np.float64),
+        gamma=1e-4,
+        n_landmarks=60,
+        sampler="recursive",
+        random_state=0,
+    )
+    assert wide.notes == ()
+
+
+def test_rough_float32_kernels_need_no_note(smooth32):
+    landmarks = select_landmarks(
+        smooth32, gamma=2.0, n_landmarks=60, sampler="recursive", random_state=0
+    )
+    assert landmarks.notes == ()
+
+
+def test_a_residual_below_rounding_is_exactly_0(X):
+    # Rank 3: three landmarks leave nothing over but rounding noise of either sign.
+    points = X[:5]
+    B = ridge_root(Linear().gram(points), np.ones(5), 1e-13)
+    left = residuals(Linear(), as_source(X), points, B, engine=Threads(1)).values
+    assert left.min() >= 0
+    assert left.max() < 1e-10
+
+
+def test_an_empty_sample_leaves_all_of_the_diagonal(X):
+    source, engine = as_source(X), Threads(1)
+    left = residuals(Linear(), source, X[:0], np.empty((0, 0)), engine=engine)
+    np.testing.assert_allclose(left.values, np.sum(X**2, axis=1), rtol=1e-14)
+    assert left.n_evaluations == 300
+
+
+# The small algebra behind them
+
+
+def test_the_root_of_a_ridge_reproduces_the_inverse(X, rng):
+    K = rbf_matrix(X[:30], GAMMA)
+    w = rng.uniform(1, 4, 30)
+    SKS = weighted(K, w)
+    B = ridge_root(SKS, w, 0.1)
+    expected = w[:, None] * np.linalg.inv(SKS + 0.1 * np.eye(30)) * w
+    np.testing.assert_allclose(B @ B.T, expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_array_equal(B, np.triu(B))
+
+
+def test_the_tail_ridge_is_the_mean_of_the_eigenvalues_after_the_kth(X):
+    K = rbf_matrix(X[:50], GAMMA)
+    values = np.sort(np.linalg.eigvalsh(K))[::-1]
+    for k in (1, 7, 20):
+        assert tail_ridge(K, k) == pytest.approx(values[k:].sum() / k, rel=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e-24, 1.0, 1e24])
+def test_the_tail_ridge_of_a_rank_one_sample_is_positive_and_relative(scale):
+    K = scale * np.ones((20, 20))
+    ridge = tail_ridge(K, 5)
+    assert 0 < ridge <= max(1e-11 * 20 * scale, np.finfo(float).tiny)
+    assert ridge >= least_ridge(K)
+    assert np.all(np.isfinite(ridge_root(K, np.ones(20), ridge)))
+
+
+def test_a_rank_of_at_least_the_sample_makes_a_positive_ridge(X):
+    assert tail_ridge(rbf_matrix(X[:5], GAMMA), 5) > 0
+    assert tail_ridge(rbf_matrix(X[:5], GAMMA), 9) > 0

@@ -1,0 +1,412 @@
+"""Every level of the recursion against the paper's algorithms on the same numbers.
+
+The theorems alone would not notice a wrong constant: theirs are so generous that even
+uniform probabilities pass. So each of the four rules is compared, level by level, with
+a dense implementation written from the paper, and faults planted into the rules must
+make that comparison fail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import oracles_sampling as oracle
+import pytest
+
+from nystrom import factor
+from nystrom.engines import Threads
+from nystrom.kernels import RBF
+from nystrom.randomness import Purpose, uniforms
+from nystrom.samplers import recursion, rules
+from nystrom.samplers.recursion import recurse
+from nystrom.samplers.rules import (
+    PracticalRidge,
+    PracticalSize,
+    TheoryRidge,
+    TheorySize,
+)
+from nystrom.sources import as_source
+
+GAMMA, RIDGE, DELTA = 0.02, 20.0, 0.03
+SIZE, C = 200, 5  # for Algorithm 3; its own c = 640 would need 4000 landmarks
+PRACTICAL_SIZE = 70
+N_ROWS = {"2 theory": 2500, "2 practical": 1500, "3 theory": 1500, "3 practical": 1500}
+RULES = list(N_ROWS)
+
+
+@cache
+def rows_of(seed, n):
+    """A dense cluster and a few rows far from it, so that scores differ."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    X[: n // 50] *= 10
+    return X
+
+
+def randomness(seed, n):
+    membership = uniforms(seed, Purpose.MEMBERSHIP, 0, n)
+    return membership, lambda level: uniforms(seed, Purpose.KEEP, 0, n, level)
+
+
+@cache
+def expected_levels(name, seed, weighted=False):
+    """What the dense algorithms say."""
+    n = N_ROWS[name]
+    K = oracle.rbf_matrix(rows_of(seed, n), GAMMA)
+    if weighted:
+        root = np.sqrt(weights_of(seed, n))
+        K *= np.outer(root, root)
+    numbers = randomness(seed, n)
+    if name == "2 theory":
+        return oracle.algorithm_2(K, RIDGE, DELTA, *numbers, oversampling=4)
+    if name == "2 practical":
+        return oracle.practical_2(K, 0.1, *numbers)
+    if name == "3 theory":
+        return oracle.algorithm_3(K, SIZE, DELTA, *numbers, c=C, oversampling=0.5)
+    return oracle.practical_3(K, PRACTICAL_SIZE, *numbers)
+
+
+def weights_of(seed, n):
+    return np.random.default_rng([seed, 1]).uniform(0.2, 3, n)
+
+
+def rule_of(name):
+    return {
+        "2 theory": TheoryRidge(RIDGE, DELTA, oversampling=4),
+        "2 practical": PracticalRidge(0.1),
+        "3 theory": TheorySize(SIZE, DELTA, oversampling=0.5),
+        "3 practical": PracticalSize(PRACTICAL_SIZE),
+    }[name]
+
+
+def found_levels(name, seed, weighted=False):
+    """What the library does."""
+    n = N_ROWS[name]
+    X = rows_of(seed, n)
+    source = as_source(X, weights_of(seed, n) if weighted else None)
+    return recurse(
+        RBF(GAMMA), source, rule_of(name), seed=seed, engine=Threads(n_jobs=1)
+    )
+
+
+def assert_same_levels(found, expected):
+    """Members, λ, p, sample and weights of every level."""
+    assert len(found) == len(expected)
+    for ours, dense in zip(found, expected, strict=True):
+        everything = np.arange(len(dense.rows))
+        rows = everything if ours.rows is None else ours.rows
+        np.testing.assert_array_equal(rows, dense.rows)
+        np.testing.assert_array_equal(ours.sample.indices, dense.sample)
+        np.testing.assert_allclose(ours.sample.weights, dense.weights, rtol=1e-7)
+        assert ours.ridge == pytest.approx(dense.ridge, rel=1e-8)
+        np.testing.assert_allclose(
+            ours.probabilities, dense.probabilities, rtol=1e-6, atol=1e-9
+        )
+
+
+@pytest.fixture
+def small_c(monkeypatch):
+    monkeypatch.setattr(rules, "THEORY_C", C)
+
+
+@pytest.mark.usefixtures("small_c")
+@pytest.mark.parametrize("name", RULES)
+def test_every_level_is_what_the_paper_says(name, seed):
+    expected = expected_levels(name, seed)
+    assert len(expected) >= 2
+    # The comparison is worth something only where rows are really drawn.
+    assert all(0 < level.probabilities.min() < 0.9 for level in expected)
+    assert any(level.weights.max() > 1.05 for level in expected)
+    assert_same_levels(found_levels(name, seed), expected)
+
+
+@pytest.mark.usefixtures("small_c")
+@pytest.mark.parametrize("name", RULES)
+def test_every_level_of_weighted_rows_is_that_of_the_weighted_matrix(name, seed):
+    expected = expected_levels(name, seed, weighted=True)
+    assert_same_levels(found_levels(name, seed, weighted=True), expected)
+
+
+def test_a_cap_scales_down_the_levels_below_the_top(seed):
+    X = rows_of(seed, 1500)
+    K, ridge, cap = oracle.rbf_matrix(X, 0.5), 0.05, 30
+    numbers = randomness(seed, 1500)
+    expected = oracle.practical_2(K, ridge, *numbers, largest=cap)
+    rule = PracticalRidge(ridge, cap)
+    found = recurse(RBF(0.5), as_source(X), rule, seed=seed, engine=Threads(1))
+    assert_same_levels(found, expected)
+    assert found[-2].probabilities.sum() == pytest.approx(2 * cap)
+    assert found[-1].probabilities.sum() > 2 * cap
+
+
+def test_few_landmarks_begin_with_a_base_of_64_rows(seed):
+    X = rows_of(seed, 1500)
+    numbers = randomness(seed, 1500)
+    dense = oracle.practical_3(oracle.rbf_matrix(X, GAMMA), 20, *numbers, base=64)
+    rule, engine = PracticalSize(20), Threads(1)
+    found = recurse(RBF(GAMMA), as_source(X), rule, seed=seed, engine=engine)
+    assert_same_levels(found, dense)
+    assert len(found[0].sample.indices) == math.ceil(1500 / 2**5)
+
+
+def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
+    """Practical levels go on with k + 1 rows or more; tiny scores leave fewer."""
+    monkeypatch.setattr(
+        PracticalSize, "probabilities", lambda self, scores, level: 1e-9 + 0 * scores
+    )
+    source, rule = as_source(rows_of(seed, 500)), PracticalSize(20)
+    levels = recurse(RBF(GAMMA), source, rule, seed=seed, engine=Threads(1))
+    for below, above in pairwise(levels):
+        coins = uniforms(seed, Purpose.KEEP, 0, 500, below.level)[below.rows]
+        smallest = below.rows[np.sort(np.argsort(coins)[:20])]
+        np.testing.assert_array_equal(above.sample.indices, smallest)
+        p = 20 / len(below.rows)
+        np.testing.assert_allclose(above.sample.probabilities, p)
+        np.testing.assert_allclose(above.sample.weights, p**-0.5)
+
+
+# Planted faults: the comparison must catch each of them.
+
+
+def _probabilities(rule, new):
+    return lambda patch: patch.setattr(rule, "probabilities", new)
+
+
+def _constant(module, name, value):
+    return lambda patch: patch.setattr(module, name, value)
+
+
+def _one_stream_for_all_levels(patch):
+    patch.setattr(
+        recursion,
+        "uniforms",
+        lambda seed, purpose, start, stop, level=0: uniforms(
+            seed, purpose, start, stop
+        ),
+    )
+
+
+def _same_stream_for_membership_and_coins(patch):
+    patch.setattr(
+        recursion,
+        "uniforms",
+        lambda seed, purpose, start, stop, level=0: uniforms(
+            seed, Purpose.KEEP, start, stop, level
+        ),
+    )
+
+
+def _sample_weights(change):
+    keep = recursion._keep
+
+    def kept(*args):
+        sample = keep(*args)
+        return replace(sample, weights=change(sample.probabilities))
+
+    return lambda patch: patch.setattr(recursion, "_keep", kept)
+
+
+def _more_levels(rule):
+    levels = rule.n_levels
+    return lambda patch: patch.setattr(
+        rule, "n_levels", lambda self, u: levels(self, u) + 1
+    )
+
+
+def _fewer_levels(rule):
+    levels = rule.n_levels
+    return lambda patch: patch.setattr(
+        rule, "n_levels", lambda self, u: levels(self, u) - 1
+    )
+
+
+def _ridge(rule, new):
+    return lambda patch: patch.setattr(rule, "ridge", new)
+
+
+def _score(change):
+    score = recursion.sample_scores
+
+    def scores(*args, **kwargs):
+        values, left = score(*args, **kwargs)
+        return change(values), left
+
+    return lambda patch: patch.setattr(recursion, "sample_scores", scores)
+
+
+def _algorithm_2(factor=1.5, shrink=3, log=math.log, total=np.sum):
+    def probabilities(self, scores, level):
+        scores = factor * scores
+        delta = self.delta / shrink**level
+        p = self.oversampling * scores * log(max(1.0, total(scores)) / delta)
+        return np.minimum(1, p)
+
+    return _probabilities(TheoryRidge, probabilities)
+
+
+def _algorithm_3(factor=5, shrink=3, log=math.log, twice=2):
+    def probabilities(self, scores, level):
+        inside = twice * self.k(level) * shrink**level / self.delta
+        return np.minimum(1, self.oversampling * factor * scores * log(inside))
+
+    return _probabilities(TheorySize, probabilities)
+
+
+def _practical_3(q=None, limit=2):
+    def probabilities(self, scores, level):
+        p = np.minimum(1, (self.q if q is None else q) * scores)
+        return rules.at_most(p, limit * self.sample_size)
+
+    return _probabilities(PracticalSize, probabilities)
+
+
+def _practical_2(new):
+    return _probabilities(PracticalRidge, new)
+
+
+NO_FAULT = {
+    "2 theory": _algorithm_2(),
+    "3 theory": _algorithm_3(),
+    "3 practical": _practical_3(),
+}
+FAULTS = {
+    "2 theory": {
+        "factor 1 for 3/2": _algorithm_2(factor=1),
+        "log to base 2": _algorithm_2(log=math.log2),
+        "no log": _algorithm_2(log=lambda x: 1.0),
+        "log of 1/δ alone": _algorithm_2(total=lambda scores: 1.0),
+        "δ for δ/3": _algorithm_2(shrink=1),
+        "δ/2 for δ/3": _algorithm_2(shrink=2),
+        "base 96 for 192": _constant(rules, "BASE", 96),
+        "base 384 for 192": _constant(rules, "BASE", 384),
+        "a level more": _more_levels(TheoryRidge),
+        "a level less": _fewer_levels(TheoryRidge),
+        "weight 1/p": _sample_weights(lambda p: 1 / p),
+        "weight 1": _sample_weights(np.ones_like),
+        "one stream for all levels": _one_stream_for_all_levels,
+        "coins that decide the halves": _same_stream_for_membership_and_coins,
+        "λ halved": _ridge(TheoryRidge, lambda self, S, level: RIDGE / 2),
+        "uniform scores": _score(lambda scores: np.full_like(scores, scores.mean())),
+    },
+    "3 theory": {
+        "factor 3/2 for 5": _algorithm_3(factor=1.5),
+        "log to base 2": _algorithm_3(log=math.log2),
+        "log(k/δ)": _algorithm_3(twice=1),
+        "δ for δ/3": _algorithm_3(shrink=1),
+        "c twice as large": _constant(rules, "THEORY_C", 2 * C),
+        "a level more": _more_levels(TheorySize),
+        "weight 1/p": _sample_weights(lambda p: 1 / p),
+        "one stream for all levels": _one_stream_for_all_levels,
+        "λ without 1/k": _ridge(
+            TheorySize,
+            lambda self, S, level: factor.tail_ridge(S, self.k(level)) * self.k(level),
+        ),
+        "λ from one eigenvalue more": _ridge(
+            TheorySize, lambda self, S, level: factor.tail_ridge(S, self.k(level) - 1)
+        ),
+    },
+    "2 practical": {
+        "no log": _practical_2(lambda self, scores, level: np.minimum(1, scores)),
+        "log to base 2": _practical_2(
+            lambda self, scores, level: np.minimum(1, scores * math.log2(scores.sum()))
+        ),
+        "base 96 for 192": _constant(rules, "BASE", 96),
+        "weight 1/p": _sample_weights(lambda p: 1 / p),
+        "one stream for all levels": _one_stream_for_all_levels,
+        "halves by coins": lambda patch: patch.setattr(
+            rules.Halves, "members", rules.Coins.members
+        ),
+    },
+    "3 practical": {
+        "q = 1": _practical_3(q=1.0),
+        "k twice as large": lambda patch: patch.setattr(
+            PracticalSize,
+            "k",
+            property(lambda self: math.ceil(self.sample_size / (2 * self.q))),
+        ),
+        "a level more": _more_levels(PracticalSize),
+        "weight 1/p": _sample_weights(lambda p: 1 / p),
+        "weight 1": _sample_weights(np.ones_like),
+        "one stream for all levels": _one_stream_for_all_levels,
+        "halves by coins": lambda patch: patch.setattr(
+            rules.Halves, "members", rules.Coins.members
+        ),
+        "absolute 1e-5 on SᵀKS": lambda patch: patch.setattr(
+            recursion,
+            "weighted",
+            lambda K, w: factor.weighted(K, w) + 1e-5 * np.eye(len(K)),
+        ),
+    },
+}
+
+
+@pytest.mark.usefixtures("small_c")
+@pytest.mark.parametrize(
+    ("name", "fault"), [(name, fault) for name in FAULTS for fault in FAULTS[name]]
+)
+def test_a_planted_fault_is_caught(name, fault, seed, monkeypatch):
+    expected = expected_levels(name, seed)
+    FAULTS[name][fault](monkeypatch)
+    with pytest.raises(AssertionError):
+        assert_same_levels(found_levels(name, seed), expected)
+
+
+@pytest.mark.usefixtures("small_c")
+@pytest.mark.parametrize("name", NO_FAULT)
+def test_planting_the_right_constants_passes(name, seed, monkeypatch):
+    """The patches above replace whole formulas: unchanged, they agree."""
+    NO_FAULT[name](monkeypatch)
+    assert_same_levels(found_levels(name, seed), expected_levels(name, seed))
+
+
+# The constants themselves
+
+
+@pytest.mark.parametrize("delta", [0.03, 0.001])
+@pytest.mark.parametrize("size", [2700, 10_000, 60_000])
+def test_the_rank_of_algorithm_3_is_the_largest_its_proof_allows(size, delta):
+    k = rules.theory_rank(size, delta)
+    assert 640 * (k + 1) * math.log(2 * (k + 1) / delta) > size
+    if k:
+        assert 640 * k * math.log(2 * k / delta) <= size
+
+
+@pytest.mark.parametrize("n_levels", [0, 1, 5])
+def test_the_least_size_of_algorithm_3_allows_rank_1_on_every_level(n_levels):
+    least = rules.least_theory_size(0.01, n_levels)
+    assert rules.theory_rank(least, 0.01 / 3**n_levels) >= 1
+    assert rules.theory_rank(least - 1, 0.01 / 3**n_levels) == 0
+
+
+def test_theory_oversamples_by_16_unless_told_otherwise():
+    assert TheoryRidge(1.0, 0.01).oversampling == 16
+    assert TheorySize(5000, 0.01).oversampling == 16
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65, 1000])
+@pytest.mark.parametrize("size", [1, 10, 100])
+def test_practical_halves_are_nested_and_never_empty(n, size, seed):
+    u = uniforms(seed, Purpose.MEMBERSHIP, 0, n)
+    rule = PracticalSize(size)
+    n_levels = rule.n_levels(u)
+    members = [rule.members(u, level) for level in range(n_levels + 1)]
+    assert [len(rows) for rows in members] == [
+        math.ceil(n / 2**level) for level in range(n_levels + 1)
+    ]
+    base = max(size, rules.WHOLE)
+    assert len(members[-1]) <= base
+    assert n_levels == 1 or len(members[-2]) > base
+    for larger, smaller in pairwise(members):
+        assert np.isin(smaller, larger).all()
+
+
+def test_probabilities_of_algorithm_1_are_never_negative():
+    """log(Σl̃/δ) is taken of max(1, Σl̃): a tiny sum would turn the sign."""
+    for total in (1e-12, 1e-3, 0.4, 3.0):
+        p = rules.coin_probabilities(np.full(10, total / 10), 0.1)
+        expected = 16 * total / 10 * math.log(max(1, total) / 0.1)
+        np.testing.assert_allclose(p, min(1, expected))

@@ -1,0 +1,218 @@
+"""Every source gives the same rows, whatever they are stored in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from nystrom import sources
+from nystrom.sources import Subset, as_source
+
+#: Whole numbers, exact in every dtype below; some zeros for CSR.
+ROWS = np.arange(35).reshape(7, 5) % 6
+
+
+@dataclass
+class Opaque:
+    """An object that NumPy knows nothing of."""
+
+    value: int
+
+
+def memory_map(X, folder):
+    np.save(folder / "rows.npy", X.astype(np.float32))
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
+#: name: (how ROWS are stored, the dtype of the rows that come back)
+STORED: dict[str, tuple[Any, Any]] = {
+    "float64": (lambda X, _: X.astype(np.float64), np.float64),
+    "float32": (lambda X, _: X.astype(np.float32), np.float32),
+    "float16": (lambda X, _: X.astype(np.float16), np.float32),
+    "long double": (lambda X, _: X.astype(np.longdouble), np.float64),
+    "int8": (lambda X, _: X.astype(np.int8), np.float64),
+    "uint64": (lambda X, _: X.astype(np.uint64), np.float64),
+    "big endian": (lambda X, _: X.astype(">f8"), np.float64),
+    "Fortran order": (lambda X, _: np.asfortranarray(X, np.float32), np.float32),
+    "every other row": (lambda X, _: np.repeat(X, 2, axis=0)[::2] * 1.0, np.float64),
+    "every other column": (lambda X, _: np.repeat(X * 1.0, 2, axis=1)[:, ::2], float),
+    "backwards": (lambda X, _: np.flip(X * 1.0).copy()[::-1, ::-1], np.float64),
+    "read-only memory map": (memory_map, np.float32),
+    "list of lists": (lambda X, _: X.tolist(), np.float64),
+    "list of arrays": (lambda X, _: list(X.astype(np.float32)), np.float32),
+    "array of numbers as objects": (lambda X, _: X.astype(object), np.float64),
+    "pandas": (lambda X, _: pd.DataFrame(X.astype(np.float32)), np.float32),
+    "pandas, mixed": (
+        lambda X, _: pd.DataFrame(X).astype({0: "float32", 1: "Int64", 2: "float64"}),
+        np.float64,
+    ),
+    "polars": (lambda X, _: pl.DataFrame(X.astype(np.float64)), np.float64),
+    "csr": (lambda X, _: sp.csr_array(X.astype(np.float32)), np.float32),
+    "csr matrix of integers": (lambda X, _: sp.csr_matrix(X), np.float64),
+    "csc": (lambda X, _: sp.csc_array(X * 1.0), np.float64),
+    "coo": (lambda X, _: sp.coo_array(X * 1.0), np.float64),
+    "subset": (
+        lambda X, _: Subset(as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)),
+        np.float64,
+    ),
+    "subset of a subset of csr": (
+        lambda X, _: Subset(
+            Subset(
+                as_source(sp.csr_array(np.repeat(X * 1.0, 4, 0))), np.arange(0, 28, 2)
+            ),
+            np.arange(0, 14, 2),
+        ),
+        np.float64,
+    ),
+}
+
+
+def dense(rows):
+    return rows.toarray() if sp.issparse(rows) else rows
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_every_storage_gives_the_same_rows(kind, tmp_path):
+    store, dtype = STORED[kind]
+    source = as_source(store(ROWS, tmp_path))
+    assert (source.n_rows, source.n_features) == ROWS.shape
+    for start, stop in [(0, 7), (0, 1), (2, 6), (6, 7)]:
+        rows = source.rows(start, stop)
+        assert rows.dtype == dtype
+        assert rows.dtype.isnative
+        np.testing.assert_array_equal(dense(rows), ROWS[start:stop])
+    for numbers in [[3], [6, 0, 2, 0], list(range(7)), []]:
+        rows = source.take(np.array(numbers, dtype=int))
+        assert rows.dtype == dtype
+        np.testing.assert_array_equal(dense(rows), ROWS[numbers])
+    if not sp.issparse(rows):
+        # The layout decides how products round: rows one after the other, always.
+        assert source.rows(1, 5).flags.c_contiguous
+        assert source.take(np.array([4, 1])).flags.c_contiguous
+
+
+def test_arrays_that_need_no_copy_are_not_copied():
+    X = ROWS * 1.0
+    assert np.shares_memory(as_source(X).rows(2, 5), X)
+
+
+def test_a_memory_map_stays_on_disk(tmp_path):
+    mapped = memory_map(ROWS, tmp_path)
+    source = as_source(mapped)
+    assert source.X is mapped
+    source.rows(0, 7)
+    assert not mapped.flags.writeable
+
+
+OBJECTS = {
+    "strings": ["ACGT", "", "A", "AC"],
+    "lists of different lengths": [[1], [1, 2], [], [3, 4, 5]],
+    "text in lists of equal length": [["a", "b"], ["c", "d"], ["e", "f"], ["g", "h"]],
+    "objects": [Opaque(i) for i in range(4)],
+    "dicts": [{"a": i} for i in range(4)],
+    "tuple of strings": ("a", "b", "c", "d"),
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_objects_are_handed_out_as_they_are(kind):
+    things = OBJECTS[kind]
+    source = as_source(things)
+    assert (source.n_rows, source.n_features) == (4, None)
+    assert source.rows(1, 3) == list(things[1:3])
+    assert source.take(np.array([3, 0, 3])) == [things[3], things[0], things[3]]
+    subset = Subset(source, np.array([1, 3]))
+    assert subset.rows(0, 2) == [things[1], things[3]]
+    assert subset.take(np.array([1])) == [things[3]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.array(["a", "b"]), np.array(["a", None], object), pd.Series(["a", "b"])],
+)
+def test_a_column_of_text_is_rows_of_objects(column):
+    source = as_source(column)
+    assert isinstance(source, sources.Objects)
+    assert source.rows(0, 2) == list(column)
+
+
+def test_row_numbers_are_their_own_rows():
+    source = sources.RowNumbers(9)
+    assert (source.n_rows, source.n_features) == (9, None)
+    np.testing.assert_array_equal(source.rows(3, 6), [3, 4, 5])
+    np.testing.assert_array_equal(source.take(np.array([7, 2])), [7, 2])
+    np.testing.assert_array_equal(
+        Subset(source, np.array([1, 5, 8])).rows(1, 3), [5, 8]
+    )
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.arange(5.0),
+        [1, 2, 3],
+        np.ones((2, 2, 2)),
+        pd.Series([1.0, 2.0]),
+        np.array(3.0),
+    ],
+    ids=["1-d", "list of numbers", "3-d", "series", "0-d"],
+)
+def test_numbers_that_are_not_a_table_are_an_error_that_says_how_to_reshape(X):
+    with pytest.raises(ValueError, match=r"Expected 2D array, got \dD array .*reshape"):
+        as_source(X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([["a", "b"], ["c", "d"]]),
+        np.array([[1.0, "b"], [2.0, "d"]], dtype=object),
+        pd.DataFrame({"x": [1.0, 2.0], "y": ["b", "d"]}),
+    ],
+    ids=["text", "objects", "data frame"],
+)
+def test_text_in_a_table_is_an_error_that_says_to_encode_it(X):
+    with pytest.raises(ValueError, match="not numbers.* Encode text"):
+        as_source(X)
+
+
+def test_blocks_carry_their_place_and_their_weights():
+    weights = np.arange(7.0)
+    source = as_source(ROWS, weights)
+    block = source.block(2, 5)
+    assert block.start == 2
+    np.testing.assert_array_equal(block.X, ROWS[2:5])
+    np.testing.assert_array_equal(block.weights, [2, 3, 4])
+    assert as_source(ROWS).block(2, 5).weights is None
+    subset = Subset(source, np.array([1, 4, 6]))
+    np.testing.assert_array_equal(subset.block(1, 3).weights, [4, 6])
+
+
+def test_a_source_stays_itself_and_may_be_given_weights():
+    source = as_source(ROWS)
+    assert as_source(source) is source
+    weighted = as_source(source, np.ones(7))
+    assert source.weights is None
+    np.testing.assert_array_equal(weighted.block(1, 3).weights, [1, 1])
+    np.testing.assert_array_equal(weighted.rows(1, 3), ROWS[1:3])
+
+
+def test_a_source_of_your_own_needs_two_methods():
+    class Squares(sources.Source):
+        n_rows, n_features = 4, 1
+
+        def rows(self, start, stop):
+            return self.take(np.arange(start, stop))
+
+        def take(self, indices):
+            return np.square(indices, dtype=float)[:, None]
+
+    source = as_source(Squares())
+    np.testing.assert_array_equal(source.block(1, 3).X, [[1], [4]])
+    np.testing.assert_array_equal(Subset(source, np.array([0, 3])).rows(1, 2), [[9]])

@@ -1,0 +1,179 @@
+"""‖K − K̃‖₂ is bounded from both sides, and exact where all rows are used."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.metrics.pairwise import rbf_kernel
+
+from nystrom import approximate, select_landmarks, spectral
+
+GAMMA = 0.5
+
+#: MiB. With the second the kernel matrix is made anew for each step of Lanczos.
+in_and_out_of_memory = pytest.mark.parametrize("working_memory", [1024, 0.01])
+
+
+def problem(seed, n_rows=400, n_landmarks=30, dtype=np.float64, sampler="auto"):
+    """An approximation, and the norm of its residual by a dense solver."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 3)).astype(dtype)
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=n_landmarks, random_state=seed, sampler=sampler
+    )
+    K = rbf_kernel(X.astype(np.float64), gamma=GAMMA)
+    S = landmarks.indices
+    inverse = np.linalg.pinv(K[np.ix_(S, S)], rcond=1e-13, hermitian=True)
+    left = K - K[:, S] @ inverse @ K[S]
+    return approximate(X, landmarks), np.linalg.eigvalsh(left).max()
+
+
+@pytest.mark.parametrize("n_rows", [None, 1, 2, 30, 64, 65, 200, 399, 400, 10_000])
+@in_and_out_of_memory
+def test_truth_lies_between_the_bounds(seed, n_rows, working_memory):
+    approximation, truth = problem(seed)
+    with sklearn.config_context(working_memory=working_memory):
+        error = approximation.spectral_error(n_rows)
+    assert error.lower <= truth * (1 + 1e-9)
+    assert truth <= error.upper
+    assert error.upper == approximation.trace_error
+    assert float(error) == error.lower >= 0
+
+
+@pytest.mark.parametrize("n_rows", [40, 64, 65, 400])
+@in_and_out_of_memory
+def test_all_rows_give_the_norm_itself(seed, n_rows, working_memory):
+    approximation, truth = problem(seed, n_rows, n_landmarks=10)
+    with sklearn.config_context(working_memory=working_memory):
+        error = approximation.spectral_error()
+    assert error.exact
+    assert error.n_rows == n_rows
+    assert error.lower == pytest.approx(truth, rel=1e-3)
+    assert error.estimate == error.lower
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "recursive", "accelerated"])
+def test_float32_rows_give_the_norm_too(seed, sampler):
+    approximation, truth = problem(seed, dtype=np.float32, sampler=sampler)
+    assert float(approximation.spectral_error()) == pytest.approx(truth, rel=1e-3)
+
+
+def test_kept_and_recomputed_matrix_agree(seed):
+    approximation, _ = problem(seed)
+    errors = []
+    for working_memory in (1024, 0.01):
+        with sklearn.config_context(working_memory=working_memory):
+            errors.append(approximation.spectral_error(100, random_state=seed).lower)
+    assert errors[0] == pytest.approx(errors[1], rel=1e-3)
+
+
+def test_part_of_the_rows_is_stated(seed):
+    approximation, _ = problem(seed)
+    error = approximation.spectral_error(100)
+    assert not error.exact
+    assert error.n_rows == 100
+    assert error.estimate == pytest.approx(error.lower * 400 / 100)
+
+
+def test_at_most_4000_rows_unless_told(seed, monkeypatch):
+    asked = []
+    stand_in = spectral.SpectralError(0.0, 0.0, 0, False, 0.0)
+
+    def record(landmarks, source, engine, n_rows, *others):
+        asked.append(n_rows)
+        return stand_in
+
+    monkeypatch.setattr("nystrom.approximation.spectral_error", record)
+    problem(seed, n_rows=50)[0].spectral_error()
+    assert asked == [4000]
+
+
+def test_same_random_state_same_rows(seed):
+    approximation, _ = problem(seed)
+    first = approximation.spectral_error(50, random_state=seed)
+    again = approximation.spectral_error(50, random_state=seed)
+    other = approximation.spectral_error(50, random_state=seed + 1)
+    assert first == again
+    assert first.lower != other.lower
+
+
+def test_methods_are_compared_on_the_same_rows(seed, monkeypatch):
+    used = []
+    whole = spectral.Residual
+
+    def record(landmarks, source, engine):
+        used.append(source.indices)
+        return whole(landmarks, source, engine)
+
+    monkeypatch.setattr(spectral, "Residual", record)
+    for sampler in ("uniform", "recursive"):
+        approximation, _ = problem(seed, sampler=sampler)
+        approximation.spectral_error(50, random_state=3)
+    np.testing.assert_array_equal(*used)
+    assert len(np.unique(used[0])) == 50
+
+
+def test_bounds_from_part_of_the_rows_rarely_miss_by_much(seed):
+    """Half of the rows see at least half of the norm here, all seeds alike."""
+    approximation, truth = problem(seed)
+    assert approximation.spectral_error(200).lower >= 0.2 * truth
+
+
+@pytest.mark.parametrize("n_rows", [50, 100])
+@in_and_out_of_memory
+def test_residual_that_is_zero(n_rows, working_memory):
+    """Where nothing is left for Lanczos to find, the error is 0."""
+    X = np.ones((n_rows, 2))
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=5, random_state=0)
+    with sklearn.config_context(working_memory=working_memory):
+        error = approximate(X, landmarks).spectral_error()
+    assert 0 <= error.lower <= error.upper <= 1e-12 * n_rows
+
+
+@pytest.mark.parametrize("n_rows", [50, 100])
+def test_kernel_that_is_zero(n_rows):
+    X = np.zeros((n_rows, 2))
+    landmarks = select_landmarks(X, kernel="linear", n_landmarks=5, random_state=0)
+    assert float(approximate(X, landmarks).spectral_error()) == 0
+
+
+def test_every_row_a_landmark(seed):
+    approximation, _ = problem(seed, n_rows=100, n_landmarks=100)
+    error = approximation.spectral_error()
+    assert 0 <= error.lower <= error.upper <= 1e-10
+
+
+@pytest.mark.parametrize("weight", [0.01, 100.0])
+def test_both_bounds_are_about_the_same_matrix_where_rows_have_weights(seed, weight):
+    """K − K̃ or W^½(K − K̃)W^½, for both of them."""
+    plain, truth = problem(seed)
+    weights = np.full(400, weight)
+    approximation = approximate(plain.source.X, plain.landmarks, sample_weight=weights)
+    error = approximation.spectral_error()
+    factor = error.upper / plain.trace_error
+    assert factor == pytest.approx(1) or factor == pytest.approx(weight)
+    assert error.lower == pytest.approx(factor * truth, rel=1e-3)
+
+
+def test_one_row():
+    X = np.ones((1, 2))
+    landmarks = select_landmarks(X, n_landmarks=1)
+    error = approximate(X, landmarks).spectral_error()
+    assert error.exact
+    assert error.lower == error.upper == 0
+
+
+@pytest.mark.parametrize("n_rows", [0, -1, 1.5, "a"])
+def test_number_of_rows_must_be_a_count(n_rows):
+    approximation, _ = problem(0, n_rows=50)
+    with pytest.raises(ValueError, match=r"n_rows=.* is not allowed"):
+        approximation.spectral_error(n_rows)
+
+
+def test_result_is_a_value(seed):
+    error = problem(seed, n_rows=50)[0].spectral_error()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        error.lower = 0.0
