@@ -182,6 +182,18 @@ def sqrt_(x: Array) -> Array:
     return xp.sqrt(xp.clip(x, min=0))
 
 
+def squared_distances(X: Array, Y: Array) -> Array:
+    """Σⱼ (xⱼ − yⱼ)² for all pairs of rows: slow, and exact where a product is not."""
+    if _is_numpy(X):
+        return cdist(X, Y, "sqeuclidean")
+    xp = array_namespace(X)
+    total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
+    for j in range(X.shape[1]):
+        difference = X[:, j, None] - Y[None, :, j]
+        total += difference * difference
+    return total
+
+
 def cityblock(X: Array, Y: Array) -> Array:
     """Σⱼ |xⱼ − yⱼ| for all pairs of rows, in X's dtype."""
     if sp.issparse(X) or sp.issparse(Y):

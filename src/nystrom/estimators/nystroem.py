@@ -21,7 +21,7 @@ from ..landmarks import Landmarks, TraceError
 from ..randomness import some_rows
 from ..samplers import Recursive
 from ..samplers.options import uses_theory
-from ..sources import Objects, RowNumbers, Source, as_source
+from ..sources import RowNumbers, Source, as_source
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .resolve import (
     Options,
@@ -29,6 +29,7 @@ from .resolve import (
     check_rows,
     choose,
     engine_for,
+    holds_objects,
     kernel_and_source,
     warn_about,
 )
@@ -90,8 +91,9 @@ class Nystroem(
         The features are k(X, components_) @ normalization_.T.
     landmarks_ : Landmarks
         All that is known about the landmarks; prints as one line.
-    approximation_error_ : TraceError
+    approximation_error_ : TraceError or None
         tr(K − K̃)/tr K: exact after `fit_transform`, estimated on 1024 rows after `fit`.
+        None where the kernel is indefinite.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -275,7 +277,9 @@ class Nystroem(
                 "choose with select_landmarks and pass sampler=landmarks.points."
             )
 
-    def _finish(self, landmarks: Landmarks, error: TraceError) -> None:
+    def _finish(self, landmarks: Landmarks, error: TraceError | None) -> None:
+        if landmarks.indefinite:
+            error = None  # tr K says nothing where eigenvalues cancel
         landmarks = landmarks.updated(error=error)
         warn_about(landmarks)
         self.components_ = _components(landmarks)
@@ -289,16 +293,11 @@ class Nystroem(
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X checked by scikit-learn's rules, or as it is where its rows are objects."""
-        custom = not isinstance(self.kernel, str)
         if isinstance(X, Source):
             if reset and X.n_features is not None:
                 self.n_features_in_ = X.n_features
             return X
-        if custom and not hasattr(X, "dtype") and not hasattr(X, "columns"):
-            checked = check_rows(X)
-            if isinstance(as_source(checked), Objects):
-                return checked
-        if custom and _is_object_array(X):
+        if holds_objects(X):
             return check_rows(X)
         return validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
 
@@ -346,10 +345,6 @@ class Nystroem(
         )
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_object_array(X: Any) -> bool:
-    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "OUS"
 
 
 def _components(landmarks: Landmarks) -> Any:

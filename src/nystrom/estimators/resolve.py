@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,18 +51,21 @@ def check_rows(X: Any) -> Any:
         return X
     if arrays.is_array(X) and arrays.namespace(X) is not np:
         return _check_foreign(X)
-    if not sp.issparse(X) and isinstance(_peek(X), Objects):
-        if len(X) == 0:
-            raise ValueError("X is empty; at least one row is needed.")
+    if holds_objects(X):
         return X
     return check_array(X, accept_sparse="csr", dtype="numeric")
 
 
-def _peek(X: Any) -> Source | None:
+def holds_objects(X: Any) -> bool:
+    """Whether X is a sequence of things that are not numbers, nor rows of numbers."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "OUST" and len(X) > 0
+    if isinstance(X, (str, bytes)) or not isinstance(X, Sequence) or len(X) == 0:
+        return False
     try:
-        return as_source(X)
+        return isinstance(as_source(X), Objects)
     except ValueError:
-        return None
+        return False
 
 
 def _check_foreign(X: Any) -> Any:
@@ -203,7 +208,7 @@ def warn_about(landmarks: Landmarks) -> None:
             "landmarks were drawn uniformly or by scores of its positive part, and the "
             "negative part of the kernel is dropped.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=_outside(),
         )
     if landmarks.n_wanted is not None:
         reached = (
@@ -214,5 +219,15 @@ def warn_about(landmarks: Landmarks) -> None:
             f"landmarks, more than the {len(landmarks)} allowed.{reached} Raise the "
             "limit, or pass None for none.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=_outside(),
         )
+
+
+def _outside() -> int:
+    """The stack level of the first caller that is neither we nor scikit-learn."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("nystrom", "sklearn")
+    ):
+        frame, level = frame.f_back, level + 1
+    return level

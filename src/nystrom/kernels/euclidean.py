@@ -22,7 +22,7 @@ from .._arrays import Array
 from .base import Kernel, check_width, per_feature
 
 #: A row whose rounded distances may be off by more than this, in units of the kernel's
-#: argument, is evaluated in float64.
+#: argument, is evaluated more exactly.
 FAR = 1e-4
 #: CSR points become dense once, if they take no more bytes than this.
 DENSE_POINTS = 2**27
@@ -33,13 +33,13 @@ class DenseDistances:
 
     def __init__(self, Y: Array, c: float, scale: Any) -> None:
         self.c, self.scale = c, scale
-        host = arrays.to_host(Y).astype(np.float64)
+        host = arrays.host_values(Y)
         self.center = host.mean(axis=0)
-        host = (host - self.center) * scale
+        self.points64 = (host - self.center) * scale
         self.right64 = np.empty((host.shape[1] + 2, len(host)))
-        self.right64[:-2] = host.T * (-2 * c)
+        self.right64[:-2] = self.points64.T * (-2 * c)
         self.right64[-2] = c
-        self.right64[-1] = c * np.vecdot(host, host)
+        self.right64[-1] = c * np.vecdot(self.points64, self.points64)
         self.right = arrays.from_host(self.right64, Y)
 
     def __call__(self, X: Array) -> Array:
@@ -50,17 +50,24 @@ class DenseDistances:
         far = _far_rows(left[:, -2], self.c)
         if len(far) == 0:
             return D
-        if arrays.namespace(X) is not np:
-            return arrays.as_float(self(arrays.widen(X)), X.dtype)
-        D[far] = self(X[far].astype(np.float64))
-        return D
+        if arrays.namespace(X) is np:
+            D[far] = self._closer(X[far], left[far, :-2])
+            return D
+        return arrays.as_float(self._closer(X, left[:, :-2]), X.dtype)
+
+    def _closer(self, X: Array, scaled: Array) -> Array:
+        """The same more exactly: in float64, and there by differences."""
+        if arrays.host_dtype(X) == np.float32:
+            return self(arrays.widen(X))
+        points = arrays.from_host(self.points64, scaled)
+        return self.c * arrays.squared_distances(scaled, points)
 
 
 class SparseDistances:
     """The same for points in CSR: not centred, which would fill the zeros."""
 
     def __init__(self, Y: Any, c: float, scale: Any) -> None:
-        self.c, self.scale = c, scale
+        self.Y, self.c, self.scale = Y, c, scale
         wide = arrays.widen(Y)
         self.Y_norms = c * self._norms(wide)
         small = Y.shape[0] * Y.shape[1] * 8 <= DENSE_POINTS
@@ -72,31 +79,33 @@ class SparseDistances:
 
     def __call__(self, X: Any) -> np.ndarray:
         norms = self._norms(X)
-        far = _far_rows(norms, self.c)
         D = arrays.dot(X, self.right if X.dtype == self.right.dtype else self.right64)
         D += (self.c * norms)[:, None]
         D += self.Y_norms.astype(D.dtype)
+        far = _far_rows(norms, self.c)
         if len(far):
-            D[far] = self(arrays.widen(X[far]))
+            D[far] = self._closer(X[far])
         return D
+
+    def _closer(self, X: Any) -> np.ndarray:
+        """The same more exactly: in float64, and there by differences of dense rows."""
+        if X.dtype == np.float32:
+            return self(arrays.widen(X))
+        X, Y = (M.toarray() if sp.issparse(M) else M for M in (X, arrays.widen(self.Y)))
+        return self.c * arrays.squared_distances(X * self.scale, Y * self.scale)
 
     def _norms(self, X: Any) -> np.ndarray:
         if np.ndim(self.scale):
-            X = (
-                sp.csr_array(X.multiply(self.scale))
-                if sp.issparse(X)
-                else X * self.scale
-            )
+            sparse = sp.issparse(X)
+            X = sp.csr_array(X.multiply(self.scale)) if sparse else X * self.scale
         return arrays.squared_norms(X)
 
 
 def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
-    """The rows whose float32 distances to near points are too inexact.
+    """The rows whose distances to near points a product gives too inexactly.
 
     Only x's own norm counts: where y alone is far, the kernel is nearly 0.
     """
-    if squared_norms.dtype == arrays.namespace(squared_norms).float64:
-        return np.empty(0, dtype=np.intp)
     unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
     # Written so that a norm that overflowed to inf or nan counts as far.
     return np.flatnonzero(~(arrays.to_host(squared_norms) * unit <= FAR))
