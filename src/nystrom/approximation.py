@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.linalg
 from . import _arrays as arrays
 from ._arrays import Array
 from .engines import Engine
+from .factor import check_finite
 from .kernels import Kernel
 from .landmarks import Landmarks, TraceError
 from .leverage import residuals
@@ -50,7 +52,7 @@ class Approximation:
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix."""
-        v = np.asarray(v, dtype=np.float64)
+        v = self._vectors(v)
         root = self.landmarks.factor.root
         return self._columns_times(root @ (root.T @ self._transposed_times(v)))
 
@@ -69,6 +71,11 @@ class Approximation:
 
         K̃ has `landmarks.rank` eigenvalues that are not 0; no more come back.
         """
+        if not isinstance(n_components, Integral) or n_components < 0:
+            raise ValueError(
+                f"n_components={n_components!r} is not allowed; it must be a whole "
+                "number >= 0."
+            )
         values, vectors = self._gram_eigh
         floor = arrays.epsilon(np.float64) * len(values) * values.max(initial=0.0)
         keep = min(n_components, int(np.count_nonzero(values > floor)))
@@ -83,9 +90,18 @@ class Approximation:
             raise ValueError(
                 f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
             )
-        b = np.asarray(b, dtype=np.float64)
+        b = self._vectors(b)
         x = self._woodbury(b, ridge)
         return x + self._woodbury(b - ridge * x - self.matvec(x), ridge)
+
+    def _vectors(self, v: Any) -> np.ndarray:
+        v = np.asarray(v, dtype=np.float64)
+        if v.ndim not in (1, 2) or len(v) != self.shape[0]:
+            raise ValueError(
+                f"A vector of {self.shape[0]} entries, or a matrix with as many rows, "
+                f"is needed; shape {v.shape} was given."
+            )
+        return v
 
     @property
     def trace_error(self) -> float:
@@ -230,7 +246,7 @@ class _ErrorSink:
 
     def total(self) -> TraceError:
         kept, whole = np.array([self.sums[i] for i in sorted(self.sums)]).sum(axis=0)
-        value = max(0.0, 1 - kept / whole) if whole > 0 else 0.0
+        value = max(0.0, float(1 - kept / whole)) if whole > 0 else 0.0
         return TraceError(value, 0.0, self.n_rows, exact=True)
 
 
@@ -240,6 +256,8 @@ def _features_with_residual(
     Z = evaluate(block.X) @ root
     kept = arrays.to_host(arrays.squared_norms(Z)).sum(dtype=np.float64)
     whole = arrays.to_host(kernel.diag(block.X)).sum(dtype=np.float64)
+    if not np.isfinite(kept):
+        check_finite(arrays.to_host(Z))
     return Z, float(kept), float(whole)
 
 
@@ -265,7 +283,11 @@ def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
 
 
 def _times(block: Block, evaluate: Callable, small: Array) -> Array:
-    return evaluate(block.X) @ small
+    Z = evaluate(block.X) @ small
+    # The sum may overflow where no entry does: look closer before refusing.
+    if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
+        check_finite(arrays.to_host(Z))
+    return Z
 
 
 def _host_times(block: Block, evaluate: Callable, small: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ class TraceError:
     exact: bool  # whether these were all rows
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.value)
 
     def __str__(self) -> str:
         if self.exact:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from numbers import Integral
 from typing import Any
 
 import scipy.linalg  # noqa: F401  (loads SciPy's BLAS before the libraries are listed)
@@ -44,7 +45,8 @@ def threads_for(n_jobs: int | None) -> int:
     """The number of threads that scikit-learn's `n_jobs` stands for."""
     if n_jobs is None:
         return available_threads()
-    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0:
         raise ValueError(
             f"n_jobs={n_jobs!r} is not allowed; use None (as many threads as BLAS), a "
             "whole number >= 1, or -1 for all cores."

@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import numpy as np
+
 from ..sinks import Sink
 from ..sources import Source
 from . import base
@@ -67,8 +69,10 @@ class Threads:
         """Put f(block, *shared) into the sink for every tile."""
 
         def task(first: int, last: int) -> None:
-            for start, stop in _tiles(source.n_rows, first, last):
-                sink.put(start, f(source.block(start, stop), *shared))
+            # A result that is not finite is refused once, by whoever asked for it.
+            with np.errstate(over="ignore", invalid="ignore"):
+                for start, stop in _tiles(source.n_rows, first, last):
+                    sink.put(start, f(source.block(start, stop), *shared))
 
         with closing(self._run(task, source.n_rows, stage)) as results:
             for _ in results:
@@ -81,8 +85,9 @@ class Threads:
 
         def task(first: int, last: int) -> Any:
             tree = Tree()
-            for start, stop in _tiles(source.n_rows, first, last):
-                tree.push(f(source.block(start, stop), *shared))
+            with np.errstate(over="ignore", invalid="ignore"):
+                for start, stop in _tiles(source.n_rows, first, last):
+                    tree.push(f(source.block(start, stop), *shared))
             return tree.total()
 
         tree = Tree()

@@ -29,6 +29,8 @@ from .resolve import (
     check_rows,
     choose,
     engine_for,
+    explaining_text,
+    fitted_or_not,
     holds_objects,
     kernel_and_source,
     warn_about,
@@ -156,10 +158,10 @@ class Nystroem(
             The fitted estimator.
         """
         task = CallbackTask(self, X, y)
-        landmarks, source, engine = self._landmarks(X, task)
-        rows = some_rows(source.n_rows, ERROR_ROWS)
-        error = estimated_error(landmarks, source, engine, rows)
-        self._finish(landmarks, error)
+        with fitted_or_not(self):
+            landmarks, source, engine = self._landmarks(X, task)
+            rows = some_rows(source.n_rows, ERROR_ROWS)
+            self._finish(landmarks, estimated_error(landmarks, source, engine, rows))
         task.end()
         return self
 
@@ -184,9 +186,10 @@ class Nystroem(
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         task = CallbackTask(self, X, y)
-        landmarks, source, engine = self._landmarks(X, task)
-        Z, error = features_and_error(landmarks, source, engine)
-        self._finish(landmarks, error)
+        with fitted_or_not(self):
+            landmarks, source, engine = self._landmarks(X, task)
+            Z, error = features_and_error(landmarks, source, engine)
+            self._finish(landmarks, error)
         task.end()
         return Z
 
@@ -205,7 +208,7 @@ class Nystroem(
         features : array of shape (n_samples, n_components)
             In the precision of X.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "landmarks_")
         landmarks, source = self._for_new_rows(X)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return features(landmarks, source, engine)
@@ -228,8 +231,7 @@ class Nystroem(
     def _landmarks(
         self, X: Any, task: CallbackTask
     ) -> tuple[Landmarks, Source, Engine]:
-        """Everything up to the factor of K_SS; sets nothing on the estimator but
-        scikit-learn's n_features_in_."""
+        """The landmarks, with the rows and the engine they were chosen by."""
         by_ridge = self.ridge is not None or getattr(self.sampler, "ridge", None)
         n_components = check_count(
             self.n_components, "n_components", optional=bool(by_ridge)
@@ -299,7 +301,10 @@ class Nystroem(
             return X
         if holds_objects(X):
             return check_rows(X)
-        return validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
+        with explaining_text():
+            return validate_data(
+                self, X, accept_sparse="csr", dtype="numeric", reset=reset
+            )
 
     def _for_new_rows(self, X: Any) -> tuple[Landmarks, Source]:
         landmarks = self.landmarks_

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,19 +54,56 @@ def check_rows(X: Any) -> Any:
         return _check_foreign(X)
     if holds_objects(X):
         return X
-    return check_array(X, accept_sparse="csr", dtype="numeric")
+    with explaining_text():
+        return check_array(X, accept_sparse="csr", dtype="numeric")
 
 
 def holds_objects(X: Any) -> bool:
     """Whether X is a sequence of things that are not numbers, nor rows of numbers."""
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and X.dtype.kind in "OUST" and len(X) > 0
-    if isinstance(X, (str, bytes)) or not isinstance(X, Sequence) or len(X) == 0:
+    series = hasattr(X, "to_numpy") and not hasattr(X, "columns")
+    if isinstance(X, np.ndarray) or series:
+        objects = X.ndim == 1 and np.asarray(X).dtype.kind in "OUST"
+    elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
+        try:
+            objects = len(X) == 0 or isinstance(as_source(X), Objects)
+        except ValueError:
+            objects = False
+    else:
         return False
+    if objects and len(X) == 0:
+        raise ValueError("X is empty; at least one row is needed.")
+    return objects
+
+
+@contextmanager
+def fitted_or_not(estimator: Any) -> Iterator[None]:
+    """Leave the fitted attributes as they were if the fit does not come to its end."""
+
+    def fitted() -> dict[str, Any]:
+        return {k: v for k, v in vars(estimator).items() if k.endswith("_")}
+
+    before = fitted()
     try:
-        return isinstance(as_source(X), Objects)
-    except ValueError:
-        return False
+        yield
+    except BaseException:
+        for name in fitted():
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def explaining_text() -> Iterator[None]:
+    """scikit-learn's "could not convert string to float", with what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X holds text where numbers are needed: {error}. Encode it as numbers, or "
+            "pass a list of objects with a kernel for them, a callable of two."
+        ) from None
 
 
 def _check_foreign(X: Any) -> Any:
@@ -100,18 +138,18 @@ def kernel_and_source(
         matrix = _square(X)
         return Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
     source = as_source(X, weights)
-    if isinstance(kernel, str):
-        if isinstance(source, Objects):
-            raise ValueError(
-                f"kernel={kernel!r} needs rows of numbers, but X holds "
-                f"{type(source.X[0]).__name__} values. Encode them as numbers, or pass "
-                "a kernel for such rows: a callable of two of them."
-            )
-        if isinstance(gamma, str):
-            gamma = width_from_data(gamma, kernel, source, Threads(n_jobs))
+    numeric = not isinstance(source, Objects)
+    if isinstance(gamma, str) and isinstance(kernel, str) and numeric:
+        gamma = width_from_data(gamma, kernel, source, Threads(n_jobs))
     resolved = as_kernel(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
     )
+    if not numeric and not resolved.any_rows:
+        raise ValueError(
+            f"The kernel {resolved} needs rows of numbers, but X holds "
+            f"{type(source.take(np.arange(1))[0]).__name__} values. Encode them as "
+            "numbers, or pass a kernel for such rows: a callable of two of them."
+        )
     return resolved, source
 
 

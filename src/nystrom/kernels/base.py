@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ class Kernel(ABC):
 
     #: True: positive semi-definite for any rows; False: known not to be; None: unknown.
     psd: bool | None = True
+    #: Whether rows may be anything, not only vectors.
+    any_rows: bool = False
 
     @abstractmethod
     def __call__(self, X: Any, Y: Any) -> Array:
@@ -63,8 +66,8 @@ class Kernel(ABC):
     def __mul__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return Product(self, other)
-        if np.isscalar(other) and np.isreal(other):
-            return Multiple(self, float(other))  # type: ignore[arg-type]
+        if isinstance(other, Real):
+            return Multiple(self, float(other))
         return NotImplemented
 
     __rmul__ = __mul__
@@ -87,13 +90,33 @@ def _short(value: Any) -> str:
 
 def per_feature(value: Any, name: str) -> float | tuple[float, ...]:
     """A number, or one number per feature as a tuple, none of them negative."""
-    array = np.asarray(value, dtype=float)
-    if array.ndim > 1 or not np.all(np.isfinite(array)) or np.any(array < 0):
+    if np.ndim(value) == 0:
+        return number(value, name, least=0.0)
+    if np.ndim(value) > 1:
         raise ValueError(
-            f"{name}={value!r} is not allowed; {name} is a finite number >= 0, or a "
-            "sequence of such numbers, one per feature."
+            f"{name} has {np.ndim(value)} dimensions; give one number, or a sequence "
+            "with one number per feature."
         )
-    return tuple(array.tolist()) if array.ndim else float(array)
+    return tuple(number(v, name, least=0.0) for v in value)
+
+
+def number(value: Any, name: str, least: float = -np.inf) -> float:
+    """A finite number, as Python's own float; at least `least`."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not np.isfinite(value) or value < least:
+        bound = "" if least == -np.inf else f" >= {least:g}"
+        shown = value if real else repr(value)
+        raise ValueError(
+            f"{name}={shown} is not allowed; {name} is a finite number{bound}."
+        )
+    return float(value)
+
+
+def set_numbers(kernel: Any, **least: float) -> None:
+    """Make the named fields of a frozen kernel floats, or refuse them."""
+    for name, bound in least.items():
+        value = number(getattr(kernel, name), name, bound)
+        object.__setattr__(kernel, name, value)
 
 
 def check_width(values: Any, name: str, n_features: int) -> None:
@@ -115,6 +138,10 @@ class Sum(Kernel):
     @property
     def psd(self) -> bool | None:  # type: ignore[override]
         return _both(self.left.psd, self.right.psd)
+
+    @property
+    def any_rows(self) -> bool:  # type: ignore[override]
+        return self.left.any_rows and self.right.any_rows
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.left(X, Y) + self.right(X, Y)
@@ -142,6 +169,10 @@ class Product(Kernel):
     @property
     def psd(self) -> bool | None:  # type: ignore[override]
         return _both(self.left.psd, self.right.psd)
+
+    @property
+    def any_rows(self) -> bool:  # type: ignore[override]
+        return self.left.any_rows and self.right.any_rows
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.left(X, Y) * self.right(X, Y)
@@ -178,6 +209,10 @@ class Multiple(Kernel):
     @property
     def psd(self) -> bool | None:  # type: ignore[override]
         return self.kernel.psd
+
+    @property
+    def any_rows(self) -> bool:  # type: ignore[override]
+        return self.kernel.any_rows
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.kernel(X, Y) * self.factor

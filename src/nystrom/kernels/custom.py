@@ -27,6 +27,7 @@ class Pairwise(Kernel):
     function: Callable[..., float]
     params: dict[str, Any] = field(default_factory=dict)
     psd = None
+    any_rows = True
 
     def __call__(self, X: Any, Y: Any) -> Array:
         xs, ys = _rows(X), _rows(Y)
@@ -69,6 +70,7 @@ class Blockwise(Kernel):
     function: Callable[[Any, Any], Array]
     diagonal: Callable[[Any], Array] | None = None
     psd = None
+    any_rows = True
 
     def __call__(self, X: Any, Y: Any) -> Array:
         K = self.function(X, Y)
@@ -84,12 +86,17 @@ class Blockwise(Kernel):
     def diag(self, X: Any) -> Array:
         if self.diagonal is not None:
             return _block(self.diagonal(X), X)
-        ones = [self.function(X[i : i + 1], X[i : i + 1]) for i in range(_length(X))]
-        values = [float(arrays.to_host(k).ravel()[0]) for k in map(_as_array, ones)]
+        single = [_single(X, i) for i in range(_length(X))]
+        blocks = [_as_array(self.function(x, x)) for x in single]
+        values = [float(arrays.to_host(k).ravel()[0]) for k in blocks]
         return _block(np.asarray(values), X)
 
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
+
+
+def _single(X: Any, i: int) -> Any:
+    return X[i : i + 1, ...] if arrays.is_array(X) else X[i : i + 1]
 
 
 def _length(X: Any) -> int:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, check_width, per_feature
+from .base import Kernel, check_width, per_feature, set_numbers
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,9 @@ class Chi2(Kernel):
     """k(x, y) = exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ))."""
 
     gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_numbers(self, gamma=0.0)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = _histograms(X)

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, check_width, per_feature
+from .base import Kernel, check_width, per_feature, set_numbers
 
 #: A row whose rounded distances may be off by more than this, in units of the kernel's
 #: argument, is evaluated more exactly.
@@ -237,7 +237,8 @@ class RationalQuadratic(Euclidean):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "length_scale", _positive_scale(self.length_scale))
-        if not (0 < self.alpha < np.inf):
+        set_numbers(self, alpha=0.0)
+        if self.alpha == 0:
             raise ValueError(f"alpha={self.alpha!r} is not allowed; it must be > 0.")
 
     @property

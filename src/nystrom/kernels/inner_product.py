@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel
+from .base import Kernel, set_numbers
 
 
 class InnerProduct(Kernel):
@@ -47,14 +47,20 @@ class Polynomial(InnerProduct):
     degree: float = 3
     coef0: float = 1
 
+    def __post_init__(self) -> None:
+        set_numbers(self, gamma=0.0, degree=0.0, coef0=-np.inf)
+
     @property
     def psd(self) -> bool | None:  # type: ignore[override]
-        whole = float(self.degree).is_integer() and self.degree >= 1
-        return True if whole and self.gamma >= 0 and self.coef0 >= 0 else None
+        return True if self.degree.is_integer() and self.coef0 >= 0 else None
 
     def _profile(self, P: Array) -> Array:
-        P = P * self.gamma + self.coef0
-        if not float(self.degree).is_integer() or not 1 <= self.degree <= 64:
+        # What overflows, or is no number, is found and refused where K is used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._power(P * self.gamma + self.coef0)
+
+    def _power(self, P: Array) -> Array:
+        if not self.degree.is_integer() or not 1 <= self.degree <= 64:
             return P**self.degree
         # Repeated squaring: NumPy's power is an order of magnitude slower.
         power, result = int(self.degree), None
@@ -74,6 +80,9 @@ class Sigmoid(InnerProduct):
     gamma: float = 1.0
     coef0: float = 1
     psd = False
+
+    def __post_init__(self) -> None:
+        set_numbers(self, gamma=0.0, coef0=-np.inf)
 
     def _profile(self, P: Array) -> Array:
         return arrays.tanh_(P * self.gamma + self.coef0)

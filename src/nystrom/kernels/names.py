@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from .base import Kernel
+from .base import Kernel, per_feature
 from .custom import Blockwise, Pairwise, Precomputed
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
@@ -29,10 +29,11 @@ class Named:
 
 def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
     """Matérn and rational quadratic from gamma = 1/(2·length_scale²), as for RBF."""
-    gamma = np.asarray(params.pop("gamma"), dtype=float)
+    given = params.pop("gamma")
+    gamma = np.asarray(per_feature(given, "gamma"))
     if "length_scale" not in params:
-        if np.any(gamma <= 0):
-            raise ValueError(f"gamma={gamma} is not allowed for this kernel; use > 0.")
+        if np.any(gamma == 0):
+            raise ValueError(f"gamma={given} is not allowed for this kernel; use > 0.")
         params["length_scale"] = 1 / np.sqrt(2 * gamma)
     return make(**params)
 
@@ -62,7 +63,7 @@ NAMES: dict[str, Named] = {
 
 def unknown(kind: str, name: Any, allowed: list[str]) -> ValueError:
     """The error for a name that is not in a list, with the nearest one that is."""
-    near = get_close_matches(str(name), allowed, n=1)
+    near = get_close_matches(str(name).lower(), allowed, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     names = ", ".join(repr(a) for a in allowed)
     return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
@@ -101,6 +102,9 @@ def as_kernel(
                 f"{kernel}; put its parameters into the kernel itself."
             )
         return kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        name = kernel.__name__
+        raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
     if isinstance(kernel, GaussianProcessKernel):
         return Blockwise(kernel, kernel.diag)
     if callable(kernel):

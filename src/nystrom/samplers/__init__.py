@@ -87,19 +87,26 @@ def _with_options(sampler: Callable, options: dict[str, Any]) -> Callable:
 
 def _given(landmarks: Any) -> Callable:
     if isinstance(landmarks, Source) or sp.issparse(landmarks):
-        source = as_source(landmarks)
-        return GivenPoints(source.rows(0, source.n_rows))
+        return _points(landmarks)
     array = landmarks if arrays.is_array(landmarks) else np.asarray(landmarks)
-    if array.ndim == 1 and array.shape[0] == 0:
+    if array.ndim in (1, 2) and array.shape[0] == 0:
         raise ValueError("sampler is an empty sequence; give at least one landmark.")
     if array.ndim == 1 and isinstance(array, np.ndarray) and array.dtype.kind in "iu":
         return GivenRows(array)
-    if array.ndim == 2 and getattr(array, "dtype", None) is not None:
-        source = as_source(array)
-        return GivenPoints(source.rows(0, source.n_rows))
+    if array.ndim == 2:
+        return _points(array)
     if array.ndim == 1 and array.dtype.kind in "OUS":
         return GivenPoints(list(landmarks))
     raise TypeError(
         f"sampler={landmarks!r} is not a sampler; pass a name ({', '.join(NAMES)}), a "
         "value from nystrom.samplers, row numbers, an array of points, or a callable."
     )
+
+
+def _points(landmarks: Any) -> Callable:
+    source = as_source(landmarks)
+    points = source.rows(0, source.n_rows)
+    values = points.data if sp.issparse(points) else arrays.to_host(points)
+    if not np.all(np.isfinite(values)):
+        raise ValueError("The landmarks given as sampler contain NaN or infinity.")
+    return GivenPoints(points)

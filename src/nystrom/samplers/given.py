@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..engines import Engine
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..sources import Source
 
@@ -59,6 +59,11 @@ class GivenPoints:
         seed: int,
         engine: Engine,
     ) -> Landmarks:
+        if isinstance(kernel, Precomputed):
+            raise ValueError(
+                "With kernel='precomputed' there is nothing to evaluate at new points; "
+                "give row numbers as sampler."
+            )
         width = getattr(self.points, "shape", (0, source.n_features))[1]
         if source.n_features is not None and width != source.n_features:
             raise ValueError(
