@@ -173,13 +173,13 @@ def tanh_(x: Array) -> Array:
     return np.tanh(x, out=x) if _is_numpy(x) else array_namespace(x).tanh(x)
 
 
-def sqrt_(x: Array) -> Array:
-    """sqrt(max(x, 0)), in place where the library can."""
+def sqrt_(x: Array, most: float) -> Array:
+    """The root of x clipped to [0, most], in place where the library can."""
     if _is_numpy(x):
-        np.maximum(x, 0, out=x)
+        np.clip(x, 0, most, out=x)
         return np.sqrt(x, out=x)
     xp = array_namespace(x)
-    return xp.sqrt(xp.clip(x, min=0))
+    return xp.sqrt(xp.clip(x, min=0, max=most))
 
 
 def squared_distances(X: Array, Y: Array) -> Array:

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from . import _arrays as arrays
 from ._arrays import Array
@@ -51,10 +50,15 @@ class Approximation:
         return features(self.landmarks, self.source, self.engine)
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
-        """K̃v for a vector or for the columns of a matrix."""
+        """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
         v = self._vectors(v)
         root = self.landmarks.factor.root
-        return self._columns_times(root @ (root.T @ self._transposed_times(v)))
+        shared = (self._evaluate, v)
+        t = self.engine.reduce(_transposed_times, self.source, shared, "product")
+        sink = ArraySink((self.shape[0], *v.shape[1:]))
+        shared = (self._evaluate, root @ (root.T @ t))
+        self.engine.map(_host_times, self.source, sink, shared, "product")
+        return sink.array
 
     matmat = rmatvec = rmatmat = __matmul__ = matvec
 
@@ -71,28 +75,22 @@ class Approximation:
 
         K̃ has `landmarks.rank` eigenvalues that are not 0; no more come back.
         """
-        if not isinstance(n_components, Integral) or n_components < 0:
-            raise ValueError(
-                f"n_components={n_components!r} is not allowed; it must be a whole "
-                "number >= 0."
-            )
+        _check_count(n_components, "n_components", least=0)
         values, vectors = self._gram_eigh
         floor = arrays.epsilon(np.float64) * len(values) * values.max(initial=0.0)
         keep = min(n_components, int(np.count_nonzero(values > floor)))
-        small = self.landmarks.factor.root @ (
-            vectors[:, :keep] / np.sqrt(values[:keep])
-        )
-        return values[:keep], self._columns_times(small)
+        return values[:keep], self._Z_times(vectors[:, :keep] / np.sqrt(values[:keep]))
 
     def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
-        """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement."""
+        """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement, in O(ns²) time."""
         if not 0 < ridge < np.inf:
             raise ValueError(
                 f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
             )
         b = self._vectors(b)
         x = self._woodbury(b, ridge)
-        return x + self._woodbury(b - ridge * x - self.matvec(x), ridge)
+        left = b - ridge * x - self._Z_times(self._Zt_times(x))
+        return x + self._woodbury(left, ridge)
 
     def _vectors(self, v: Any) -> np.ndarray:
         v = np.asarray(v, dtype=np.float64)
@@ -138,6 +136,7 @@ class Approximation:
             `lower` ≤ ‖K − K̃‖₂ ≤ `upper`; float(error) is `lower`.
         """
         limit = 4000 if n_rows is None else n_rows
+        _check_count(limit, "n_rows", least=1)
         return spectral_error(
             self.landmarks,
             self.source,
@@ -171,34 +170,42 @@ class Approximation:
         """Eigenpairs of ZᵀZ, descending. Whitened per block: safe where K_SS is not."""
         shared = (self._evaluate, self.landmarks.factor.root)
         G = self.engine.reduce(_whitened_gram, self.source, shared, "Gram matrix")
-        values, vectors = scipy.linalg.eigh(G)
+        values, vectors = np.linalg.eigh(G)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
     @cached_property
     def _evaluate(self) -> Callable:
         return self.landmarks.kernel.against(self.landmarks.points)
 
-    def _transposed_times(self, v: np.ndarray) -> np.ndarray:
-        """K_Sᵀv, K_S the landmarks' unweighted columns."""
-        shared = (self._evaluate, v)
-        return self.engine.reduce(_transposed_times, self.source, shared, "product")
+    # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
+    # times root·small would lose what `solve` and `eigh` need.
 
-    def _columns_times(self, small: np.ndarray) -> np.ndarray:
-        """K_S·small."""
+    def _Z_times(self, small: np.ndarray) -> np.ndarray:  # noqa: N802
         sink = ArraySink((self.shape[0], *small.shape[1:]))
-        self.engine.map(
-            _host_times, self.source, sink, (self._evaluate, small), "product"
-        )
+        shared = (self._evaluate, self.landmarks.factor.root, small)
+        self.engine.map(_whitened_times, self.source, sink, shared, "product")
         return sink.array
+
+    def _Zt_times(self, v: np.ndarray) -> np.ndarray:  # noqa: N802
+        shared = (self._evaluate, self.landmarks.factor.root, v)
+        return self.engine.reduce(
+            _whitened_transposed_times, self.source, shared, "product"
+        )
 
     def _woodbury(self, b: np.ndarray, ridge: float) -> np.ndarray:
         values, vectors = self._gram_eigh
-        Q = self.landmarks.factor.root @ vectors  # Z·vectors = K_S·Q
-        shrunk = (Q.T @ self._transposed_times(b)).T / (values + ridge)
-        return (b - self._columns_times(Q @ shrunk.T)) / ridge
+        shrunk = (vectors.T @ self._Zt_times(b)).T / (values + ridge)
+        return (b - self._Z_times(vectors @ shrunk.T)) / ridge
 
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
+
+
+def _check_count(value: Any, name: str, least: int) -> None:
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(
+            f"{name}={value!r} is not allowed; it must be a whole number >= {least}."
+        )
 
 
 def features(landmarks: Landmarks, source: Source, engine: Engine) -> Array:
@@ -299,6 +306,23 @@ def _transposed_times(block: Block, evaluate: Callable, v: np.ndarray) -> np.nda
     return K.T @ v[block.start : block.start + len(K)]
 
 
+def _whitened(block: Block, evaluate: Callable, root: np.ndarray) -> np.ndarray:
+    return arrays.host_values(evaluate(block.X)) @ root
+
+
 def _whitened_gram(block: Block, evaluate: Callable, root: np.ndarray) -> np.ndarray:
-    Z = arrays.host_values(evaluate(block.X)) @ root
+    Z = _whitened(block, evaluate, root)
     return Z.T @ Z
+
+
+def _whitened_times(
+    block: Block, evaluate: Callable, root: np.ndarray, small: np.ndarray
+) -> np.ndarray:
+    return _whitened(block, evaluate, root) @ small
+
+
+def _whitened_transposed_times(
+    block: Block, evaluate: Callable, root: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    Z = _whitened(block, evaluate, root)
+    return Z.T @ v[block.start : block.start + len(Z)]

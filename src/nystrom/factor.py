@@ -52,7 +52,8 @@ def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
     """The factor of K_SS for kernel blocks that are evaluated in `block_dtype`.
 
     Directions below 4·eps·√s·max kᵢᵢ are dropped: the usual s·eps·σ₁ throws away good
-    ones in float32, where σ₁ is up to s times max kᵢᵢ.
+    ones in float32, where σ₁ is up to s times max kᵢᵢ. The eigenvalues themselves are
+    computed in float64, and not known better than to about eps·σ₁ of that.
     """
     check_finite(K)
     n_points = len(K)
@@ -61,9 +62,11 @@ def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
     values, vectors = values[::-1], vectors[:, ::-1]
     # The diagonal may vanish (additive χ²): then the largest entry is the scale.
     scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
-    cut = 4 * arrays.epsilon(block_dtype) * np.sqrt(n_points) * scale
-    rank = int(np.count_nonzero(values > cut))
-    return Factor(values, vectors, rank, is_indefinite(values))
+    blocks = 4 * arrays.epsilon(block_dtype) * scale
+    solver = 2 * arrays.epsilon(np.float64) * values.max(initial=0.0)
+    rank = int(np.count_nonzero(values > np.sqrt(n_points) * max(blocks, solver)))
+    indefinite = is_indefinite(values, rounding_of(K, block_dtype))
+    return Factor(values, vectors, rank, indefinite)
 
 
 def _few_threads(n_points: int) -> AbstractContextManager:
@@ -71,11 +74,20 @@ def _few_threads(n_points: int) -> AbstractContextManager:
     return single_threaded_blas() if n_points <= 256 else nullcontext()
 
 
-def is_indefinite(eigenvalues: np.ndarray) -> bool:
+def is_indefinite(
+    eigenvalues: np.ndarray, rounding: float = float(np.finfo(np.float64).eps)
+) -> bool:
     """Whether one is negative beyond rounding: −10·eps·s times the largest."""
     size = np.abs(eigenvalues).max(initial=0.0)
-    limit = 10 * arrays.epsilon(np.float64) * len(eigenvalues) * size
+    limit = 10 * rounding * len(eigenvalues) * size
     return bool(eigenvalues.min(initial=0.0) < -limit)
+
+
+def rounding_of(K: np.ndarray, block_dtype: Any) -> float:
+    """The unit round-off of K's entries, also of float32 values stored as float64."""
+    with np.errstate(over="ignore"):
+        narrow = block_dtype == np.float32 or np.array_equal(K, K.astype(np.float32))
+    return arrays.epsilon(np.float32 if narrow else np.float64)
 
 
 def check_finite(K: np.ndarray) -> None:

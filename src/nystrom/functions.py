@@ -15,8 +15,9 @@ from .estimators.resolve import (
     engine_for,
     kernel_and_source,
     warn_about,
+    warn_indefinite,
 )
-from .factor import weighted
+from .factor import least_ridge, weighted
 from .kernels import Kernel, Precomputed
 from .landmarks import Landmarks
 from .leverage import Spectrum, kernel_matrix, sample_scores
@@ -180,14 +181,19 @@ def leverage_scores(
     )
     engine = engine_for(resolved, n_jobs, verbose)
     if landmarks is None:
-        return Spectrum.of(kernel_matrix(resolved, source)).scores(ridge)
+        K = kernel_matrix(resolved, source)
+        spectrum = Spectrum.of(K, resolved.dtype(source.rows(0, 1)))
+        if resolved.psd is False or (resolved.psd is None and spectrum.indefinite):
+            warn_indefinite(resolved, "their negative part counts as 0")
+        return spectrum.scores(ridge)
     s = len(landmarks)
     w = np.ones(s) if landmarks.weights is None else landmarks.weights
     if source.weights is not None and landmarks.indices is not None:
         w = w * np.sqrt(source.weights[landmarks.indices])
     SKS = weighted(resolved.gram(landmarks.points), w)
+    safe = max(ridge, least_ridge(SKS))
     scores, _ = sample_scores(
-        resolved, source, landmarks.points, SKS, w, ridge, engine=engine
+        resolved, source, landmarks.points, SKS, w, safe, engine=engine
     )
     return np.minimum(1.0, scores)
 
@@ -269,6 +275,7 @@ def approximate(
     >>> approximation.trace_error < 0.01 * 500
     True
     """
+    _check_landmarks(landmarks)
     kernel, source = kernel_and_source(
         check_rows(X),
         landmarks.kernel,
@@ -291,6 +298,7 @@ def _rows_and_kernel(
     n_jobs: int | None,
 ) -> tuple[Kernel, Source]:
     if landmarks is not None:
+        _check_landmarks(landmarks)
         kernel, kernel_params = landmarks.kernel, None
         names = dict.fromkeys(names)
     resolved, source = kernel_and_source(
@@ -313,7 +321,21 @@ def _check_needed_ridge(ridge: float) -> None:
     check_ridge(ridge)
 
 
+def _check_landmarks(landmarks: Any) -> None:
+    if not isinstance(landmarks, Landmarks):
+        raise TypeError(
+            f"landmarks={landmarks!r} are not landmarks; pass what select_landmarks "
+            "returned, or an estimator's landmarks_. Row numbers and points become "
+            "landmarks by select_landmarks(X, sampler=...)."
+        )
+
+
 def _check_width(source: Source, landmarks: Landmarks) -> None:
+    if isinstance(landmarks.kernel, Precomputed) and source.n_rows != landmarks.n_rows:
+        raise ValueError(
+            f"The landmarks are row numbers of a kernel matrix of {landmarks.n_rows} "
+            f"rows, but X has {source.n_rows}."
+        )
     shape: tuple[int, ...] = getattr(landmarks.points, "shape", ())
     if (
         source.n_features is not None

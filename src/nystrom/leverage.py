@@ -15,13 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn import get_config
 
 from . import _arrays as arrays
 from ._arrays import Array
 from .engines import Engine
-from .factor import check_finite, ridge_root, weighted
+from .factor import (
+    check_finite,
+    is_indefinite,
+    ridge_root,
+    rounding_of,
+    weighted,
+)
 from .kernels import Kernel
 from .sinks import ArraySink
 from .sources import Block, Source
@@ -147,10 +152,12 @@ def sample_scores(
     left = residuals(
         kernel, source, points, B, engine=engine, triangular=True, stage=stage
     )
-    scores = left.values / ridge
+    with np.errstate(over="ignore"):  # a sample of zeros leaves λ at the least number
+        scores = left.values / ridge
     if source.weights is not None:
         scores *= source.weights
-    return scores, left
+    # Whatever is this far beyond 1 is certain to be taken, and sums must stay finite.
+    return np.minimum(scores, 1 / arrays.epsilon(np.float64)), left
 
 
 def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
@@ -175,13 +182,15 @@ class Spectrum:
 
     eigenvalues: np.ndarray  # (n,), descending, not negative
     squared_eigenvectors: np.ndarray  # (n, n), entry by entry
+    indefinite: bool  # a negative eigenvalue beyond rounding
 
     @classmethod
-    def of(cls, K: np.ndarray) -> Spectrum:
-        """The spectrum of K; negative eigenvalues count as 0."""
-        values, vectors = scipy.linalg.eigh(K)
+    def of(cls, K: np.ndarray, dtype: Any = np.float64) -> Spectrum:
+        """The spectrum of K, evaluated in `dtype`; negative eigenvalues count as 0."""
+        values, vectors = np.linalg.eigh(K)
         np.square(vectors, out=vectors)
-        return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1])
+        indefinite = is_indefinite(values, rounding_of(K, dtype))
+        return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1], indefinite)
 
     def scores(self, ridge: float) -> np.ndarray:
         """lᵢ = (K(K + λI)⁻¹)ᵢᵢ."""

@@ -76,4 +76,6 @@ def some_rows(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
 
 def race_probabilities(weights: np.ndarray, limit: float) -> np.ndarray:
     """The probability of each row to have won, given the first arrival that lost."""
-    return -np.expm1(-weights * limit)
+    with np.errstate(over="ignore", invalid="ignore"):
+        p = -np.expm1(-weights * limit)
+    return np.where(np.isinf(limit), 1.0, p)

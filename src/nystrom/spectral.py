@@ -70,7 +70,7 @@ class Residual:
 
     def __init__(self, landmarks: Landmarks, source: Source, engine: Engine) -> None:
         n = source.n_rows
-        self.source, self.engine = source, engine
+        self.source, self.engine, self.weights = source, engine, source.weights
         self.evaluate = landmarks.kernel.against(arrays.widen(source.rows(0, n)))
         against = landmarks.kernel.against(arrays.widen(landmarks.points))
         sink = ArraySink((n, landmarks.rank))
@@ -91,6 +91,8 @@ class Residual:
             return max(0.0, float(np.linalg.eigvalsh(self @ np.eye(n)).max()))
         operator = LinearOperator((n, n), matvec=self.__matmul__, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(n)
+        if not np.any(self @ start):
+            return 0.0
         top = eigsh(
             operator,
             k=1,
@@ -102,6 +104,12 @@ class Residual:
         return max(0.0, float(top[0]))
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        if self.weights is not None:  # W^½(K − ZZᵀ)W^½
+            root = np.sqrt(self.weights).reshape((-1,) + (1,) * (v.ndim - 1))
+            return root * self._unweighted(root * v)
+        return self._unweighted(v)
+
+    def _unweighted(self, v: np.ndarray) -> np.ndarray:
         if self.matrix is not None:
             return self.matrix @ v
         sink = ArraySink(v.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..engines import Engine
 from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks, TraceError
 from ..randomness import some_rows
-from ..samplers import Recursive
+from ..samplers import Leverage, Recursive
 from ..samplers.options import uses_theory
 from ..sources import RowNumbers, Source, as_source
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
@@ -33,6 +32,7 @@ from .resolve import (
     fitted_or_not,
     holds_objects,
     kernel_and_source,
+    warn,
     warn_about,
 )
 
@@ -249,12 +249,10 @@ class Nystroem(
         )
         engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
         if not by_ridge and n_components and n_components > source.n_rows:
-            warnings.warn(
+            warn(
                 "n_components > n_samples. This is not possible.\n"
                 "n_components was set to n_samples, which results in inefficient "
-                "evaluation of the full kernel.",
-                UserWarning,
-                stacklevel=3,
+                "evaluation of the full kernel."
             )
         landmarks = choose(
             kernel,
@@ -269,7 +267,7 @@ class Nystroem(
 
     def _refuse_theory(self, by_ridge: bool) -> None:
         sampler = self.sampler
-        if by_ridge or not isinstance(sampler, Recursive):
+        if by_ridge or not isinstance(sampler, (Leverage, Recursive)):
             return
         if uses_theory(sampler.constants, sampler.delta):
             raise ValueError(
@@ -300,6 +298,8 @@ class Nystroem(
                 self.n_features_in_ = X.n_features
             return X
         if holds_objects(X):
+            for name in ("n_features_in_", "feature_names_in_") if reset else ():
+                self.__dict__.pop(name, None)
             return check_rows(X)
         with explaining_text():
             return validate_data(
@@ -314,7 +314,7 @@ class Nystroem(
             return landmarks, as_source(X)
         # Columns in training order, unless there are just as many as landmarks, and
         # fewer of those than training rows: then one column per landmark.
-        width = getattr(X, "shape", (0, 0))[-1]
+        width = (getattr(X, "shape", None) or np.shape(X))[-1]
         if width == len(landmarks) != landmarks.n_rows:
             matrix = check_rows(X)
             columns = np.arange(width)

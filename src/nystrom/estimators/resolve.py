@@ -21,7 +21,7 @@ from ..kernels import Kernel, Pairwise, Precomputed
 from ..kernels.names import as_kernel
 from ..landmarks import Landmarks
 from ..randomness import seed_of
-from ..samplers import as_sampler
+from ..samplers import GivenRows, as_sampler
 from ..sources import Dense, Objects, RowNumbers, Source, Subset, as_source
 from .widths import width_from_data
 
@@ -221,8 +221,9 @@ def choose(
     begun = time.perf_counter()
     rows = None
     candidates = source
-    if source.weights is not None and not np.all(source.weights > 0):
-        rows = np.flatnonzero(source.weights > 0)
+    weights = None if isinstance(chosen_by, GivenRows) else source.weights
+    if weights is not None and not np.all(weights > 0):
+        rows = np.flatnonzero(weights)
         candidates = Subset(source, rows)
     landmarks = chosen_by(
         kernel, candidates, n_landmarks, seed=seed_of(random_state), engine=engine
@@ -241,31 +242,32 @@ def choose(
 def warn_about(landmarks: Landmarks) -> None:
     """The warnings a user should see once: an indefinite kernel, a cap reached."""
     if landmarks.indefinite:
-        warnings.warn(
-            f"The kernel {landmarks.kernel} is not positive semi-definite: the "
-            "landmarks were drawn uniformly or by scores of its positive part, and the "
-            "negative part of the kernel is dropped.",
-            UserWarning,
-            stacklevel=_outside(),
+        warn_indefinite(
+            landmarks.kernel,
+            "the landmarks were not chosen by its scores, and its negative part is "
+            "dropped",
         )
     if landmarks.n_wanted is not None:
         reached = (
             f" Relative trace error: {landmarks.error}." if landmarks.error else ""
         )
-        warnings.warn(
+        warn(
             f"ridge={landmarks.ridge:.4g} asks for about {landmarks.n_wanted} "
             f"landmarks, more than the {len(landmarks)} allowed.{reached} Raise the "
-            "limit, or pass None for none.",
-            UserWarning,
-            stacklevel=_outside(),
+            "limit, or pass None for none."
         )
 
 
-def _outside() -> int:
-    """The stack level of the first caller that is neither we nor scikit-learn."""
-    frame, level = sys._getframe(1), 1
+def warn_indefinite(kernel: Kernel, consequence: str) -> None:
+    """The warning that names the kernel, and says what follows."""
+    warn(f"The kernel {kernel} is not positive semi-definite: {consequence}.")
+
+
+def warn(message: str) -> None:
+    """A warning that points at the user's own line, not at ours or scikit-learn's."""
+    frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         ("nystrom", "sklearn")
     ):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, UserWarning, stacklevel=level)

@@ -233,7 +233,8 @@ class Multiple(Kernel):
         return self.kernel.dtype(X)
 
     def __str__(self) -> str:
-        return f"{_short(self.factor)} * {self.kernel}"
+        shown = f"({self.kernel})" if isinstance(self.kernel, Sum) else str(self.kernel)
+        return f"{_short(self.factor)} * {shown}"
 
 
 def _both(left: bool | None, right: bool | None) -> bool | None:

@@ -2,8 +2,8 @@
 
 All squared distances of a block come from one matrix product, [x̂, ‖x̂‖², 1] times
 [−2ŷ, 1, ‖ŷ‖²]ᵀ, with the kernel's own constant folded in; the profile is then applied
-in place. Rows are centred on the mean of Y first: without it float32 loses the distance
-of two near rows far from the origin.
+in place. Rows are centred on the median of Y first: without it float32 loses the
+distance of two near rows far from the origin.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from .._arrays import Array
 from .base import Kernel, check_width, per_feature, set_numbers
 
 #: A row whose rounded distances may be off by more than this, in units of the kernel's
-#: argument, is evaluated more exactly.
-FAR = 1e-4
+#: argument, is evaluated more exactly: in float64, or there by differences.
+FAR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
+#: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
+VANISHED = 1e6
 #: CSR points become dense once, if they take no more bytes than this.
 DENSE_POINTS = 2**27
 
@@ -31,34 +33,44 @@ DENSE_POINTS = 2**27
 class DenseDistances:
     """X ↦ c·‖(x − y)·scale‖² for all rows y of fixed dense points Y."""
 
-    def __init__(self, Y: Array, c: float, scale: Any) -> None:
-        self.c, self.scale = c, scale
+    def __init__(self, Y: Array, c: float, scale: Any, near: bool) -> None:
+        self.c, self.scale, self.near = c, scale, near
         host = arrays.host_values(Y)
-        self.center = host.mean(axis=0)
+        self.center = _float32_center(host)
         self.points64 = (host - self.center) * scale
         self.right64 = np.empty((host.shape[1] + 2, len(host)))
         self.right64[:-2] = self.points64.T * (-2 * c)
         self.right64[-2] = c
         self.right64[-1] = c * np.vecdot(self.points64, self.points64)
-        self.right = arrays.from_host(self.right64, Y)
+        with np.errstate(over="ignore"):
+            self.right = arrays.from_host(self.right64, Y)
 
     def __call__(self, X: Array) -> Array:
         X = X.toarray() if sp.issparse(X) else X
-        left = arrays.with_norms(X, self.center, self.scale)
-        same = left.dtype == self.right.dtype
-        D = left @ (self.right if same else arrays.from_host(self.right64, left))
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far
+            left = arrays.with_norms(X, self.center, self.scale)
+            same = left.dtype == self.right.dtype
+            D = left @ (self.right if same else arrays.from_host(self.right64, left))
         far = _far_rows(left[:, -2], self.c)
-        if len(far) == 0:
-            return D
-        if arrays.namespace(X) is np:
-            D[far] = self._closer(X[far], left[far, :-2])
-            return D
-        return arrays.as_float(self._closer(X, left[:, :-2]), X.dtype)
+        if arrays.namespace(X) is not np:
+            inexact = len(far) or self.near
+            return self._closer(X, left[:, :-2]) if inexact else D
+        if len(far):
+            with np.errstate(over="ignore"):
+                D[far] = self._closer(X[far], left[far, :-2])
+        if self.near:
+            i, j = _near_pairs(D, left[:, -2], self.c)
+            # From the rows themselves: centring has rounded float32 ones.
+            apart = (X[i] - self.center) * self.scale - self.points64[j]
+            with np.errstate(over="ignore"):
+                D[i, j] = self.c * np.vecdot(apart, apart)
+        return D
 
     def _closer(self, X: Array, scaled: Array) -> Array:
         """The same more exactly: in float64, and there by differences."""
         if arrays.host_dtype(X) == np.float32:
-            return self(arrays.widen(X))
+            with np.errstate(over="ignore"):
+                return arrays.as_float(self(arrays.widen(X)), X.dtype)
         points = arrays.from_host(self.points64, scaled)
         return self.c * arrays.squared_distances(scaled, points)
 
@@ -66,8 +78,8 @@ class DenseDistances:
 class SparseDistances:
     """The same for points in CSR: not centred, which would fill the zeros."""
 
-    def __init__(self, Y: Any, c: float, scale: Any) -> None:
-        self.Y, self.c, self.scale = Y, c, scale
+    def __init__(self, Y: Any, c: float, scale: Any, near: bool) -> None:
+        self.Y, self.c, self.scale, self.near = Y, c, scale, near
         wide = arrays.widen(Y)
         self.Y_norms = c * self._norms(wide)
         small = Y.shape[0] * Y.shape[1] * 8 <= DENSE_POINTS
@@ -85,6 +97,10 @@ class SparseDistances:
         far = _far_rows(norms, self.c)
         if len(far):
             D[far] = self._closer(X[far])
+        if self.near:
+            i, j = _near_pairs(D, norms, self.c)
+            apart = sp.csr_array(X[i]) - sp.csr_array(self.Y[j])
+            D[i, j] = self.c * self._norms(arrays.widen(apart))
         return D
 
     def _closer(self, X: Any) -> np.ndarray:
@@ -107,12 +123,34 @@ def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
     Only x's own norm counts: where y alone is far, the kernel is nearly 0.
     """
     unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
+    limit = FAR[arrays.host_dtype(squared_norms)] / unit if unit else np.inf
     # Written so that a norm that overflowed to inf or nan counts as far.
-    return np.flatnonzero(~(arrays.to_host(squared_norms) * unit <= FAR))
+    return np.flatnonzero(~(arrays.to_host(squared_norms) <= limit))
+
+
+def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
+    """The pairs whose distance is so small that its root is mostly rounding."""
+    limit = abs(c) * np.sqrt(np.finfo(D.dtype).eps) * squared_norms
+    return np.nonzero(np.abs(D) <= limit[:, None])
+
+
+def _float32_center(points: np.ndarray) -> np.ndarray:
+    """The median of the points, as numbers that float32 rows can subtract exactly.
+
+    Not the mean, which one far point can carry away from all the others.
+    """
+    middle = np.sort(points, axis=0)[len(points) // 2]
+    with np.errstate(over="ignore"):
+        rounded = middle.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(rounded), rounded, middle)
 
 
 class Euclidean(Kernel):
     """k(x, y) = profile(c·‖(x − y)·scale‖²)."""
+
+    #: Whether the profile needs the distance itself: the root of a rounded square is
+    #: off by the root of the rounding where two rows are near.
+    rooted: bool = False
 
     @property
     @abstractmethod
@@ -135,7 +173,9 @@ class Euclidean(Kernel):
         else:
             c *= scale**2
         Distances = SparseDistances if sp.issparse(Y) else DenseDistances
-        return partial(_profiled, self, Distances(arrays.as_float(Y), c, scaling))
+        return partial(
+            _profiled, self, Distances(arrays.as_float(Y), c, scaling, self.rooted)
+        )
 
     def diag(self, X: Any) -> Array:
         xp = arrays.namespace(X)
@@ -207,25 +247,21 @@ class Matern(Euclidean):
             )
 
     @property
+    def rooted(self) -> bool:  # type: ignore[override]
+        return self.nu == 0.5  # the others are smooth at 0
+
+    @property
     def _distance(self) -> tuple[float, float | tuple[float, ...]]:
         return 2 * self.nu, _inverse(self.length_scale)
 
     def _profile(self, D: Array) -> Array:
+        r = arrays.sqrt_(D, VANISHED)
+        decay = arrays.exp_(-r)
         if self.nu == 0.5:
-            r = arrays.sqrt_(D)
-            return arrays.exp_(-r)
-        if self.nu == 1.5:
-            r = arrays.sqrt_(D)
-            decay = arrays.exp_(-r)
-            r += 1
-        else:
-            r2 = D / 3
-            r = arrays.sqrt_(D)
-            decay = arrays.exp_(-r)
-            r += 1
-            r += r2
-        r *= decay
-        return r
+            return decay
+        factor = 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
+        factor *= decay
+        return factor
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,8 @@ class Cosine(Kernel):
         return partial(_cosine, _normalized(Y))
 
     def diag(self, X: Any) -> Array:
-        norms = arrays.squared_norms(arrays.as_float(X))
-        return arrays.as_float(norms > 0, norms.dtype)
+        X = arrays.as_float(X)
+        return arrays.as_float(_peaks(X) > 0, X.dtype)
 
 
 def _cosine(Y: Array, X: Any) -> Array:
@@ -108,18 +108,26 @@ def _cosine(Y: Array, X: Any) -> Array:
     return arrays.dot(X, arrays.as_float(Y, X.dtype))
 
 
-def _normalized(X: Any) -> Array:
-    X = arrays.as_float(X)
+def _peaks(X: Array) -> Array:
+    """The largest |entry| of each row."""
+    if sp.issparse(X):
+        return abs(X).max(axis=1).toarray().ravel()
     xp = arrays.namespace(X)
+    return xp.max(xp.abs(X), axis=1)
+
+
+def _normalized(X: Any) -> Array:
     # Scaled by the largest entry first, so that squares neither overflow nor vanish.
-    if sp.issparse(X):
-        peak = abs(X).max(axis=1).toarray().ravel()
-        X = sp.csr_array(X.multiply((1 / np.where(peak > 0, peak, 1))[:, None]))
-    else:
-        peak = xp.max(xp.abs(X), axis=1)
-        X = X / xp.where(peak > 0, peak, xp.ones_like(peak))[:, None]
-    norms = xp.sqrt(arrays.squared_norms(X))
-    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-    if sp.issparse(X):
-        return sp.csr_array(X.multiply((1 / norms)[:, None])).astype(X.dtype)
-    return X / norms[:, None]
+    X = arrays.as_float(X)
+    X = _divided(X, _peaks(X))
+    return _divided(X, arrays.namespace(X).sqrt(arrays.squared_norms(X)))
+
+
+def _divided(X: Array, by: Array) -> Array:
+    """Each row by its number; rows of zeros as they are."""
+    xp = arrays.namespace(X)
+    by = xp.where(by > 0, by, xp.ones_like(by))
+    if not sp.issparse(X):
+        return X / by[:, None]
+    data = X.data / np.repeat(by, np.diff(X.indptr))
+    return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)

@@ -95,18 +95,18 @@ def as_kernel(
         )
     if isinstance(kernel, str):
         return Precomputed()
-    if isinstance(kernel, Kernel):
+    if isinstance(kernel, (Kernel, GaussianProcessKernel)):
         if kernel_params:
             raise ValueError(
                 f"kernel_params={kernel_params!r} cannot be combined with the kernel "
                 f"{kernel}; put its parameters into the kernel itself."
             )
-        return kernel
+        if isinstance(kernel, Kernel):
+            return kernel
+        return Blockwise(kernel, kernel.diag)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         name = kernel.__name__
         raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
-    if isinstance(kernel, GaussianProcessKernel):
-        return Blockwise(kernel, kernel.diag)
     if callable(kernel):
         # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
         # by keyword too.

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..engines import Engine, single_threaded_blas
-from ..factor import is_indefinite
 from ..kernels import Kernel
 from ..landmarks import Guarantee, Landmarks
 from ..leverage import Spectrum, kernel_matrix
@@ -71,9 +68,10 @@ class Leverage:
             return uniform_instead(kernel, source, size, seed, name)
         with single_threaded_blas():
             K = kernel_matrix(kernel, source)
-            if kernel.psd is None and is_indefinite(np.linalg.eigvalsh(K)):
-                return uniform_instead(kernel, source, size, seed, name)
-            spectrum = Spectrum.of(K)
+            spectrum = Spectrum.of(K, kernel.dtype(source.rows(0, 1)))
+            evaluations = kernel.gram_evaluations(source.n_rows)
+            if kernel.psd is None and spectrum.indefinite:
+                return uniform_instead(kernel, source, size, seed, name, evaluations)
             delta = (self.delta or 0.01) if theory else None
             ridge, drawn = _draw(spectrum, self.ridge, delta, n_landmarks, seed)
         proven = theory and drawn.n_wanted is None
@@ -84,7 +82,7 @@ class Leverage:
             name,
             ridge=ridge,
             effective_dimension=spectrum.effective_dimension(ridge),
-            n_kernel_evaluations=kernel.gram_evaluations(source.n_rows),
+            n_kernel_evaluations=evaluations,
             guarantee=Guarantee(ridge, 1 - delta) if proven and delta else None,
         )
 
@@ -115,8 +113,8 @@ def _draw(
 
 def _ridge_for_size(spectrum: Spectrum, n_landmarks: int, delta: float) -> float:
     """The smallest λ, to 1 %, at which Algorithm 1 expects at most so many rows."""
-    top = float(spectrum.eigenvalues.sum())
-    low, high = spectrum.tail_ridge(len(spectrum.eigenvalues)), top
+    low = spectrum.tail_ridge(len(spectrum.eigenvalues))
+    high = max(low, float(spectrum.eigenvalues.sum()))
     while coin_probabilities(spectrum.scores(high), delta).sum() > n_landmarks:
         high *= 2
     while high > 1.01 * low:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ..engines import Engine
-from ..factor import check_finite, is_indefinite, weighted
+from ..factor import check_finite, is_indefinite, rounding_of, weighted
 from ..kernels import Kernel
 from ..leverage import sample_scores
 from ..randomness import Purpose, race, uniforms
@@ -42,6 +42,10 @@ class Rule(Protocol):
 
 class IndefiniteKernelError(Exception):
     """The kernel is not positive semi-definite: scores have no meaning."""
+
+    def __init__(self, n_evaluations: int) -> None:
+        super().__init__()
+        self.n_evaluations = n_evaluations  # spent until it was found out
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def recurse(
     Empty when there is nothing to halve: then every row is to be taken.
     """
     if kernel.psd is False:
-        raise IndefiniteKernelError
+        raise IndefiniteKernelError(0)
     n = source.n_rows
     u = uniforms(seed, Purpose.MEMBERSHIP, 0, n)
     n_levels = rule.n_levels(u)
@@ -83,10 +87,14 @@ def recurse(
         return []
     base = rule.members(u, n_levels)
     sample = Sample(base, np.ones(len(base)), np.ones(len(base)))
-    levels = []
+    levels: list[Level] = []
     for level in range(n_levels - 1, -1, -1):
         rows = rule.members(u, level) if level else None
-        done = _score(kernel, source, rows, sample, rule, level, engine)
+        try:
+            done = _score(kernel, source, rows, sample, rule, level, engine)
+        except IndefiniteKernelError as found:
+            found.n_evaluations += total_evaluations(levels)
+            raise
         levels.append(done)
         if level:
             sample = _keep(done, rule, seed, n)
@@ -103,15 +111,17 @@ def _score(
     engine: Engine,
 ) -> Level:
     points = source.take(sample.indices)
-    K = kernel.gram(points)
+    K = kernel.gram(points) if len(sample.indices) else np.zeros((0, 0))
     check_finite(K)
     column_weights = sample.weights
     if source.weights is not None:
         column_weights = column_weights * np.sqrt(source.weights[sample.indices])
     SKS = weighted(K, column_weights)
     # Where the kernel makes no promise, look before its scores are believed.
-    if kernel.psd is None and is_indefinite(np.linalg.eigvalsh(SKS)):
-        raise IndefiniteKernelError
+    if kernel.psd is None:
+        rounding = rounding_of(K, kernel.dtype(points))
+        if is_indefinite(np.linalg.eigvalsh(SKS), rounding):
+            raise IndefiniteKernelError(kernel.gram_evaluations(len(K)))
     ridge = rule.ridge(SKS, level)
     scores, left = sample_scores(
         kernel,

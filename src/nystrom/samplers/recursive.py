@@ -132,8 +132,9 @@ def by_size(
     try:
         rule = PracticalSize(level_size)
         levels = recurse(kernel, source, rule, seed=seed, engine=engine)
-    except IndefiniteKernelError:
-        return uniform_instead(kernel, source, n_landmarks, seed, name)
+    except IndefiniteKernelError as found:
+        spent = found.n_evaluations
+        return uniform_instead(kernel, source, n_landmarks, seed, name, spent)
     top = levels[-1]
     drawn = exactly(n_landmarks, np.minimum(1.0, top.scores), seed)
     return as_landmarks(drawn, kernel, source, name, **_facts(levels))
@@ -157,8 +158,9 @@ def by_size_theory(
         )
     try:
         levels = recurse(kernel, source, rule, seed=seed, engine=engine)
-    except IndefiniteKernelError:
-        return uniform_instead(kernel, source, rule.sample_size, seed, name)
+    except IndefiniteKernelError as found:
+        size, spent = rule.sample_size, found.n_evaluations
+        return uniform_instead(kernel, source, size, seed, name, spent)
     kept = kept_by_coins(levels[-1].probabilities, seed)
     # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
     guarantee = Guarantee(levels[-1].ridge, 1 - 3 * rule.delta)
@@ -181,9 +183,10 @@ def by_ridge(
     n = source.n_rows
     try:
         levels = recurse(kernel, source, rule, seed=seed, engine=engine)
-    except IndefiniteKernelError:
+    except IndefiniteKernelError as found:
         if largest is not None:
-            return uniform_instead(kernel, source, largest, seed, name)
+            spent = found.n_evaluations
+            return uniform_instead(kernel, source, largest, seed, name, spent)
         raise ValueError(
             f"ridge={rule.fixed_ridge} has no meaning for {kernel}, which is not "
             "positive semi-definite; give n_landmarks instead."
@@ -204,7 +207,7 @@ def _facts(levels: list[Level]) -> dict:
     top = levels[-1]
     return {
         "ridge": top.ridge,
-        "effective_dimension": float(top.scores.sum()),
+        "effective_dimension": float(np.minimum(1.0, top.scores).sum()),
         "n_kernel_evaluations": total_evaluations(levels),
         "notes": notes_of(levels),
     }

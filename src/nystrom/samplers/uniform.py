@@ -41,9 +41,14 @@ class Uniform:
 
 
 def uniform_instead(
-    kernel: Kernel, source: Source, n_landmarks: int, seed: int, name: str
+    kernel: Kernel,
+    source: Source,
+    n_landmarks: int,
+    seed: int,
+    name: str,
+    n_evaluations: int = 0,
 ) -> Landmarks:
     """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
     drawn = Uniform()(kernel, source, n_landmarks, seed=seed, engine=None)  # type: ignore[arg-type]
     note = f"uniform instead of {name}: the kernel is indefinite"
-    return replace(drawn, notes=(note,))
+    return replace(drawn, notes=(note,), n_kernel_evaluations=n_evaluations)
