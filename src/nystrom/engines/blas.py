@@ -16,11 +16,12 @@ from numbers import Integral
 from typing import Any
 
 import scipy.linalg  # noqa: F401  (loads SciPy's BLAS before the libraries are listed)
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = threading.Lock()
 _users = 0
 _limit: Any = None
+_before = 1  # BLAS's threads outside of all passes, while there is one
 
 
 @cache
@@ -31,14 +32,23 @@ def _controller() -> ThreadpoolController:
 def available_threads() -> int:
     """As many threads as BLAS may use now: few inside joblib's or Dask's workers."""
     with _lock:
-        if _limit is not None:  # inside a pass: what it was before the pass
-            return max([1, *_limit.get_original_num_threads().values()], key=_number)
+        return _before if _users else _blas_threads()
+
+
+def _blas_threads() -> int:
     counts = [library.num_threads for library in _controller().lib_controllers]
     return max(counts, default=os.cpu_count() or 1)
 
 
-def _number(value: int | None) -> int:
-    return value or 1
+def _take_control() -> None:
+    """Let this thread set the limit: threadpoolctl ties it to the first that did.
+
+    Passes share one limit, so the thread that ends the last may not be the one that
+    began the first. (threadpoolctl before 3.7 has no such tie.)
+    """
+    release = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
 
 
 def threads_for(n_jobs: int | None) -> int:
@@ -65,9 +75,11 @@ def _cores() -> int:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """BLAS at one thread, also while other passes begin and end."""
-    global _users, _limit
+    global _users, _limit, _before
     with _lock:
         if _users == 0:
+            _before = _blas_threads()
+            _take_control()
             _limit = _controller().limit(limits=1)
         _users += 1
     try:
@@ -76,5 +88,7 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _users -= 1
             if _users == 0:
+                _take_control()
                 _limit.restore_original_limits()
+                _take_control()  # and nobody keeps it
                 _limit = None

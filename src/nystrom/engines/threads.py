@@ -102,6 +102,8 @@ class Threads:
         n_tiles = -(-n_rows // base.TILE)
         blocks = list(_blocks(n_tiles, self.tiles_per_task))
         self.progress(stage, 0, n_tiles)
+        if n_tiles == 0:
+            return
         with single_threaded_blas():
             # The first tile tells whether threads are worth starting for the rest.
             begun = time.perf_counter()

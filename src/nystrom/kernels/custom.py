@@ -104,12 +104,13 @@ def _length(X: Any) -> int:
 
 
 def _as_array(values: Any) -> Array:
+    values = values.toarray() if sp.issparse(values) else values
     return values if arrays.is_array(values) else np.asarray(values)
 
 
 def _block(values: Any, X: Any) -> Array:
     """What the user returned, in the precision of the rows."""
-    values = values.toarray() if sp.issparse(values) else _as_array(values)
+    values = _as_array(values)
     if arrays.is_array(X) and arrays.namespace(X) is not np:
         same = arrays.namespace(values) is arrays.namespace(X)
         values = values if same else arrays.from_host(values, X, values.dtype)

@@ -42,11 +42,13 @@ def exactly(size: int, scores: np.ndarray, seed: int) -> Drawn:
     return Drawn(drawn, p)
 
 
-def kept_by_coins(p: np.ndarray, seed: int) -> Drawn:
+def kept_by_coins(
+    p: np.ndarray, seed: int, effective_dimension: float = np.inf
+) -> Drawn:
     """Each row with its own probability; the likeliest one where none is kept."""
     kept = np.flatnonzero(uniforms(seed, Purpose.KEEP, 0, len(p)) < p)
-    if len(kept) == 0:
-        # d_eff < ½, hence λ ≥ ‖K‖ and any row will do.
+    if len(kept) == 0 or effective_dimension < 0.5:
+        # d_eff < ½ means λ > ‖K‖, and any row will do.
         return Drawn(np.array([int(np.argmax(p))]), np.ones(1))
     return Drawn(kept, p[kept])
 

@@ -108,7 +108,8 @@ def _draw(
         p = PracticalRidge(ridge).probabilities(scores, 0)
     else:
         p = coin_probabilities(scores, delta)
-    return ridge, at_most_rows(kept_by_coins(p, seed), p, n_landmarks, seed)
+    kept = kept_by_coins(p, seed, spectrum.effective_dimension(ridge))
+    return ridge, at_most_rows(kept, p, n_landmarks, seed)
 
 
 def _ridge_for_size(spectrum: Spectrum, n_landmarks: int, delta: float) -> float:

@@ -192,7 +192,8 @@ def by_ridge(
             "positive semi-definite; give n_landmarks instead."
         ) from None
     p = levels[-1].probabilities if levels else np.ones(n)
-    kept = at_most_rows(kept_by_coins(p, seed), p, largest, seed)
+    d_eff = float(levels[-1].scores.sum()) if levels else np.inf
+    kept = at_most_rows(kept_by_coins(p, seed, d_eff), p, largest, seed)
     facts = _facts(levels) if levels else {"ridge": rule.fixed_ridge}
     if (
         isinstance(rule, TheoryRidge)
