@@ -157,17 +157,21 @@ def test_blockwise_of_a_wrong_shape_is_an_error_that_says_what_to_do():
         kernels.blockwise(lambda X, Y: Y @ X.T)(np.ones((4, 2)), np.ones((3, 2)))
 
 
-def test_blockwise_may_return_csr_or_nested_lists(rng):
+def test_blockwise_may_return_csr(rng):
     X = sp.random_array((6, 5), density=0.5, rng=rng, format="csr")
-    sparse = kernels.blockwise(lambda X, Y: X @ Y.T)
-    np.testing.assert_allclose(sparse(X, X[:2]), (X @ X[:2].T).toarray())
-    np.testing.assert_allclose(sparse.diag(X), (X @ X.T).diagonal())
-    lists = kernels.blockwise(
-        lambda a, b: [[common_letters(x, y) for y in b] for x in a]
-    )
-    np.testing.assert_array_equal(
-        lists.gram(WORDS), as_kernel(common_letters).gram(WORDS)
-    )
+    kernel = kernels.blockwise(lambda X, Y: X @ Y.T)
+    np.testing.assert_allclose(kernel(X, X[:2]), (X @ X[:2].T).toarray())
+    np.testing.assert_allclose(kernel.diag(X), (X @ X.T).diagonal())
+
+
+def test_blockwise_may_take_objects_and_return_lists():
+    def blocks(a, b):
+        return [[common_letters(x, y) for y in b] for x in a]
+
+    expected = as_kernel(common_letters).gram(WORDS)
+    kernel = kernels.blockwise(blocks)
+    np.testing.assert_array_equal(kernel(WORDS, WORDS[:2]), expected[:, :2])
+    np.testing.assert_array_equal(kernel.gram(WORDS), expected)
 
 
 def test_functions_that_pickle_make_kernels_that_pickle(rng):

@@ -80,7 +80,7 @@ def test_gamma_per_feature_is_refused_where_the_kernel_takes_one_number(name):
 
 
 def test_gamma_zero_is_refused_where_it_has_no_length():
-    with pytest.raises(ValueError, match="gamma=0.0 is not allowed"):
+    with pytest.raises(ValueError, match=r"gamma=0\.0 is not allowed"):
         as_kernel("matern", gamma=0.0)
 
 
@@ -114,9 +114,7 @@ def test_an_unknown_name_is_an_error_with_the_nearest_name(typo, meant):
 
 
 def test_a_name_like_no_other_is_an_error_without_a_guess():
-    with pytest.raises(
-        ValueError, match="kernel='xyz' is unknown. Allowed: "
-    ) as caught:
+    with pytest.raises(ValueError, match=r"'xyz' is unknown\. Allowed: ") as caught:
         as_kernel("xyz")
     assert "did you mean" not in str(caught.value)
 

@@ -18,7 +18,7 @@ import oracles_sampling as oracle
 import pytest
 
 from nystrom import factor
-from nystrom.engines import Threads
+from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF
 from nystrom.randomness import Purpose, uniforms
 from nystrom.samplers import recursion, rules
@@ -36,6 +36,13 @@ SIZE, C = 200, 5  # for Algorithm 3; its own c = 640 would need 4000 landmarks
 PRACTICAL_SIZE = 70
 N_ROWS = {"2 theory": 2500, "2 practical": 1500, "3 theory": 1500, "3 practical": 1500}
 RULES = list(N_ROWS)
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ GAMMA = 0.5
 in_and_out_of_memory = pytest.mark.parametrize("working_memory", [1024, 0.01])
 
 
+@cache
 def problem(seed, n_rows=400, n_landmarks=30, dtype=np.float64, sampler="auto"):
     """An approximation, and the norm of its residual by a dense solver."""
     rng = np.random.default_rng(seed)

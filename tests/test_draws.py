@@ -1,0 +1,223 @@
+"""Draws from probabilities: coins, and races for a fixed number of rows.
+
+Frequencies over many seeds are compared with what they should be, each by an exact
+binomial bound; all bounds of one test together are exceeded once in a million runs. The
+same comparison with planted faults shows that it has power.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_sampling import inclusion, successive_draws
+from scipy.stats import binom
+
+from nystrom.engines import Threads
+from nystrom.kernels import RBF
+from nystrom.samplers.draws import at_most_rows, exactly, kept_by_coins
+from nystrom.samplers.recursion import recurse
+from nystrom.samplers.rules import TheoryRidge
+from nystrom.sources import as_source
+
+FALSE_ALARM = 1e-6
+
+
+def assert_frequencies(counts, p, n_draws):
+    """Each count is binomial(n_draws, p), at a false alarm of 1e-6 for all together."""
+    counts, p = np.asarray(counts), np.asarray(p)
+    tail = FALSE_ALARM / (2 * len(p))
+    assert np.all(counts >= binom.ppf(tail, n_draws, p))
+    assert np.all(counts <= binom.ppf(1 - tail, n_draws, p))
+
+
+def seeds(seed, n_draws):
+    return range(n_draws * seed, n_draws * (seed + 1))
+
+
+@pytest.fixture(scope="module")
+def top_probabilities():
+    """p at the top of one recursion: all streams below it are fixed."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 2))
+    X[:30] *= 10
+    rule = TheoryRidge(20.0, 0.03, oversampling=2.0)
+    levels = recurse(RBF(0.02), as_source(X), rule, seed=0, engine=Threads(1))
+    p = levels[-1].probabilities[:200]
+    assert p.min() < 0.1 < 0.5 < p.max()
+    return p
+
+
+# Coins
+
+
+def coin_counts(p, draws):
+    counts = np.zeros(len(p), dtype=int)
+    for draw in draws:
+        counts[kept_by_coins(p, draw).indices] += 1
+    return counts
+
+
+def test_coins_keep_each_row_with_its_own_probability(top_probabilities, seed):
+    draws = seeds(seed, 2000)
+    counts = coin_counts(top_probabilities, draws)
+    assert_frequencies(counts, top_probabilities, len(draws))
+
+
+def test_uniform_probabilities_in_their_place_are_noticed(top_probabilities, seed):
+    draws = seeds(seed, 2000)
+    uniform = np.full(len(top_probabilities), top_probabilities.mean())
+    counts = coin_counts(uniform, draws)
+    with pytest.raises(AssertionError):
+        assert_frequencies(counts, top_probabilities, len(draws))
+
+
+def test_probabilities_one_fifth_too_large_are_noticed(top_probabilities, seed):
+    draws = seeds(seed, 2000)
+    counts = coin_counts(np.minimum(1, 1.2 * top_probabilities), draws)
+    with pytest.raises(AssertionError):
+        assert_frequencies(counts, top_probabilities, len(draws))
+
+
+def test_coins_of_different_rows_are_independent(seed):
+    """Pairs are kept together as often as the product of their probabilities."""
+    draws = seeds(seed, 2000)
+    p = np.array([0.9, 0.5, 0.5, 0.3, 0.7, 0.2])
+    kept = np.zeros((len(draws), 6))
+    for i, draw in enumerate(draws):
+        kept[i, kept_by_coins(p, draw).indices] = 1
+    first, second = np.triu_indices(6, 1)
+    together = (kept[:, first] * kept[:, second]).sum(axis=0)
+    # Where no coin falls the likeliest row comes back alone: it does not make a pair.
+    assert_frequencies(together, p[first] * p[second], len(draws))
+
+
+def test_kept_rows_carry_their_probabilities_and_weights(seed):
+    p = np.linspace(0.1, 1, 50)
+    kept = kept_by_coins(p, seed)
+    np.testing.assert_array_equal(kept.indices, np.sort(kept.indices))
+    np.testing.assert_array_equal(kept.probabilities, p[kept.indices])
+    np.testing.assert_allclose(kept.weights, p[kept.indices] ** -0.5)
+
+
+def test_probability_1_keeps_and_probability_0_drops(seed):
+    p = np.array([0, 1, 0, 1, 1, 0.0])
+    np.testing.assert_array_equal(kept_by_coins(p, seed).indices, [1, 3, 4])
+
+
+def test_where_no_coin_falls_the_likeliest_row_is_kept(seed):
+    p = np.array([1e-30, 3e-30, 2e-30])
+    kept = kept_by_coins(p, seed)
+    np.testing.assert_array_equal(kept.indices, [1])
+    np.testing.assert_array_equal(kept.weights, [1])
+
+
+# Races
+
+
+@pytest.mark.parametrize(
+    ("weights", "size"),
+    [
+        ([1, 1, 0.1], 2),
+        ([1, 1, 1, 1], 2),
+        ([0.5, 0.02, 0.3, 1, 0.7], 3),
+        ([5, 1, 1, 1, 0.2, 0.01], 2),
+        ([2, 1], 1),
+    ],
+)
+def test_a_race_is_one_draw_after_the_other(weights, size, seed):
+    """Every ordered outcome against its probability by enumeration."""
+    weights, draws = np.array(weights, dtype=float), seeds(seed, 3000)
+    chances = successive_draws(weights, size)
+    assert sum(chances.values()) == pytest.approx(1)
+    counts = dict.fromkeys(chances, 0)
+    for draw in draws:
+        counts[tuple(exactly(size, weights, draw).indices.tolist())] += 1
+    assert_frequencies(list(counts.values()), list(chances.values()), len(draws))
+
+
+def test_inclusion_by_enumeration_is_not_proportional_to_the_scores():
+    p = inclusion(np.array([1, 1, 0.1]), 2)
+    np.testing.assert_allclose(p, [0.933, 0.933, 0.134], atol=5e-4)
+
+
+def test_draws_proportional_to_the_scores_are_noticed(seed):
+    """s·p/Σp, which one might take for the inclusion, is told from it."""
+    weights, draws = np.array([1, 1, 0.1]), seeds(seed, 3000)
+    counts = np.zeros(3)
+    for draw in draws:
+        counts[exactly(2, weights, draw).indices] += 1
+    assert_frequencies(counts, inclusion(weights, 2), len(draws))
+    with pytest.raises(AssertionError):
+        assert_frequencies(counts, np.minimum(1, 2 * weights / 2.1), len(draws))
+
+
+def test_weights_of_a_race_make_unbiased_sums(seed):
+    """E Σ_{i kept} wᵢ² = 1 per row: what the weights of a fixed-size draw are for."""
+    scores, draws = np.array([1, 0.7, 0.5, 0.2, 0.1, 0.05]), seeds(seed, 3000)
+    squares = np.zeros((len(draws), 6))
+    for i, draw in enumerate(draws):
+        drawn = exactly(3, scores, draw)
+        squares[i, drawn.indices] = drawn.weights**2
+    error = squares.std(axis=0) / np.sqrt(len(draws))
+    assert np.all(np.abs(squares.mean(axis=0) - 1) < 6 * error)
+
+
+def test_scores_that_run_out_are_filled_up_uniformly(seed):
+    scores, draws = np.array([0, 1, 0, 0, 1e-12, 0, 0.0]), seeds(seed, 2000)
+    counts = np.zeros(7)
+    for draw in draws:
+        drawn = exactly(4, scores, draw)
+        assert set(drawn.indices[:2].tolist()) == {1, 4}
+        assert len(set(drawn.indices.tolist())) == 4
+        assert drawn.probabilities.tolist() == [1, 1, 2 / 5, 2 / 5]
+        counts[drawn.indices[2:]] += 1
+    filled = [0, 2, 3, 5, 6]
+    assert_frequencies(counts[filled], np.full(5, 2 / 5), len(draws))
+
+
+def test_no_scores_at_all_make_a_uniform_draw(seed):
+    drawn = exactly(3, np.zeros(10), seed)
+    assert len(set(drawn.indices.tolist())) == 3
+    np.testing.assert_allclose(drawn.probabilities, 0.3)
+
+
+@given(
+    scores=st.lists(
+        st.one_of(st.just(0.0), st.floats(1e-300, 1), st.just(1.0)),
+        min_size=1,
+        max_size=40,
+    ),
+    data=st.data(),
+)
+def test_exactly_so_many_different_rows_come_back(scores, data):
+    size = data.draw(st.integers(1, len(scores)))
+    drawn = exactly(size, np.array(scores), data.draw(st.integers(0, 2**64 - 1)))
+    assert len(drawn.indices) == len(drawn.probabilities) == size
+    assert len(set(drawn.indices.tolist())) == size
+    assert np.all((drawn.probabilities > 0) & (drawn.probabilities <= 1))
+    assert np.all(np.isfinite(drawn.weights))
+
+
+def test_a_longer_race_begins_with_the_shorter_one(seed):
+    scores = np.random.default_rng(seed).uniform(size=100)
+    long = exactly(50, scores, seed).indices
+    np.testing.assert_array_equal(exactly(20, scores, seed).indices, long[:20])
+
+
+def test_scaling_the_scores_changes_no_race(seed):
+    scores = np.random.default_rng(seed).uniform(size=100)
+    one, other = exactly(20, scores, seed), exactly(20, scores * 2.0**-60, seed)
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_allclose(one.probabilities, other.probabilities)
+
+
+def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
+    p = np.full(100, 0.8)
+    kept = kept_by_coins(p, seed)
+    assert at_most_rows(kept, p, None, seed) is kept
+    assert at_most_rows(kept, p, 100, seed) is kept
+    fewer = at_most_rows(kept, p, 10, seed)
+    assert len(set(fewer.indices.tolist())) == 10
+    assert fewer.n_wanted == len(kept.indices)

@@ -1,0 +1,495 @@
+"""Passes over the rows: the same sums always, and nothing left behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import (
+    OpenBLASController,
+    ThreadpoolController,
+    threadpool_info,
+    threadpool_limits,
+)
+
+from nystrom.engines import TILE, Bar, Threads, single_threaded_blas
+from nystrom.engines.base import Tree, add
+from nystrom.sinks import ArraySink
+from nystrom.sources import RowNumbers, as_source
+
+SIZES = [1, TILE - 1, TILE, TILE + 1, 4 * TILE, 13 * TILE + 5]
+ENGINES = [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]  # (n_jobs, tiles_per_task)
+
+
+def blas_threads():
+    """How many threads each BLAS may use now."""
+    return {
+        lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"
+    }
+
+
+def our_threads():
+    return [t for t in threading.enumerate() if t.name.startswith("nystrom")]
+
+
+def release_control():
+    """Let any thread set BLAS's limit: threadpoolctl ties it to the first that did."""
+    getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(
+        force=True
+    )
+
+
+@pytest.fixture
+def nothing_left():
+    """BLAS has three threads before and after the test, and ours are gone."""
+    release_control()
+    before = threadpool_limits(3, user_api="blas")
+    release_control()
+    yield
+    for thread in our_threads():
+        thread.join(timeout=10)
+    threads, limits = our_threads(), blas_threads()
+    release_control()
+    before.restore_original_limits()
+    release_control()
+    assert threads == []
+    assert limits == {3}
+
+
+def slowly(f):
+    """f as work worth threads: its first tile takes a while."""
+
+    def slow(block, *shared):
+        if block.start == 0:
+            time.sleep(0.01)
+        return f(block, *shared)
+
+    return slow
+
+
+def rows_of(n_rows, rng):
+    """Rows of very different size, whose sums round differently in every order."""
+    X = rng.standard_normal((n_rows, 2)) * 10.0 ** rng.integers(-9, 9, (n_rows, 1))
+    return as_source(X)
+
+
+def sums(block, power):
+    """One array and one number, as a pair."""
+    return (block.X**power).T @ block.X, float(block.X.sum())
+
+
+# --- results ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", SIZES)
+def test_map_equals_a_plain_loop(n_rows, rng):
+    source = rows_of(n_rows, rng)
+    for n_jobs, tiles_per_task in ENGINES:
+        engine = Threads(n_jobs, tiles_per_task=tiles_per_task)
+        sink = ArraySink((n_rows, 2))
+        sink.array[:] = np.nan
+        engine.map(slowly(lambda block, c: c * block.X), source, sink, (3.0,))
+        np.testing.assert_array_equal(sink.array, 3.0 * source.X)
+
+
+def test_map_hands_out_tiles_cut_at_multiples_of_the_tile(rng):
+    starts, sizes = [], []
+
+    def look(block):
+        starts.append(block.start)
+        sizes.append(len(block.X))
+        np.testing.assert_array_equal(
+            block.weights, np.arange(block.start, block.start + len(block.X))
+        )
+        return block.X[:, 0]
+
+    n_rows = 5 * TILE + 7
+    source = as_source(rng.standard_normal((n_rows, 2)), np.arange(n_rows))
+    Threads(2).map(slowly(look), source, ArraySink((n_rows,)))
+    assert sorted(starts) == [i * TILE for i in range(6)]
+    assert sorted(sizes) == [7, *[TILE] * 5]
+
+
+def test_no_rows_beyond_the_last_are_asked_for():
+    n_rows = 3 * TILE + 5
+    total = Threads(1).reduce(lambda block: int(block.X.sum()), RowNumbers(n_rows))
+    assert total == sum(range(n_rows))
+
+
+def tree_sum(terms):
+    """Halves of 2ʲ terms added up, then the two halves: the order that is promised."""
+    if len(terms) == 1:
+        return terms[0]
+    half = 1 << (len(terms) - 1).bit_length() - 1
+    return add(tree_sum(terms[:half]), tree_sum(terms[half:]))
+
+
+@pytest.mark.parametrize("n_rows", SIZES)
+def test_reduce_has_the_same_bits_for_every_engine(n_rows, rng):
+    source = rows_of(n_rows, rng)
+    bounds = [(i, min(i + TILE, n_rows)) for i in range(0, n_rows, TILE)]
+    with threadpool_limits(1, user_api="blas"):
+        G, total = tree_sum([sums(source.block(i, j), 2) for i, j in bounds])
+    for n_jobs, tiles_per_task in ENGINES:
+        engine = Threads(n_jobs, tiles_per_task=tiles_per_task)
+        again, again_total = engine.reduce(slowly(sums), source, (2,))
+        np.testing.assert_array_equal(again, G)
+        assert again_total == total
+
+
+def test_the_order_of_a_sum_would_show(rng):
+    terms = list(rows_of(13 * TILE, rng).X.reshape(13, -1).sum(axis=1))
+    orders = [sum(rng.permutation(terms)) for _ in range(20)]
+    assert len({*orders, tree_sum(terms)}) > 1
+
+
+@given(data=st.data(), n_terms=st.integers(1, 70))
+def test_blocks_of_terms_may_be_summed_elsewhere(data, n_terms):
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    terms = list(np.random.default_rng(seed).standard_normal(n_terms))
+    tree, first = Tree(), 0
+    while first < n_terms:
+        # A block of 2ʲ terms begins at a multiple of 2ʲ; the last may be cut short.
+        largest = first & -first or 1 << n_terms.bit_length()
+        size = 1 << data.draw(st.integers(0, largest.bit_length() - 1))
+        tree.push(tree_sum(terms[first : first + size]), size)
+        first += size
+    assert tree.total() == tree_sum(terms)
+
+
+def test_work_is_shared_by_threads_when_there_is_enough_of_it(rng):
+    names = set()
+
+    def name(block):
+        names.add(threading.current_thread().name)
+        time.sleep(0.002)
+        return 1
+
+    assert Threads(2).reduce(name, rows_of(20 * TILE, rng)) == 20
+    assert len([n for n in names if n.startswith("nystrom")]) == 2
+    names.clear()
+    assert Threads(1).reduce(name, rows_of(20 * TILE, rng)) == 20
+    assert names == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_empty_source_is_a_pass_without_work(n_jobs):
+    seen = []
+    engine = Threads(n_jobs, lambda *state: seen.append(state))
+    engine.map(lambda block: block.X, as_source(np.empty((0, 2))), ArraySink((0, 2)))
+    assert all(done == total == 0 for _, done, total in seen)
+
+
+def test_a_sink_is_one_array_of_the_dtype_asked_for():
+    sink = ArraySink((4, 2), dtype=np.float32)
+    sink.put(2, np.ones((2, 2)))
+    sink.put(0, np.zeros((2, 2)))
+    np.testing.assert_array_equal(sink.array, [[0, 0], [0, 0], [1, 1], [1, 1]])
+    assert sink.array.dtype == np.float32
+    assert ArraySink((3,)).array.dtype == np.float64
+
+
+# --- BLAS ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_blas_has_one_thread_inside_a_pass(n_jobs, rng, nothing_left):
+    seen = set()
+
+    def look(block):
+        if block.start in (0, 5 * TILE):
+            seen.update(blas_threads())
+        return 0
+
+    Threads(n_jobs).reduce(slowly(look), rows_of(8 * TILE, rng))
+    assert seen == {1}
+
+
+def test_the_first_to_begin_sets_the_limit_and_the_last_to_end_restores_it(
+    nothing_left,
+):
+    first, second = single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == {3}
+
+
+def in_thread(f, *args):
+    """f(*args) in a thread of its own, and wait for it."""
+    thread = threading.Thread(target=f, args=args)
+    thread.start()
+    thread.join()
+
+
+def test_blas_has_one_thread_inside_a_pass_from_whichever_thread(rng, nothing_left):
+    seen = []
+
+    def run():
+        Threads(1).reduce(lambda block: seen.append(blas_threads()) or 1, source)
+
+    source = rows_of(5, rng)
+    run()
+    in_thread(run)
+    run()
+    assert seen == [{1}, {1}, {1}]
+
+
+def test_the_last_to_end_restores_the_limit_also_from_another_thread(nothing_left):
+    first, second = single_threaded_blas(), single_threaded_blas()
+    first.__enter__()
+    in_thread(second.__enter__)
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    in_thread(second.__exit__, None, None, None)
+    assert blas_threads() == {3}
+
+
+def test_overlapping_passes_restore_the_limit(rng, nothing_left):
+    together, seen = threading.Barrier(4), set()
+
+    def look(block):
+        if block.start == 0:
+            together.wait()
+        if block.start == 2 * TILE:
+            seen.update(blas_threads())
+        return 1
+
+    counts = {}
+
+    def run(n_tiles):
+        engine = Threads(2)
+        counts[n_tiles] = engine.reduce(slowly(look), rows_of(n_tiles * TILE, rng))
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in (3, 5, 8, 12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == {3: 3, 5: 5, 8: 8, 12: 12}
+    assert seen == {1}
+
+
+# --- what goes wrong ----------------------------------------------------------------
+
+
+class ExpectedError(Exception):
+    pass
+
+
+class FailingSink:
+    def put(self, start, rows):
+        if start == 3 * TILE:
+            raise ExpectedError
+
+
+class FailingSource(type(as_source(np.empty((1, 1))))):
+    def rows(self, start, stop):
+        if start == 3 * TILE:
+            raise ExpectedError
+        return super().rows(start, stop)
+
+
+def fail(block):
+    if block.start == 3 * TILE:
+        raise ExpectedError
+    return block.X[:, 0]
+
+
+def failing_hook(stage, done, total):
+    if done >= 3:
+        raise ExpectedError
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("culprit", ["function", "sink", "source", "hook"])
+def test_an_error_comes_through_and_leaves_nothing_behind(
+    culprit, n_jobs, rng, nothing_left
+):
+    X = rng.standard_normal((9 * TILE, 2))
+    source = FailingSource(X) if culprit == "source" else as_source(X)
+    f = fail if culprit == "function" else lambda block: block.X[:, 0]
+    sink = FailingSink() if culprit == "sink" else ArraySink((len(X),))
+    hook = {"progress": failing_hook} if culprit == "hook" else {}
+    engine = Threads(n_jobs, **hook)
+    with pytest.raises(ExpectedError):
+        engine.map(slowly(f), source, sink)
+    if culprit in ("function", "hook"):
+        with pytest.raises(ExpectedError):
+            engine.reduce(slowly(lambda block: f(block).sum()), source)
+
+
+def test_after_an_error_no_work_goes_on_and_none_is_begun(rng, nothing_left):
+    begun, ended = [], []
+
+    def count(block):
+        begun.append(block.start)
+        if block.start == TILE:
+            raise ExpectedError
+        time.sleep(0.02)
+        ended.append(block.start)
+        return 1
+
+    with pytest.raises(ExpectedError):
+        Threads(3, tiles_per_task=1).reduce(count, rows_of(100 * TILE, rng))
+    assert len(begun) < 20
+    assert {*begun} - {*ended} == {TILE}
+
+
+@pytest.fixture
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, as it does when Python runs in a terminal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("at", [0, 1, 7, 20])
+def test_ctrl_c_ends_the_pass_and_leaves_nothing_behind(
+    at, n_jobs, rng, interrupts, nothing_left
+):
+    begun, main = [], threading.main_thread().ident
+
+    def press(block):
+        begun.append(block.start)
+        if block.start == at * TILE:
+            signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.002)
+        return 1
+
+    with pytest.raises(KeyboardInterrupt):
+        Threads(n_jobs, tiles_per_task=1).reduce(press, rows_of(200 * TILE, rng))
+    assert len(begun) < 100
+
+
+def test_after_ctrl_c_the_engine_works_again(rng, interrupts, nothing_left):
+    engine, source = Threads(2), rows_of(9 * TILE, rng)
+    main = threading.main_thread().ident
+
+    def press(block):
+        signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.002)
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.map(press, source, ArraySink((9 * TILE,)))
+    assert engine.reduce(slowly(lambda block: 1), source) == 9
+
+
+# --- n_jobs -------------------------------------------------------------------------
+
+
+def test_no_n_jobs_means_as_many_threads_as_blas(nothing_left):
+    assert Threads().n_threads == 3
+    with threadpool_limits(1, user_api="blas"):
+        assert Threads().n_threads == 1
+    with single_threaded_blas():  # inside a pass: what it was before
+        assert Threads().n_threads == 3
+
+
+def test_no_n_jobs_where_numpy_and_scipy_have_different_limits():
+    first, *_ = ThreadpoolController().select(user_api="blas").lib_controllers
+    with threadpool_limits(3, user_api="blas"):
+        first.set_num_threads(2)
+        outside = Threads().n_threads
+        with single_threaded_blas():
+            assert Threads().n_threads == outside
+
+
+def test_n_jobs_counts_threads_and_below_zero_leaves_cores_free(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)))
+    numbers = {1: 1, 5: 5, np.int64(2): 2, -1: 6, -2: 5, -6: 1, -40: 1}
+    assert {n: Threads(n).n_threads for n in numbers} == numbers
+
+
+def test_all_cores_also_where_affinity_is_unknown(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # macOS, Windows
+    assert Threads(-1).n_threads == os.cpu_count()
+
+
+@pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2", "two", float("nan"), [1]])
+def test_n_jobs_that_is_no_number_of_threads_is_an_error_that_says_so(n_jobs):
+    with pytest.raises(ValueError, match=r"n_jobs=.* is not allowed; use None"):
+        Threads(n_jobs)
+
+
+@pytest.mark.parametrize("tiles", [0, 3, -4, 12])
+def test_tiles_per_task_is_a_power_of_two(tiles):
+    with pytest.raises(ValueError, match="must be a power of two"):
+        Threads(1, tiles_per_task=tiles)
+
+
+# --- progress -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", SIZES)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_rises_to_the_total_in_the_callers_thread(n_jobs, n_rows, rng):
+    seen, threads = [], set()
+
+    def hook(*state):
+        seen.append(state)
+        threads.add(threading.current_thread())
+
+    Threads(n_jobs, hook).reduce(slowly(sums), rows_of(n_rows, rng), (1,), "a stage")
+    n_tiles = -(-n_rows // TILE)
+    stages, done, totals = zip(*seen, strict=True)
+    assert set(stages) == {"a stage"}
+    assert set(totals) == {n_tiles}
+    assert done[0] == 0
+    assert done[-1] == n_tiles
+    assert list(done) == sorted(set(done))
+    assert threads == {threading.current_thread()}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def run_stages(bar):
+    for stage in ("scores, level 1", "features"):
+        for done in range(5):
+            bar(stage, done, 4)
+
+
+def test_a_bar_in_a_log_is_one_line_per_stage():
+    log = io.StringIO()
+    run_stages(Bar(log, width=8))
+    lines = log.getvalue().splitlines()
+    assert [line.split("█")[0].strip() for line in lines] == [
+        "scores, level 1",
+        "features",
+    ]
+    assert all("████████ 100 %" in line and line.endswith(" s") for line in lines)
+    assert "\r" not in log.getvalue()
+
+
+def test_a_bar_on_a_terminal_is_drawn_over_itself():
+    terminal = Terminal()
+    run_stages(Bar(terminal, width=8))
+    text = terminal.getvalue()
+    assert text.count("\n") == 2
+    assert text.endswith("\n")
+    for line in text.rstrip("\n").split("\n"):
+        drawn = line.split("\r")[1:]
+        assert "········   0 %" in drawn[0]
+        assert "████████ 100 %" in drawn[-1]
+        assert len({len(d) for d in drawn}) == 1  # each covers the one before
+
+
+def test_a_bar_writes_to_standard_error_and_copes_with_no_work(capsys):
+    Bar(width=4)("nothing to do", 0, 0)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "nothing to do" in captured.err
+    assert "████ 100 %" in captured.err

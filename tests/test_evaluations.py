@@ -1,0 +1,160 @@
+"""`n_kernel_evaluations` is exactly the number of entries that choosing took."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nystrom import select_landmarks
+from nystrom.engines import Threads
+from nystrom.kernels import Pairwise, blockwise
+from nystrom.samplers import Accelerated, Leverage, Recursive, Uniform, as_sampler
+from nystrom.sources import as_source
+
+SIZED = ["uniform", "accelerated", "recursive", "leverage", "auto"]
+
+
+class Counted:
+    """A Gaussian kernel that counts its entries, in the three forms users write."""
+
+    def __init__(self, gamma=0.5, sign=1.0):
+        self.n, self.gamma, self.sign = 0, gamma, sign
+
+    def pair(self, x, y):
+        self.n += 1
+        return np.exp(-self.gamma * np.sum((x - y) ** 2))
+
+    def block(self, X, Y):
+        self.n += len(X) * len(Y)
+        D = np.sum((X[:, None] - Y[None]) ** 2, axis=2)
+        return np.exp(-self.gamma * D) * np.where(D > 0, self.sign, 1)
+
+    def diagonal(self, X):
+        self.n += len(X)
+        return np.ones(len(X), dtype=X.dtype)
+
+    def kernel(self, form):
+        if form == "pairs":
+            return Pairwise(self.pair)
+        diag = self.diagonal if form == "blocks and diagonal" else None
+        return blockwise(self.block, diag=diag)
+
+
+FORMS = ["pairs", "blocks", "blocks and diagonal"]
+
+
+def chosen(form, sampler, X, n_landmarks, seed, weights=None, **counted):
+    """Landmarks straight from the sampler, and how many entries it asked for."""
+    counter = Counted(**counted)
+    kernel, source = counter.kernel(form), as_source(X, weights)
+    landmarks = sampler(kernel, source, n_landmarks, seed=seed, engine=Threads(1))
+    return landmarks, counter.n
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", SIZED)
+def test_every_sampler_counts_every_entry(name, form, rng, seed):
+    X = rng.standard_normal((150, 2))
+    landmarks, n = chosen(form, as_sampler(name), X, 12, seed)
+    assert landmarks.n_kernel_evaluations == n
+    assert (n == 0) == (name == "uniform")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_landmarks", [1, 40])
+@pytest.mark.parametrize(
+    "sampler",
+    [Recursive(), Accelerated(), Recursive(ridge=1.0)],
+    ids=["recursive", "accelerated", "ridge"],
+)
+def test_passes_over_many_tiles_are_counted(sampler, n_landmarks, dtype, rng, seed):
+    """In float32 also the rows on which precision is tried."""
+    X = rng.standard_normal((2500, 2)).astype(dtype)
+    if sampler == Recursive(ridge=1.0):
+        n_landmarks = None
+    for gamma in (0.5, 1e-4):  # the second needs float64
+        landmarks, n = chosen("blocks", sampler, X, n_landmarks, seed, gamma=gamma)
+        assert landmarks.n_kernel_evaluations == n
+
+
+@pytest.mark.parametrize("form", ["blocks", "blocks and diagonal"])
+@pytest.mark.parametrize(
+    ("sampler", "n_rows"),
+    [
+        (Recursive(ridge=2.0, delta=0.01), 1200),
+        (Recursive(ridge=2.0), 500),
+        (Leverage(ridge=2.0), 200),
+        (Leverage(ridge=2.0, delta=0.1), 200),
+        (Leverage(delta=0.1), 200),
+    ],
+    ids=str,
+)
+def test_options_are_counted_too(sampler, n_rows, form, rng, seed):
+    X = rng.standard_normal((n_rows, 2))
+    n_landmarks = 50 if sampler.ridge is None else None
+    landmarks, n = chosen(form, sampler, X, n_landmarks, seed)
+    assert n > 0
+    assert landmarks.n_kernel_evaluations == n
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_all_rows_take_no_evaluation(name, rng):
+    X = rng.standard_normal((30, 2))
+    landmarks, n = chosen("pairs", as_sampler(name), X, 30, 0)
+    assert landmarks.n_kernel_evaluations == n == 0
+
+
+@pytest.mark.parametrize("given", [np.array([1, 2]), np.zeros((2, 2))])
+def test_given_landmarks_take_no_evaluation(given, rng):
+    X = rng.standard_normal((30, 2))
+    landmarks, n = chosen("pairs", as_sampler(given), X, None, 0)
+    assert landmarks.n_kernel_evaluations == n == 0
+
+
+def test_weights_of_rows_change_no_count(rng, seed):
+    X, w = rng.standard_normal((300, 2)), rng.uniform(0.5, 2, 300)
+    landmarks, n = chosen("blocks", Recursive(), X, 20, seed, weights=w)
+    assert landmarks.n_kernel_evaluations == n
+
+
+@pytest.mark.parametrize("name", ["recursive", "accelerated", "leverage"])
+def test_entries_that_showed_a_kernel_to_be_indefinite_are_counted(name, rng, seed):
+    X = rng.standard_normal((200, 2))
+    landmarks, n = chosen("blocks", as_sampler(name), X, 20, seed, sign=-1.0)
+    assert any("indefinite" in note for note in landmarks.notes)
+    assert n > 0
+    assert landmarks.n_kernel_evaluations == n
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_only_the_factor_of_the_landmarks_comes_on_top(form, rng, seed):
+    """`select_landmarks` looks at K_SS once, for rank and definiteness."""
+    X, counter = rng.standard_normal((150, 2)), Counted()
+    kernel = counter.kernel(form)
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=12, sampler="recursive", random_state=seed
+    )
+    factor = kernel.gram_evaluations(12)
+    assert counter.n == landmarks.n_kernel_evaluations + factor
+    assert (landmarks.rank, str(landmarks)) is not None
+    assert counter.n == landmarks.n_kernel_evaluations + factor
+
+
+def test_pairs_of_a_symmetric_matrix_are_evaluated_once():
+    counter = Counted()
+    counter.kernel("pairs").gram(np.zeros((10, 2)))
+    assert counter.n == counter.kernel("pairs").gram_evaluations(10) == 55
+
+
+def test_the_recursion_costs_a_few_passes_over_the_landmarks_columns(rng, seed):
+    """O(ns): the authors' program takes 1.1 to 2.3 times n·s."""
+    X = rng.standard_normal((6000, 3))
+    landmarks = select_landmarks(
+        X, gamma=0.2, n_landmarks=100, sampler="recursive", random_state=seed
+    )
+    assert 0.5 * 6000 * 100 < landmarks.n_kernel_evaluations < 4 * 6000 * 100
+
+
+def test_uniform_evaluates_nothing(rng):
+    landmarks, n = chosen("pairs", Uniform(), rng.standard_normal((50, 2)), 5, 0)
+    assert landmarks.n_kernel_evaluations == n == 0

@@ -1,0 +1,233 @@
+"""Roots, cut-offs and ridges of small symmetric matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nystrom import kernels
+from nystrom.factor import (
+    check_finite,
+    factorize,
+    is_indefinite,
+    least_ridge,
+    ridge_root,
+    tail_ridge,
+    weighted,
+)
+
+SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
+
+
+def definite(rng, size, rank=None):
+    """A random matrix of this rank whose eigenvalues fall from 1 to 0.01."""
+    rank = rank or size
+    Q, _ = np.linalg.qr(rng.standard_normal((size, size)))
+    K = (Q[:, :rank] * np.geomspace(1, 0.01, rank)) @ Q[:, :rank].T
+    return (K + K.T) / 2
+
+
+# --- roots --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [12, 5, 1])
+def test_roots_reproduce_the_pseudo_inverse(rank, rng):
+    K = definite(rng, 12, rank)
+    factor = factorize(K)
+    inverse = np.linalg.pinv(K, rtol=1e-10, hermitian=True)
+    assert factor.rank == rank
+    assert factor.root.shape == (12, rank)
+    assert factor.symmetric_root.shape == (12, 12)
+    np.testing.assert_allclose(factor.root @ factor.root.T, inverse, atol=1e-8)
+    root = factor.symmetric_root
+    np.testing.assert_allclose(root, root.T, atol=1e-10)
+    np.testing.assert_allclose(root @ root, inverse, atol=1e-8)
+
+
+def test_eigenvalues_descend_and_belong_to_their_vectors(rng):
+    K = definite(rng, 9)
+    factor = factorize(K)
+    assert (np.diff(factor.eigenvalues) <= 0).all()
+    V = factor.eigenvectors
+    np.testing.assert_allclose((V * factor.eigenvalues) @ V.T, K, atol=1e-12)
+
+
+def test_the_matrix_is_left_as_it_was(rng):
+    K = definite(rng, 6)
+    before = K.copy()
+    factorize(K)
+    tail_ridge(K, 2)
+    ridge_root(K, np.ones(6), 0.1)
+    weighted(K, np.full(6, 2.0))
+    np.testing.assert_array_equal(K, before)
+
+
+# --- rank ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_directions_are_cut_at_4_eps_root_s_of_the_largest_diagonal_entry(dtype):
+    size, scale = 25, 7.0
+    cut = 4 * np.finfo(dtype).eps * np.sqrt(size) * scale
+    for just, kept in [(1.5 * cut, size), (cut / 1.5, size - 1)]:
+        values = np.full(size, scale)
+        values[3] = just
+        assert factorize(np.diag(values), dtype).rank == kept
+
+
+def test_a_large_first_eigenvalue_does_not_cut_good_directions_in_float32():
+    size = 300
+    K = np.ones((size, size)) + 1e-3 * np.eye(size)
+    habit = size * np.finfo(np.float32).eps * (size + 1e-3)  # s·eps·σ₁
+    assert habit > 10 * 1e-3  # would leave rank 1
+    assert factorize(K, np.float32).rank == size
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [kernels.RBF(0.1), kernels.Linear()], ids=str)
+@pytest.mark.parametrize(("distinct", "n_copies"), [(6, 5), (1, 200), (4, 50)])
+def test_copies_of_rows_add_no_rank(distinct, n_copies, kernel, dtype, rng):
+    X = rng.standard_normal((distinct, 8)).astype(dtype)
+    copies = X[rng.permutation(np.tile(np.arange(distinct), n_copies))]
+    factor = factorize(kernel.gram(copies), dtype)
+    assert factor.rank == distinct
+    assert not factor.indefinite
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_scale_of_the_kernel_changes_the_roots_scale_and_nothing_else(dtype, rng):
+    K = definite(rng, 20, 11)
+    K[0] = K[:, 0] = 0
+    factor = factorize(K, dtype)
+    for scale in SCALES:
+        scaled = factorize(scale * K, dtype)
+        assert scaled.rank == factor.rank
+        assert scaled.indefinite == factor.indefinite
+        np.testing.assert_allclose(
+            scaled.root @ scaled.root.T * scale, factor.root @ factor.root.T, atol=1e-6
+        )
+
+
+def test_a_kernel_that_is_zero_has_rank_zero():
+    factor = factorize(np.zeros((4, 4)))
+    assert factor.rank == 0
+    assert factor.root.shape == (4, 0)
+    np.testing.assert_array_equal(factor.symmetric_root, np.zeros((4, 4)))
+    assert not factor.indefinite
+
+
+@given(data=st.data())
+def test_ranks_and_roots_of_degenerate_data(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    n_rows, distinct = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 5))
+    scale = 10.0 ** data.draw(st.integers(-12, 12))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    X = rng.standard_normal((distinct, 6))[rng.integers(0, distinct, n_rows)]
+    K = scale * (X @ X.T)
+    factor = factorize((K + K.T) / 2, dtype)
+    assert factor.rank == len(np.unique(X, axis=0))
+    assert not factor.indefinite
+    projected = K @ factor.root @ factor.root.T @ K
+    np.testing.assert_allclose(projected, K, atol=1e-6 * abs(K).max())
+
+
+# --- definiteness -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_negative_eigenvalue_beyond_rounding_is_found(scale, rng):
+    Q, _ = np.linalg.qr(rng.standard_normal((10, 10)))
+    values = np.linspace(1, 2, 10)
+    values[4] = -1e-9
+    K = (Q * values) @ Q.T * scale
+    factor = factorize((K + K.T) / 2)
+    assert factor.indefinite
+    assert factor.rank == 9
+
+
+@pytest.mark.parametrize("kernel", [kernels.Sigmoid(1.0, -1.0), kernels.AdditiveChi2()])
+def test_indefinite_kernels_are_found(kernel, rng):
+    assert factorize(kernel.gram(rng.random((20, 4)))).indefinite
+
+
+def test_rounding_is_not_taken_for_indefiniteness(rng):
+    X = rng.standard_normal((120, 2))
+    for gamma in (1e-6, 1e-3, 1e-2):
+        K = kernels.RBF(gamma).gram(X)
+        assert np.linalg.eigvalsh(K)[0] < 0
+        assert not factorize(K).indefinite
+
+
+def test_the_limit_of_definiteness_is_10_eps_s():
+    limit = 10 * np.finfo(np.float64).eps * 20
+    values = np.linspace(1, 5, 20)
+    values[0] = -5 * limit * 0.9
+    assert not is_indefinite(values)
+    values[0] = -5 * limit * 1.1
+    assert is_indefinite(values)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_kernel_that_is_not_finite_is_a_value_error_that_says_so(bad):
+    K = np.eye(3)
+    K[0, 2] = bad
+    with pytest.raises(ValueError, match="kernel returned nan or inf"):
+        check_finite(K)
+    with pytest.raises(ValueError, match="kernel returned nan or inf"):
+        factorize(K)
+
+
+# --- ridges -------------------------------------------------------------------------
+
+
+def test_weights_go_to_both_sides(rng):
+    K, w = definite(rng, 5), rng.random(5)
+    np.testing.assert_allclose(weighted(K, w), np.diag(w) @ K @ np.diag(w))
+
+
+def test_the_ridge_root_with_weights_is_the_formula_of_the_lemma(rng):
+    K = definite(rng, 30)
+    rows, w, ridge = np.array([3, 17, 4, 28]), np.array([1.0, 3.0, 0.5, 2.0]), 0.07
+    S = np.zeros((30, 4))
+    S[rows, range(4)] = w
+    expected = K @ S @ np.linalg.inv(S.T @ K @ S + ridge * np.eye(4)) @ S.T @ K
+    SKS = weighted(K[np.ix_(rows, rows)], w)
+    B = ridge_root(SKS, w, ridge)
+    np.testing.assert_array_equal(B, np.triu(B))
+    columns = K[:, rows]
+    np.testing.assert_allclose(columns @ B @ B.T @ columns.T, expected, atol=1e-12)
+
+
+def test_the_tail_ridge_is_the_mean_tail_of_the_spectrum(rng):
+    K = definite(rng, 12)
+    values = np.linalg.eigvalsh(K)[::-1]
+    for k in (1, 3, 11):
+        assert tail_ridge(K, k) == pytest.approx(values[k:].sum() / k)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("rank", [1, 4])
+def test_where_the_tail_is_rounding_the_ridge_is_positive_and_enough(scale, rank, rng):
+    K = scale * definite(rng, 15, rank)
+    for k in (rank, 10, 40):
+        ridge = tail_ridge(K, k)
+        assert 0 < ridge <= 1e-10 * np.trace(K)
+        B = ridge_root(K, np.ones(15), ridge)
+        assert np.isfinite(B).all()
+
+
+def test_the_ridge_of_a_kernel_that_is_zero_is_positive():
+    for ridge in (tail_ridge(np.zeros((3, 3)), 1), least_ridge(np.zeros((3, 3)))):
+        assert ridge > 0
+        assert np.isfinite(ridge_root(np.zeros((3, 3)), np.ones(3), ridge)).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1), exponent=st.integers(-12, 12))
+def test_the_least_ridge_lets_every_gram_matrix_be_factored(seed, exponent):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((2, 40))[rng.integers(0, 2, 60)] * 10.0 ** (exponent / 2)
+    K = kernels.Linear().gram(X)
+    scipy.linalg.cholesky(K + least_ridge(K) * np.eye(60))

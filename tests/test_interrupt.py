@@ -1,0 +1,180 @@
+"""Ctrl-C during a fit leaves nothing behind: no half model, no threads, no limits."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_info
+
+from nystrom import Nystroem, approximate, kernels, select_landmarks
+
+X = np.random.default_rng(0).standard_normal((6000, 2))
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Python's own handler, which a process in the background lacks."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    limits = blas_limits()
+    yield
+    assert blas_limits() == limits
+    # A thread that was just being started ends by itself; a stuck one does not.
+    for thread in threading.enumerate():
+        if thread.name.startswith("nystrom"):
+            thread.join(timeout=5)
+            assert not thread.is_alive()
+
+
+def blas_limits():
+    return [(info["filepath"], info["num_threads"]) for info in threadpool_info()]
+
+
+def press_ctrl_c():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+class Linear:
+    """Xᵀy on blocks; presses Ctrl-C in its call number `last`."""
+
+    def __init__(self, last=None):
+        self.calls, self.last = 0, last
+        self.lock = threading.Lock()
+        self.threads = set()
+
+    def __call__(self, X, Y):
+        with self.lock:
+            self.calls += 1
+            here = self.calls == self.last
+            self.threads.add(threading.current_thread().name)
+        if here:
+            press_ctrl_c()
+            time.sleep(0.02)
+        # Slow enough for the engine to think threads worth starting.
+        time.sleep(0.002)
+        return X @ Y.T
+
+    def kernel(self):
+        return kernels.blockwise(self, diag=lambda X: np.sum(X * X, axis=1))
+
+
+def estimator(kernel, **options):
+    return Nystroem(kernel, n_components=5, random_state=0, **options)
+
+
+def number_of_calls(method, n_jobs):
+    whole = Linear()
+    getattr(estimator(whole.kernel(), n_jobs=n_jobs), method)(X)
+    return whole.calls, whole.threads
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_at_any_time_during_the_fit(method, n_jobs):
+    calls, threads = number_of_calls(method, n_jobs)
+    assert calls > 10
+    assert any(name.startswith("nystrom") for name in threads) == (n_jobs == 2)
+    for last in range(1, calls + 1, 2):
+        interrupted = estimator(Linear(last).kernel(), n_jobs=n_jobs)
+        before = set(vars(interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            getattr(interrupted, method)(X)
+        assert set(vars(interrupted)) - before <= {"n_features_in_"}
+        with pytest.raises(NotFittedError):
+            interrupted.transform(X)
+
+
+def test_in_the_main_thread_while_workers_work():
+    """A timer, as a person would: the main thread is waiting for the workers."""
+    pressed = threading.Timer(0.1, press_ctrl_c)
+
+    def slow(A, B):
+        time.sleep(0.02)
+        return A @ B.T
+
+    kernel = kernels.blockwise(slow, diag=lambda A: np.sum(A * A, axis=1))
+    many = np.tile(X, (10, 1))
+    pressed.start()
+    with pytest.raises(KeyboardInterrupt):
+        estimator(kernel, n_jobs=2).fit_transform(many)
+    pressed.join()
+
+
+def test_pairwise_kernel_stops_soon():
+    """A function of two rows is left between two calls, not at the end of a tile."""
+    calls = []
+
+    def product(x, y):
+        calls.append(1)
+        if len(calls) == 100:
+            press_ctrl_c()
+        return float(x @ y)
+
+    with pytest.raises(KeyboardInterrupt):
+        estimator(product).fit(X)
+    assert len(calls) < 200
+
+
+def test_refit_after_an_interrupt_is_as_if_nothing_had_been():
+    kernel = Linear(8)
+    interrupted = estimator(kernel.kernel())
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(X)
+    kernel.last = None
+    fresh = estimator(Linear().kernel()).fit(X)
+    np.testing.assert_array_equal(interrupted.fit(X).transform(X), fresh.transform(X))
+
+
+def test_interrupted_refit_keeps_the_old_model_or_none():
+    kernel = Linear()
+    model = estimator(kernel.kernel()).fit(X)
+    Z = model.transform(X)
+    kernel.calls, kernel.last = 0, 8
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(np.tile(X, (1, 2)))
+    kernel.last = None
+    try:
+        after = model.transform(X)
+    except NotFittedError:
+        return
+    np.testing.assert_array_equal(after, Z)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_during_transform(n_jobs):
+    kernel = Linear()
+    model = estimator(kernel.kernel(), n_jobs=n_jobs).fit(X)
+    Z = model.transform(X)
+    kernel.calls, kernel.last = 0, 3
+    with pytest.raises(KeyboardInterrupt):
+        model.transform(X)
+    kernel.last = None
+    np.testing.assert_array_equal(model.transform(X), Z)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_during_the_functions(n_jobs):
+    kernel = Linear(8)
+    with pytest.raises(KeyboardInterrupt):
+        select_landmarks(X, kernel=kernel.kernel(), n_landmarks=5, n_jobs=n_jobs)
+    kernel.last = None
+    landmarks = select_landmarks(X, kernel=kernel.kernel(), sampler=[0, 1])
+    approximation = approximate(X, landmarks, n_jobs=n_jobs)
+    kernel.calls, kernel.last = 0, 4
+    with pytest.raises(KeyboardInterrupt):
+        approximation.trace_error  # noqa: B018
+    kernel.calls, kernel.last = 0, 4
+    with pytest.raises(KeyboardInterrupt):
+        approximation.solve(np.ones(len(X)), 1.0)
+    kernel.last = None
+    assert approximation.trace_error == pytest.approx(0, abs=1e-6)

@@ -1,0 +1,275 @@
+"""Uniforms by row number, and races that are successive sampling and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from nystrom.randomness import (
+    Purpose,
+    race,
+    race_probabilities,
+    seed_of,
+    some_rows,
+    uniforms,
+)
+
+#: The chance that a test of chance fails although all is well.
+FALSE_FAIL = 1e-6
+TRIALS = 10_000
+
+
+# --- uniforms -----------------------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0, 2**64 - 1),
+    start=st.integers(0, 3000),
+    length=st.integers(0, 50),
+    level=st.integers(0, 40),
+    round=st.integers(0, 5),
+)
+def test_a_rows_number_does_not_depend_on_what_else_is_asked_for(
+    seed, start, length, level, round
+):
+    stream = {"level": level, "round": round}
+    whole = uniforms(seed, Purpose.KEEP, 0, 3050, **stream)
+    part = uniforms(seed, Purpose.KEEP, start, start + length, **stream)
+    np.testing.assert_array_equal(part, whole[start : start + length])
+
+
+def test_far_rows_need_no_numbers_before_them():
+    far = uniforms(0, Purpose.DRAW, 10**15, 10**15 + 8)
+    np.testing.assert_array_equal(
+        far[3:], uniforms(0, Purpose.DRAW, 10**15 + 3, 10**15 + 8)
+    )
+    assert len(set(far)) == 8
+
+
+def test_what_a_seed_means_is_fixed():
+    expected = [0.17546085, 0.39910441, 0.22635222]
+    drawn = uniforms(42, Purpose.DRAW, 5, 8, level=2, round=1)
+    np.testing.assert_allclose(drawn, expected, atol=1e-8)
+
+
+def test_numbers_are_uniform(seed):
+    u = uniforms(seed, Purpose.MEMBERSHIP, 0, 50_000)
+    assert u.min() >= 0
+    assert u.max() < 1
+    assert stats.kstest(u, "uniform").pvalue > FALSE_FAIL
+
+
+def test_streams_are_uncorrelated(seed):
+    n = 20_000
+    streams = [
+        uniforms(s, purpose, 0, n, level, round)
+        for s, purpose, level, round in [
+            *((seed, purpose, 0, 0) for purpose in Purpose),
+            (seed, Purpose.KEEP, 1, 0),
+            (seed, Purpose.KEEP, 0, 1),
+            (seed, Purpose.KEEP, 1, 1),
+            (seed, Purpose.KEEP, 2, 0),
+            (seed + 1, Purpose.KEEP, 0, 0),
+            (seed + 1, Purpose.KEEP, 1, 0),
+        ]
+    ]
+    # One stream shifted by a row must not be another one either.
+    streams += [np.roll(u, 1) for u in streams[:3]]
+    pairs = list(combinations(range(len(streams)), 2))
+    worst = stats.norm.isf(FALSE_FAIL / 2 / len(pairs)) / np.sqrt(n)
+    correlations = np.corrcoef(streams)
+    assert max(abs(correlations[i, j]) for i, j in pairs) < worst
+
+
+def test_no_two_streams_are_the_same():
+    keys = product((0, 1, 2**63), Purpose, (0, 1, 2, 24), (0, 1, 2))
+    starts = {tuple(uniforms(s, p, 0, 2, level, round)) for s, p, level, round in keys}
+    assert len(starts) == 3 * len(Purpose) * 4 * 3
+
+
+# --- seeds --------------------------------------------------------------------------
+
+
+def test_a_whole_number_is_its_own_seed():
+    assert seed_of(7) == seed_of(np.int32(7)) == seed_of(np.uint64(7)) == 7
+    assert seed_of(2**64 + 7) == 7
+    assert 0 <= seed_of(-1) < 2**64
+    uniforms(seed_of(-1), Purpose.DRAW, 0, 1)
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_a_generator_gives_another_seed_each_time_and_the_same_again(make):
+    first, second = make(3), make(3)
+    drawn = [seed_of(first) for _ in range(3)]
+    assert drawn == [seed_of(second) for _ in range(3)]
+    assert len(set(drawn)) == 3
+
+
+def test_no_seed_is_a_new_one_each_time():
+    assert seed_of(None) != seed_of(None)
+
+
+def test_what_is_no_seed_is_an_error():
+    with pytest.raises(ValueError, match="cannot be used to seed"):
+        seed_of("today")
+
+
+# --- races --------------------------------------------------------------------------
+
+
+def successive_sampling(weights, size):
+    """The probability of each ordered outcome, by enumeration."""
+    outcomes = {}
+    for order in permutations(range(len(weights)), size):
+        p, left = 1.0, sum(weights)
+        for i in order:
+            p *= weights[i] / left
+            left -= weights[i]
+        outcomes[order] = p
+    return outcomes
+
+
+def races(weights, size, seed):
+    """The winners of many races, each on its own uniforms."""
+    n = len(weights)
+    u = uniforms(seed, Purpose.DRAW, 0, n * TRIALS).reshape(TRIALS, n)
+    return [race(weights, row, size) for row in u]
+
+
+def misfits(counts, probabilities):
+    """What occurred too often or too seldom: exact binomial tails, Bonferroni."""
+    limit = FALSE_FAIL / 2 / len(probabilities)
+    return [
+        event
+        for event, p in probabilities.items()
+        if stats.binom.cdf(counts[event], TRIALS, p) < limit
+        or stats.binom.sf(counts[event] - 1, TRIALS, p) < limit
+    ]
+
+
+@pytest.mark.parametrize(
+    ("weights", "size"),
+    [
+        ([1.0, 1.0, 0.1], 2),
+        ([1.0, 1.0, 1.0, 1.0], 1),
+        ([5.0, 0.1, 1.0, 2.0], 4),
+        ([5.0, 3.0, 2.0, 1.0, 0.5, 0.01], 3),
+    ],
+)
+def test_a_race_is_successive_sampling_order_included(weights, size, seed):
+    won = races(np.array(weights), size, seed)
+    counts = Counter(tuple(rows.tolist()) for rows, _ in won)
+    assert sum(counts.values()) == TRIALS
+    assert misfits(counts, successive_sampling(weights, size)) == []
+
+
+def test_inclusion_is_not_proportional_and_the_test_would_notice(seed):
+    weights = np.array([1.0, 1.0, 0.1])
+    counts = Counter(i for rows, _ in races(weights, 2, seed) for i in rows.tolist())
+    inclusion = Counter()
+    for order, p in successive_sampling(weights, 2).items():
+        inclusion.update(dict.fromkeys(order, p))
+    assert [round(inclusion[i], 3) for i in range(3)] == [0.933, 0.933, 0.134]
+    assert misfits(counts, inclusion) == []
+    proportional = {i: 2 * w / weights.sum() for i, w in enumerate(weights)}
+    assert misfits(counts, proportional) != []
+
+
+def totals(won, values, probabilities):
+    """Horvitz–Thompson: Σ value/probability over each race's winners."""
+    return np.array(
+        [(values[rows] / probabilities(rows, limit)).sum() for rows, limit in won]
+    )
+
+
+def is_biased(estimates, truth):
+    error = stats.sem(estimates)
+    return abs(estimates.mean() - truth) > stats.norm.isf(FALSE_FAIL / 2) * error
+
+
+def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
+    weights = np.array([1.0, 1.0, 0.1, 2.0, 0.4, 0.7])
+    values = np.array([1.0, -3.0, 0.5, 2.0, 2.0, 1.0])
+    won = races(weights, 3, seed)
+    estimates = totals(
+        won, values, lambda rows, limit: race_probabilities(weights[rows], limit)
+    )
+    assert not is_biased(estimates, values.sum())
+
+
+def test_totals_by_proportional_probabilities_are_biased_and_the_test_notices(seed):
+    weights, values = np.array([1.0, 1.0, 0.1]), np.array([0.0, 0.0, 1.0])
+    won = races(weights, 2, seed)
+    proportional = 2 * weights / weights.sum()
+    assert is_biased(totals(won, values, lambda rows, _: proportional[rows]), 1.0)
+    right = totals(
+        won, values, lambda rows, limit: race_probabilities(weights[rows], limit)
+    )
+    assert not is_biased(right, 1.0)
+
+
+@given(data=st.data(), n_rows=st.integers(1, 30))
+def test_winners_are_the_first_to_arrive_and_the_limit_is_the_next(data, n_rows):
+    positive = st.sampled_from([1e-300, 1e-12, 0.1, 1.0, 1e12])
+    weight = st.one_of(st.just(0.0), positive)
+    weights = np.array(data.draw(st.lists(weight, min_size=n_rows, max_size=n_rows)))
+    size = data.draw(st.integers(1, n_rows))
+    u = uniforms(data.draw(st.integers(0, 2**32)), Purpose.DRAW, 0, n_rows)
+    rows, limit = race(weights, u, size)
+    runners = np.count_nonzero(weights)
+    assert len(rows) == len(set(rows.tolist())) == min(size, runners)
+    assert (weights[rows] > 0).all()
+    everyone, never = race(weights, u, n_rows)
+    assert never == np.inf
+    np.testing.assert_array_equal(rows, everyone[:size])
+    with np.errstate(over="ignore"):
+        arrivals = -np.log1p(-u[everyone]) / weights[everyone]
+    assert (np.diff(arrivals[np.isfinite(arrivals)]) >= 0).all()
+    assert limit == (arrivals[size] if runners > size else np.inf)
+    p = race_probabilities(weights[rows], limit)
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+def test_the_scale_of_the_weights_does_not_matter(rng):
+    weights, u = rng.random(50), rng.random(50)
+    rows, limit = race(weights, u, 20)
+    for scale in (1e-12, 1e12):
+        scaled, scaled_limit = race(scale * weights, u, 20)
+        np.testing.assert_array_equal(scaled, rows)
+        np.testing.assert_allclose(
+            race_probabilities(scale * weights[rows], scaled_limit),
+            race_probabilities(weights[rows], limit),
+        )
+
+
+def test_rows_that_arrive_together_are_ordered_by_number():
+    rows, _ = race(np.ones(6), np.full(6, 0.5), 4)
+    np.testing.assert_array_equal(rows, [0, 1, 2, 3])
+
+
+def test_where_all_weights_are_zero_nobody_wins():
+    rows, limit = race(np.zeros(4), np.full(4, 0.5), 2)
+    assert len(rows) == 0
+    assert limit == np.inf
+
+
+@pytest.mark.parametrize("limit", [1e300, np.inf])
+def test_who_cannot_lose_has_probability_1(limit):
+    weights = np.array([0.1, 3.0, 1e12])
+    np.testing.assert_array_equal(race_probabilities(weights, limit), 1)
+
+
+def test_rows_to_measure_on_are_uniform_and_ascending(seed):
+    counts = Counter()
+    for trial in range(TRIALS):
+        rows = some_rows(5, 2, seed=seed * TRIALS + trial)
+        assert rows[0] < rows[1]
+        counts[tuple(rows.tolist())] += 1
+    assert misfits(counts, dict.fromkeys(combinations(range(5), 2), 0.1)) == []
+    np.testing.assert_array_equal(some_rows(5, 9), np.arange(5))

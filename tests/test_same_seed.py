@@ -1,0 +1,195 @@
+"""The same seed gives the same landmarks, whatever the storage, threads and blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from nystrom import select_landmarks
+from nystrom.engines import Threads
+from nystrom.kernels import RBF, Laplacian, Linear
+from nystrom.samplers import Accelerated, Leverage, Recursive, Uniform
+from nystrom.samplers.recursion import recurse
+from nystrom.samplers.rules import PracticalSize
+from nystrom.sources import Subset, as_source
+
+N_ROWS = 5000  # five tiles, the last one short
+SAMPLERS = {
+    "uniform": (Uniform(), 50),
+    "accelerated": (Accelerated(), 50),
+    "recursive": (Recursive(), 50),
+    "recursive, ridge": (Recursive(ridge=5.0), None),
+}
+KERNEL = RBF(0.1)
+
+
+@pytest.fixture(params=[np.float64, np.float32], ids=["float64", "float32"])
+def X(request, rng):
+    return rng.standard_normal((N_ROWS, 4)).astype(request.param)
+
+
+def rows_chosen(name, X, seed, engine=None, weights=None):
+    sampler, n_landmarks = SAMPLERS[name]
+    engine = Threads(n_jobs=1, tiles_per_task=1) if engine is None else engine
+    source = as_source(X, weights)
+    return sampler(KERNEL, source, n_landmarks, seed=seed, engine=engine).indices
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_for_every_number_of_threads_and_block_size(name, X, seed):
+    expected = rows_chosen(name, X, seed)
+    for n_jobs in (1, 2, 3):
+        for tiles_per_task in (1, 2, 4, 16):
+            engine = Threads(n_jobs=n_jobs, tiles_per_task=tiles_per_task)
+            found = rows_chosen(name, X, seed, engine)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_for_every_storage(name, X, seed, tmp_path):
+    expected = rows_chosen(name, X, seed)
+    on_disk = np.memmap(tmp_path / "rows", dtype=X.dtype, mode="w+", shape=X.shape)
+    on_disk[:] = X
+    wide = np.zeros((2 * N_ROWS, 8), dtype=X.dtype)
+    wide[::2, ::2] = X
+    backwards = X[::-1, ::-1].copy()
+    storages = {
+        "Fortran order": np.asfortranarray(X),
+        "memory map": on_disk,
+        "a view with gaps": wide[::2, ::2],
+        "a view from the end": backwards[::-1, ::-1],
+        "read-only": np.frombuffer(X.tobytes(), dtype=X.dtype).reshape(X.shape),
+        "a subset of itself": Subset(as_source(X), np.arange(N_ROWS)),
+    }
+    for storage, rows in storages.items():
+        found = rows_chosen(name, rows, seed)
+        np.testing.assert_array_equal(found, expected, err_msg=storage)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_for_integers_and_floats_of_the_same_value(name, rng, seed):
+    X = rng.integers(-3, 4, (N_ROWS, 4))
+    expected = rows_chosen(name, X.astype(np.float64), seed)
+    for dtype in (np.int8, np.int64):
+        np.testing.assert_array_equal(
+            rows_chosen(name, X.astype(dtype), seed), expected
+        )
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_for_csr(name, rng, seed):
+    """Its products round differently; nothing here is so close to a tie."""
+    X = sp.random_array((N_ROWS, 6), density=0.4, rng=rng, format="csr")
+    expected = rows_chosen(name, X.toarray(), seed)
+    np.testing.assert_array_equal(rows_chosen(name, X, seed), expected)
+    unsorted = X[:, ::-1][:, ::-1].tocsr()
+    np.testing.assert_array_equal(rows_chosen(name, unsorted, seed), expected)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_for_every_number_of_blas_threads(name, X, seed, n_threads):
+    expected = rows_chosen(name, X, seed)
+    with threadpool_limits(n_threads, user_api="blas"):
+        np.testing.assert_array_equal(rows_chosen(name, X, seed, Threads()), expected)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_for_a_list_and_a_data_frame(name, rng, seed):
+    X = rng.standard_normal((1500, 3))
+    expected = rows_chosen(name, X, seed)
+    np.testing.assert_array_equal(rows_chosen(name, X.tolist(), seed), expected)
+    np.testing.assert_array_equal(rows_chosen(name, pd.DataFrame(X), seed), expected)
+
+
+def test_the_same_with_the_theory_s_constants(rng, seed):
+    X = rng.standard_normal((2300, 2))
+    sampler = Recursive(ridge=200.0, delta=0.03)
+
+    def chosen(rows, engine):
+        source = as_source(rows)
+        return sampler(KERNEL, source, None, seed=seed, engine=engine).indices
+
+    expected = chosen(X, Threads(1))
+    assert len(expected) < 2000
+    np.testing.assert_array_equal(chosen(np.asfortranarray(X), Threads(3)), expected)
+    np.testing.assert_array_equal(chosen(sp.csr_array(X), Threads(2)), expected)
+
+
+def test_the_same_with_weights(X, rng, seed):
+    w = rng.uniform(0.5, 2, N_ROWS)
+    expected = rows_chosen("recursive", X, seed, weights=w)
+    for n_jobs in (2, 3):
+        found = rows_chosen("recursive", X, seed, Threads(n_jobs), weights=w)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Laplacian(0.1), RBF((0.1, 0.2, 0.3, 0))])
+def test_the_same_scores_to_the_last_bit(kernel, X, seed):
+    """Not only the rows drawn: the numbers that decide."""
+    runs = [
+        recurse(kernel, as_source(rows), PracticalSize(40), seed=seed, engine=engine)
+        for rows, engine in (
+            (X, Threads(1, tiles_per_task=1)),
+            (X, Threads(3, tiles_per_task=4)),
+            (np.asfortranarray(X), Threads(2)),
+        )
+    ]
+    for levels in zip(*runs, strict=True):
+        first, *others = levels
+        for other in others:
+            np.testing.assert_array_equal(other.scores, first.scores)
+            assert other.ridge == first.ridge
+
+
+@pytest.mark.parametrize("options", [{"n_landmarks": 40}, {"ridge": 5.0}], ids=str)
+def test_the_same_exact_scores(options, rng, seed):
+    X = rng.standard_normal((1100, 3))
+    sampler = Leverage(ridge=options.get("ridge"))
+
+    def chosen(rows, engine):
+        source, size = as_source(rows), options.get("n_landmarks")
+        return sampler(KERNEL, source, size, seed=seed, engine=engine).indices
+
+    expected = chosen(X, Threads(1))
+    with threadpool_limits(2, user_api="blas"):
+        np.testing.assert_array_equal(
+            chosen(np.asfortranarray(X), Threads(2)), expected
+        )
+
+
+def test_the_same_for_a_precomputed_matrix(rng, seed):
+    X = rng.standard_normal((1500, 3))
+    options = {"n_landmarks": 40, "sampler": "recursive", "random_state": seed}
+    expected = select_landmarks(X, kernel=KERNEL, **options).indices
+    for K in (KERNEL.gram(X), np.asfortranarray(KERNEL.gram(X))):
+        found = select_landmarks(K, kernel="precomputed", **options).indices
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("sampler", ["auto", "accelerated", "recursive", "leverage"])
+def test_the_public_function_repeats_itself(sampler, rng, seed):
+    X = rng.standard_normal((600, 3))
+    one, two, three = (
+        select_landmarks(
+            X, n_landmarks=30, sampler=sampler, random_state=seed, n_jobs=n_jobs
+        ).indices
+        for n_jobs in (None, 1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
+
+
+def test_coins_of_a_row_do_not_depend_on_the_rows_behind_it(rng, seed):
+    """Numbers are addressed by row: more rows move the probabilities, not the coins."""
+    X = rng.standard_normal((3000, 2))
+    sampler = Recursive(ridge=5.0)
+    few, more = (
+        sampler(KERNEL, as_source(X[:n]), None, seed=seed, engine=Threads(1)).indices
+        for n in (2900, 3000)
+    )
+    # Unrelated coins would keep a few of a hundred in common.
+    assert len(np.intersect1d(few, more)) > 0.5 * len(few)

@@ -1,0 +1,656 @@
+"""Every way to choose landmarks: how many, which fields they have, what is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_sampling import exact_scores, nystrom, rbf_matrix
+from sklearn import config_context
+
+from nystrom import approximate, samplers, select_landmarks
+from nystrom.engines import single_threaded_blas
+from nystrom.kernels import RBF, Kernel
+from nystrom.landmarks import Guarantee, Landmarks
+from nystrom.samplers import draws, recursive
+from nystrom.sources import Source
+
+SIZED = ["uniform", "accelerated", "recursive", "leverage", "auto"]
+SCORED = ["accelerated", "recursive", "leverage"]
+GAMMA = 0.5
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((400, 3))
+
+
+@pytest.fixture
+def many(rng):
+    """Enough rows for Algorithm 2 to halve them with the theory's constants."""
+    return rng.standard_normal((2000, 2))
+
+
+def unbalanced(rng, n=2000):
+    """Clusters of very different size: a few rows hold most of the spectrum."""
+    sizes = np.array([3, 4, 5, 6, 8, 10, 15, 20, 30])
+    sizes = np.append(sizes, n - sizes.sum())
+    centers = 6 * rng.standard_normal((len(sizes), 5))
+    rows = np.repeat(centers, sizes, axis=0) + 0.5 * rng.standard_normal((n, 5))
+    return rows[rng.permutation(n)]
+
+
+# How many rows, and which
+
+
+@pytest.mark.parametrize("n_landmarks", [1, 2, 30, 399])
+@pytest.mark.parametrize("sampler", SIZED)
+def test_so_many_different_rows_come_back(sampler, n_landmarks, X, seed):
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=n_landmarks, sampler=sampler, random_state=seed
+    )
+    assert len(landmarks) == n_landmarks
+    assert len(np.unique(landmarks.indices)) == n_landmarks
+    assert landmarks.indices.min() >= 0
+    assert landmarks.indices.max() < 400
+    np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
+    assert landmarks.n_rows == 400
+
+
+@pytest.mark.parametrize("n_landmarks", [400, 401, 10_000])
+@pytest.mark.parametrize("sampler", SIZED)
+def test_no_more_landmarks_than_rows_and_then_all_of_them(sampler, n_landmarks, X):
+    landmarks = select_landmarks(X, n_landmarks=n_landmarks, sampler=sampler)
+    np.testing.assert_array_equal(np.sort(landmarks.indices), np.arange(400))
+    assert approximate(X, landmarks).trace_error < 1e-8
+
+
+@given(
+    sampler=st.sampled_from(SIZED),
+    n=st.integers(1, 90),
+    d=st.integers(1, 4),
+    n_landmarks=st.integers(1, 100),
+    dtype=st.sampled_from([np.float32, np.float64, np.int64]),
+    kernel=st.sampled_from(["rbf", "linear", "laplacian", "matern32"]),
+    draw=st.integers(0, 2**32 - 1),
+)
+def test_any_shape_and_dtype_gives_different_rows_of_the_data(
+    sampler, n, d, n_landmarks, dtype, kernel, draw
+):
+    X = (5 * np.random.default_rng(draw).standard_normal((n, d))).astype(dtype)
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=n_landmarks, sampler=sampler, random_state=draw
+    )
+    assert len(landmarks) == len(np.unique(landmarks.indices)) == min(n, n_landmarks)
+    np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
+    assert 0 <= landmarks.rank <= len(landmarks)
+    assert 0 <= approximate(X, landmarks).trace_error < np.inf
+
+
+@pytest.mark.parametrize("sampler", SIZED)
+def test_another_seed_gives_other_rows(sampler, X):
+    one, two = (
+        select_landmarks(X, n_landmarks=20, sampler=sampler, random_state=seed).indices
+        for seed in (0, 1)
+    )
+    assert set(one.tolist()) != set(two.tolist())
+
+
+# Fields
+
+
+@pytest.mark.parametrize("sampler", SIZED)
+def test_weights_are_the_inverse_roots_of_probabilities(sampler, X, seed):
+    landmarks = select_landmarks(X, n_landmarks=20, sampler=sampler, random_state=seed)
+    assert (landmarks.weights is None) == (landmarks.probabilities is None)
+    if landmarks.weights is not None:
+        assert np.all((landmarks.probabilities > 0) & (landmarks.probabilities <= 1))
+        np.testing.assert_allclose(landmarks.weights, landmarks.probabilities**-0.5)
+
+
+def test_uniform_landmarks_cost_no_kernel_evaluation(X):
+    landmarks = select_landmarks(X, n_landmarks=20, sampler="uniform")
+    assert landmarks.sampler == "uniform"
+    assert landmarks.n_kernel_evaluations == 0
+    np.testing.assert_allclose(landmarks.probabilities, 20 / 400)
+    lacking = ("ridge", "effective_dimension", "guarantee", "error", "n_wanted")
+    assert all(getattr(landmarks, name) is None for name in lacking)
+    assert landmarks.notes == ()
+
+
+@pytest.mark.parametrize("sampler", SCORED)
+def test_scored_landmarks_know_their_ridge_and_dimension(sampler, X, seed):
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=40, sampler=sampler, random_state=seed
+    )
+    assert landmarks.sampler == sampler
+    assert landmarks.ridge > 0
+    assert 0 < landmarks.effective_dimension <= 400
+    assert landmarks.n_kernel_evaluations > 0
+    assert landmarks.seconds > 0
+    assert landmarks.guarantee is None
+    assert landmarks.n_wanted is None
+
+
+def test_the_leverage_sampler_reports_the_exact_dimension_at_its_ridge(X, seed):
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=40, sampler="leverage", random_state=seed
+    )
+    scores = exact_scores(rbf_matrix(X, GAMMA), landmarks.ridge)
+    assert landmarks.effective_dimension == pytest.approx(scores.sum())
+    k = math.ceil(40 / (4 * math.log(40)))
+    values = np.sort(np.linalg.eigvalsh(rbf_matrix(X, GAMMA)))[::-1]
+    assert landmarks.ridge == pytest.approx(values[k:].sum() / k)
+    assert landmarks.effective_dimension <= 2 * k
+
+
+@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+def test_the_reported_dimension_is_never_more_than_the_number_of_rows(sampler, seed):
+    """Scores above 1, of rows that the sample below missed, count as 1."""
+    X = np.zeros((300, 2))
+    X[:3] = [[5.0, 0], [0, 5], [5, 5]]
+    landmarks = select_landmarks(
+        X, gamma=1.0, n_landmarks=20, sampler=sampler, random_state=seed
+    )
+    assert landmarks.effective_dimension <= 300
+
+
+def test_given_rows_have_nothing_but_their_numbers(X):
+    landmarks = select_landmarks(X, sampler=np.array([7, 3, 5]))
+    np.testing.assert_array_equal(landmarks.indices, [7, 3, 5])
+    np.testing.assert_array_equal(landmarks.points, X[[7, 3, 5]])
+    lacking = ("weights", "probabilities", "ridge", "effective_dimension", "guarantee")
+    assert all(getattr(landmarks, name) is None for name in lacking)
+    assert landmarks.n_kernel_evaluations == 0
+
+
+@pytest.mark.parametrize("rows", [[7, 3], (7, 3), np.array([7, 3], dtype=np.uint8)])
+def test_row_numbers_come_in_any_sequence(rows, X):
+    np.testing.assert_array_equal(select_landmarks(X, sampler=rows).indices, [7, 3])
+
+
+@pytest.mark.parametrize("row", [400, -1])
+def test_a_row_number_outside_the_data_is_refused(row, X):
+    with pytest.raises(ValueError, match=f"row number {row}.* rows 0 to 399"):
+        select_landmarks(X, sampler=[3, row])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, np.ndarray.tolist])
+def test_given_points_need_not_be_rows(make, X, rng):
+    points = rng.standard_normal((5, 3))
+    data = sp.csr_array(X) if make is sp.csr_array else X
+    landmarks = select_landmarks(data, sampler=make(points))
+    assert len(landmarks) == 5
+    assert landmarks.indices is None
+    assert landmarks.sampler == "given points"
+    found = approximate(data, landmarks)
+    assert 0 < found.trace_error < 400
+
+
+def test_given_points_of_another_width_are_refused(X):
+    with pytest.raises(ValueError, match="have 2 features, but the data has 3"):
+        select_landmarks(X, sampler=X[:5, :2])
+
+
+def test_a_callable_is_asked_for_landmarks(X):
+    asked = {}
+
+    def first(kernel, source, n_landmarks, *, seed, engine):
+        asked.update(kernel=kernel, source=source, n=n_landmarks, seed=seed)
+        rows = np.arange(n_landmarks)
+        return Landmarks(source.take(rows), kernel, "first", source.n_rows, rows)
+
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=6, sampler=first, random_state=11
+    )
+    assert isinstance(asked["kernel"], Kernel)
+    assert isinstance(asked["source"], Source)
+    assert (asked["n"], asked["seed"]) == (6, 11)
+    np.testing.assert_array_equal(landmarks.indices, np.arange(6))
+    assert landmarks.weights is None
+
+
+def test_a_callable_that_returns_something_else_is_refused(X):
+    with pytest.raises(TypeError, match=r"must return nystrom\.landmarks\.Landmarks"):
+        select_landmarks(X, sampler=lambda *args, **options: np.arange(3))
+
+
+def test_a_class_in_place_of_a_sampler_is_refused(X):
+    with pytest.raises(TypeError, match=r"pass Recursive\(\)"):
+        select_landmarks(X, sampler=samplers.Recursive)
+
+
+def test_an_unknown_name_suggests_the_nearest(X):
+    with pytest.raises(ValueError, match="did you mean 'recursive'"):
+        select_landmarks(X, sampler="recursvie")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"sampler": sampler, "n_landmarks": 15} for sampler in SIZED),
+        {"ridge": 5.0},
+        {"ridge": 50.0, "delta": 0.01},
+        {"sampler": [1, 2, 3]},
+        {"sampler": np.zeros((2, 3))},
+    ],
+    ids=str,
+)
+def test_the_print_is_one_line(options, X):
+    landmarks = select_landmarks(X, gamma=GAMMA, random_state=0, **options)
+    text = str(landmarks)
+    assert "\n" not in text
+    assert repr(landmarks) == f"<{text}>"
+    word = "landmark" if len(landmarks) == 1 else "landmarks"
+    assert text.startswith(f"{len(landmarks)} {word}")
+    for part in ("RBF(gamma=0.5)", f"rank {landmarks.rank}", "kernel evaluations"):
+        assert part in text
+    assert ("probability" in text) == (landmarks.guarantee is not None)
+
+
+# ridge, delta and constants
+
+
+@pytest.mark.parametrize("sampler", ["auto", "recursive", "leverage"])
+def test_a_smaller_ridge_takes_more_landmarks(sampler, X, seed):
+    sizes = [
+        len(
+            select_landmarks(
+                X, gamma=GAMMA, ridge=ridge, sampler=sampler, random_state=seed
+            )
+        )
+        for ridge in (30.0, 3.0, 0.3)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_a_ridge_alone_has_practical_constants_and_no_guarantee(rng, seed):
+    many = rng.standard_normal((1000, 2))
+    landmarks = select_landmarks(many, gamma=GAMMA, ridge=5.0, random_state=seed)
+    assert landmarks.sampler == "recursive"
+    assert landmarks.guarantee is None
+    assert landmarks.ridge == 5.0
+    exact = exact_scores(rbf_matrix(many, GAMMA), 5.0).sum()
+    assert 0.8 * exact < landmarks.effective_dimension < 3 * exact
+
+
+@pytest.mark.parametrize("sampler", ["auto", "recursive"])
+def test_the_practical_error_is_mostly_below_the_ridge(sampler, rng, seed):
+    """No theorem; the median over seeds."""
+    X, ridge = rng.standard_normal((600, 2)), 3.0
+    K = rbf_matrix(X, 0.2)
+    errors = []
+    for run in range(9 * seed, 9 * seed + 9):
+        landmarks = select_landmarks(
+            X, gamma=0.2, ridge=ridge, sampler=sampler, random_state=run
+        )
+        errors.append(np.linalg.eigvalsh(K - nystrom(K, landmarks.indices)).max())
+    assert np.median(errors) < ridge
+
+
+@pytest.mark.parametrize("options", [{"delta": 0.01}, {"constants": "theory"}])
+def test_theory_s_constants_come_with_a_guarantee(options, many):
+    landmarks = select_landmarks(
+        many, gamma=0.01, ridge=30.0, random_state=0, **options
+    )
+    assert landmarks.sampler == "recursive (theory)"
+    assert landmarks.guarantee == Guarantee(30.0, pytest.approx(0.97))
+    assert len(landmarks) < 2000
+    assert "‖K − K̃‖₂ ≤ 30 with probability ≥ 0.97" in str(landmarks)
+
+
+def test_theory_s_constants_take_more_landmarks_than_practical_ones(many):
+    theory, practical = (
+        select_landmarks(
+            many, gamma=0.01, ridge=30.0, constants=constants, random_state=0
+        )
+        for constants in ("theory", "practical")
+    )
+    assert len(theory) > 2 * len(practical)
+
+
+def test_few_rows_are_all_taken_by_algorithm_2(X):
+    """The base case, m ≤ 192·log(1/δ), exact and hence proven."""
+    landmarks = select_landmarks(X, ridge=1e3, delta=0.01)
+    assert len(landmarks) == 400
+    assert landmarks.guarantee.ridge == 1e3
+    assert approximate(X, landmarks).trace_error < 1e-8
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 0.01}], ids=["practical", "theory"])
+@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+def test_a_ridge_above_the_matrix_leaves_one_row(sampler, options, rng, seed):
+    X = rng.standard_normal((300 if sampler == "leverage" else 2500, 2))
+    ridge = 1e9  # far above ‖K‖ ≤ n
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, ridge=ridge, sampler=sampler, random_state=seed, **options
+    )
+    assert len(landmarks) == 1
+    np.testing.assert_array_equal(landmarks.weights, [1.0])
+    assert (landmarks.guarantee is not None) == bool(options)
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 0.01}], ids=["practical", "theory"])
+@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+def test_an_effective_dimension_below_one_half_leaves_one_row(
+    sampler, options, rng, seed
+):
+    """d_eff < ½ means ‖K‖ < λ: any row will do, and more are of no use."""
+    n = 300 if sampler == "leverage" else 1500
+    X = rng.standard_normal((n, 2))
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, ridge=4.0 * n, sampler=sampler, random_state=seed, **options
+    )
+    assert landmarks.effective_dimension < 0.5
+    assert len(landmarks) == 1
+
+
+@pytest.mark.parametrize("sampler", ["auto", "recursive", "leverage"])
+def test_a_cap_on_a_ridge_is_kept_and_warns(sampler, X, seed):
+    with pytest.warns(UserWarning, match="asks for about .* more than the 12 allowed"):
+        landmarks = select_landmarks(
+            X, gamma=GAMMA, ridge=0.5, n_landmarks=12, sampler=sampler,
+            random_state=seed,
+        )  # fmt: skip
+    assert len(np.unique(landmarks.indices)) == 12
+    assert landmarks.n_wanted > 12
+
+
+def test_a_cap_that_is_reached_voids_the_guarantee(many):
+    with pytest.warns(UserWarning, match="asks for about"):
+        landmarks = select_landmarks(
+            many, gamma=0.01, ridge=30.0, delta=0.01, n_landmarks=20, random_state=0
+        )
+    assert len(landmarks) == 20
+    assert landmarks.guarantee is None
+
+
+def test_a_cap_that_is_not_reached_changes_nothing(many):
+    free, capped = (
+        select_landmarks(
+            many, gamma=0.01, ridge=30.0, delta=0.01, n_landmarks=cap, random_state=0
+        )
+        for cap in (None, 1999)
+    )
+    np.testing.assert_array_equal(free.indices, capped.indices)
+    assert capped.n_wanted is None
+    assert capped.guarantee == free.guarantee
+
+
+@pytest.mark.parametrize("delta", [0, -0.1, 1 / 32, 0.5, 1, np.nan])
+@pytest.mark.parametrize("options", [{"ridge": 1.0}, {"n_landmarks": 10}])
+def test_delta_lies_below_1_32_for_the_recursion(delta, options, X):
+    with pytest.raises(ValueError, match=r"delta=.*0 < delta < 1/32"):
+        select_landmarks(X, delta=delta, **options)
+
+
+@pytest.mark.parametrize("delta", [0, 1 / 8, 1])
+def test_delta_lies_below_1_8_for_exact_scores(delta, X):
+    with pytest.raises(ValueError, match=r"delta=.*0 < delta < 1/8"):
+        select_landmarks(X, ridge=1.0, delta=delta, sampler="leverage")
+
+
+@pytest.mark.parametrize("delta", [0.031, 0.12])
+def test_delta_may_come_close_to_its_limit(delta, X):
+    sampler = "leverage" if delta > 1 / 32 else "recursive"
+    landmarks = select_landmarks(X, ridge=50.0, delta=delta, sampler=sampler)
+    assert landmarks.guarantee is not None
+
+
+def test_unknown_constants_are_refused(X):
+    with pytest.raises(ValueError, match="constants='practicl' is unknown"):
+        select_landmarks(X, ridge=1.0, constants="practicl")
+
+
+def test_delta_does_not_go_with_practical_constants(X):
+    with pytest.raises(ValueError, match="belongs to constants='theory'"):
+        select_landmarks(X, ridge=1.0, delta=0.01, constants="practical")
+
+
+def test_too_few_landmarks_for_the_theory_say_how_many_it_takes(many):
+    with pytest.raises(ValueError, match="n_landmarks=100 is too few") as error:
+        select_landmarks(many, n_landmarks=100, delta=0.01)
+    least = int(re.search(r"at least (\d+)", str(error.value)).group(1))
+    # 2000 rows make 5 halvings, and coins may need one more.
+    assert least == math.ceil(640 * math.log(2 * 3**6 / 0.01))
+
+
+@pytest.mark.parametrize("options", [{"ridge": 1.0}, {"delta": 0.01}])
+@pytest.mark.parametrize("sampler", ["uniform", "accelerated", [1, 2, 3]])
+def test_samplers_without_scores_refuse_their_options(sampler, options, X):
+    with pytest.raises(ValueError, match="cannot be combined with the sampler"):
+        select_landmarks(X, sampler=sampler, **options)
+
+
+def test_options_may_be_set_on_the_sampler_itself(many):
+    inside = samplers.Recursive(ridge=30.0, delta=0.01)
+    one = select_landmarks(many, gamma=0.01, sampler=inside, random_state=0)
+    two = select_landmarks(many, gamma=0.01, ridge=30.0, delta=0.01, random_state=0)
+    np.testing.assert_array_equal(one.indices, two.indices)
+    assert one.guarantee == two.guarantee
+
+
+def test_exact_scores_refuse_more_rows_than_working_memory_holds(X):
+    with (
+        config_context(working_memory=1),
+        pytest.raises(ValueError, match=r"400 × 400 .* working_memory is 1 MiB"),
+    ):
+        select_landmarks(X, n_landmarks=10, sampler="leverage")
+
+
+# Levels of the accelerated variant
+
+
+@pytest.mark.parametrize(("n", "s"), [(1000, 10), (3000, 200), (400, 390)])
+def test_accelerated_levels_have_the_size_of_the_authors_program(
+    n, s, rng, monkeypatch
+):
+    rules = []
+
+    def recorded(kernel, source, rule, **options):
+        rules.append(rule)
+        return recurse(kernel, source, rule, **options)
+
+    recurse = recursive.recurse
+    monkeypatch.setattr(recursive, "recurse", recorded)
+    X = rng.standard_normal((n, 2))
+    landmarks = select_landmarks(X, n_landmarks=s, sampler="accelerated")
+    assert len(landmarks) == s
+    size = math.ceil(math.sqrt((n * s + s**3) / (4 * n)))
+    assert [rule.sample_size for rule in rules] == [min(s, size)]
+    assert size < s
+
+
+def test_accelerated_is_cheaper_than_the_whole_recursion(rng):
+    X = rng.standard_normal((3000, 2))
+    fast, slow = (
+        select_landmarks(X, n_landmarks=150, sampler=name, random_state=0)
+        for name in ("accelerated", "recursive")
+    )
+    assert fast.n_kernel_evaluations < 0.5 * slow.n_kernel_evaluations
+
+
+def test_final_rows_are_drawn_by_clipped_scores_without_oversampling(X, monkeypatch):
+    """min(1, l̃) at the top: q belongs to the levels below it."""
+    seen = []
+
+    def recorded(size, scores, seed):
+        seen.append(scores)
+        return draws.exactly(size, scores, seed)
+
+    monkeypatch.setattr(recursive, "exactly", recorded)
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=30, sampler="recursive", random_state=0
+    )
+    (scores,) = seen
+    assert scores.shape == (400,)
+    assert scores.max() <= 1
+    assert min(1, landmarks.effective_dimension) <= scores.sum()
+    assert scores.sum() <= landmarks.effective_dimension * (1 + 1e-12)
+
+
+# Quality
+
+
+@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+def test_scores_beat_uniform_sampling_on_unbalanced_clusters(sampler, rng, seed):
+    X = unbalanced(rng, 600 if sampler == "leverage" else 2000)
+    errors = {"uniform": [], sampler: []}
+    for run in range(9 * seed, 9 * seed + 9):
+        for name, values in errors.items():
+            landmarks = select_landmarks(
+                X, gamma=0.05, n_landmarks=60, sampler=name, random_state=run
+            )
+            values.append(approximate(X, landmarks).trace_error)
+    assert np.median(errors[sampler]) < 0.7 * np.median(errors["uniform"])
+
+
+@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+def test_a_lonely_row_is_mostly_chosen(sampler, rng, seed):
+    """Its score is 1; a uniform draw would take it in 3 runs of 100."""
+    X = 0.01 * rng.standard_normal((500, 2))
+    X[123] = [50.0, 50.0]
+    chosen = sum(
+        123
+        in select_landmarks(
+            X, gamma=GAMMA, n_landmarks=15, sampler=sampler, random_state=run
+        ).indices
+        for run in range(30 * seed, 30 * seed + 30)
+    )
+    assert chosen >= 15
+
+
+# Weights of rows
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"sampler": sampler, "n_landmarks": 30} for sampler in SIZED),
+        {"ridge": 1.0},
+        {"ridge": 1.0, "delta": 0.01},
+        {"ridge": 1.0, "sampler": "leverage"},
+    ],
+    ids=str,
+)
+def test_rows_of_weight_0_are_never_chosen(options, X, rng, seed):
+    w = np.where(rng.uniform(size=400) < 0.6, 0.0, 1.5)
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, sample_weight=w, random_state=seed, **options
+    )
+    assert np.all(w[landmarks.indices] > 0)
+    np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
+    assert landmarks.n_rows == 400
+
+
+def test_more_landmarks_than_rows_of_positive_weight_take_these_alone(X):
+    w = np.zeros(400)
+    w[[3, 50, 399]] = 2.0
+    landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w)
+    np.testing.assert_array_equal(np.sort(landmarks.indices), [3, 50, 399])
+
+
+def test_given_rows_keep_their_numbers_beside_weights_of_0(X):
+    w = np.ones(400)
+    w[[0, 5]] = 0
+    landmarks = select_landmarks(X, sampler=[1, 7, 399], sample_weight=w)
+    np.testing.assert_array_equal(landmarks.indices, [1, 7, 399])
+    np.testing.assert_array_equal(landmarks.points, X[[1, 7, 399]])
+
+
+def test_unit_weights_change_no_landmark(X):
+    for sampler in SIZED:
+        one, two = (
+            select_landmarks(
+                X, n_landmarks=30, sampler=sampler, sample_weight=w, random_state=0
+            )
+            for w in (None, np.ones(400))
+        )
+        np.testing.assert_array_equal(one.indices, two.indices)
+
+
+def test_a_heavy_row_is_drawn_as_often_as_its_copies_would_be(X, seed):
+    w = np.ones(400)
+    w[17] = 399.0  # half of all copies
+    runs = range(300 * seed, 300 * seed + 300)
+    chosen = sum(
+        17
+        in select_landmarks(
+            X, n_landmarks=1, sampler="uniform", sample_weight=w, random_state=run
+        ).indices
+        for run in runs
+    )
+    assert 100 < chosen < 200  # 150 ± 6 standard deviations
+
+
+@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+def test_weights_and_copies_lead_to_errors_of_the_same_size(sampler, rng, seed):
+    X = unbalanced(rng, 250)
+    w = rng.integers(1, 8, 250)
+    copies = np.repeat(X, w, axis=0)
+    errors = np.empty((9, 2))
+    for run in range(9):
+        options = {
+            "n_landmarks": 25,
+            "sampler": sampler,
+            "random_state": 9 * seed + run,
+        }
+        weighted = select_landmarks(X, gamma=0.05, sample_weight=w, **options)
+        repeated = select_landmarks(copies, gamma=0.05, **options)
+        errors[run] = (
+            approximate(X, weighted, sample_weight=w).trace_error,
+            approximate(copies, repeated).trace_error,
+        )
+    ours, theirs = np.median(errors, axis=0)
+    # Copies may be drawn twice, weighted rows not: those do a little better.
+    assert 0.4 * theirs < ours < 1.3 * theirs
+
+
+def test_the_dimension_of_weighted_rows_is_that_of_their_copies(rng, seed):
+    X = rng.standard_normal((300, 2))
+    w = rng.integers(1, 6, 300)
+    options = {"ridge": 2.0, "sampler": "leverage", "gamma": GAMMA}
+    weighted = select_landmarks(X, sample_weight=w, random_state=seed, **options)
+    copies = select_landmarks(np.repeat(X, w, axis=0), random_state=seed, **options)
+    assert weighted.effective_dimension == pytest.approx(copies.effective_dimension)
+
+
+# A kernel's scale and the scale of weights
+
+
+@pytest.mark.parametrize("sampler", SIZED)
+@pytest.mark.parametrize("power", [-120, -20, 20, 120])
+def test_the_scale_of_the_kernel_changes_no_landmark(sampler, power, X):
+    """No absolute constant is added to any matrix."""
+    one, two = (
+        select_landmarks(X, kernel=kernel, n_landmarks=30, sampler=sampler,
+                         random_state=0)
+        for kernel in (RBF(GAMMA), 2.0**power * RBF(GAMMA))
+    )  # fmt: skip
+    np.testing.assert_array_equal(one.indices, two.indices)
+    assert one.rank == two.rank
+
+
+def test_scaling_kernel_and_ridge_together_changes_no_landmark(many):
+    for options in ({}, {"delta": 0.01}):
+        one, two = (
+            select_landmarks(
+                many, kernel=scale * RBF(0.01), ridge=scale * 30.0, random_state=0,
+                **options,
+            )
+            for scale in (1.0, 2.0**40)
+        )  # fmt: skip
+        np.testing.assert_array_equal(one.indices, two.indices)

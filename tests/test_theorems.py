@@ -1,0 +1,359 @@
+"""The paper's theorems as calibrated statistical tests, and proof that they can fail.
+
+A statement that holds with probability 1 − δ may fail in a share δ of the seeds; each
+test counts failures over many and allows as many as a binomial variable exceeds once in
+a million. The matrices have a known finite factor, K = BBᵀ with B of few columns, so
+that every statement about K is one about small matrices.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.linalg
+from oracles_sampling import exact_scores, tail
+from scipy.stats import binom
+
+from nystrom import approximate, select_landmarks
+from nystrom.engines import Threads, single_threaded_blas
+from nystrom.kernels import RBF, Linear
+from nystrom.samplers import rules
+from nystrom.samplers.draws import kept_by_coins
+from nystrom.samplers.recursion import recurse
+from nystrom.samplers.rules import TheoryRidge, TheorySize, coin_probabilities
+from nystrom.sources import as_source
+
+DELTA = 0.03
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
+
+
+def factor_of_kernel(rng, n, d=12):
+    """B: a decaying spectrum, and a few rows alone in the last directions."""
+    B = rng.standard_normal((n, d)) * 0.6 ** np.arange(d)
+    B[:, -2:] = 0
+    B[: n // 100, -2:] = 0.5 * rng.standard_normal((n // 100, 2))
+    return B
+
+
+def effective_dimension(B, ridge):
+    values = np.linalg.eigvalsh(B.T @ B)
+    return float(np.sum(values / (values + ridge)))
+
+
+def scores_of(B, ridge):
+    """The exact scores (B(BᵀB + λI)⁻¹Bᵀ)ᵢᵢ."""
+    G = B.T @ B + ridge * np.eye(B.shape[1])
+    return np.einsum("ij,ji->i", B, np.linalg.solve(G, B.T))
+
+
+def ridge_for(B, dimension):
+    """λ with d_eff(λ) = dimension."""
+    low, high = 1e-6, float(np.sum(B**2)) * 1e3
+    while high > 1.0001 * low:
+        middle = math.sqrt(low * high)
+        too_small = effective_dimension(B, middle) > dimension
+        low, high = (middle, high) if too_small else (low, middle)
+    return high
+
+
+def spectral_error(B, rows):
+    """‖K − K̃‖₂, which is ‖B(I − P)‖² for the projection P on the rows chosen."""
+    _, values, V = np.linalg.svd(B[rows], full_matrices=False)
+    V = V[values > 1e-10 * values.max(initial=1e-300)]
+    return np.linalg.norm(B - B @ V.T @ V, 2) ** 2
+
+
+def spread(B, kept, ridge):
+    """The extreme eigenvalues of BᵀSSᵀB + λI against BᵀB + λI."""
+    small = ridge * np.eye(B.shape[1])
+    SB = B[kept.indices] * kept.weights[:, None]
+    values = scipy.linalg.eigh(SB.T @ SB + small, B.T @ B + small, eigvals_only=True)
+    return values.min(), values.max()
+
+
+def outside_invariant(B, kept, ridge):
+    """Whether ½(BᵀB + λI) ⪯ BᵀSSᵀB + λI ⪯ 3/2(BᵀB + λI) is false."""
+    low, high = spread(B, kept, ridge)
+    return low < 0.5 or high > 1.5
+
+
+def allowed(n_runs, probability):
+    """Failures that are exceeded once in a million."""
+    return binom.ppf(1 - 1e-6, n_runs, probability)
+
+
+def seeds(seed, n_runs):
+    return range(n_runs * seed, n_runs * (seed + 1))
+
+
+# One run of each algorithm: the rows kept, and the probabilities they were kept with
+
+
+def algorithm_1(B, ridge, seed, delta=DELTA, oversampling=16.0):
+    p = coin_probabilities(scores_of(B, ridge), delta, oversampling)
+    return kept_by_coins(p, seed), p
+
+
+def algorithm_2(B, ridge, seed, delta=DELTA, oversampling=16.0):
+    rule = TheoryRidge(ridge, delta, oversampling)
+    levels = recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))
+    assert len(levels) >= 2
+    p = levels[-1].probabilities
+    return kept_by_coins(p, seed), p
+
+
+def algorithm_3(B, size, seed, delta=DELTA):
+    rule = TheorySize(size, delta)
+    levels = recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))
+    assert len(levels) >= 2
+    p = levels[-1].probabilities
+    return kept_by_coins(p, seed), p, levels[-1].ridge
+
+
+@pytest.fixture
+def small_c(monkeypatch):
+    """c = 640 would need 4000 landmarks; the sampling itself does not depend on c."""
+    monkeypatch.setattr(rules, "THEORY_C", 18)
+
+
+SIZE = 150  # k = 1 on every level, for c = 18
+
+
+# Theorem 1
+
+
+def test_theorem_1_for_exact_scores(rng, seed):
+    B, delta, n_runs = factor_of_kernel(rng, 1000), 0.12, 200
+    ridge = ridge_for(B, 3)
+    errors, too_many = 0, 0
+    for run in seeds(seed, n_runs):
+        kept, p = algorithm_1(B, ridge, run, delta)
+        assert p.min() < 0.9  # rows are really drawn
+        errors += spectral_error(B, kept.indices) > ridge
+        assert p.sum() >= 3 * math.log(2 / delta)
+        too_many += len(kept.indices) > 2 * p.sum()
+    assert errors <= allowed(n_runs, delta)
+    assert too_many <= allowed(n_runs, delta)
+
+
+def test_exact_scores_of_the_factor_are_those_of_the_matrix(rng):
+    B = factor_of_kernel(rng, 200)
+    _, p = algorithm_1(B, 5.0, 0)
+    scores = exact_scores(B @ B.T, 5.0)
+    np.testing.assert_allclose(p, coin_probabilities(scores, DELTA), rtol=1e-7)
+
+
+def test_the_leverage_sampler_keeps_the_rows_of_algorithm_1(rng, seed):
+    B = factor_of_kernel(rng, 400)
+    ridge = ridge_for(B, 2)
+    landmarks = select_landmarks(
+        B, kernel="linear", sampler="leverage", ridge=ridge, delta=0.1,
+        random_state=seed,
+    )  # fmt: skip
+    kept, p = algorithm_1(B, ridge, seed, 0.1)
+    np.testing.assert_array_equal(landmarks.indices, kept.indices)
+    np.testing.assert_allclose(landmarks.probabilities, p[kept.indices], rtol=1e-8)
+    np.testing.assert_allclose(landmarks.weights, kept.weights, rtol=1e-8)
+    assert landmarks.effective_dimension == pytest.approx(2, rel=1e-3)
+    assert landmarks.guarantee.ridge == ridge
+    assert landmarks.guarantee.probability == pytest.approx(0.9)
+
+
+def test_the_leverage_sampler_finds_the_ridge_that_a_size_stands_for(rng, seed):
+    B = factor_of_kernel(rng, 400)
+    landmarks = select_landmarks(
+        B, kernel="linear", sampler="leverage", n_landmarks=150, delta=0.1,
+        random_state=seed,
+    )  # fmt: skip
+    _, p = algorithm_1(B, landmarks.guarantee.ridge, seed, 0.1)
+    assert p.sum() <= 150
+    _, p = algorithm_1(B, 0.95 * landmarks.guarantee.ridge, seed, 0.1)
+    assert p.sum() > 150
+
+
+# Algorithm 2
+
+
+def test_algorithm_2_keeps_its_promise(rng, seed):
+    B, n_runs = factor_of_kernel(rng, 2500), 25
+    ridge = ridge_for(B, 1.5)
+    exact = scores_of(B, ridge)
+    d_eff = exact.sum()
+    most = 384 * (d_eff + 1) * math.log((d_eff + 1) / DELTA)
+    failures = np.zeros(5, dtype=int)
+    for run in seeds(seed, n_runs):
+        kept, p = algorithm_2(B, ridge, run)
+        assert p.min() < 0.9
+        assert p.sum() >= 3 * math.log(2 / DELTA)
+        size = len(kept.indices)
+        failures += [
+            spectral_error(B, kept.indices) > ridge,
+            outside_invariant(B, kept, ridge),
+            np.any(p < np.minimum(1, 16 * exact * math.log(d_eff / DELTA))),
+            size > most,
+            size > 2 * p.sum(),
+        ]
+    assert np.all(failures <= allowed(n_runs, 3 * DELTA))
+
+
+def test_algorithm_2_takes_far_fewer_rows_than_there_are(rng, seed):
+    """Where the bound on the size is below n, it says something."""
+    B = factor_of_kernel(rng, 12_000, d=6)
+    ridge = ridge_for(B, 2)
+    most = 384 * 3 * math.log(3 / DELTA)
+    assert most < 6000
+    landmarks = select_landmarks(
+        B, kernel="linear", ridge=ridge, delta=DELTA, random_state=seed
+    )
+    assert len(landmarks) <= most
+    assert spectral_error(B, landmarks.indices) <= ridge
+    # O(ns) kernel evaluations, with the constant c₁ of the proof.
+    assert landmarks.n_kernel_evaluations <= 10 * 12_000 * most
+
+
+# Algorithm 3
+
+
+@pytest.mark.usefixtures("small_c")
+def test_algorithm_3_keeps_its_promise(rng, seed):
+    B, n_runs = factor_of_kernel(rng, 1200), 25
+    ridge = tail(B.T @ B, 1)
+    failures = np.zeros(4, dtype=int)
+    for run in seeds(seed, n_runs):
+        kept, p, estimate = algorithm_3(B, SIZE, run)
+        assert p.min() < 0.9
+        failures += [
+            spectral_error(B, kept.indices) > min(ridge, estimate),
+            outside_invariant(B, kept, ridge),
+            outside_invariant(B, kept, estimate),
+            estimate > 3 * ridge,
+        ]
+    assert np.all(failures <= allowed(n_runs, 3 * DELTA))
+
+
+def test_algorithm_3_keeps_its_promise_with_its_own_c(rng, seed):
+    B, size = factor_of_kernel(rng, 4200), 4100
+    landmarks = select_landmarks(
+        B,
+        kernel="linear",
+        sampler="recursive",
+        n_landmarks=size,
+        delta=0.031,
+        random_state=seed,
+    )
+    assert len(landmarks) < 3000  # rows are really drawn
+    assert landmarks.guarantee.probability == pytest.approx(1 - 3 * 0.031)
+    assert landmarks.guarantee.ridge == landmarks.ridge
+    assert landmarks.ridge <= 3 * tail(B.T @ B, 1)
+    assert spectral_error(B, landmarks.indices) <= landmarks.ridge
+
+
+# Power: the same checks with too few samples, or with a fault
+
+
+def test_the_invariant_fails_for_most_seeds_with_far_fewer_samples_in_algorithm_1(
+    rng, seed
+):
+    B, n_runs = factor_of_kernel(rng, 2500), 30
+    ridge = ridge_for(B, 3)
+    failures = sum(
+        outside_invariant(B, algorithm_1(B, ridge, run, oversampling=0.2)[0], ridge)
+        for run in seeds(seed, n_runs)
+    )
+    assert failures > max(n_runs / 2, allowed(n_runs, DELTA))
+
+
+def test_the_invariant_fails_for_most_seeds_with_far_fewer_samples_in_algorithm_2(
+    rng, seed
+):
+    B, n_runs = factor_of_kernel(rng, 2500), 30
+    ridge = ridge_for(B, 3)
+    failures = sum(
+        outside_invariant(B, algorithm_2(B, ridge, run, oversampling=0.2)[0], ridge)
+        for run in seeds(seed, n_runs)
+    )
+    assert failures > max(n_runs / 2, allowed(n_runs, 3 * DELTA))
+
+
+@pytest.mark.usefixtures("small_c")
+def test_the_invariant_fails_for_most_seeds_with_far_fewer_samples_in_algorithm_3(
+    rng, seed
+):
+    B, n_runs = factor_of_kernel(rng, 1200), 30
+    ridge = tail(B.T @ B, 1)
+    rule, source = TheorySize(SIZE, DELTA), as_source(B)
+    top = recurse(Linear(), source, rule, seed=seed, engine=Threads(1))[-1]
+    # Fewer samples at the top alone: below it there would soon be none to go on with.
+    p = TheorySize(SIZE, DELTA, oversampling=0.05).probabilities(top.scores, 0)
+    failures = sum(
+        outside_invariant(B, kept_by_coins(p, run), ridge)
+        for run in seeds(seed, n_runs)
+    )
+    assert failures > max(n_runs / 2, allowed(n_runs, 3 * DELTA))
+
+
+def test_the_invariant_fails_without_weights(rng, seed):
+    B = factor_of_kernel(rng, 2500)
+    ridge = ridge_for(B, 3)
+    kept, p = algorithm_1(B, ridge, seed)
+    assert p.min() < 0.4
+    ones = kept_by_coins((np.isin(np.arange(len(B)), kept.indices)) * 1.0, 0)
+    np.testing.assert_array_equal(ones.indices, kept.indices)
+    assert not outside_invariant(B, kept, ridge)
+    assert outside_invariant(B, ones, ridge)
+
+
+def test_the_spectral_bound_fails_with_far_fewer_samples(rng, seed):
+    B, n_runs = factor_of_kernel(rng, 2500), 30
+    ridge = ridge_for(B, 6)
+    failures = 0
+    for run in seeds(seed, n_runs):
+        kept, _ = algorithm_1(B, ridge, run, oversampling=0.2)
+        failures += spectral_error(B, kept.indices) > ridge
+    assert failures > allowed(n_runs, 3 * DELTA)
+
+
+# K̃ ⪯ K whatever the rows
+
+
+WAYS = {
+    "uniform": {"sampler": "uniform", "n_landmarks": 20},
+    "accelerated": {"sampler": "accelerated", "n_landmarks": 20},
+    "recursive": {"sampler": "recursive", "n_landmarks": 20},
+    "leverage": {"sampler": "leverage", "n_landmarks": 20},
+    "auto": {"sampler": "auto", "n_landmarks": 20},
+    "ridge": {"ridge": 3.0},
+    "leverage, ridge": {"sampler": "leverage", "ridge": 3.0},
+    "leverage, theory": {"sampler": "leverage", "ridge": 100.0, "delta": 0.1},
+    "rows": {"sampler": np.array([3, 1, 4, 15, 92])},
+    "repeated rows": {"sampler": np.array([3, 3, 4, 4, 4])},
+}
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.5), RBF(1e-3), Linear()], ids=str)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_left_of_the_matrix_is_positive_semidefinite(way, kernel, rng, seed):
+    X = rng.standard_normal((250, 3))
+    landmarks = select_landmarks(X, kernel=kernel, random_state=seed, **WAYS[way])
+    K = kernel(X, X)
+    Z = approximate(X, landmarks).features()
+    left = np.linalg.eigvalsh(K - Z @ Z.T)
+    assert left.min() >= -1e-7 * np.linalg.norm(K, 2)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_in_float32_it_is_so_up_to_its_rounding(way, rng, seed):
+    X = rng.standard_normal((250, 3)).astype(np.float32)
+    landmarks = select_landmarks(X, gamma=0.5, random_state=seed, **WAYS[way])
+    K = RBF(0.5)(X, X).astype(np.float64)
+    Z = approximate(X, landmarks).features().astype(np.float64)
+    left = np.linalg.eigvalsh(K - Z @ Z.T)
+    assert left.min() >= -1e-4 * np.linalg.norm(K, 2)
