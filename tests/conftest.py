@@ -7,9 +7,9 @@ import os
 # Before SciPy is imported: scikit-learn's array API checks need it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-from hypothesis import settings  # noqa: E402
+import numpy as np
+import pytest
+from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("random", deadline=None, max_examples=300)

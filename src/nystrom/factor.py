@@ -63,7 +63,7 @@ def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
     # The diagonal may vanish (additive χ²): then the largest entry is the scale.
     scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
     blocks = 4 * arrays.epsilon(block_dtype) * scale
-    solver = 2 * arrays.epsilon(np.float64) * values.max(initial=0.0)
+    solver = 4 * arrays.epsilon(np.float64) * values.max(initial=0.0)
     rank = int(np.count_nonzero(values > np.sqrt(n_points) * max(blocks, solver)))
     indefinite = is_indefinite(values, rounding_of(K, block_dtype))
     return Factor(values, vectors, rank, indefinite)

@@ -129,6 +129,11 @@ def _by_name(
             f"kernel_params has {wrong[0]!r}, which kernel={name!r} does not take; it "
             f"takes: {', '.join(sorted(named.takes)) or 'no parameters'}."
         )
+    if "length_scale" in params and "gamma" in given:
+        raise ValueError(
+            f"gamma={given['gamma']!r} and length_scale={params['length_scale']!r} both "
+            "set the width of the kernel; give one of them."
+        )
     # As in scikit-learn, the estimator's own gamma wins, and one that the kernel does
     # not take is passed over, so that a grid over kernels can share its parameters.
     params |= {key: value for key, value in given.items() if key in named.takes}
