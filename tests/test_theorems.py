@@ -219,6 +219,25 @@ def test_algorithm_2_takes_far_fewer_rows_than_there_are(rng, seed):
     assert landmarks.n_kernel_evaluations <= 10 * 12_000 * most
 
 
+def test_a_guarantee_for_weighted_rows_is_one_for_the_weighted_matrix(rng, seed):
+    """W^½KW^½, of which rows of weight 0 are no part."""
+    B = factor_of_kernel(rng, 2500)
+    w = np.where(rng.uniform(size=2500) < 0.2, 0, rng.uniform(0.1, 3, 2500))
+    weighted = np.sqrt(w)[:, None] * B
+    ridge = ridge_for(weighted, 2)
+    landmarks = select_landmarks(
+        B,
+        kernel="linear",
+        ridge=ridge,
+        delta=DELTA,
+        sample_weight=w,
+        random_state=seed,
+    )
+    assert len(landmarks) < 1500
+    assert landmarks.guarantee.ridge == ridge
+    assert spectral_error(weighted, landmarks.indices) <= ridge
+
+
 # Algorithm 3
 
 

@@ -131,8 +131,8 @@ def _by_name(
         )
     if "length_scale" in params and "gamma" in given:
         raise ValueError(
-            f"gamma={given['gamma']!r} and length_scale={params['length_scale']!r} both "
-            "set the width of the kernel; give one of them."
+            f"gamma={given['gamma']!r} and length_scale={params['length_scale']!r} both"
+            " set the width of the kernel; give one of them."
         )
     # As in scikit-learn, the estimator's own gamma wins, and one that the kernel does
     # not take is passed over, so that a grid over kernels can share its parameters.
