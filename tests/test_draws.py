@@ -144,7 +144,7 @@ def test_inclusion_by_enumeration_is_not_proportional_to_the_scores():
 
 def test_draws_proportional_to_the_scores_are_noticed(seed):
     """s·p/Σp, which one might take for the inclusion, is told from it."""
-    weights, draws = np.array([1, 1, 0.1]), seeds(seed, 3000)
+    weights, draws = np.array([1, 1, 0.1]), seeds(seed, 8000)
     counts = np.zeros(3)
     for draw in draws:
         counts[exactly(2, weights, draw).indices] += 1
