@@ -648,3 +648,11 @@ def test_scaling_kernel_and_ridge_together_changes_no_landmark(many):
             for scale in (1.0, 2.0**40)
         )  # fmt: skip
         np.testing.assert_array_equal(one.indices, two.indices)
+
+
+def test_a_guarantee_names_the_matrix_it_is_about(X, seed):
+    options = {"gamma": GAMMA, "ridge": 50.0, "delta": 0.01, "random_state": seed}
+    plain = select_landmarks(X, **options)
+    weighted = select_landmarks(X, sample_weight=np.full(len(X), 2.0), **options)
+    assert str(plain.guarantee).startswith("‖K − K̃‖₂ ≤ 50")
+    assert str(weighted.guarantee).startswith("‖W^½(K − K̃)W^½‖₂ ≤ 50")

@@ -14,13 +14,19 @@ from .kernels import Kernel
 
 @dataclass(frozen=True)
 class Guarantee:
-    """K̃ ⪯ K ⪯ K̃ + ridge·I, hence ‖K − K̃‖₂ ≤ ridge, with at least this probability."""
+    """K̃ ⪯ K ⪯ K̃ + ridge·I, hence ‖K − K̃‖₂ ≤ ridge, with at least this probability.
+
+    Where rows have weights it holds for W^½KW^½, in which a row of weight w counts as
+    w rows.
+    """
 
     ridge: float
     probability: float
+    weighted: bool = False
 
     def __str__(self) -> str:
-        return f"‖K − K̃‖₂ ≤ {self.ridge:.4g} with probability ≥ {self.probability:.4g}"
+        norm = "‖W^½(K − K̃)W^½‖₂" if self.weighted else "‖K − K̃‖₂"
+        return f"{norm} ≤ {self.ridge:.4g} with probability ≥ {self.probability:.4g}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,8 @@ class Landmarks:
         The columns of the sampling matrix S have the entry weights[j] in row
         indices[j].
     probabilities : ndarray or None
-        The probability with which each was kept. None where a fixed number was drawn.
+        The probability with which each was kept; where a fixed number was drawn one
+        after the other, given the arrival of the first row that lost.
     ridge : float or None
         The λ of the ridge leverage scores they were drawn by.
     effective_dimension : float or None

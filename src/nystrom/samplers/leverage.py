@@ -83,7 +83,11 @@ class Leverage:
             ridge=ridge,
             effective_dimension=spectrum.effective_dimension(ridge),
             n_kernel_evaluations=evaluations,
-            guarantee=Guarantee(ridge, 1 - delta) if proven and delta else None,
+            guarantee=(
+                Guarantee(ridge, 1 - delta, source.weights is not None)
+                if proven and delta
+                else None
+            ),
         )
 
 

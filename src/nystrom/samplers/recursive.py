@@ -163,7 +163,8 @@ def by_size_theory(
         return uniform_instead(kernel, source, size, seed, name, spent)
     kept = kept_by_coins(levels[-1].probabilities, seed)
     # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
-    guarantee = Guarantee(levels[-1].ridge, 1 - 3 * rule.delta)
+    weighted = source.weights is not None
+    guarantee = Guarantee(levels[-1].ridge, 1 - 3 * rule.delta, weighted)
     return as_landmarks(
         kept, kernel, source, name, guarantee=guarantee, **_facts(levels)
     )
@@ -200,7 +201,9 @@ def by_ridge(
         and not kept.n_wanted
         and facts["ridge"] <= rule.fixed_ridge
     ):
-        facts["guarantee"] = Guarantee(rule.fixed_ridge, 1 - 3 * rule.delta)
+        weighted = source.weights is not None
+        proven = Guarantee(rule.fixed_ridge, 1 - 3 * rule.delta, weighted)
+        facts["guarantee"] = proven
     return as_landmarks(kept, kernel, source, name, **facts)
 
 
