@@ -25,6 +25,7 @@ from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .resolve import (
     Options,
     check_count,
+    check_namespace,
     check_rows,
     choose,
     engine_for,
@@ -310,7 +311,7 @@ class Nystroem(
         landmarks = self.landmarks_
         if not isinstance(landmarks.kernel, Precomputed):
             X = self._validated(X, reset=False)
-            self._check_namespace(X)
+            check_namespace(X, self.components_, "Nystroem.transform()")
             return landmarks, as_source(X)
         # Columns in training order, unless there are just as many as landmarks, and
         # fewer of those than training rows: then one column per landmark.
@@ -321,25 +322,12 @@ class Nystroem(
         else:
             matrix = self._validated(X, reset=False)
             columns = landmarks.points
-        self._check_namespace(matrix)
+        check_namespace(matrix, self.components_, "Nystroem.transform()")
         kernel: Kernel = Precomputed(matrix)
         return (
             landmarks.updated(kernel=kernel, points=columns),
             RowNumbers(matrix.shape[0]),
         )
-
-    def _check_namespace(self, X: Any) -> None:
-        """New rows must come in the array library that the estimator was fitted in."""
-        fitted = self.components_
-        if not arrays.is_block(X) or not arrays.is_block(fitted):
-            return
-        given, expected = arrays.namespace(X), arrays.namespace(fitted)
-        if given is not expected:
-            raise ValueError(
-                "Inputs passed to Nystroem.transform() must use the same namespace as "
-                f"those passed to fit(): {given.__name__} was given, and "
-                f"{expected.__name__} is expected. Convert X, or fit again."
-            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -184,6 +184,19 @@ def _weights(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
+def check_namespace(X: Any, fitted: Any, method: str) -> None:
+    """New rows must come in the array library that the estimator was fitted in."""
+    if not arrays.is_block(X) or not arrays.is_block(fitted):
+        return
+    given, expected = arrays.namespace(X), arrays.namespace(fitted)
+    if given is not expected:
+        raise ValueError(
+            f"Inputs passed to {method} must use the same namespace as those passed to "
+            f"fit(): {given.__name__} was given, and {expected.__name__} is expected. "
+            "Convert X, or fit again."
+        )
+
+
 def check_count(value: Any, name: str, *, optional: bool = False) -> int | None:
     """A whole number >= 1, or None where that is allowed."""
     if value is None and optional:
