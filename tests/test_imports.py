@@ -89,7 +89,7 @@ def test_imports_point_one_way(path):
 
 def test_the_reading_of_imports_finds_what_is_there():
     assert set(imports(PACKAGE / "leverage.py")) >= {"_arrays", "engines", "factor"}
-    assert set(imports(PACKAGE / "engines" / "base.py")) == {"sinks", "sources"}
+    assert set(imports(PACKAGE / "engines" / "base.py")) >= {"sinks", "sources"}
     assert set(imports(PACKAGE / "kernels" / "names.py")) == {"kernels"}
     assert "estimators" in imports(PACKAGE / "__init__.py")
     assert not is_allowed("kernels", "leverage")

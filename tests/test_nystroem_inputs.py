@@ -124,7 +124,7 @@ def test_sparse_rows_that_are_all_zero():
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
-@pytest.mark.parametrize("sampler", ["auto", "recursive"])
+@pytest.mark.parametrize("sampler", ["accelerated", "recursive"])
 def test_rows_most_of_which_are_zero(X, seed, share, sampler):
     """A sample of nothing but zero rows says nothing about the others."""
     X[: int(share * N_ROWS)] = 0

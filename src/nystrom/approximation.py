@@ -19,7 +19,7 @@ from .engines import Engine
 from .factor import check_finite
 from .kernels import Kernel
 from .landmarks import Landmarks, TraceError
-from .leverage import residuals
+from .leverage import diagonal, residuals
 from .sinks import ArraySink
 from .sources import Block, Source, Subset
 from .spectral import SpectralError, spectral_error
@@ -160,10 +160,7 @@ class Approximation:
 
     @cached_property
     def _exact_diagonal(self) -> np.ndarray:
-        sink = ArraySink((self.shape[0],))
-        kernel = self.landmarks.kernel
-        self.engine.map(_diagonal, self.source, sink, (kernel,), "diagonal")
-        return sink.array
+        return diagonal(self.landmarks.kernel, self.source, engine=self.engine)
 
     @cached_property
     def _gram_eigh(self) -> tuple[np.ndarray, np.ndarray]:
@@ -283,10 +280,6 @@ def estimated_error(
     # Without replacement: no error is left once all rows are in.
     spread *= np.sqrt(1 - len(rows) / source.n_rows)
     return TraceError(ratio, spread, len(rows), exact)
-
-
-def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
-    return arrays.host_values(kernel.diag(block.X))
 
 
 def _times(block: Block, evaluate: Callable, small: Array) -> Array:

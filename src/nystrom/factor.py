@@ -128,7 +128,12 @@ def ridge_root(SKS: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray
 
     K_S here are the unweighted columns: the weights are in B.
     """
-    L = np.linalg.cholesky(SKS + ridge * np.eye(len(SKS)))
+    try:
+        L = np.linalg.cholesky(SKS + ridge * np.eye(len(SKS)))
+    except np.linalg.LinAlgError:
+        # Entries rounded to float32 can make SᵀKS more indefinite than λ makes up for.
+        safe = ridge - 2 * float(np.linalg.eigvalsh(SKS)[0])
+        L = np.linalg.cholesky(SKS + safe * np.eye(len(SKS)))
     return scipy.linalg.solve_triangular(
         L, np.diag(weights), lower=True, overwrite_b=True
     ).T

@@ -39,6 +39,7 @@ def select_landmarks(
     n_landmarks: int | None = None,
     sampler: Any = "auto",
     ridge: float | None = None,
+    max_trace_error: float | None = None,
     delta: float | None = None,
     constants: str | None = None,
     sample_weight: Any = None,
@@ -64,13 +65,17 @@ def select_landmarks(
     kernel_params : dict or None
         Further parameters of a named kernel or of a callable.
     n_landmarks : int or None
-        How many (all rows if there are no more). With `ridge`, at most so many, None
-        for no limit; without it None means 1000.
+        How many (all rows if there are no more). With `ridge` or `max_trace_error`, at
+        most so many, None for no limit; without them None means 1000.
     sampler : str, callable or array
-        "auto", "recursive", "accelerated", "leverage", "uniform", a value from
-        `nystrom.samplers`, row numbers, or an array of points.
+        "auto", "recursive", "accelerated", "leverage", "rpcholesky", "greedy",
+        "kmeans", "uniform", a value from `nystrom.samplers`, row numbers, or an array
+        of points.
     ridge : float or None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes (Algorithm 2).
+    max_trace_error : float or None
+        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes: the shortest
+        prefix of the sampler's order ("auto", "rpcholesky", "greedy", "uniform").
     delta : float or None
         Failure probability; implies the theory's constants.
     constants : {"practical", "theory"} or None
@@ -111,18 +116,15 @@ def select_landmarks(
         n_jobs=n_jobs,
     )
     engine = engine_for(resolved, n_jobs, verbose)
-    if (
-        n_landmarks is None
-        and ridge is None
-        and getattr(sampler, "ridge", None) is None
-    ):
+    as_needed = (ridge, max_trace_error, getattr(sampler, "ridge", None))
+    if n_landmarks is None and all(option is None for option in as_needed):
         n_landmarks = DEFAULT_LANDMARKS
     landmarks = choose(
         resolved,
         source,
         n_landmarks,
         sampler,
-        Options(ridge, delta, constants),
+        Options(ridge, delta, constants, max_trace_error),
         random_state=random_state,
         engine=engine,
     )

@@ -48,6 +48,17 @@ class TraceError:
 
 
 @dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Rows that stand for all: row indices[j] for weights[j] rows of the data."""
+
+    indices: np.ndarray
+    weights: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@dataclass(frozen=True, eq=False)
 class Landmarks:
     """Chosen points, with what is known about them; None where a sampler lacks a field.
 
@@ -83,6 +94,10 @@ class Landmarks:
         Time taken to choose.
     n_wanted : int or None
         How many landmarks the ridge asked for, where a cap allowed fewer.
+    max_trace_error : float or None
+        The relative trace error that was asked for; `error` is the one reached.
+    pool : WeightedRows or None
+        The weighted rows on which they were chosen, where a sampler draws such.
     notes : tuple of str
         What the reader should know: a pass in float64, a fallback to uniform sampling.
     """
@@ -101,6 +116,8 @@ class Landmarks:
     error: TraceError | None = None
     seconds: float = 0.0
     n_wanted: int | None = None
+    max_trace_error: float | None = None
+    pool: WeightedRows | None = None
     notes: tuple[str, ...] = field(default=())
 
     @cached_property

@@ -57,12 +57,14 @@ def residuals(
     *,
     engine: Engine,
     triangular: bool = False,
+    rounding: float = 0.0,
     stage: str = "residuals",
 ) -> Residuals:
     """The part of k(x, x) that the points leave over, for each row x.
 
     float32 rows are worked on in float32 as long as a few rows, tried in both
-    precisions, show that rounding stays well below the residuals themselves.
+    precisions, show that rounding stays well below the residuals themselves. What is
+    left below `rounding`, a share of k(x, x), counts as nothing.
     """
     n, s = source.n_rows, B.shape[0]
     n_evaluations, widened = n * (s + 1), False
@@ -72,7 +74,8 @@ def residuals(
     if narrow and not few and s:
         widened = _float32_fails(kernel, source, points, B, triangular)
         n_evaluations += 2 * CHECKED_ROWS * (s + 1)
-    shared = _prepared(kernel, points, B, triangular, wide=few or widened)
+    wide = few or widened
+    shared = (*_prepared(kernel, points, B, triangular, wide=wide), rounding)
     sink = ArraySink((n,))
     engine.map(_residual, source, sink, shared, stage)
     if not np.isfinite(sink.array.sum()):
@@ -100,7 +103,12 @@ def _prepared(
 
 
 def _residual(
-    block: Block, kernel: Kernel, evaluate: Any, parts: list[Array], wide: bool
+    block: Block,
+    kernel: Kernel,
+    evaluate: Any,
+    parts: list[Array],
+    wide: bool,
+    rounding: float = 0.0,
 ) -> np.ndarray:
     # Rows are copied to float64 here, the kernel's own results (precomputed) below.
     X = arrays.widen(block.X) if wide else block.X
@@ -113,7 +121,8 @@ def _residual(
     for part in parts:
         left -= arrays.to_host(arrays.squared_norms(K[:, : part.shape[0]] @ part))
     # What is left below rounding is nothing; the mean of noise is not.
-    left[left < 10 * arrays.epsilon(K.dtype, K) * np.abs(diagonal)] = 0.0
+    least = max(10 * arrays.epsilon(K.dtype, K), rounding)
+    left[left < least * np.abs(diagonal)] = 0.0
     return left
 
 
@@ -130,6 +139,19 @@ def _float32_fails(
     error = np.sqrt(np.mean((narrow - wide) ** 2))
     # `not ≤`, so that nan counts as a failure.
     return not error <= FLOAT32_ERROR * wide.mean()
+
+
+def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
+    """k(x, x) of every row."""
+    sink = ArraySink((source.n_rows,))
+    engine.map(_diagonal, source, sink, (kernel,), "diagonal")
+    if not np.isfinite(sink.array.sum()):
+        check_finite(sink.array)
+    return sink.array
+
+
+def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
+    return arrays.host_values(kernel.diag(block.X))
 
 
 def sample_scores(

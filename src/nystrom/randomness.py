@@ -22,6 +22,9 @@ class Purpose(IntEnum):
     DRAW = 3  # the final draw of exactly s rows
     FILL = 4  # rows drawn uniformly where scores ran out
     CHECK = 5  # rows on which an error is estimated
+    POOL = 6  # the coin of each row for a weighted pool
+    PROPOSE = 7  # which rows of a pool, or of all, are proposed as pivots
+    FRESH = 8  # rows that no pool has seen, to hold a pool against
 
 
 def uniforms(

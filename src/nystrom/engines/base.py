@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ..sinks import Sink
 from ..sources import Source
+from .progress import Hook
 
 #: Every pass works on tiles of so many rows, cut at multiples of it. A matrix product
 #: rounds differently for other shapes; with fixed tiles the same rows give the same
@@ -16,6 +17,11 @@ TILE = 1024
 
 class Engine(Protocol):
     """Runs one function over all tiles of a source."""
+
+    progress: Hook  # told (stage, done, total)
+
+    def here(self) -> Engine:
+        """An engine for rows held in this process, which tells no progress."""
 
     def map(
         self, f: Callable, source: Source, sink: Sink, shared: tuple, stage: str = ""

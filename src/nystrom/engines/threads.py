@@ -58,6 +58,10 @@ class Threads:
         self.progress = progress
         self.tiles_per_task = tiles_per_task
 
+    def here(self) -> Threads:
+        """The same threads, silent."""
+        return Threads(self.n_threads, silent, self.tiles_per_task)
+
     def map(
         self,
         f: Callable,

@@ -50,9 +50,9 @@ class Nystroem(
     """Approximate a kernel map using landmarks chosen among the training rows.
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
-    and fitted attributes come first. Landmarks are chosen by recursive ridge leverage
-    scores instead of uniformly, the error is reported, and no n × s array is made
-    beside the result.
+    and fitted attributes come first. Landmarks are chosen by ridge leverage scores and
+    by what each gains instead of uniformly, the error is reported, and no n × s array
+    is made beside the result.
 
     Parameters
     ----------
@@ -69,17 +69,20 @@ class Nystroem(
     kernel_params : dict, default=None
         Further parameters of the kernel.
     n_components : int or None, default=100
-        Number of landmarks, and of features. With `ridge`, the most there may be; None
-        for no limit.
+        Number of landmarks, and of features. With `ridge` or `max_trace_error`, the
+        most there may be; None for no limit.
     random_state : int, RandomState instance or None, default=None
         The same int gives the same landmarks for every storage and number of threads.
     n_jobs : int, default=None
         Threads. None: as many as BLAS may use; -1: all cores.
     sampler : str, callable or array, default="auto"
-        "auto", "recursive", "accelerated", "leverage", "uniform", a value from
-        `nystrom.samplers`, row numbers, or an array of points.
+        "auto", "recursive", "accelerated", "leverage", "rpcholesky", "greedy",
+        "kmeans", "uniform", a value from `nystrom.samplers`, row numbers, or an array
+        of points.
     ridge : float, default=None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+    max_trace_error : float, default=None
+        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -95,8 +98,8 @@ class Nystroem(
     landmarks_ : Landmarks
         All that is known about the landmarks; prints as one line.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact after `fit_transform`, estimated on 1024 rows after `fit`.
-        None where the kernel is indefinite.
+        tr(K − K̃)/tr K: exact after `fit_transform` and with `max_trace_error`,
+        estimated on 1024 rows after `fit`. None where the kernel is indefinite.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -127,6 +130,7 @@ class Nystroem(
         n_jobs=None,
         sampler="auto",
         ridge=None,
+        max_trace_error=None,
         verbose=0,
     ):
         self.kernel = kernel
@@ -139,6 +143,7 @@ class Nystroem(
         self.n_jobs = n_jobs
         self.sampler = sampler
         self.ridge = ridge
+        self.max_trace_error = max_trace_error
         self.verbose = verbose
 
     @with_callbacks
@@ -161,8 +166,11 @@ class Nystroem(
         task = CallbackTask(self, X, y)
         with fitted_or_not(self):
             landmarks, source, engine = self._landmarks(X, task)
-            rows = some_rows(source.n_rows, ERROR_ROWS)
-            self._finish(landmarks, estimated_error(landmarks, source, engine, rows))
+            error = landmarks.error  # exact, where it decided their number
+            if error is None:
+                rows = some_rows(source.n_rows, ERROR_ROWS)
+                error = estimated_error(landmarks, source, engine, rows)
+            self._finish(landmarks, error)
         task.end()
         return self
 
@@ -233,11 +241,11 @@ class Nystroem(
         self, X: Any, task: CallbackTask
     ) -> tuple[Landmarks, Source, Engine]:
         """The landmarks, with the rows and the engine they were chosen by."""
-        by_ridge = self.ridge is not None or getattr(self.sampler, "ridge", None)
-        n_components = check_count(
-            self.n_components, "n_components", optional=bool(by_ridge)
-        )
-        self._refuse_theory(bool(by_ridge))
+        options = Options(ridge=self.ridge, max_trace_error=self.max_trace_error)
+        as_needed = (*vars(options).values(), getattr(self.sampler, "ridge", None))
+        by_need = any(option is not None for option in as_needed)
+        n_components = check_count(self.n_components, "n_components", optional=by_need)
+        self._refuse_theory(by_need)
         kernel, source = kernel_and_source(
             self._validated(X, reset=True),
             self.kernel,
@@ -249,7 +257,7 @@ class Nystroem(
             n_jobs=self.n_jobs,
         )
         engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
-        if not by_ridge and n_components and n_components > source.n_rows:
+        if not by_need and n_components and n_components > source.n_rows:
             warn(
                 "n_components > n_samples. This is not possible.\n"
                 "n_components was set to n_samples, which results in inefficient "
@@ -260,15 +268,15 @@ class Nystroem(
             source,
             n_components,
             self.sampler,
-            Options(ridge=self.ridge),
+            options,
             random_state=self.random_state,
             engine=engine,
         )
         return landmarks, source, engine
 
-    def _refuse_theory(self, by_ridge: bool) -> None:
+    def _refuse_theory(self, by_need: bool) -> None:
         sampler = self.sampler
-        if by_ridge or not isinstance(sampler, (Leverage, Recursive)):
+        if by_need or not isinstance(sampler, (Leverage, Recursive)):
             return
         if uses_theory(sampler.constants, sampler.delta):
             raise ValueError(

@@ -21,7 +21,8 @@ from ..kernels import Kernel, Pairwise, Precomputed
 from ..kernels.names import as_kernel
 from ..landmarks import Landmarks
 from ..randomness import seed_of
-from ..samplers import GivenRows, as_sampler
+from ..samplers import GivenRows, as_sampler, growth_of
+from ..samplers.tolerance import check_tolerance, until
 from ..sources import Dense, Objects, RowNumbers, Source, Subset, as_source
 from .widths import width_from_data
 
@@ -215,6 +216,15 @@ class Options:
     ridge: float | None = None
     delta: float | None = None
     constants: str | None = None
+    max_trace_error: float | None = None
+
+    def __post_init__(self) -> None:
+        check_tolerance(self.max_trace_error)
+        if self.max_trace_error is not None and self.ridge is not None:
+            raise ValueError(
+                f"ridge={self.ridge!r} and max_trace_error={self.max_trace_error!r} "
+                "both say how many landmarks there are to be; give one of them."
+            )
 
 
 def choose(
@@ -238,9 +248,19 @@ def choose(
     if weights is not None and not np.all(weights > 0):
         rows = np.flatnonzero(weights)
         candidates = Subset(source, rows)
-    landmarks = chosen_by(
-        kernel, candidates, n_landmarks, seed=seed_of(random_state), engine=engine
-    )
+    seed = seed_of(random_state)
+    if options.max_trace_error is not None:
+        landmarks = until(
+            growth_of(chosen_by, options.max_trace_error),
+            kernel,
+            candidates,
+            options.max_trace_error,
+            n_landmarks,
+            seed=seed,
+            engine=engine,
+        )
+    else:
+        landmarks = chosen_by(kernel, candidates, n_landmarks, seed=seed, engine=engine)
     if not isinstance(landmarks, Landmarks):
         raise TypeError(
             f"The sampler {sampler!r} returned {type(landmarks).__name__}; it must "
@@ -259,6 +279,13 @@ def warn_about(landmarks: Landmarks) -> None:
             landmarks.kernel,
             "the landmarks were not chosen by its scores, and its negative part is "
             "dropped",
+        )
+    asked, error = landmarks.max_trace_error, landmarks.error
+    if asked is not None and error is not None and error.value > asked:
+        warn(
+            f"max_trace_error={asked:.4g} was not reached: {len(landmarks)} landmarks, "
+            f"of rank {landmarks.rank}, have relative trace error {error}. Raise the "
+            "limit on their number, pass None for none, or allow a larger error."
         )
     if landmarks.n_wanted is not None:
         reached = (

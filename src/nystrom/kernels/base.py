@@ -26,6 +26,8 @@ class Kernel(ABC):
     psd: bool | None = True
     #: Whether rows may be anything, not only vectors.
     any_rows: bool = False
+    #: Whether k(x, y) falls with a distance of x and y, and depends on nothing else.
+    of_distance: bool = False
 
     @abstractmethod
     def __call__(self, X: Any, Y: Any) -> Array:
@@ -143,6 +145,10 @@ class Sum(Kernel):
     def any_rows(self) -> bool:  # type: ignore[override]
         return self.left.any_rows and self.right.any_rows
 
+    @property
+    def of_distance(self) -> bool:  # type: ignore[override]
+        return self.left.of_distance and self.right.of_distance
+
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.left(X, Y) + self.right(X, Y)
 
@@ -173,6 +179,10 @@ class Product(Kernel):
     @property
     def any_rows(self) -> bool:  # type: ignore[override]
         return self.left.any_rows and self.right.any_rows
+
+    @property
+    def of_distance(self) -> bool:  # type: ignore[override]
+        return self.left.of_distance and self.right.of_distance
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.left(X, Y) * self.right(X, Y)
@@ -213,6 +223,10 @@ class Multiple(Kernel):
     @property
     def any_rows(self) -> bool:  # type: ignore[override]
         return self.kernel.any_rows
+
+    @property
+    def of_distance(self) -> bool:  # type: ignore[override]
+        return self.kernel.of_distance
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.kernel(X, Y) * self.factor

@@ -87,8 +87,7 @@ class Blockwise(Kernel):
         if self.diagonal is not None:
             return _block(self.diagonal(X), X)
         single = [_single(X, i) for i in range(_length(X))]
-        blocks = [_as_array(self.function(x, x)) for x in single]
-        values = [float(arrays.to_host(k).ravel()[0]) for k in blocks]
+        values = [float(arrays.to_host(self(x, x))[0, 0]) for x in single]
         return _block(np.asarray(values), X)
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ class Laplacian(Kernel):
     """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature."""
 
     gamma: float | tuple[float, ...] = 1.0
+    of_distance = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", per_feature(self.gamma, "gamma"))

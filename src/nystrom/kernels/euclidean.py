@@ -148,6 +148,7 @@ def _float32_center(points: np.ndarray) -> np.ndarray:
 class Euclidean(Kernel):
     """k(x, y) = profile(c·‖(x − y)·scale‖²)."""
 
+    of_distance = True
     #: Whether the profile needs the distance itself: the root of a rounded square is
     #: off by the root of the rounding where two rows are near.
     rooted: bool = False

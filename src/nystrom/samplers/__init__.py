@@ -2,8 +2,8 @@
 
 A sampler is a callable `(kernel, source, n_landmarks, *, seed, engine) -> Landmarks`.
 A name stands for one with its defaults: "auto", "recursive", "accelerated", "leverage",
-"uniform". The classes here take options; row numbers, an array of points, or a function
-of your own work wherever a sampler does.
+"rpcholesky", "greedy", "kmeans", "uniform". The classes here take options; row numbers,
+an array of points, or a function of your own work wherever a sampler does.
 
 Examples
 --------
@@ -26,27 +26,38 @@ import scipy.sparse as sp
 from .. import _arrays as arrays
 from ..kernels.names import unknown
 from ..sources import Source, as_source
+from .cholesky import Greedy, RPCholesky
+from .gain import GainPivoted
 from .given import GivenPoints, GivenRows
 from .leverage import Leverage
+from .moved import KMeans
 from .recursive import Accelerated, Recursive
 from .uniform import Uniform
 
 __all__ = [
     "NAMES",
     "Accelerated",
+    "GainPivoted",
     "GivenPoints",
     "GivenRows",
+    "Greedy",
+    "KMeans",
     "Leverage",
+    "RPCholesky",
     "Recursive",
     "Uniform",
     "as_sampler",
+    "growth_of",
 ]
 
 NAMES: dict[str, Callable] = {
-    "auto": Accelerated,
+    "auto": GainPivoted,
     "accelerated": Accelerated,
+    "greedy": Greedy,
+    "kmeans": KMeans,
     "leverage": Leverage,
     "recursive": Recursive,
+    "rpcholesky": RPCholesky,
     "uniform": Uniform,
 }
 
@@ -69,6 +80,23 @@ def as_sampler(sampler: Any, **options: Any) -> Callable:
     if callable(sampler):
         return _with_options(sampler, options)
     return _with_options(_given(sampler), options)
+
+
+def growth_of(sampler: Callable, max_trace_error: float) -> Callable:
+    """What makes a sampler's landmarks one after the other, until an error is reached.
+
+    For samplers whose order does not depend on how many there are to be.
+    """
+    growth = getattr(sampler, "growth", None)
+    if growth is None:
+        name = getattr(sampler, "__name__", type(sampler).__name__)
+        able = [repr(n) for n, make in NAMES.items() if hasattr(make, "growth")]
+        raise ValueError(
+            f"max_trace_error={max_trace_error!r} cannot be combined with the sampler "
+            f"{name}, which needs the number of landmarks to begin with; samplers that "
+            f"take it: {', '.join(able)}."
+        )
+    return growth
 
 
 def _with_options(sampler: Callable, options: dict[str, Any]) -> Callable:

@@ -42,6 +42,21 @@ def exactly(size: int, scores: np.ndarray, seed: int) -> Drawn:
     return Drawn(drawn, p)
 
 
+def probabilities_with_sum(chances: np.ndarray, size: float) -> np.ndarray:
+    """Probabilities ∝ chances, none above 1, that add up to `size` where they can."""
+    certain = np.zeros(len(chances), dtype=bool)
+    if np.count_nonzero(chances) <= size:
+        return (chances > 0).astype(np.float64)
+    while True:
+        rest = float(chances[~certain].sum())
+        p = chances * ((size - np.count_nonzero(certain)) / rest)
+        more = (p >= 1) & ~certain
+        p[certain] = 1.0
+        if not more.any():
+            return p
+        certain |= more
+
+
 def kept_by_coins(
     p: np.ndarray, seed: int, effective_dimension: float = np.inf
 ) -> Drawn:

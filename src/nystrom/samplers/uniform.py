@@ -12,11 +12,47 @@ from ..landmarks import Landmarks
 from ..randomness import Purpose, race, race_probabilities, uniforms
 from ..sources import Source
 from .draws import Drawn, all_rows, as_landmarks
+from .pivots import Pivots
+
+#: Rows that become pivots together.
+BATCH = 128
+
+
+class InOrder:
+    """Pivots in the order of the uniform draw, less rows that earlier ones span."""
+
+    def __init__(
+        self, kernel: Kernel, source: Source, seed: int, engine: Engine
+    ) -> None:
+        self.pivots = Pivots(kernel, source)
+        n = source.n_rows
+        w = np.ones(n) if source.weights is None else source.weights
+        self.order, _ = race(w, uniforms(seed, Purpose.DRAW, 0, n), n)
+        self.n_seen = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no row is left."""
+        return self.n_seen == len(self.order)
+
+    def grow(self, size: int, left: np.ndarray | None = None) -> None:
+        """Pivots until there are `size`, or no row is left."""
+        while len(self.pivots) < size and not self.exhausted:
+            n_next = min(BATCH, size - len(self.pivots))
+            rows = self.order[self.n_seen : self.n_seen + n_next]
+            self.n_seen += len(rows)
+            self.pivots.add(rows)
+
+    def landmarks(self) -> Landmarks:
+        """The pivots so far."""
+        return self.pivots.landmarks("uniform")
 
 
 @dataclass(frozen=True)
 class Uniform:
     """Every row with the same chance (∝ its weight, where rows have weights)."""
+
+    growth = InOrder
 
     def __call__(
         self,

@@ -25,12 +25,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .base import Block, Source, Subset
+from .base import Block, Held, Source, Subset
 from .memory import Dense, Objects, RowNumbers, Sparse
 
 __all__ = [
     "Block",
     "Dense",
+    "Held",
     "Objects",
     "RowNumbers",
     "Source",

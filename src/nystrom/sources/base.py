@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import _arrays as arrays
+
 
 @dataclass(frozen=True)
 class Block:
@@ -54,3 +56,23 @@ class Subset(Source):
 
     def take(self, indices: np.ndarray) -> Any:
         return self.source.take(self.indices[indices])
+
+
+class Held(Source):
+    """Some rows of another source, fetched once and kept."""
+
+    def __init__(self, source: Source, indices: np.ndarray) -> None:
+        self.points = source.take(indices)
+        self.n_rows = len(indices)
+        self.n_features = source.n_features
+        self.weights = None if source.weights is None else source.weights[indices]
+
+    def rows(self, start: int, stop: int) -> Any:
+        if arrays.is_array(self.points):
+            return self.points[start:stop, ...]
+        return self.points[start:stop]
+
+    def take(self, indices: np.ndarray) -> Any:
+        if isinstance(self.points, list):
+            return [self.points[i] for i in indices]
+        return arrays.take_rows(self.points, indices)
