@@ -4,11 +4,11 @@
     python3 dev.py bench landmarks --summary
 
 Nine sets of rows (data.py), the rbf kernel in three widths, from smooth to nearly
-diagonal. Each landmark set has its error tr(K − K̃) from all rows and ‖K − K̃‖₂ by
-Lanczos on the dense K, which is computed once for a set and width. Rows go to
-results/landmarks.csv as they are found; what is there already is not computed again, so
-that a run can be killed and goes on: delete a sampler's rows when it has changed. For
-20 000 rows it takes about 8 GB.
+diagonal. Each landmark set has its errors tr(K − K̃) and ‖K − K̃‖₂, by Lanczos, on
+--error-rows of the rows it was chosen from, drawn uniformly and the same for all; their
+dense K is computed once for a set and width. Rows go to results/landmarks.csv as they
+are found; what is there already is not computed again, so that a run can be killed and
+goes on: delete a sampler's rows when it has changed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Key(NamedTuple):
 
 
 FIELDS = [*Case._fields, "method", "seed", "gamma", "trace_error", "spectral_error"]
-FIELDS += ["trace", "norm", "rank", "evaluations", "seconds", "version"]
+FIELDS += ["trace", "norm", "rank", "evaluations", "seconds", "version", "error_rows"]
 Rows = dict[Key, dict[str, str]]
 
 
@@ -159,22 +159,24 @@ def choose(
     return chosen
 
 
-def measure(X: np.ndarray, g: float, wanted: list[Key], out: Path, said: set) -> None:
-    """Errors of all the keys, which share data and width, into the file."""
+def measure(
+    X: np.ndarray, on: np.ndarray, g: float, wanted: list[Key], out: Path, said: set
+) -> None:
+    """Errors on the rows `on` of all keys, of one set and width, into the file."""
     gamma = gamma_for(X, g)
     kernel, K, norm = RBF(gamma), None, 0.0
     for s in sorted({key.case.s for key in wanted}):
         # Seed by seed, so that a killed run leaves whole comparisons.
         keys = sorted((k for k in wanted if k.case.s == s), key=lambda k: k.seed)
-        size = max(1, int(BUDGET / (8 * len(X) * (s + 2 * STEPS))))
+        size = max(1, int(BUDGET / (8 * len(on) * (s + 2 * STEPS))))
         for start in range(0, len(keys), size):
             chosen = choose(X, gamma, keys[start : start + size], said)
             if not chosen:
                 continue
             if K is None:  # only now: perhaps all samplers have raised
-                K = kernel_matrix(kernel, X)
-                norm = norms(K, [np.zeros((len(X), 0))])[0]
-            Zs = [features(kernel, X, landmarks.points) for _, landmarks in chosen]
+                K = kernel_matrix(kernel, on)
+                norm = norms(K, [np.zeros((len(on), 0))])[0]
+            Zs = [features(kernel, on, landmarks.points) for _, landmarks in chosen]
             # Row by row: the sum of differences rounds less than that of sums.
             diagonal = np.diagonal(K)
             traces = [float((diagonal - np.vecdot(Z, Z)).sum()) for Z in Zs]
@@ -185,7 +187,7 @@ def measure(X: np.ndarray, g: float, wanted: list[Key], out: Path, said: set) ->
                 values = [*key.case, key.method, key.seed, gamma, trace, spectral]
                 values += [float(np.trace(K)), norm, Z.shape[1]]
                 values += [landmarks.n_kernel_evaluations, landmarks.seconds]
-                values += [nystrom.__version__]
+                values += [nystrom.__version__, len(on)]
                 rows.append(dict(zip(FIELDS, values, strict=True)))
             append(out, rows)
             print(f"{keys[0].case}: {len(rows)} landmark sets more", flush=True)
@@ -286,6 +288,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", metavar="DATA_DIR")
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--error-rows", type=int, default=8000)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
@@ -298,6 +301,8 @@ def main() -> None:
     done, said = read(given.out), set[str]()
     for name in [] if given.summary else given.sets:
         X = load(name, given.folder, given.rows)
+        order = np.random.default_rng(1).permutation(len(X))
+        on = X[np.sort(order[: given.error_rows])]
         for width, g in WIDTHS.items():
             wanted = [
                 Key(Case(name, width, len(X), s), method, seed)
@@ -307,7 +312,7 @@ def main() -> None:
             ]
             wanted = [key for key in wanted if key not in done]
             if wanted:
-                measure(X, g, wanted, given.out, said)
+                measure(X, on, g, wanted, given.out, said)
     summary(read(given.out))
 
 

@@ -7,11 +7,22 @@ import pytest
 
 from nystrom import select_landmarks
 from nystrom.engines import Threads
-from nystrom.kernels import Pairwise, blockwise
-from nystrom.samplers import Accelerated, Leverage, Recursive, Uniform, as_sampler
+from nystrom.kernels import RBF, Pairwise, blockwise
+from nystrom.samplers import (
+    NAMES,
+    Accelerated,
+    GainPivoted,
+    Greedy,
+    KMeans,
+    Leverage,
+    Recursive,
+    RPCholesky,
+    Uniform,
+    as_sampler,
+)
 from nystrom.sources import as_source
 
-SIZED = ["uniform", "accelerated", "recursive", "leverage", "auto"]
+SIZED = [name for name in NAMES if name != "kmeans"]  # which needs a distance
 
 
 class Counted:
@@ -64,12 +75,20 @@ def test_every_sampler_counts_every_entry(name, form, rng, seed):
 @pytest.mark.parametrize("n_landmarks", [1, 40])
 @pytest.mark.parametrize(
     "sampler",
-    [Recursive(), Accelerated(), Recursive(ridge=1.0)],
-    ids=["recursive", "accelerated", "ridge"],
+    [
+        Recursive(),
+        Accelerated(),
+        Recursive(ridge=1.0),
+        RPCholesky(),
+        Greedy(),
+        GainPivoted(),
+    ],
+    ids=["recursive", "accelerated", "ridge", "rpcholesky", "greedy", "auto"],
 )
 def test_passes_over_many_tiles_are_counted(sampler, n_landmarks, dtype, rng, seed):
     """In float32 also the rows on which precision is tried."""
-    X = rng.standard_normal((2500, 2)).astype(dtype)
+    n_rows = 1100 if sampler == Greedy() else 2500  # it makes many passes
+    X = rng.standard_normal((n_rows, 2)).astype(dtype)
     if sampler == Recursive(ridge=1.0):
         n_landmarks = None
     for gamma in (0.5, 1e-4):  # the second needs float64
@@ -111,13 +130,57 @@ def test_given_landmarks_take_no_evaluation(given, rng):
     assert landmarks.n_kernel_evaluations == n == 0
 
 
-def test_weights_of_rows_change_no_count(rng, seed):
+@pytest.mark.parametrize("name", SIZED)
+def test_weights_of_rows_change_no_count(name, rng, seed):
     X, w = rng.standard_normal((300, 2)), rng.uniform(0.5, 2, 300)
-    landmarks, n = chosen("blocks", Recursive(), X, 20, seed, weights=w)
+    landmarks, n = chosen("blocks", as_sampler(name), X, 20, seed, weights=w)
     assert landmarks.n_kernel_evaluations == n
 
 
-@pytest.mark.parametrize("name", ["recursive", "accelerated", "leverage"])
+@pytest.mark.parametrize("name", SIZED)
+def test_rows_that_run_out_are_counted(name, rng, seed):
+    """Passes over duplicates that find nothing more are evaluations too."""
+    X = rng.standard_normal((9, 2))[np.arange(250) % 9]
+    landmarks, n = chosen("blocks and diagonal", as_sampler(name), X, 30, seed)
+    assert landmarks.n_kernel_evaluations == n
+
+
+class CountedRBF(RBF):
+    """A kernel of a distance that counts its entries."""
+
+    def __init__(self, gamma):
+        super().__init__(gamma)
+        object.__setattr__(self, "seen", [])
+
+    def against(self, Y):
+        evaluate = super().against(Y)
+
+        def counted(X):
+            K = evaluate(X)
+            self.seen.append(K.size)
+            return K
+
+        return counted
+
+    def diag(self, X):
+        self.seen.append(len(X))
+        return super().diag(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gamma", [0.5, 50.0, 1e-4])
+@pytest.mark.parametrize("n_rows", [150, 3000])
+def test_landmarks_that_move_count_every_entry(n_rows, gamma, dtype, rng, seed):
+    X = rng.standard_normal((n_rows, 2)).astype(dtype)
+    kernel = CountedRBF(gamma)
+    landmarks = KMeans()(kernel, as_source(X), 12, seed=seed, engine=Threads(1))
+    assert landmarks.n_kernel_evaluations == sum(kernel.seen) > 0
+
+
+INDEFINITE = [name for name in SIZED if name != "uniform"]
+
+
+@pytest.mark.parametrize("name", INDEFINITE)
 def test_entries_that_showed_a_kernel_to_be_indefinite_are_counted(name, rng, seed):
     X = rng.standard_normal((200, 2))
     landmarks, n = chosen("blocks", as_sampler(name), X, 20, seed, sign=-1.0)

@@ -228,7 +228,7 @@ class Greedily(Bounded):
             left = looked.weighted_left()
             j = int(np.argmax(left))
             # Bounds are rounded too, and equal rows must not seem less than equal.
-            if left[j] <= 0 or left[j] * 1.001 + slack[j] < outside:
+            if left[j] <= 0 or left[j] + slack[j] < outside:
                 break
             looked.take(j)
         self.bounds[rows] = looked.weighted_left()

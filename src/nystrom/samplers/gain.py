@@ -38,7 +38,12 @@ FIRST_REFRESH = 0.25
 LOOKS = (0.5, 0.75, 0.9)
 #: … and a new one is drawn if they leave so many times more than it says.
 STALE = 1.5
-#: Fresh rows to look at: a tenth of all, within these bounds.
+#: Kernel evaluations of the recursion per row and row of a level, about.
+EVALUATIONS_PER_LEVEL_ROW = 2.6
+#: Kernel evaluations, as shares of n·s, that scores and refreshes may take where n is
+#: large; 50·s² more each, which is what keeps pools fresh where n is small.
+SCORING, REFRESHING = 0.2, 0.3
+#: Fresh rows to look at: a twentieth of all, within these bounds.
 FRESH_ROWS = (256, 3000)
 #: Blocks of pivots; each has at least 8.
 N_BLOCKS, LEAST_BLOCK = 25, 8
@@ -59,6 +64,7 @@ class ByGain:
         self.exhausted = False  # all rows are within rounding of the pivots' span
         self.wide = False  # what is left is too little for float32
         self.round = 0  # of draws
+        self.begun = self.alive = 0  # pivots, and rows with something left, at a draw
         self.refresh_evaluations = 0
         self.notes: tuple[str, ...] = ()
 
@@ -75,7 +81,7 @@ class ByGain:
         """
         begun = len(self.pivots)
         if begun == 0:
-            self._draw(self._chances(size), size)
+            self._draw_first(size)
             shares: tuple[float, ...] = (FIRST_REFRESH, *LOOKS)
         else:
             assert left is not None
@@ -89,20 +95,40 @@ class ByGain:
                 self._refresh(size)
         self._advance(size, size)
 
-    def _chances(self, size: int) -> np.ndarray:
-        """How likely each row is for the first pool: mostly its score."""
+    def _draw_first(self, size: int) -> None:
+        """The first pool, drawn mostly by score.
+
+        Where few landmarks are wanted, scores for all rows would cost more than all
+        that follows; then a part of the rows has to do until the first refresh.
+        """
         n, s = self.source.n_rows, size
-        whole = diagonal(self.kernel, self.source, engine=self.engine)
-        self.pivots.n_evaluations += n
-        if self.source.weights is not None:
-            whole = whole * self.source.weights
-        if whole_pool(n, s) and self.kernel.psd:
-            return whole
         level_size = 4 * math.sqrt((n * s + s**3) / (4 * n))
         rule = PracticalSize(math.ceil(min(s, max(64, level_size))))
-        levels = recurse(
-            self.kernel, self.source, rule, seed=self.seed, engine=self.engine
-        )
+        per_row = EVALUATIONS_PER_LEVEL_ROW * rule.sample_size
+        affordable = int((SCORING + 50 * s / n) * n * s / per_row)
+        among = None
+        if affordable < n and not whole_pool(n, s):
+            among = self._some_rows(affordable)
+        self._draw(self._chances(rule, among, whole_pool(n, s)), size, among)
+
+    def _some_rows(self, size: int) -> np.ndarray:
+        n = self.source.n_rows
+        u = uniforms(self.seed, Purpose.FRESH, 0, n, round=self.round)
+        self.round += 1
+        return np.sort(race(np.ones(n), u, size)[0])
+
+    def _chances(
+        self, rule: PracticalSize, among: np.ndarray | None, all_in_pool: bool
+    ) -> np.ndarray:
+        """How likely each of these rows is for a pool: mostly its score."""
+        rows = self.source if among is None else Subset(self.source, among)
+        whole = diagonal(self.kernel, rows, engine=self.engine)
+        self.pivots.n_evaluations += rows.n_rows
+        if rows.weights is not None:
+            whole = whole * rows.weights
+        if all_in_pool and self.kernel.psd:
+            return whole
+        levels = recurse(self.kernel, rows, rule, seed=self.seed, engine=self.engine)
         self.pivots.n_evaluations += total_evaluations(levels)
         self.notes = notes_of(levels)
         scores = np.minimum(1.0, levels[-1].scores)
@@ -126,6 +152,9 @@ class ByGain:
         if self.source.weights is not None:
             weights = weights * self.source.weights[indices]
         self._make_pool(WeightedRows(indices, weights), size)
+        assert self.pool is not None
+        self.begun = len(self.pivots)
+        self.alive = int(np.count_nonzero(self.pool.residual))
         self.round += 1
 
     def _make_pool(self, rows: WeightedRows, size: int) -> None:
@@ -154,14 +183,13 @@ class ByGain:
     def _refresh(self, size: int) -> None:
         """A pool by what is left of all rows, or of as many as are affordable."""
         n, k = self.source.n_rows, len(self.pivots)
-        allowed = (0.45 + 50 * size / n) * n * size - self.refresh_evaluations
+        allowed = (REFRESHING + 50 * size / n) * n * size - self.refresh_evaluations
         affordable = n if self.pool_is_dry else int(allowed / (k + 1))
         if affordable < n / 10:
             return
         among = None
         if affordable < n:
-            u = uniforms(self.seed, Purpose.FRESH, 0, n, round=self.round)
-            among = np.sort(race(np.ones(n), u, affordable)[0])
+            among = self._some_rows(affordable)
         rows = self.source if among is None else Subset(self.source, among)
         stage = f"residuals at {k} landmarks"
         self.refresh_evaluations += rows.n_rows * (k + 1)
@@ -178,10 +206,8 @@ class ByGain:
         assert self.pool is not None
         if len(self.pool.rows) == n:
             return False
-        size = int(np.clip(n // 10, *FRESH_ROWS))
-        u = uniforms(self.seed, Purpose.FRESH, 0, n, level=1, round=self.round)
-        self.round += 1
-        rows = Subset(self.source, np.sort(race(np.ones(n), u, size)[0]))
+        size = int(np.clip(n // 20, *FRESH_ROWS))
+        rows = Subset(self.source, self._some_rows(min(n, size)))
         left = self.pivots.residuals(rows, self.engine.here())
         if rows.weights is not None:
             left = left * rows.weights
@@ -212,12 +238,13 @@ class ByGain:
     def _replace_dry_pool(self, size: int, block: int) -> None:
         """A dry pool is not a rank found: look at all rows, unless they are in it."""
         assert self.pool is not None
-        yielded = len(self.pivots) - self.pool.begun
+        in_vain = self.alive < block or len(self.pivots) == self.begun
         if len(self.pool.rows) == self.source.n_rows:
             self.exhausted = True
-        elif self.looked and yielded < block:
+        elif self.looked and in_vain:
             # The residual of all rows drew this pool, and all but a few of its rows
-            # were rounding: there is nothing more to find.
+            # were rounding: there is nothing more to find. (Few pivots from many rows
+            # are another matter: copies, which may have kept a rare row out.)
             self.exhausted = True
         else:
             self._refresh(size)
@@ -264,11 +291,11 @@ class GainPivoted:
             # Ranking would take more evaluations than all of K.
             return Uniform()(kernel, source, n_landmarks, seed=seed, engine=engine)
         with single_threaded_blas():
+            growth = ByGain(kernel, source, seed, engine)
             try:
-                growth = ByGain(kernel, source, seed, engine)
                 growth.grow(n_landmarks)
             except IndefiniteKernelError as found:
-                spent = found.n_evaluations
+                spent = growth.pivots.n_evaluations + found.n_evaluations
                 return uniform_instead(kernel, source, n_landmarks, seed, NAME, spent)
             growth.pivots.fill(n_landmarks, seed)
             return growth.landmarks()

@@ -142,11 +142,13 @@ def _left(
 ) -> tuple[np.ndarray, int]:
     """What these landmarks leave of the fresh rows, and kernel evaluations made."""
     K = kernel.gram(points)
-    B = ridge_root(K, np.ones(len(K)), least_ridge(K))
+    ridge = least_ridge(K)
+    B = ridge_root(K, np.ones(len(K)), ridge)
     left = residuals(kernel, fresh, points, B, engine=engine, triangular=True)
     evaluations = left.n_evaluations + kernel.gram_evaluations(len(K))
     w = 1.0 if fresh.weights is None else fresh.weights
-    return w * left.values, evaluations
+    # The ridge itself leaves up to λ of a row that is spanned: no step gains by that.
+    return w * np.where(left.values > ridge, left.values, 0.0), evaluations
 
 
 def _best_length(lefts: dict[float, np.ndarray]) -> float:

@@ -70,18 +70,21 @@ class Pivots:
         check_finite(K)
         return K - F @ F.T
 
-    def add(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def add(
+        self, indices: np.ndarray, least: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Make these rows pivots, but for those of which nothing is left.
 
-        Returns which of them they are, as places in `indices`, and their own block of
-        the factor.
+        Nothing is a share `least` of k(x, x), or rounding if that is more. Returns
+        which of them they are, as places in `indices`, and their own block of the
+        factor.
         """
         X = self.source.take(indices)
         F = self.factor_rows(X)
         P = self.residual_matrix(X, F)
         diagonal = np.diagonal(P) + np.vecdot(F, F)
         unit = rounding_unit(self.kernel, X, len(self) + len(P))
-        kept, corner = cholesky(P, unit * np.abs(diagonal))
+        kept, corner = cholesky(P, max(unit, least) * np.abs(diagonal))
         self.extend(indices[kept], F[kept], corner)
         return kept, corner
 

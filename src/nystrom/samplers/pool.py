@@ -49,7 +49,6 @@ class Pool:
         self.kernel, self.engine, self.rows, self.pivots = kernel, engine, rows, pivots
         self.held = Held(source, rows.indices)
         m, k = len(rows), len(pivots)
-        self.begun = k  # pivots before this pool
         diag = diagonal(kernel, self.held, engine=engine)
         pivots.n_evaluations += m
         self.whole = float(rows.weights @ diag)
@@ -106,7 +105,7 @@ class Pool:
         P = self.A[self.candidates].astype(np.float64)
         floor = self.floor[self.candidates]
         ranked = best_pivots(P, self.H, self.started, floor, size)
-        taken = self._take(ranked.chosen)
+        taken = self._take(ranked.chosen) if len(ranked.chosen) else 0
         if taken == 0:  # what seemed left of the proposals was rounding
             self.residual[self.candidates] = 0.0
         if taken < max(1, len(ranked.chosen)):

@@ -133,7 +133,10 @@ def least_theory_size(delta: float, n_levels: int) -> int:
 
 @dataclass(frozen=True)
 class PracticalRidge(Halves):
-    """Algorithm 2 in practice: λ given, p = min(1, l̃·max(1, log Σl̃))."""
+    """Algorithm 2 in practice: λ given, p = min(1, 2·l̃·max(1, log Σl̃)).
+
+    Without the 2, ‖K − K̃‖₂ exceeds λ in up to a third of the seeds on real data.
+    """
 
     fixed_ridge: float
     largest: int | None = None  # the user's cap on the number of landmarks
@@ -147,9 +150,9 @@ class PracticalRidge(Halves):
         return max(self.fixed_ridge, least_ridge(SKS))
 
     def probabilities(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """min(1, l̃·max(1, log Σl̃)); below the top at most twice the cap in all."""
+        """min(1, 2·l̃·max(1, log Σl̃)); below the top at most twice the cap in all."""
         log = max(1.0, math.log(max(1.0, float(scores.sum()))))
-        p = np.minimum(1.0, scores * log)
+        p = np.minimum(1.0, 2 * scores * log)
         return at_most(p, 2 * self.largest) if self.largest and level else p
 
     def least_sample(self) -> tuple[int, int]:

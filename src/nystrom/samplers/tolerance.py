@@ -18,7 +18,7 @@ from .. import _arrays as arrays
 from ..engines import Engine, single_threaded_blas
 from ..kernels import Kernel
 from ..landmarks import Landmarks, TraceError
-from ..leverage import diagonal
+from ..leverage import FLOAT32_ERROR, diagonal
 from ..sources import Block, Source
 from .pivots import Pivots
 from .recursion import IndefiniteKernelError
@@ -69,15 +69,17 @@ def until(
             growth = make(kernel, source, seed, engine)
             whole = _total(source, diagonal(kernel, source, engine=engine))
             growth.pivots.n_evaluations += n
+            if whole < 0:
+                raise IndefiniteKernelError(0)
             reached = _grow(growth, source, engine, tolerance, whole, most)
+            error = reached.error
+            if error <= tolerance * whole:
+                error = _shorten(growth.pivots, source, engine, reached, tolerance)
         except IndefiniteKernelError:
             raise ValueError(
                 f"max_trace_error={tolerance} has no meaning for {kernel}, which is "
                 "not positive semi-definite; give the number of landmarks instead."
             ) from None
-        error = reached.error
-        if error <= tolerance * whole:
-            error = _shorten(growth.pivots, source, engine, reached, tolerance)
         if len(growth.pivots) == 0:  # K = 0, and any row will do
             growth.pivots.fill(1, seed)
     relative = error / whole if whole > 0 else 0.0
@@ -120,6 +122,11 @@ def _shorten(
     pivots.n_evaluations += source.n_rows * len(pivots)
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
     after = reached.error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
+    # What is left counts as 0 where it is negative: then there is more than tr K.
+    share = max(1e-6, 10 * arrays.epsilon(pivots.kernel.dtype(pivots.points)) ** 0.5)
+    rounding = FLOAT32_ERROR * reached.error + share * reached.whole
+    if pivots.kernel.psd is None and after[0] - reached.whole > rounding:
+        raise IndefiniteKernelError(pivots.n_evaluations)
     size = int(np.flatnonzero(after <= tolerance * reached.whole)[0])
     pivots.shorten(max(1, size))
     return float(after[max(1, size)])

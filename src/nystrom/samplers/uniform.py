@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .. import _arrays as arrays
 from ..engines import Engine
 from ..kernels import Kernel
 from ..landmarks import Landmarks
@@ -19,12 +20,18 @@ BATCH = 128
 
 
 class InOrder:
-    """Pivots in the order of the uniform draw, less rows that earlier ones span."""
+    """Pivots in the order of the uniform draw, less rows that earlier ones nearly span.
+
+    A pivot of which little is left multiplies the rounding of all that has more left.
+    So rows with less left than the root of rounding are passed over.
+    """
 
     def __init__(
         self, kernel: Kernel, source: Source, seed: int, engine: Engine
     ) -> None:
         self.pivots = Pivots(kernel, source)
+        values = kernel.dtype(arrays.widen(source.take(np.arange(1))))
+        self.least = arrays.epsilon(values) ** 0.5
         n = source.n_rows
         w = np.ones(n) if source.weights is None else source.weights
         self.order, _ = race(w, uniforms(seed, Purpose.DRAW, 0, n), n)
@@ -41,7 +48,7 @@ class InOrder:
             n_next = min(BATCH, size - len(self.pivots))
             rows = self.order[self.n_seen : self.n_seen + n_next]
             self.n_seen += len(rows)
-            self.pivots.add(rows)
+            self.pivots.add(rows, self.least)
 
     def landmarks(self) -> Landmarks:
         """The pivots so far."""

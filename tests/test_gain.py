@@ -1,0 +1,560 @@
+"""The default sampler: pivots by gain on pools, held against dense formulas.
+
+No theorem covers the choice by gain. What can be checked exactly is checked on the
+whole matrix; what is random has bounds calibrated over many seeds.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_sampling import rbf_matrix
+from sklearn.metrics.pairwise import rbf_kernel
+
+from nystrom import approximate, select_landmarks
+from nystrom.engines import Threads, single_threaded_blas
+from nystrom.kernels import RBF, blockwise
+from nystrom.landmarks import WeightedRows
+from nystrom.samplers import gain
+from nystrom.samplers import pool as pools
+from nystrom.samplers.draws import probabilities_with_sum
+from nystrom.samplers.gains import LEAST_SHARE, best_pivots
+from nystrom.samplers.pivots import Pivots
+from nystrom.sources import as_source
+
+GAMMA = 0.3
+ENGINE = Threads(1)
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((60, 3))
+
+
+# Pivots of a few proposals
+
+
+def deflated(R, j):
+    """What is left of R once j is a pivot."""
+    return R - np.outer(R[:, j], R[j]) / R[j, j]
+
+
+def left_of(K, rows):
+    """K − K_·S K_SS⁻¹ K_S·."""
+    if len(rows) == 0:
+        return K
+    return K - K[:, rows] @ np.linalg.solve(K[np.ix_(rows, rows)], K[rows])
+
+
+def dense_gains(R, w, proposals):
+    """Σᵢ ωᵢ rᵢⱼ²/rⱼⱼ of each proposal."""
+    A = R[:, proposals]
+    return (w @ A**2) / np.diagonal(R)[proposals]
+
+
+def dense_pivots(R, w, proposals, size):
+    """Places of the best proposals one after the other, and what is left in the end."""
+    chosen = []
+    for _ in range(size):
+        free = np.setdiff1d(np.arange(len(proposals)), chosen)
+        gains = dense_gains(R, w, proposals[free])
+        chosen.append(int(free[np.argmax(gains)]))
+        R = deflated(R, proposals[chosen[-1]])
+    return chosen, R
+
+
+def ranked(R, w, proposals, size, floor=0.0):
+    A = R[:, proposals]
+    P = R[np.ix_(proposals, proposals)]
+    floor = np.full(len(P), floor)
+    return best_pivots(P, A.T @ (w[:, None] * A), np.diagonal(P), floor, size)
+
+
+@pytest.fixture
+def some(X, rng):
+    """K, weights, and proposals among rows, no two of them close."""
+    K, w = rbf_matrix(X, 2.0), rng.uniform(0.5, 20, 60)
+    return K, w, rng.permutation(60)[:15]
+
+
+def test_best_pivots_are_those_of_explicit_deflation(some):
+    K, w, proposals = some
+    found = ranked(K, w, proposals, 6)
+    chosen, R = dense_pivots(K, w, proposals, 6)
+    np.testing.assert_array_equal(found.chosen, chosen)
+    A = R[:, proposals]
+    np.testing.assert_allclose(found.H, A.T @ (w[:, None] * A), atol=1e-10)
+    free = np.setdiff1d(np.arange(15), chosen)
+    eligible = found.gains[free] >= 0
+    expected = dense_gains(R, w, proposals[free])
+    np.testing.assert_allclose(found.gains[free][eligible], expected[eligible])
+    assert np.all(found.gains[chosen] == -1)
+
+
+def test_ranking_once_is_not_ranking_after_each_pivot(rng, seed):
+    """The planted fault: without deflation near-copies of the best are taken too."""
+    centers = np.repeat(4.0 * np.arange(5), [8, 7, 6, 5, 4])[:, None]
+    K, w = rbf_matrix(centers + 0.3 * rng.standard_normal((30, 1)), 1.0), np.ones(30)
+    once = np.argsort(-dense_gains(K, w, np.arange(30)))[:5]
+    chosen = ranked(K, w, np.arange(30), 5).chosen
+    assert len(np.unique(centers[chosen])) == 5 > len(np.unique(centers[once]))
+
+
+def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
+    """Row 1 has most gain but for the first pivot, which leaves 1 % of it."""
+    x = np.sqrt(1 - 0.5 * LEAST_SHARE)
+    P = np.array([[1.0, x, 0], [x, 1.0, 0], [0, 0, 1.0]])
+    H = np.diag([9.0, 5.0, 1e-3]) + 4 * (P - np.eye(3))
+    found = best_pivots(P, H, np.ones(3), np.zeros(3), 3)
+    np.testing.assert_array_equal(found.chosen, [0, 2])
+    assert found.gains[1] == -1
+    # Its share is of what it had when it was proposed, not of what it has now.
+    found = best_pivots(P, H, np.array([1.0, 1e-3, 1.0]), np.zeros(3), 3)
+    assert 1 in found.chosen
+
+
+def test_a_proposal_at_its_floor_is_not_taken():
+    P, H = np.eye(3), np.diag([3.0, 2.0, 1.0])
+    found = best_pivots(P, H, np.zeros(3), np.array([0.0, 1.0, 0.5]), 3)
+    np.testing.assert_array_equal(found.chosen, [0, 2])
+
+
+def test_copies_are_taken_once(rng):
+    K = rbf_matrix(rng.standard_normal((4, 2))[[0, 1, 2, 3, 0, 1, 1, 0, 3]], 1.0)
+    found = ranked(K, np.ones(9), np.arange(9), 9, floor=1e-12)
+    kinds = np.array([0, 1, 2, 3, 0, 1, 1, 0, 3])[found.chosen]
+    np.testing.assert_array_equal(np.sort(kinds), np.arange(4))
+    assert np.all(found.gains == -1)
+
+
+# A pool
+
+
+class Spy:
+    """`best_pivots` that keeps what it was given and what it said."""
+
+    def __init__(self, monkeypatch):
+        monkeypatch.setattr(pools, "best_pivots", self)
+
+    def __call__(self, P, H, started, floor, size):
+        self.P, self.H, self.started = P, H, started
+        self.ranked = best_pivots(P, H, started, floor, size)
+        return self.ranked
+
+
+def make_pool(X, weights=None, begun=(), wide=False):
+    source = as_source(X)
+    pivots = Pivots(RBF(GAMMA), source)
+    if len(begun):
+        pivots.add(np.array(begun))
+    weights = np.ones(len(X)) if weights is None else weights
+    rows = WeightedRows(np.arange(len(X)), weights)
+    return pools.Pool(RBF(GAMMA), source, rows, pivots, len(X), ENGINE, wide=wide)
+
+
+def run(pool, spy, K, n_blocks=4, atol=1e-9):
+    """Blocks of pivots; at each, everything is compared with the dense matrices."""
+    w = pool.rows.weights
+    carried = 0
+    for _ in range(n_blocks):
+        R = left_of(K, pool.pivots.indices)
+        proposals = np.argsort(-pool.weights(), kind="stable")[:6]
+        old = pool.candidates
+        pool.choose(proposals, 3, keep=4)
+        c = np.concatenate([old, proposals])
+        A = R[:, c]
+        np.testing.assert_allclose(pool.A, A, atol=atol)
+        np.testing.assert_allclose(spy.P, A[c], atol=atol)
+        np.testing.assert_allclose(spy.H, A.T @ (w[:, None] * A), atol=atol * w.sum())
+        carried += len(old)
+        # After the choice
+        S = pool.pivots.indices
+        taken = c[spy.ranked.chosen]
+        np.testing.assert_array_equal(S[-len(taken) :], taken)
+        L = np.linalg.cholesky(K[np.ix_(S, S)])
+        np.testing.assert_allclose(
+            pool.F[:, : len(S)], np.linalg.solve(L, K[S]).T, atol=10 * atol
+        )
+        left = np.diagonal(left_of(K, S)).copy()
+        left[S] = 0
+        np.testing.assert_allclose(pool.residual, left, atol=atol)
+        assert np.all(pool.residual[S] == 0)
+        assert pool.left == pytest.approx(w @ left, abs=atol * w.sum())
+    assert carried > 0
+
+
+@pytest.mark.parametrize("begun", [(), (5, 17, 3)], ids=["anew", "after pivots"])
+def test_a_pool_of_all_rows_is_the_dense_algorithm(begun, X, rng, monkeypatch):
+    for weights in (np.ones(60), rng.uniform(0.5, 30, 60)):
+        pool = make_pool(X, weights, begun)
+        run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA))
+
+
+def test_a_float32_pool_is_close_to_a_float64_one(X, rng, monkeypatch):
+    X, w = X.astype(np.float32), rng.uniform(0.5, 30, 60)
+    K = rbf_matrix(X.astype(np.float64), GAMMA)
+    narrow, wide = make_pool(X, w), make_pool(X, w, wide=True)
+    assert (narrow.F.dtype, wide.F.dtype) == (np.float32, np.float64)
+    run(narrow, Spy(monkeypatch), K, n_blocks=3, atol=1e-5)
+    run(wide, Spy(monkeypatch), K, n_blocks=3)
+
+
+def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch):
+    spy, K = Spy(monkeypatch), rbf_matrix(X, GAMMA)
+    pool = make_pool(X)
+    for _ in range(6):
+        before = np.trace(left_of(K, pool.pivots.indices))
+        assert pool.left == pytest.approx(before)
+        proposals = rng.permutation(np.flatnonzero(pool.weights()))[:8]
+        c = np.concatenate([pool.candidates, proposals])
+        assert pool.choose(proposals, 1, keep=5) == 1
+        after = np.trace(left_of(K, pool.pivots.indices))
+        gains = np.diagonal(spy.H) / np.diagonal(spy.P)
+        assert gains[spy.ranked.chosen[0]] == pytest.approx(before - after)
+        # No other candidate would have taken off more.
+        falls = [before - np.trace(left_of(K, [*pool.pivots.indices[:-1], j]))
+                 for j in c]  # fmt: skip
+        fit = np.diagonal(spy.P) > LEAST_SHARE * spy.started
+        assert before - after == pytest.approx(np.max(np.array(falls)[fit]))
+
+
+def test_a_pool_of_what_the_pivots_span_has_nothing_left(X):
+    pool = make_pool(X[np.arange(60) % 5], begun=range(5))
+    assert not pool.residual.any()
+    assert not pool.weights().any()
+    assert not pool.too_fine
+
+
+def test_what_seems_left_but_is_rounding_is_given_up(X):
+    """No pivot comes of it: the pool must say so, or the caller asks for ever."""
+    pool = make_pool(X[np.arange(60) % 5], begun=range(5))
+    pool.residual[10:20] = 1e-6
+    assert pool.choose(np.arange(10, 20), 3, keep=4) == 0
+    assert not pool.residual.any()
+    assert len(pool.candidates) == 0
+
+
+def test_a_pool_that_is_too_fine_for_float32_says_so(X):
+    X = X.astype(np.float32)
+    pool = make_pool(X)
+    assert not pool.too_fine
+    while pool.left > 0.5 * pools.FINE * pool.whole:
+        pool.choose(np.argsort(-pool.weights())[:6], 3, keep=4)
+    assert pool.too_fine
+    assert not make_pool(X, begun=pool.pivots.indices, wide=True).too_fine
+
+
+def grown(X, s, seed, gamma, weights=None):
+    growth = gain.ByGain(RBF(gamma), as_source(X, weights), seed, ENGINE)
+    growth.grow(s)
+    return growth
+
+
+def test_what_is_too_fine_for_float32_is_chosen_in_float64(rng, seed):
+    X = rng.standard_normal((1000, 2)).astype(np.float32)
+    coarse, fine = grown(X, 30, seed, 5.0), grown(X, 30, seed, 0.05)
+    assert not coarse.wide
+    assert coarse.pool.F.dtype == np.float32
+    assert fine.wide
+    assert fine.pool.F.dtype == np.float64
+
+
+# Probabilities and weights of a pool
+
+
+@given(
+    chances=st.lists(
+        st.one_of(st.just(0.0), st.floats(1e-9, 1e9)), min_size=1, max_size=40
+    ),
+    size=st.integers(1, 45),
+)
+def test_probabilities_with_a_sum(chances, size):
+    chances = np.array(chances)
+    p = probabilities_with_sum(chances, size)
+    assert np.all((p >= 0) & (p <= 1))
+    np.testing.assert_array_equal(p > 0, chances > 0)
+    assert p.sum() == pytest.approx(min(size, np.count_nonzero(chances)))
+    below = (p < 1) & (p > 0)
+    ratios = p[below] / chances[below]
+    if below.any():
+        np.testing.assert_allclose(ratios, ratios[0])
+        # A row is certain only if its share would be 1 or more.
+        assert np.all(ratios[0] * chances[p == 1] >= 1 - 1e-9)
+
+
+def lopsided(rng, n=1500):
+    """A dense cloud, few rows around it, and kernel values of very different size."""
+    X = rng.standard_normal((n, 2))
+    X[:40] *= 8
+    return X
+
+
+def estimates(growth, draw, n_draws=150):
+    """What each of many pools says of tr K, of what is left, and how large it is."""
+    said = np.empty((n_draws, 3))
+    for run in range(n_draws):
+        draw()
+        said[run] = growth.pool.whole, growth.pool.left, len(growth.pool.rows)
+    return said
+
+
+def z_score(values, truth):
+    return abs(values.mean() - truth) / (values.std() / np.sqrt(len(values)))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_the_first_pool_stands_for_all_rows(weighted, rng, seed):
+    """Within 5 standard errors of the truth: a false alarm in about 10⁶ runs."""
+    X = lopsided(rng)
+    w = rng.uniform(0.2, 5, len(X)) if weighted else None
+    growth = gain.ByGain(RBF(2.0), as_source(X, w), seed, ENGINE)
+    said = estimates(growth, lambda: growth._draw_first(20))
+    truth = len(X) if w is None else w.sum()
+    assert z_score(said[:, 0], truth) < 5
+    # The planted fault: with weights of 1 it stands for itself alone.
+    assert z_score(said[:, 2], truth) > 50
+
+
+@pytest.mark.parametrize("some", [False, True], ids=["all rows", "some rows"])
+def test_a_later_pool_stands_for_all_rows(some, rng, seed):
+    X, s = lopsided(rng), 20
+    growth = gain.ByGain(RBF(2.0), as_source(X), seed, ENGINE)
+    growth.pivots.add(np.arange(0, 600, 30))
+    left = growth.pivots.residuals(growth.source, ENGINE)
+
+    def draw():
+        among = np.sort(rng.permutation(len(X))[:500]) if some else None
+        growth._draw_left(left if among is None else left[among], among, s)
+
+    said = estimates(growth, draw)
+    assert z_score(said[:, 1], left.sum()) < 5
+    assert growth.looked == (not some)
+    assert growth.pool.residual.sum() < 0.5 * left.sum()  # the planted fault again
+
+
+# How good the landmarks are
+
+
+def unbalanced(rng, n=2000):
+    sizes = np.array([3, 4, 5, 6, 8, 10, 15, 20, 30, 100, 300])
+    sizes = np.append(sizes, n - sizes.sum())
+    centers = 4 * rng.standard_normal((len(sizes), 4))
+    return np.repeat(centers, sizes, axis=0) + 0.7 * rng.standard_normal((n, 4))
+
+
+def zipf(rng, n, n_distinct):
+    """Copies of a few rows, the k-th of them ∝ 1/k often and each at least once."""
+    p = 1 / np.arange(1, n_distinct + 1)
+    drawn = rng.choice(n_distinct, n - n_distinct, p=p / p.sum())
+    return rng.permutation(np.concatenate([np.arange(n_distinct), drawn]))
+
+
+def near_copies(rng, n=2000):
+    X = rng.standard_normal((300, 4))[zipf(rng, n, 300)]
+    return X + 0.05 * rng.standard_normal(X.shape)
+
+
+def heavy_tails(rng, n=2000):
+    return rng.standard_t(2, (n, 3))
+
+
+def mean_error(X, sampler, seed, gamma, s=40, runs=5):
+    errors = []
+    for run in range(runs * seed, runs * seed + runs):
+        landmarks = select_landmarks(
+            X, gamma=gamma, n_landmarks=s, sampler=sampler, random_state=run
+        )
+        errors.append(approximate(X, landmarks).trace_error)
+    return np.mean(errors)
+
+
+@pytest.mark.parametrize(
+    ("rows", "gamma", "of_uniform", "of_rpcholesky"),
+    [
+        (unbalanced, 0.1, 0.70, 0.87),
+        (near_copies, 0.2, 0.70, 0.89),
+        (heavy_tails, 0.2, 0.91, 0.90),
+    ],
+)
+def test_lower_error_than_uniform_and_random_pivots(
+    rows, gamma, of_uniform, of_rpcholesky, rng, seed
+):
+    """Bounds are five standard deviations, over seeds, beyond the mean ratio."""
+    X = rows(rng)
+    ours, uniform, random = (
+        mean_error(X, name, seed, gamma) for name in ("auto", "uniform", "rpcholesky")
+    )
+    assert ours < of_uniform * uniform
+    assert ours < of_rpcholesky * random
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_all_of_150_distinct_rows_are_found(dtype, rng, seed):
+    X = (3 * rng.standard_normal((150, 8)))[zipf(rng, 4000, 150)].astype(dtype)
+    landmarks = select_landmarks(X, gamma=0.1, n_landmarks=200, random_state=seed)
+    assert len(np.unique(landmarks.indices)) == 200
+    assert landmarks.rank == 150
+    assert approximate(X, landmarks).relative_trace_error.value < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_many_copies_do_not_keep_a_rare_row_out(dtype, rng, seed):
+    """A pool of copies runs dry after few pivots, and one row in 4000 is not in it."""
+    kind = rng.integers(0, 14, 4000)
+    kind[7] = 14
+    X = (4 * rng.standard_normal((15, 6)))[kind].astype(dtype)
+    for run in range(5 * seed, 5 * seed + 5):
+        landmarks = select_landmarks(X, gamma=0.5, n_landmarks=40, random_state=run)
+        assert len(np.unique(kind[landmarks.indices])) == 15
+
+
+def rank_found(rng, seed, monkeypatch):
+    """From pools of 30 rows, the first of which cannot hold the five rare rows."""
+    kind = zipf(rng, 3000, 60)
+    kind[:5] = np.arange(60, 65)
+    X = (4 * rng.standard_normal((65, 6)))[kind]
+    monkeypatch.setattr(gain, "pool_size", lambda n, s: 30)
+    monkeypatch.setattr(
+        gain.ByGain,
+        "_draw_first",
+        lambda self, size: self._draw((kind < 60).astype(float), size),
+    )
+    growth = grown(X, 80, seed, 0.5)
+    assert len(growth.pivots) == len(np.unique(kind[growth.pivots.indices]))
+    return len(growth.pivots), growth
+
+
+def test_a_dry_pool_is_not_a_rank_found(rng, seed, monkeypatch):
+    rank, growth = rank_found(rng, seed, monkeypatch)
+    assert rank == 65
+    assert growth.exhausted
+
+
+def test_a_dry_pool_taken_for_the_rank_would_show(rng, seed, monkeypatch):
+    """The planted fault for the test above."""
+
+    def stop(self, size, block):
+        self.exhausted = True
+
+    monkeypatch.setattr(gain.ByGain, "_replace_dry_pool", stop)
+    assert rank_found(rng, seed, monkeypatch)[0] < 60
+
+
+# Rows and kernels of every kind
+
+
+def shared_letters(x, y):
+    """Pairs of neighbouring letters that two words share, as a cosine."""
+    a, b = ({w[i : i + 2] for i in range(len(w) - 1)} for w in (x, y))
+    return len(a & b) / np.sqrt(len(a) * len(b))
+
+
+def words(rng, n=150):
+    stems = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(12)]
+    kinds = zipf(rng, n, 12)
+    return [stems[k] + "".join(rng.choice(list("xyz"), 2)) for k in kinds]
+
+
+def input_of(kind, rng):
+    if kind == "words":
+        return words(rng, 120), {"kernel": shared_letters}
+    X = unbalanced(rng, 700)
+    if kind == "csr":
+        return sp.csr_array(np.where(np.abs(X) > 1, X, 0.0)), {"gamma": 0.1}
+    if kind == "precomputed":
+        return rbf_matrix(X, 0.1), {"kernel": "precomputed"}
+    kernel = blockwise(
+        lambda X, Y: rbf_kernel(X, Y, gamma=0.1), diag=lambda X: np.ones(len(X))
+    )
+    return X, {"kernel": kernel}
+
+
+@pytest.mark.parametrize("kind", ["words", "csr", "precomputed", "blockwise"])
+def test_every_kind_of_rows_and_kernel(kind, rng, seed):
+    X, options = input_of(kind, rng)
+    errors = {"auto": [], "uniform": []}
+    for run in range(3 * seed, 3 * seed + 3):
+        for sampler, values in errors.items():
+            landmarks = select_landmarks(
+                X, n_landmarks=20, sampler=sampler, random_state=run, **options
+            )
+            assert len(np.unique(landmarks.indices)) == 20
+            values.append(approximate(X, landmarks).trace_error)
+    assert np.mean(errors["auto"]) < np.mean(errors["uniform"])
+
+
+def test_a_function_of_pairs_and_few_rows_is_not_worth_ranking(rng, seed):
+    X = words(rng, 40)
+    options = {"kernel": shared_letters, "n_landmarks": 20, "random_state": seed}
+    found = select_landmarks(X, **options)
+    uniform = select_landmarks(X, sampler="uniform", **options)
+    np.testing.assert_array_equal(found.indices, uniform.indices)
+    assert found.n_kernel_evaluations == 0
+    more = select_landmarks(words(rng, 41), **options)
+    assert more.n_kernel_evaluations > 0
+
+
+def test_weights_are_copies_in_terms_of_error(rng, seed):
+    """Most of the weight lies on a few rows, which uniform draws by weight repeat."""
+    X = rng.standard_normal((1200, 3))
+    w = np.ceil(rng.pareto(1.0, 1200)).clip(1, 60).astype(int)
+    copies = np.repeat(X, w, axis=0)
+    errors = np.empty((5, 4))
+    for run in range(5):
+        options = {"gamma": 0.3, "n_landmarks": 30, "random_state": 5 * seed + run}
+        for j, sampler in enumerate(("auto", "uniform")):
+            found = select_landmarks(X, sample_weight=w, sampler=sampler, **options)
+            errors[run, j] = approximate(X, found, sample_weight=w).trace_error
+        repeated = select_landmarks(copies, **options)
+        errors[run, 2] = approximate(copies, repeated).trace_error
+        blind = select_landmarks(X, **options)
+        errors[run, 3] = approximate(X, blind, sample_weight=w).trace_error
+    weighted, uniform, repeated, blind = errors.mean(axis=0)
+    assert weighted < 0.9 * uniform
+    assert weighted < blind
+    assert weighted == pytest.approx(repeated, rel=0.15)
+
+
+def test_rows_of_weight_0_are_in_no_pool(rng, seed):
+    X = rng.standard_normal((2000, 2))
+    w = np.where(rng.uniform(size=2000) < 0.5, 0.0, 2.0)
+    landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w, random_state=seed)
+    assert np.all(w[landmarks.indices] > 0)
+    assert np.all(landmarks.pool.weights > 0)
+
+
+# Cost
+
+
+@pytest.mark.parametrize(
+    ("n", "s", "most"), [(20_000, 40, 1.0), (150_000, 300, 0.9)], ids=str
+)
+def test_kernel_evaluations_per_row_and_landmark(n, s, most, rng, seed):
+    """Levels of the recursion have 64 rows or more: few landmarks cost more each."""
+    X = rng.standard_normal((n, 3))
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=s, random_state=seed)
+    assert landmarks.n_kernel_evaluations <= most * n * s
+
+
+def test_nothing_of_size_n_times_s_is_kept(rng, seed):
+    X = rng.standard_normal((60_000, 4))
+    select_landmarks(X[:3000], gamma=GAMMA, n_landmarks=50)  # imports and caches
+    tracemalloc.start()
+    try:
+        select_landmarks(X, gamma=GAMMA, n_landmarks=50, random_state=seed, n_jobs=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 60_000 * 50 / 3

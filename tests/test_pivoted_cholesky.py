@@ -1,0 +1,411 @@
+"""Pivoted Cholesky without its factor: the textbook's order, and its distribution.
+
+The textbook algorithm keeps what is left of all of K; ours keeps bounds of its diagonal
+and looks at a few rows at a time. How many, and when a pass renews the bounds, must
+change neither the greedy order nor the law of the random one.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from oracles_sampling import nystrom, rbf_matrix
+from scipy.stats import chi2
+
+from nystrom import select_landmarks
+from nystrom.engines import Threads, single_threaded_blas
+from nystrom.kernels import RBF, Linear, Precomputed, blockwise
+from nystrom.samplers import Greedy, RPCholesky, cholesky
+from nystrom.samplers.pivots import Pivots
+from nystrom.sources import RowNumbers, as_source
+
+FALSE_ALARM = 1e-6
+BOTH = [Greedy(), RPCholesky()]
+ENGINE = Threads(1)
+NUMBERS = cholesky.Randomly._numbers
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
+
+
+def deflated(K, j):
+    """What pivot j leaves of K; exactly nothing of itself."""
+    left = K - np.outer(K[:, j], K[j]) / K[j, j]
+    left[j] = left[:, j] = 0.0
+    return left
+
+
+def textbook(K, size, w):
+    """Cholesky with complete pivoting: each time the row with most left."""
+    order = []
+    for _ in range(size):
+        order.append(int(np.argmax(w * np.diag(K))))
+        K = deflated(K, order[-1])
+    return order
+
+
+def passes(monkeypatch, when):
+    """Make a pass after every row looked at in vain, never, or as costs say."""
+    if when == "always":
+        monkeypatch.setattr(cholesky.Bounded, "_worth_a_pass", lambda self, batch: 0)
+    elif when == "never":
+        monkeypatch.setattr(cholesky, "PASS_COST", (1.0, 1.0, 1.0))
+    elif when == "often":
+        monkeypatch.setattr(cholesky, "PASS_COST", (0.0, 0.0, 0.0))
+
+
+# Greedy
+
+
+def clusters(rng):
+    centers = 4 * rng.standard_normal((12, 3))
+    return centers[rng.integers(0, 12, 300)] + 0.3 * rng.standard_normal((300, 3))
+
+
+def repeated(rng):
+    return rng.standard_normal((25, 2))[np.arange(150) % 25]
+
+
+DATA = {
+    "clusters": (clusters, 0.5, 60),
+    "duplicates": (repeated, 1.0, 20),
+    "smooth": (lambda rng: np.sort(rng.uniform(0, 1, (200, 1)), axis=0), 5.0, 8),
+    "one batch": (lambda rng: rng.standard_normal((200, 4)), 0.2, 10),
+    "many batches": (lambda rng: rng.standard_normal((300, 4)), 0.2, 120),
+    "nearly apart": (lambda rng: 3 * rng.standard_normal((250, 5)), 0.3, 60),
+}  # fmt: skip
+
+
+def assert_greedy(order, K, w):
+    """Each pivot has most left; only of rows equal to rounding may it be any."""
+    assert len(set(order.tolist())) == len(order)
+    for j in order:
+        left = w * np.diag(K)
+        assert left[j] >= left.max() - 1e-10 * (w * np.diag(K)).max() - 1e-12
+        K = deflated(K, j)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("when", ["as costs say", "often", "always", "never"])
+@pytest.mark.parametrize("case", DATA)
+def test_greedy_takes_the_row_with_most_left(case, when, weighted, rng, monkeypatch):
+    make, gamma, size = DATA[case]
+    X = make(rng)
+    w = rng.uniform(0.2, 3, len(X)) if weighted else np.ones(len(X))
+    passes(monkeypatch, when)
+    source = as_source(X, w if weighted else None)
+    found = Greedy()(RBF(gamma), source, size, seed=0, engine=ENGINE).indices
+    assert_greedy(found, rbf_matrix(X, gamma), w)
+
+
+@pytest.mark.parametrize("when", ["as costs say", "often", "always", "never"])
+@pytest.mark.parametrize("batch", [(1, 1), (3, 3), (16, 256), (500, 500)])
+def test_greedy_has_the_order_of_the_textbook(batch, when, rng, monkeypatch):
+    """On a matrix whose rows are far from ties, all the way to the full rank."""
+    n = 40
+    A = rng.standard_normal((n, n)) * rng.uniform(0.1, 2, n)[:, None]
+    K, w = A @ A.T, rng.uniform(0.5, 2, n)
+    passes(monkeypatch, when)
+    monkeypatch.setattr(cholesky, "BATCH", batch)
+    source = RowNumbers(n, w)
+    for size in (1, 2, 16, 30):
+        found = Greedy()(Precomputed(K), source, size, seed=0, engine=ENGINE)
+        assert found.indices.tolist() == textbook(K, size, w)
+
+
+def test_a_row_with_a_little_more_left_goes_first(rng):
+    """Rows 1 … 40 are nearly alike; the best of them is beyond the first batch."""
+    left = 1 - 1e-5 * rng.permutation(40)
+    K = np.diag(np.concatenate([[2.0], left]))
+    K[0, 1:] = K[1:, 0] = np.sqrt(2 * (1 - left))
+    K[1:, 1:] += np.outer(K[1:, 0], K[0, 1:]) / 2
+    K[np.arange(1, 41), np.arange(1, 41)] = 1.0
+    found = Greedy()(Precomputed(K), RowNumbers(41), 10, seed=0, engine=ENGINE)
+    assert found.indices.tolist() == textbook(K, 10, np.ones(41))
+
+
+def test_of_equal_rows_greedy_takes_the_first():
+    X = 100.0 * np.arange(60)[:, None] % 4000
+    found = Greedy()(RBF(1.0), as_source(X), 40, seed=0, engine=ENGINE)
+    assert found.indices.tolist() == list(range(40))
+
+
+def test_greedy_asks_for_no_random_number(rng):
+    X = rng.standard_normal((200, 3))
+    one, two = (
+        select_landmarks(X, n_landmarks=20, sampler="greedy", random_state=s).indices
+        for s in (0, 1)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+# Random pivots
+
+
+def ordered_draws(K, size, w):
+    """The probability of every ordered outcome, one pivot after the other."""
+    chances = {}
+    for order in permutations(range(len(K)), size):
+        left, chance = K, 1.0
+        for j in order:
+            d = w * np.diag(left)
+            chance *= d[j] / d.sum()
+            if chance == 0:
+                break
+            left = deflated(left, j)
+        if chance > 0:
+            chances[order] = chance
+    return chances
+
+
+def statistic(K, size, w, seed, n_draws=1000):
+    """Chi-square of all ordered outcomes, and its limit for one in a million."""
+    chances = ordered_draws(K, size, w)
+    assert sum(chances.values()) == pytest.approx(1)
+    # Only outcomes expected often enough for the chi-square distribution by themselves.
+    rare = [order for order, chance in chances.items() if chance * n_draws < 10]
+    counts = dict.fromkeys(chances, 0)
+    kernel, source = Precomputed(K), RowNumbers(len(K), w)
+    for draw in range(n_draws * seed, n_draws * (seed + 1)):
+        found = RPCholesky()(kernel, source, size, seed=draw, engine=ENGINE)
+        counts[tuple(found.indices.tolist())] += 1
+    p = [chances[o] for o in chances if o not in rare]
+    c = [counts[o] for o in chances if o not in rare]
+    if rare:
+        p.append(sum(chances[o] for o in rare))
+        c.append(sum(counts[o] for o in rare))
+    expected = n_draws * np.array(p)
+    value = float(np.sum((np.array(c) - expected) ** 2 / expected))
+    # The chi-square law is a limit: for 1000 draws of the cases here, four million
+    # multinomial draws had their one in a million at 0.98 to 1.17 of it.
+    return value, 1.25 * chi2.isf(FALSE_ALARM, len(p) - 1)
+
+
+NEAR = rbf_matrix(np.array([[0.0], [0.4], [0.7], [2.0]]), 0.7)
+SCALES = np.array([1.0, 1.5, 0.7, 1.2])
+UNEQUAL = NEAR * np.outer(SCALES, SCALES)
+# Both rows have 0.3 left after the first, the second of what was more than three times
+# as much: it is rejected often, and must come back.
+REJECTED = np.array([[10, 7**0.5, 0], [7**0.5, 1, 0], [0, 0, 0.3]])
+APART = rbf_matrix(np.array([[0.0], [0.9], [2.0]]), 0.7)
+FIVE = rbf_matrix(np.array([[0.0], [0.3], [0.9], [1.0], [2.5]]), 0.8)
+WAYS = [("as costs say", (16, 256)), ("always", (16, 256)), ("always", (1, 1)),
+        ("never", (1, 1)), ("never", (2, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("when", "batch"), WAYS)
+def test_pivots_are_drawn_by_what_is_left(when, batch, seed, monkeypatch):
+    """Every ordered pair of rows as often as it should be, whatever was looked at."""
+    passes(monkeypatch, when)
+    monkeypatch.setattr(cholesky, "BATCH", batch)
+    value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
+    assert value < limit
+
+
+@pytest.mark.parametrize("when", ["always", "never"])
+@pytest.mark.parametrize(
+    ("K", "size", "w"),
+    [(NEAR, 2, [1.0, 0.3, 2.0, 1.0]), (APART, 3, [1.0, 1.0, 1.0])],
+    ids=["weighted", "three of three"],
+)
+def test_pivots_of_weighted_rows_and_to_the_last(K, size, w, when, seed, monkeypatch):
+    passes(monkeypatch, when)
+    if size == len(K):  # all rows are taken as they are, so one of nothing is added
+        K = np.pad(K, (0, 1))
+        w = [*w, 1.0]
+    value, limit = statistic(K, size, np.array(w), seed)
+    assert value < limit
+
+
+def test_pairs_of_five_rows(seed):
+    value, limit = statistic(FIVE, 2, np.ones(5), seed)
+    assert value < limit
+
+
+@pytest.mark.parametrize("when", ["always", "never"])
+def test_rejected_rows_come_back(when, seed, monkeypatch):
+    passes(monkeypatch, when)
+    value, limit = statistic(REJECTED, 2, np.ones(3), seed)
+    assert value < limit
+
+
+def test_taking_every_row_that_rings_is_noticed(seed, monkeypatch):
+    """Draws ∝ k(x, x), not ∝ what is left."""
+
+    def certain(self, row):
+        return np.array([0.0, NUMBERS(self, row)[1]])
+
+    monkeypatch.setattr(cholesky.Randomly, "_numbers", certain)
+    value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
+    assert value > limit
+
+
+def test_a_rejected_row_that_never_rings_again_is_noticed(seed, monkeypatch):
+    def silent(self, row):
+        return np.array([NUMBERS(self, row)[0], 1 - 2.0**-53])
+
+    passes(monkeypatch, "never")
+    monkeypatch.setattr(cholesky.Randomly, "_numbers", silent)
+    value, limit = statistic(REJECTED, 2, np.ones(3), seed)
+    assert value > limit
+
+
+def test_weights_of_rows_that_do_not_count_are_noticed(seed, monkeypatch):
+    monkeypatch.setattr(cholesky.Bounded, "_weighted", lambda self, left: left)
+    value, limit = statistic(NEAR, 2, np.array([1.0, 0.3, 2.0, 1.0]), seed)
+    assert value > limit
+
+
+def test_random_pivots_of_many_rows_go_where_something_is_left(rng, seed):
+    """Rows of one far cluster of 5 among 1000 are soon found: left is all they have."""
+    X = rng.standard_normal((1000, 2)) * 0.05
+    X[:5] += 50.0
+    found = RPCholesky()(RBF(1.0), as_source(X), 40, seed=seed, engine=ENGINE)
+    assert np.any(found.indices < 5)
+    K = rbf_matrix(X, 1.0)
+    assert np.trace(K - nystrom(K, found.indices)) < 1e-6 * 1000
+
+
+# The factor
+
+
+@pytest.mark.parametrize("make", [cholesky.Greedily, cholesky.Randomly])
+def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
+    X = rng.standard_normal((400, 3))
+    growth = make(RBF(0.5), as_source(X), seed, ENGINE)
+    growth.grow(30)
+    first = growth.pivots.indices.tolist()
+    growth.grow(70)
+    pivots = growth.pivots
+    assert pivots.indices[:30].tolist() == first
+    K = rbf_matrix(X, 0.5)
+    K_SS = K[np.ix_(pivots.indices, pivots.indices)]
+    np.testing.assert_allclose(pivots.L, np.linalg.cholesky(K_SS), atol=1e-9)
+    np.testing.assert_array_equal(pivots.L, np.tril(pivots.L))
+    left = np.diag(K - nystrom(K, pivots.indices))
+    found = pivots.residuals(growth.source, ENGINE)
+    np.testing.assert_allclose(found, left, atol=1e-9)
+
+
+def test_what_is_left_only_falls(rng, seed):
+    X = rng.standard_normal((300, 3))
+    growth = cholesky.Randomly(RBF(0.5), as_source(X), seed, ENGINE)
+    before = np.ones(300)
+    for size in (1, 5, 20, 60, 100):
+        growth.grow(size)
+        left = growth.pivots.residuals(growth.source, ENGINE)
+        assert np.all(left <= before + 1e-12)
+        assert np.all(left[growth.pivots.indices] == 0)
+        before = left
+
+
+def test_added_rows_that_others_span_are_left_out(rng):
+    X = rng.standard_normal((10, 2))
+    X = np.concatenate([X, X[:3]])
+    pivots = Pivots(RBF(1.0), as_source(X))
+    kept, corner = pivots.add(np.array([0, 10, 4]))
+    assert kept.tolist() == [0, 2]
+    assert corner.shape == (2, 2)
+    kept, _ = pivots.add(np.array([4, 12, 2, 11, 1]))
+    assert kept.tolist() == [1, 3]
+    assert pivots.indices.tolist() == [0, 4, 12, 11]
+    K_SS = rbf_matrix(X[pivots.indices], 1.0)
+    np.testing.assert_allclose(pivots.L @ pivots.L.T, K_SS, atol=1e-14)
+    pivots.shorten(2)
+    np.testing.assert_allclose(pivots.L @ pivots.L.T, K_SS[:2, :2], atol=1e-14)
+
+
+# Rank
+
+
+def grown(sampler, kernel, X, size, seed):
+    growth = sampler.growth(kernel, as_source(X), seed, ENGINE)
+    growth.grow(size)
+    return growth
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("sampler", BOTH, ids=str)
+def test_distinct_rows_are_found_and_no_more(sampler, dtype, rng, seed):
+    X = (3 * rng.standard_normal((17, 2))).astype(dtype)[rng.permutation(340) % 17]
+    growth = grown(sampler, RBF(1.0), X, 40, seed)
+    assert growth.exhausted
+    assert len(growth.pivots) == 17
+    assert len(np.unique(X[growth.pivots.indices], axis=0)) == 17
+    landmarks = sampler(RBF(1.0), as_source(X), 40, seed=seed, engine=ENGINE)
+    assert len(np.unique(landmarks.indices)) == len(landmarks) == 40
+    np.testing.assert_array_equal(landmarks.indices[:17], growth.pivots.indices)
+
+
+@pytest.mark.parametrize("n_features", [1, 4])
+@pytest.mark.parametrize("sampler", BOTH, ids=str)
+def test_a_linear_kernel_has_the_rank_of_its_features(sampler, n_features, rng, seed):
+    X = rng.standard_normal((500, n_features))
+    growth = grown(sampler, Linear(), X, 30, seed)
+    assert growth.exhausted
+    assert len(growth.pivots) == n_features
+
+
+@pytest.mark.parametrize("sampler", BOTH, ids=str)
+def test_rows_that_fill_up_are_uniform(sampler, seed):
+    """The mean of 25 × 300 row numbers is within 6 standard errors of their middle."""
+    X = np.ones((301, 1))
+    filled = [
+        sampler(RBF(1.0), as_source(X), 26, seed=25 * seed + i, engine=ENGINE)
+        for i in range(25)
+    ]
+    rows = np.concatenate([landmarks.indices[1:] for landmarks in filled])
+    assert abs(rows.mean() - 150) < 6 * 87 / np.sqrt(len(rows))
+    assert not np.array_equal(filled[0].indices, filled[1].indices)
+
+
+@pytest.mark.parametrize("sampler", BOTH, ids=str)
+def test_where_k_is_zero_any_rows_will_do(sampler, seed):
+    landmarks = sampler(Linear(), as_source(np.zeros((20, 2))), 5, seed=seed,
+                        engine=ENGINE)  # fmt: skip
+    assert len(np.unique(landmarks.indices)) == len(landmarks) == 5
+
+
+# Indefinite kernels
+
+
+def of_one_sign(X, Y):
+    D = np.sum((X[:, None] - Y[None]) ** 2, axis=2)
+    return np.exp(-0.5 * D) * np.where(D > 0, -1, 1)
+
+
+@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])
+def test_an_indefinite_kernel_means_uniform_rows_and_a_note(sampler, rng, seed):
+    X = rng.standard_normal((200, 2))
+    rows = {}
+    for name in (sampler, "uniform"):
+        with pytest.warns(UserWarning, match="not positive semi-definite"):
+            landmarks = select_landmarks(
+                X,
+                kernel=blockwise(of_one_sign),
+                n_landmarks=30,
+                sampler=name,
+                random_state=seed,
+            )
+        rows[name] = landmarks.indices
+        if name == sampler:
+            note = f"uniform instead of {sampler}: the kernel is indefinite"
+            assert landmarks.notes == (note,)
+    np.testing.assert_array_equal(*rows.values())
+
+
+@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])
+def test_a_kernel_known_to_be_indefinite_is_not_looked_at(sampler, rng):
+    X = rng.standard_normal((100, 2))
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        landmarks = select_landmarks(
+            X, kernel="sigmoid", n_landmarks=10, sampler=sampler, random_state=0
+        )
+    assert landmarks.n_kernel_evaluations == 0
+    assert any("uniform instead" in note for note in landmarks.notes)
