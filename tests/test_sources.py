@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from nystrom import sources
-from nystrom.sources import Subset, as_source
+from nystrom.sources import Held, Subset, as_source
 
 #: Rows of whole numbers, no two alike, exact in every dtype; some zeros for CSR.
 ROWS = np.arange(35).reshape(7, 5) % 7
@@ -63,6 +63,14 @@ STORED: dict[str, tuple[Any, Any]] = {
     "coo": (lambda X, _: sp.coo_array(X * 1.0), np.float64),
     "subset": (
         lambda X, _: Subset(as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)),
+        np.float64,
+    ),
+    "held": (
+        lambda X, _: Held(as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)),
+        np.float64,
+    ),
+    "held csr": (
+        lambda X, _: Held(as_source(sp.csr_array(X * 1.0)), np.arange(7)),
         np.float64,
     ),
     "subset of a subset of csr": (

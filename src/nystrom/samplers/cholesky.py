@@ -16,16 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engines import Engine, single_threaded_blas
+from ..engines import Engine
 from ..kernels import Kernel, Pairwise
 from ..landmarks import Landmarks
 from ..leverage import diagonal
 from ..randomness import Purpose, uniforms
 from ..sources import Source
-from .draws import all_rows
+from .pivoted import Pivoted
 from .pivots import Pivots, rounding_unit
 from .recursion import IndefiniteKernelError
-from .uniform import uniform_instead
 
 #: Rows looked at together: a quarter of the landmarks, within these bounds.
 BATCH = (16, 256)
@@ -44,8 +43,6 @@ class Bounded(ABC):
         self, kernel: Kernel, source: Source, seed: int, engine: Engine
     ) -> None:
         self.kernel, self.source, self.seed, self.engine = kernel, source, seed, engine
-        if kernel.psd is False:
-            raise IndefiniteKernelError(0)
         self.pivots = Pivots(kernel, source)
         self.exhausted = False  # all rows are within rounding of the pivots' span
         self.bounds = self._weighted(diagonal(kernel, source, engine=engine))
@@ -147,7 +144,7 @@ class _Batch:
 def _refuse_indefinite(left: np.ndarray, floor: np.ndarray, growth: Bounded) -> None:
     # Where the kernel makes no promise, less than nothing must not be left.
     if growth.kernel.psd is None and np.any(left < -100 * len(floor) * floor):
-        raise IndefiniteKernelError(growth.pivots.n_evaluations)
+        raise IndefiniteKernelError(0)
 
 
 class Randomly(Bounded):
@@ -245,7 +242,7 @@ def _smallest(values: np.ndarray, size: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class RPCholesky:
+class RPCholesky(Pivoted):
     """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber).
 
     Each landmark is a row drawn with probability ∝ what the landmarks before it leave
@@ -253,60 +250,17 @@ class RPCholesky:
     n × s is kept.
     """
 
+    name = "rpcholesky"
     growth = Randomly
-
-    def __call__(
-        self,
-        kernel: Kernel,
-        source: Source,
-        n_landmarks: int | None,
-        *,
-        seed: int,
-        engine: Engine,
-    ) -> Landmarks:
-        return _choose(Randomly, kernel, source, n_landmarks, seed, engine)
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(Pivoted):
     """Cholesky with complete pivoting: each landmark is the row with most left.
 
     Deterministic, and good for few landmarks of a smooth kernel; it runs after
     outliers.
     """
 
+    name = "greedy"
     growth = Greedily
-
-    def __call__(
-        self,
-        kernel: Kernel,
-        source: Source,
-        n_landmarks: int | None,
-        *,
-        seed: int,
-        engine: Engine,
-    ) -> Landmarks:
-        return _choose(Greedily, kernel, source, n_landmarks, seed, engine)
-
-
-def _choose(
-    make: type[Bounded],
-    kernel: Kernel,
-    source: Source,
-    n_landmarks: int | None,
-    seed: int,
-    engine: Engine,
-) -> Landmarks:
-    assert n_landmarks is not None
-    name = make.name
-    if n_landmarks >= source.n_rows:
-        return all_rows(kernel, source, name)
-    with single_threaded_blas():
-        try:
-            growth = make(kernel, source, seed, engine)
-            growth.grow(n_landmarks)
-        except IndefiniteKernelError as found:
-            spent = found.n_evaluations
-            return uniform_instead(kernel, source, n_landmarks, seed, name, spent)
-        growth.pivots.fill(n_landmarks, seed)
-        return growth.landmarks()

@@ -16,18 +16,19 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn import get_config
 
-from ..engines import Engine, single_threaded_blas
+from ..engines import Engine
 from ..kernels import Kernel, Pairwise
 from ..landmarks import Landmarks, WeightedRows
 from ..leverage import diagonal
 from ..randomness import Purpose, race, uniforms
 from ..sources import Source, Subset
-from .draws import all_rows, probabilities_with_sum
+from .draws import probabilities_with_sum
+from .pivoted import Pivoted
 from .pivots import Pivots
 from .pool import Pool
-from .recursion import IndefiniteKernelError, notes_of, recurse, total_evaluations
+from .recursion import notes_of, recurse, total_evaluations
 from .rules import PracticalSize
-from .uniform import Uniform, uniform_instead
+from .uniform import Uniform
 
 NAME = "auto"
 #: The share of a pool that is drawn by k(x, x) alone: it bounds the pool's weights.
@@ -265,14 +266,15 @@ def whole_pool(n_rows: int, n_landmarks: int) -> bool:
 
 
 @dataclass(frozen=True)
-class GainPivoted:
+class GainPivoted(Pivoted):
     """Gain-pivoted ridge leverage scores: what "auto" stands for.
 
-    Deterministic cost, no options: how large levels, pools and blocks are follows from
-    the numbers of rows and landmarks, and whether a pool is drawn anew from what fresh
-    rows show. No theorem covers the choice by gain; for guarantees use `Recursive`.
+    No options: how large levels, pools and blocks are follows from the numbers of rows
+    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
+    theorem covers the choice by gain; for guarantees use `Recursive`.
     """
 
+    name = NAME
     growth = ByGain
 
     def __call__(
@@ -285,17 +287,7 @@ class GainPivoted:
         engine: Engine,
     ) -> Landmarks:
         assert n_landmarks is not None
-        if n_landmarks >= source.n_rows:
-            return all_rows(kernel, source, NAME)
         if isinstance(kernel, Pairwise) and source.n_rows <= 2 * n_landmarks:
             # Ranking would take more evaluations than all of K.
             return Uniform()(kernel, source, n_landmarks, seed=seed, engine=engine)
-        with single_threaded_blas():
-            growth = ByGain(kernel, source, seed, engine)
-            try:
-                growth.grow(n_landmarks)
-            except IndefiniteKernelError as found:
-                spent = growth.pivots.n_evaluations + found.n_evaluations
-                return uniform_instead(kernel, source, n_landmarks, seed, NAME, spent)
-            growth.pivots.fill(n_landmarks, seed)
-            return growth.landmarks()
+        return super().__call__(kernel, source, n_landmarks, seed=seed, engine=engine)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,24 +20,12 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks, TraceError
 from ..leverage import FLOAT32_ERROR, diagonal
 from ..sources import Block, Source
+from .pivoted import Growth
 from .pivots import Pivots
 from .recursion import IndefiniteKernelError
 
 #: Landmarks to begin with.
 FIRST = 64
-
-
-class Growth(Protocol):
-    """Landmarks in a sampler's own order, as many as asked for, and more later."""
-
-    pivots: Pivots
-    exhausted: bool  # nothing is left of any row
-
-    def grow(self, size: int, left: np.ndarray | None = None) -> None:
-        """Go on until there are `size`; `left` is what is left of every row."""
-
-    def landmarks(self) -> Landmarks:
-        """What was chosen."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +114,7 @@ def _shorten(
     share = max(1e-6, 10 * arrays.epsilon(pivots.kernel.dtype(pivots.points)) ** 0.5)
     rounding = FLOAT32_ERROR * reached.error + share * reached.whole
     if pivots.kernel.psd is None and after[0] - reached.whole > rounding:
-        raise IndefiniteKernelError(pivots.n_evaluations)
+        raise IndefiniteKernelError(0)
     size = int(np.flatnonzero(after <= tolerance * reached.whole)[0])
     pivots.shorten(max(1, size))
     return float(after[max(1, size)])

@@ -1,0 +1,71 @@
+"""How often `ridge=λ` with practical constants keeps ‖K − K̃‖₂ ≤ λ.
+
+    python3 dev.py bench ridge ../path/to/data [seeds]
+
+Four real data sets, 3000 rows each, three widths, λ = 0.003 and 0.03 of ‖K‖₂, the norm
+of the residual by Lanczos on the dense K. The table goes to results/ridge.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+from data import gamma_for, load
+from landmarks import WIDTHS, features, kernel_matrix, norms
+
+from nystrom import select_landmarks
+from nystrom.kernels import RBF
+
+RESULTS = Path(__file__).parent / "results" / "ridge.csv"
+FIELDS = ["data", "width", "n", "λ", "d_eff", "landmarks", "kept", "seeds", "worst"]
+N_ROWS, MOST = 3000, 300
+TOGETHER = 20  # landmark sets whose norms are found in lock-step
+
+
+def measure(X: np.ndarray, g: float, share: float, seeds: int) -> list | None:
+    """λ, d_eff, mean number of landmarks, seeds within λ, worst error over λ."""
+    gamma = gamma_for(X, g)
+    kernel = RBF(gamma)
+    K = kernel_matrix(kernel, X)
+    values = np.linalg.eigvalsh(K)
+    ridge = share * values[-1]
+    d_eff = float((values / (values + ridge)).sum())
+    if d_eff > MOST:  # nearly all rows would be landmarks
+        return None
+    errors, sizes = [], []
+    for start in range(0, seeds, TOGETHER):
+        chosen = [
+            select_landmarks(X, gamma=gamma, ridge=ridge, random_state=seed)
+            for seed in range(start, min(start + TOGETHER, seeds))
+        ]
+        sizes += [len(landmarks) for landmarks in chosen]
+        errors.append(norms(K, [features(kernel, X, c.points) for c in chosen]))
+    found = np.concatenate(errors) / ridge
+    kept = int(np.count_nonzero(found <= 1))
+    return [ridge, d_eff, float(np.mean(sizes)), kept, seeds, float(found.max())]
+
+
+def main() -> None:
+    """All cases, one line each."""
+    seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    table = []
+    for name in ("covertype", "cod_rna", "adult", "year"):
+        X = load(name, Path(sys.argv[1]), N_ROWS)
+        for width, g in WIDTHS.items():
+            for share in (0.003, 0.03):
+                found = measure(X, g, share, seeds)
+                if found is not None:
+                    table.append([name, width, len(X), *found])
+                    print(
+                        *(f"{v:.4g}" if isinstance(v, float) else v for v in table[-1])
+                    )
+                    sys.stdout.flush()
+    with RESULTS.open("w", newline="") as file:
+        csv.writer(file).writerows([FIELDS, *table])
+
+
+if __name__ == "__main__":
+    main()
