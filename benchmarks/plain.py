@@ -1,7 +1,8 @@
-"""Algorithm 3 as one would write it down in NumPy: the peer for `recursive`.
+"""Two algorithms as one would write them down in NumPy, in the precision of the data.
 
-Practical constants, whole blocks of K in memory, an explicit inverse. In the precision
-of the data it is given.
+Algorithm 3, the peer for `recursive`: practical constants, whole blocks of K in memory,
+an explicit inverse. Randomly pivoted Cholesky in blocks with rejection, the peer for
+`rpcholesky` and `auto`: the whole n × s factor in memory.
 """
 
 from __future__ import annotations
@@ -44,3 +45,36 @@ def recursive_landmarks(
         sample, weights = rows[kept], 1 / np.sqrt(p[kept])
         weights = weights.astype(X.dtype)
     raise AssertionError("there is always a level 0")
+
+
+def rpcholesky_landmarks(
+    X: np.ndarray, gamma: float, n_landmarks: int, seed: int, block: int = 100
+) -> np.ndarray:
+    """Row numbers of the landmarks."""
+    rng = np.random.default_rng(seed)
+    n, s = len(X), n_landmarks
+    factor = np.zeros((n, s), dtype=X.dtype)
+    left = np.ones(n)
+    chosen: list[int] = []
+    while len(chosen) < s:
+        k = len(chosen)
+        rows = rng.choice(n, block, p=left / left.sum())
+        columns = rbf(X, X[rows], gamma) - factor[:, :k] @ factor[rows, :k].T
+        corner = columns[rows].astype(np.float64)
+        limits = rng.random(block) * np.diagonal(corner)
+        accepted: list[int] = []
+        for j in range(block):
+            pivot = corner[j, j]
+            if pivot > max(limits[j], 1e-6):
+                corner[j:, j] /= np.sqrt(pivot)
+                below = corner[j + 1 :, j]
+                corner[j + 1 :, j + 1 :] -= np.outer(below, below)
+                accepted.append(j)
+        accepted = accepted[: s - k]
+        L = np.tril(corner[np.ix_(accepted, accepted)])
+        new = np.linalg.solve(L, columns[:, accepted].T.astype(np.float64)).T
+        factor[:, k : k + len(accepted)] = new
+        left = np.maximum(left - (new**2).sum(axis=1), 0)
+        left[rows[accepted]] = 0
+        chosen += [int(row) for row in rows[accepted]]
+    return np.array(chosen)

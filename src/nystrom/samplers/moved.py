@@ -23,15 +23,17 @@ from ..landmarks import Landmarks
 from ..leverage import residuals
 from ..randomness import Purpose, race, uniforms
 from ..sources import Block, Source, Subset
-from .gain import FRESH_ROWS, GainPivoted
+from .gain import GainPivoted
 
 NAME = "kmeans"
 #: Rows per landmark whose means are taken.
 ROWS_PER_LANDMARK = 40
+#: Fresh rows to try it on: a quarter of all, within these bounds.
+FRESH_ROWS = (256, 6000)
 #: Lengths of the step that are tried.
 LENGTHS = (1.0, 0.75, 0.5, 0.25)
 #: A step must gain so many standard errors on the fresh rows.
-SURE = 2.0
+SURE = 3.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def moved(
     """Each landmark moved towards the mean of its rows, if fresh rows gain by it."""
     n, s = source.n_rows, len(start)
     near = _uniform_rows(source, min(n, ROWS_PER_LANDMARK * s), seed, level=2)
-    fresh = _uniform_rows(source, int(np.clip(n // 10, *FRESH_ROWS)), seed, level=3)
+    fresh = _uniform_rows(source, int(np.clip(n // 4, *FRESH_ROWS)), seed, level=3)
     Z = arrays.host_values(start.points)
     step = _means(kernel, start.points, Z, near, engine) - Z
     evaluations = near.n_rows * s
