@@ -43,7 +43,7 @@ STALE = 1.5
 EVALUATIONS_PER_LEVEL_ROW = 2.6
 #: Kernel evaluations, as shares of n·s, that scores and refreshes may take where n is
 #: large; 50·s² more each, which is what keeps pools fresh where n is small.
-SCORING, REFRESHING = 0.2, 0.3
+SCORING, REFRESHING = 0.05, 0.3
 #: Fresh rows to look at: a twentieth of all, within these bounds.
 FRESH_ROWS = (256, 3000)
 #: Blocks of pivots; each has at least 8.
