@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.tests import test_kernel_approximation as theirs
+from sklearn.tests import test_kernel_ridge as theirs_ridge
 
 import nystrom
 
@@ -20,14 +21,21 @@ for _name, _test in vars(theirs).copy().items():
         globals()[_name] = _test
 
 
+for _name, _test in vars(theirs_ridge).copy().items():
+    if _name.startswith("test_kernel_ridge"):
+        globals()[_name] = _test
+
+
 @pytest.fixture(autouse=True)
 def our_class(monkeypatch):
     monkeypatch.setattr(theirs, "Nystroem", nystrom.Nystroem)
+    monkeypatch.setattr(theirs_ridge, "KernelRidge", nystrom.KernelRidge)
 
 
 def test_their_tests_are_found():
-    found = [name for name in globals() if name.startswith("test_nystroem")]
-    assert len(found) >= 6
+    names = list(globals())
+    assert sum(name.startswith("test_nystroem") for name in names) >= 6
+    assert sum(name.startswith("test_kernel_ridge") for name in names) >= 7
 
 
 def test_feature_names_out():

@@ -21,6 +21,9 @@ Examples
 """
 
 from . import engines, kernels, samplers, sources
+from .estimators.kernel_ridge import KernelRidge
+from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
 from .functions import (
     approximate,
@@ -28,17 +31,23 @@ from .functions import (
     leverage_scores,
     select_landmarks,
 )
+from .persistence import load, save
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "KernelRidge",
+    "KernelRidgeCV",
+    "KernelRidgeClassifier",
     "Nystroem",
     "approximate",
     "effective_dimension",
     "engines",
     "kernels",
     "leverage_scores",
+    "load",
     "samplers",
+    "save",
     "select_landmarks",
     "sources",
 ]

@@ -7,7 +7,7 @@ precision of the kernel blocks, never absolute.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,13 @@ class Factor:
     eigenvectors: np.ndarray  # (s, s)
     rank: int  # directions kept
     indefinite: bool  # a negative eigenvalue beyond rounding
+    scale: float  # the largest |kᵢᵢ|
+
+    def for_blocks(self, block_dtype: Any) -> Factor:
+        """The same decomposition, cut for kernel blocks of another precision."""
+        cut = _cut(self.eigenvalues, self.scale, block_dtype)
+        rank = int(np.count_nonzero(self.eigenvalues > cut))
+        return self if rank == self.rank else replace(self, rank=rank)
 
     @cached_property
     def root(self) -> np.ndarray:
@@ -62,11 +69,16 @@ def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
     values, vectors = values[::-1], vectors[:, ::-1]
     # The diagonal may vanish (additive χ²): then the largest entry is the scale.
     scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
-    blocks = 4 * arrays.epsilon(block_dtype) * scale
-    solver = 4 * arrays.epsilon(np.float64) * values.max(initial=0.0)
-    rank = int(np.count_nonzero(values > np.sqrt(n_points) * max(blocks, solver)))
+    rank = int(np.count_nonzero(values > _cut(values, scale, block_dtype)))
     indefinite = is_indefinite(values, rounding_of(K, block_dtype))
-    return Factor(values, vectors, rank, indefinite)
+    return Factor(values, vectors, rank, indefinite, float(scale))
+
+
+def _cut(eigenvalues: np.ndarray, scale: float, block_dtype: Any) -> float:
+    """The eigenvalue of K_SS below which a direction is rounding."""
+    blocks = 4 * arrays.epsilon(block_dtype) * scale
+    solver = 4 * arrays.epsilon(np.float64) * eigenvalues.max(initial=0.0)
+    return float(np.sqrt(len(eigenvalues)) * max(blocks, solver))
 
 
 def _few_threads(n_points: int) -> AbstractContextManager:

@@ -28,6 +28,7 @@ from .factor import (
     weighted,
 )
 from .kernels import Kernel
+from .randomness import some_rows
 from .sinks import ArraySink
 from .sources import Block, Source
 
@@ -36,6 +37,8 @@ CHECKED_ROWS = 256
 #: The pass stays in float32 while its error, root mean square over the checked rows, is
 #: at most this share of the mean residual.
 FLOAT32_ERROR = 0.02
+#: Rows behind a quick estimate of the effective dimension.
+SPECTRUM_ROWS = 1000
 #: A triangular factor is multiplied in so many column blocks, skipping most zeros.
 COLUMN_BLOCKS = 4
 
@@ -196,6 +199,21 @@ def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
     K = kernel.gram(source.rows(0, n))
     check_finite(K)
     return K if source.weights is None else weighted(K, np.sqrt(source.weights))
+
+
+def sampled_effective_dimension(kernel: Kernel, source: Source, ridge: float) -> float:
+    """An estimate of d_eff(λ) from the eigenvalues of few rows, scaled up.
+
+    Quick, and too small where d_eff is not far below the number of rows tried.
+    """
+    rows = some_rows(source.n_rows, SPECTRUM_ROWS)
+    K = kernel.gram(source.take(rows))
+    check_finite(K)
+    total = float(source.n_rows)
+    if source.weights is not None:
+        K = weighted(K, np.sqrt(source.weights[rows]))
+    values = np.maximum(np.linalg.eigvalsh(K), 0.0) * (total / len(rows))
+    return float(np.sum(values / (values + ridge)))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class Purpose(IntEnum):
     POOL = 6  # the coin of each row for a weighted pool
     PROPOSE = 7  # which rows of a pool, or of all, are proposed as pivots
     FRESH = 8  # rows that no pool has seen, to hold a pool against
+    PRECONDITION = 9  # the coin of each row for a preconditioner
+    FOLD = 10  # which rows are tested together
 
 
 def uniforms(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..sinks import Sink
 from ..sources import Source
 from .progress import Hook
@@ -35,9 +37,16 @@ class Engine(Protocol):
 
 
 def add(left: Any, right: Any) -> Any:
-    """left + right, entry by entry where they are tuples."""
+    """left + right, entry by entry where they are tuples.
+
+    Arrays are added in place, since a sum of s × s matrices is a good part of a pass:
+    `left` is used up.
+    """
     if isinstance(left, tuple):
         return tuple(add(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, np.ndarray) and left.dtype == np.result_type(left, right):
+        left += right
+        return left
     return left + right
 
 

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error, features, features_and_error
 from ..engines import Engine
-from ..kernels import Kernel, Precomputed
+from ..kernels import Precomputed
 from ..landmarks import Landmarks, TraceError
 from ..randomness import some_rows
 from ..samplers import Leverage, Recursive
 from ..samplers.options import uses_theory
-from ..sources import RowNumbers, Source, as_source
+from ..sources import Source
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .on_landmarks import OnLandmarks, without_matrix
 from .resolve import (
     Options,
     check_count,
-    check_namespace,
-    check_rows,
     choose,
     engine_for,
-    explaining_text,
     fitted_or_not,
-    holds_objects,
     kernel_and_source,
     warn,
     warn_about,
@@ -43,6 +39,7 @@ ERROR_ROWS = 1024
 
 class Nystroem(
     CallbackSupportMixin,
+    OnLandmarks,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,
@@ -218,7 +215,7 @@ class Nystroem(
             In the precision of X.
         """
         check_is_fitted(self, "landmarks_")
-        landmarks, source = self._for_new_rows(X)
+        landmarks, source = self._for_new_rows(X, self.components_, "transform")
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return features(landmarks, source, engine)
 
@@ -295,55 +292,11 @@ class Nystroem(
         self.normalization_ = _normalization(landmarks)
         self._n_features_out = len(landmarks)
         self.approximation_error_ = error
-        # The whole of K is not part of the model.
-        if isinstance(landmarks.kernel, Precomputed):
-            landmarks = landmarks.updated(kernel=Precomputed())
-        self.landmarks_ = landmarks
-
-    def _validated(self, X: Any, *, reset: bool) -> Any:
-        """X checked by scikit-learn's rules, or as it is where its rows are objects."""
-        if isinstance(X, Source):
-            if reset and X.n_features is not None:
-                self.n_features_in_ = X.n_features
-            return X
-        if holds_objects(X):
-            for name in ("n_features_in_", "feature_names_in_") if reset else ():
-                self.__dict__.pop(name, None)
-            return check_rows(X)
-        with explaining_text():
-            return validate_data(
-                self, X, accept_sparse="csr", dtype="numeric", reset=reset
-            )
-
-    def _for_new_rows(self, X: Any) -> tuple[Landmarks, Source]:
-        landmarks = self.landmarks_
-        if not isinstance(landmarks.kernel, Precomputed):
-            X = self._validated(X, reset=False)
-            check_namespace(X, self.components_, "Nystroem.transform()")
-            return landmarks, as_source(X)
-        # Columns in training order, unless there are just as many as landmarks, and
-        # fewer of those than training rows: then one column per landmark.
-        width = (getattr(X, "shape", None) or np.shape(X))[-1]
-        if width == len(landmarks) != landmarks.n_rows:
-            matrix = check_rows(X)
-            columns = np.arange(width)
-        else:
-            matrix = self._validated(X, reset=False)
-            columns = landmarks.points
-        check_namespace(matrix, self.components_, "Nystroem.transform()")
-        kernel: Kernel = Precomputed(matrix)
-        return (
-            landmarks.updated(kernel=kernel, points=columns),
-            RowNumbers(matrix.shape[0]),
-        )
+        self.landmarks_ = without_matrix(landmarks)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -303,11 +303,11 @@ def warn_indefinite(kernel: Kernel, consequence: str) -> None:
     warn(f"The kernel {kernel} is not positive semi-definite: {consequence}.")
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """A warning that points at the user's own line, not at ours or scikit-learn's."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         ("nystrom", "sklearn")
     ):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

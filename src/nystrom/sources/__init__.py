@@ -18,7 +18,6 @@ array([[2., 3.],
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -44,10 +43,7 @@ __all__ = [
 def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
     """The source of X's rows, by what X is."""
     if isinstance(X, Source):
-        if weights is not None:
-            X = copy.copy(X)
-            X.weights = weights
-        return X
+        return X if weights is None else X.having(weights=weights)
     if sp.issparse(X):
         return Sparse(X, weights)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # pandas, polars

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,12 @@ from .. import _arrays as arrays
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows of a source: where they begin, the rows, and their weights."""
+    """Consecutive rows of a source: where they begin, the rows, weights, targets."""
 
     start: int
     X: Any
     weights: np.ndarray | None = None
+    targets: np.ndarray | None = None
 
 
 class Source(ABC):
@@ -26,6 +28,7 @@ class Source(ABC):
     n_rows: int
     n_features: int | None = None  # None where the rows are not vectors
     weights: np.ndarray | None = None  # a row of weight w counts as w rows
+    targets: np.ndarray | None = None  # (n_rows, n_targets), where there are any
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Any:
@@ -36,9 +39,17 @@ class Source(ABC):
         """The rows with these numbers, in this order."""
 
     def block(self, start: int, stop: int) -> Block:
-        """Rows start to stop with their weights."""
+        """Rows start to stop with their weights and targets."""
         weights = None if self.weights is None else self.weights[start:stop]
-        return Block(start, self.rows(start, stop), weights)
+        targets = None if self.targets is None else self.targets[start:stop]
+        return Block(start, self.rows(start, stop), weights, targets)
+
+    def having(self, **values: np.ndarray) -> Source:
+        """The same rows with other `weights` or `targets`."""
+        changed = copy.copy(self)
+        for name, value in values.items():
+            setattr(changed, name, value)
+        return changed
 
 
 class Subset(Source):
@@ -50,6 +61,7 @@ class Subset(Source):
         self.n_rows = len(indices)
         self.n_features = source.n_features
         self.weights = None if source.weights is None else source.weights[indices]
+        self.targets = None if source.targets is None else source.targets[indices]
 
     def rows(self, start: int, stop: int) -> Any:
         return self.source.take(self.indices[start:stop])

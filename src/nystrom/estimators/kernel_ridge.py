@@ -1,0 +1,289 @@
+"""`KernelRidge`: kernel ridge regression in linear time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
+
+from .. import _arrays as arrays
+from ..factor import check_finite, factorize
+from ..kernels import Kernel
+from ..landmarks import TraceError
+from ..methods.ridge import Posterior
+from ..methods.ridge_fit import fit_ridge
+from ..methods.risk import RiskBound
+from ..randomness import seed_of
+from ..samplers.draws import all_rows
+from ..sources import Source
+from .callbacks import CallbackTask, with_callbacks
+from .on_landmarks import without_matrix
+from .resolve import fitted_or_not
+from .ridge_base import OnRidge, check_alphas, check_solver, columns_of
+
+
+class KernelRidge(RegressorMixin, OnRidge):
+    """Kernel ridge regression on landmarks.
+
+    A drop-in for `sklearn.kernel_ridge.KernelRidge`, in O(n·s²) time with s landmarks
+    and memory that does not grow with n. With no more rows than `n_landmarks`,
+    scikit-learn's own class does the work, and the answer is exact.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1
+        The ridge, one or one per target; 0 is least squares on the landmarks.
+    kernel : str, callable or Kernel, default="linear"
+        As for `Nystroem`.
+    gamma : float, sequence of float, "scale", "median" or None, default=None
+        The width of the kernel; None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Zero coefficient of polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
+    n_landmarks : int or None, default=1000
+        How many landmarks. With `epsilon`, `ridge` or `max_trace_error`, the most there
+        may be; None for no limit.
+    sampler : str, callable or array, default="auto"
+        How landmarks are chosen, as for `Nystroem`.
+    solver : {"auto", "direct", "cg"}, default="auto"
+        "direct" sums the Gram matrix of the features; "cg" makes a pass over the rows
+        per step instead, which pays with many landmarks; "auto" counts operations.
+    epsilon : float, default=None
+        As many landmarks as take the risk to at most 1 + 3·epsilon times that of exact
+        kernel ridge regression (‖K − K̃‖₂ ≤ epsilon·alpha). Proven with `delta`.
+    delta : float, default=None
+        Failure probability for `epsilon` or `ridge`; implies the theory's constants.
+    ridge : float, default=None
+        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+    max_trace_error : float, default=None
+        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+    fit_intercept : bool, default=False
+        Whether to fit a constant, which the ridge does not shrink.
+    random_state : int, RandomState instance or None, default=None
+        The same int gives the same landmarks for every storage and number of threads.
+    n_jobs : int, default=None
+        Threads. None: as many as BLAS may use; -1: all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n_landmarks,) or (n_landmarks, n_targets)
+        k(X, X_fit_) @ dual_coef_ + intercept_ predicts.
+    X_fit_ : array, CSR matrix or list
+        The landmarks; all rows in exact mode. For kernel="precomputed" the landmarks'
+        column numbers.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The constant; 0.0 without one.
+    landmarks_ : Landmarks
+        All that is known about the landmarks; prints as one line.
+    approximation_error_ : TraceError or None
+        tr(K − K̃)/tr K: exact after "direct", estimated on 1024 rows after "cg". None
+        where the kernel is indefinite.
+    risk_bound_ : RiskBound or None
+        What is known about the risk beside exact kernel ridge regression, where the
+        trace error or `delta` gives a bound.
+    solver_ : str
+        "direct", "cg", or "exact".
+    n_iter_ : int or None
+        Steps of conjugate gradients.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (5000, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(5000)
+    >>> model = KernelRidge(kernel="rbf", gamma=1.0, alpha=0.1, n_landmarks=50)
+    >>> model = model.set_params(random_state=0).fit(X, y)
+    >>> bool(np.abs(model.predict([[np.pi / 2]]) - 1) < 0.03)
+    True
+    """
+
+    risk_bound_: RiskBound | None
+
+    def __init__(
+        self,
+        alpha=1,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        n_landmarks=1000,
+        sampler="auto",
+        solver="auto",
+        epsilon=None,
+        delta=None,
+        ridge=None,
+        max_trace_error=None,
+        fit_intercept=False,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_landmarks = n_landmarks
+        self.sampler = sampler
+        self.solver = solver
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ridge = ridge
+        self.max_trace_error = max_trace_error
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelRidge
+            The fitted estimator.
+        """
+        task = CallbackTask(self, X, y)
+        with fitted_or_not(self):
+            X, y = self._rows_and_targets(X, y)
+            alphas = check_alphas(self.alpha, columns_of(y).shape[1])
+            solver = check_solver(self.solver)
+            if solver == "cg" and alphas.min() == 0:
+                raise ValueError(
+                    "solver='cg' needs alpha > 0; use solver='direct' for alpha=0."
+                )
+            kernel, source, engine = self._resolved(
+                X, columns_of(y), sample_weight, task
+            )
+            if self._is_exact(source):
+                self._fit_exactly(X, y, kernel, source, alphas)
+            else:
+                landmarks = self._choose(kernel, source, float(alphas.min()), engine)
+                fit = fit_ridge(
+                    landmarks,
+                    source,
+                    alphas,
+                    fit_intercept=self.fit_intercept,
+                    solver=solver,
+                    engine=engine,
+                    seed=seed_of(self.random_state),
+                )
+                self._keep(landmarks, fit, y.ndim == 1, alphas)
+        task.end()
+        return self
+
+    def predict(self, X, return_std=False, noise=False):
+        """Predict the targets of rows, with s kernel evaluations each.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Rows. For kernel="precomputed", their kernel values with all training rows,
+            (n_samples, n_training), or with the landmarks alone.
+        return_std : bool, default=False
+            Whether to return the predictive standard deviation too: that of the
+            Gaussian process with kernel K̃ and noise alpha, scaled to the targets.
+        noise : bool, default=False
+            Whether the deviation includes the noise of a new target.
+
+        Returns
+        -------
+        mean : array of shape (n_samples,) or (n_samples, n_targets)
+            Predictions, in the precision of X.
+        std : ndarray of the same shape
+            Only with `return_std`.
+        """
+        return self._predict(X, return_std=return_std, noise=noise)
+
+    def _is_exact(self, source: Source) -> bool:
+        limit = self._check_limit()
+        plain = isinstance(self.sampler, str) and not self._as_many_as_needed()
+        host = arrays.namespace(_like(source)) is np
+        few = limit is not None and source.n_rows <= limit
+        return few and plain and host and not self.fit_intercept
+
+    def _fit_exactly(
+        self,
+        X: Any,
+        y: np.ndarray,
+        kernel: Kernel,
+        source: Source,
+        alphas: np.ndarray,
+    ) -> None:
+        """scikit-learn's own solution, on our kernel matrix."""
+        landmarks = all_rows(kernel, source, "exact")
+        K = kernel.gram(landmarks.points)
+        check_finite(K)
+        theirs = ExactKernelRidge(alpha=alphas, kernel="precomputed")
+        dual = columns_of(theirs.fit(K, y, source.weights).dual_coef_)
+        error = TraceError(0.0, 0.0, source.n_rows, exact=True)
+        landmarks = landmarks.updated(
+            error=error, n_kernel_evaluations=kernel.gram_evaluations(len(K))
+        )
+        self.landmarks_ = without_matrix(landmarks)
+        self.approximation_error_ = error
+        self.solver_, self.n_iter_ = "exact", None
+        self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
+        self._wide = landmarks.kernel.dtype(landmarks.points) == np.float32
+        self._posterior = None
+        self._weights = source.weights
+        total = source.n_rows if source.weights is None else source.weights.sum()
+        squares = np.einsum("nt,nt->t", columns_of(y), dual)
+        self._scales = np.maximum(squares, 0.0) / max(total, source.n_rows)
+        self._alphas = alphas
+        self._keep_coefficients(landmarks, dual, np.zeros(len(alphas)), y.ndim == 1)
+        self.X_fit_ = X
+
+    def _known_posterior(self) -> Posterior:
+        if self.solver_ != "exact" or self._posterior is not None:
+            return super()._known_posterior()
+        # Only who asks for deviations pays for the eigendecomposition.
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if precomputed:
+            K = np.asarray(self.X_fit_, dtype=np.float64)
+            K = (K + K.T) / 2
+        else:
+            K = self.landmarks_.kernel.gram(self.landmarks_.points)
+        factor = factorize(K)
+        Z = K @ factor.root
+        w = np.ones(len(K)) if self._weights is None else self._weights
+        self._posterior = Posterior(
+            root=factor.root,
+            gram=Z.T @ (w[:, None] * Z),
+            center=np.zeros(len(K)),
+            own=0.0,
+            alphas=self._alphas,
+            scales=self._scales,
+        )
+        return super()._known_posterior()
+
+
+def _like(source: Source) -> Any:
+    rows = source.rows(0, 1)
+    return rows if arrays.is_block(rows) else np.empty(0)

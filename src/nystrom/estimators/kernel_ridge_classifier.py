@@ -1,0 +1,220 @@
+"""`KernelRidgeClassifier`: classes by ridge regression of ±1 on landmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import check_consistent_length, column_or_1d, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from .. import _arrays as arrays
+from ..methods.ridge_fit import fit_ridge
+from ..randomness import seed_of
+from ..sources import Source
+from .callbacks import CallbackTask, with_callbacks
+from .resolve import explaining_text, fitted_or_not, holds_objects
+from .ridge_base import OnRidge, check_alphas, check_solver, length_of
+
+
+class KernelRidgeClassifier(ClassifierMixin, OnRidge):
+    """Classification by kernel ridge regression on landmarks.
+
+    Classes become targets of ±1, one per class where there are more than two, as in
+    `sklearn.linear_model.RidgeClassifier`.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The ridge.
+    kernel, gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon,\
+ delta, ridge, max_trace_error
+        As for `KernelRidge`.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with `sample_weight`.
+    fit_intercept : bool, default=True
+        Whether to fit a constant, which the ridge does not shrink.
+    random_state, n_jobs, verbose
+        As for `KernelRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, n_iter_,\
+ risk_bound_, n_features_in_
+        As for `KernelRidge`, with one target per class, or one for two classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nystrom import KernelRidgeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelRidgeClassifier(
+    ...     kernel="rbf", gamma=1e-3, alpha=0.1, n_landmarks=300, random_state=0
+    ... ).fit(X[:1200], y[:1200])
+    >>> model.score(X[1200:], y[1200:]) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        class_weight=None,
+        n_landmarks=1000,
+        sampler="auto",
+        solver="auto",
+        epsilon=None,
+        delta=None,
+        ridge=None,
+        max_trace_error=None,
+        fit_intercept=True,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.class_weight = class_weight
+        self.n_landmarks = n_landmarks
+        self.sampler = sampler
+        self.solver = solver
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ridge = ridge
+        self.max_trace_error = max_trace_error
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Fit to rows and their classes.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Classes; 0 and 1 for each label where a row may have several.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelRidgeClassifier
+            The fitted estimator.
+        """
+        task = CallbackTask(self, X, y)
+        with fitted_or_not(self):
+            X, y = self._rows_and_classes(X, y)
+            solver = check_solver(self.solver)
+            binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+            Y = binarizer.fit_transform(y).astype(np.float64)
+            if len(binarizer.classes_) < 2:
+                raise ValueError(
+                    f"y has one class, {binarizer.classes_[0]!r}; at least two classes "
+                    "are needed."
+                )
+            alphas = check_alphas(self.alpha, Y.shape[1])
+            weights = self._weights_with_classes(y, sample_weight)
+            kernel, source, engine = self._resolved(X, Y, weights, task)
+            landmarks = self._choose(kernel, source, float(alphas.min()), engine)
+            fit = fit_ridge(
+                landmarks,
+                source,
+                alphas,
+                fit_intercept=bool(self.fit_intercept),
+                solver=solver,
+                engine=engine,
+                seed=seed_of(self.random_state),
+            )
+            self._keep(landmarks, fit, Y.shape[1] == 1, alphas)
+            self._binarizer = binarizer
+            self.classes_ = binarizer.classes_
+        task.end()
+        return self
+
+    def decision_function(self, X):
+        """The regression's values: above 0 for the second class, or one per class.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In the precision of X.
+        """
+        return self._predict(X)
+
+    def predict(self, X):
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Rows.
+
+        Returns
+        -------
+        classes : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels.
+        """
+        check_is_fitted(self, "dual_coef_")
+        values = self.decision_function(X)
+        if self._binarizer.y_type_.startswith("multilabel"):
+            return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
+        if values.ndim == 1:
+            return self.classes_[(values > 0).astype(int)]
+        return self.classes_[values.argmax(axis=1)]
+
+    def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        if isinstance(X, Source) or holds_objects(X):
+            self._require(y)
+            X = self._validated(X, reset=True)
+            y = np.asarray(y)
+            check_consistent_length(range(length_of(X)), y)
+        else:
+            with explaining_text():
+                X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
+        y = arrays.to_host(y) if arrays.is_array(y) else np.asarray(y)
+        check_classification_targets(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return X, y
+
+    def _weights_with_classes(self, y: np.ndarray, sample_weight: Any) -> Any:
+        if self.class_weight is None:
+            return sample_weight
+        rows = np.empty((len(y), 1))
+        own = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        return own * compute_sample_weight(self.class_weight, y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

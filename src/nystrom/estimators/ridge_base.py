@@ -1,0 +1,334 @@
+"""What the three ridge estimators share: targets, landmarks, predictions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import _arrays as arrays
+from ..engines import Engine
+from ..kernels import Kernel
+from ..kernels.names import unknown
+from ..landmarks import Landmarks, TraceError
+from ..leverage import sampled_effective_dimension
+from ..methods.ridge import Posterior
+from ..methods.ridge_fit import RidgeFit
+from ..methods.ridge_predict import deviations, predict
+from ..methods.risk import risk_bound
+from ..sources import Source
+from .callbacks import CallbackSupportMixin, CallbackTask
+from .on_landmarks import OnLandmarks, without_matrix
+from .resolve import (
+    Options,
+    check_count,
+    choose,
+    engine_for,
+    explaining_text,
+    holds_objects,
+    kernel_and_source,
+    warn,
+    warn_about,
+)
+
+SOLVERS = ("auto", "direct", "cg")
+#: With no limit on the number of landmarks, say so when more than this are needed.
+MANY_LANDMARKS = 5000
+
+
+class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
+    """The base of KernelRidge, KernelRidgeCV and KernelRidgeClassifier."""
+
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
+    n_landmarks: Any
+    sampler: Any
+    ridge: Any = None
+    max_trace_error: Any = None
+    epsilon: Any = None
+    delta: Any = None
+    fit_intercept: bool
+    random_state: Any
+    n_jobs: Any
+    verbose: Any
+
+    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """X and y checked; y on the host, as floats."""
+        if isinstance(X, Source) or holds_objects(X):
+            self._require(y)
+            X = self._validated(X, reset=True)
+            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            check_consistent_length(range(length_of(X)), y)
+        else:
+            with explaining_text():
+                X, y = validate_data(
+                    self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True
+                )
+        y = arrays.host_values(y)
+        if y.ndim > 2:
+            raise ValueError(
+                f"y has shape {y.shape}; it must be (n_samples,) or (n_samples, "
+                "n_targets)."
+            )
+        return X, y
+
+    def _require(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is "
+                "None."
+            )
+
+    def _resolved(
+        self,
+        X: Any,
+        Y: np.ndarray,
+        sample_weight: Any,
+        task: CallbackTask,
+        gamma: Any = None,
+    ) -> tuple[Kernel, Source, Engine]:
+        """Kernel, rows with weights and targets, and the engine."""
+        named = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        # scikit-learn passes over these for other kernels.
+        given = {"gamma": self.gamma if gamma is None else gamma}
+        given |= {"degree": self.degree, "coef0": self.coef0}
+        kernel, source = kernel_and_source(
+            X,
+            self.kernel,
+            sample_weight=sample_weight,
+            kernel_params=self.kernel_params,
+            caller=type(self).__name__,
+            n_jobs=self.n_jobs,
+            **(given if named else {}),
+        )
+        engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
+        return kernel, source.having(targets=Y), engine
+
+    def _check_limit(self) -> int | None:
+        """`n_landmarks`: how many, or where something else decides, at most."""
+        return check_count(
+            self.n_landmarks, "n_landmarks", optional=self._as_many_as_needed()
+        )
+
+    def _as_many_as_needed(self) -> bool:
+        """Whether something else than `n_landmarks` decides how many there are."""
+        of_sampler = getattr(self.sampler, "ridge", None)
+        deciding = (self.ridge, self.max_trace_error, self.epsilon, of_sampler)
+        return any(option is not None for option in deciding)
+
+    def _choose(
+        self, kernel: Kernel, source: Source, alpha: float, engine: Engine
+    ) -> Landmarks:
+        """Landmarks for ridge regression with `alpha`, the least there is."""
+        limit = self._check_limit()
+        ridge = self.ridge
+        if self.epsilon is not None:
+            ridge = self._ridge_for_epsilon(alpha)
+            self._tell_size(kernel, source, ridge, limit, engine)
+        options = Options(ridge, self.delta, None, self.max_trace_error)
+        landmarks = choose(
+            kernel,
+            source,
+            limit,
+            self.sampler,
+            options,
+            random_state=self.random_state,
+            engine=engine,
+        )
+        if self.epsilon is not None and landmarks.n_wanted is not None:
+            raise _too_many(
+                self.epsilon,
+                alpha,
+                f"{landmarks.n_wanted}",
+                landmarks.effective_dimension or math.nan,
+                limit,
+            )
+        return landmarks
+
+    def _ridge_for_epsilon(self, alpha: float) -> float:
+        epsilon = self.epsilon
+        number = isinstance(epsilon, (int, float, np.integer, np.floating))
+        if not number or isinstance(epsilon, bool) or not 0 < epsilon < 1:
+            raise ValueError(
+                f"epsilon={epsilon!r} is not allowed; the bound 1 + 3·epsilon on the "
+                "risk is proven for 0 < epsilon < 1."
+            )
+        for name in ("ridge", "max_trace_error"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"epsilon={epsilon!r} and {name}={getattr(self, name)!r} both say "
+                    "how many landmarks there are to be; give one of them."
+                )
+        if alpha <= 0:
+            raise ValueError(
+                f"epsilon={epsilon!r} needs alpha > 0: landmarks are chosen for "
+                f"‖K − K̃‖₂ ≤ epsilon·alpha, and alpha is {alpha:g}."
+            )
+        return float(epsilon * alpha)
+
+    def _tell_size(
+        self,
+        kernel: Kernel,
+        source: Source,
+        ridge: float,
+        limit: int | None,
+        engine: Engine,
+    ) -> None:
+        """Say how many landmarks epsilon takes, before the long work begins."""
+        d_eff = sampled_effective_dimension(kernel, source, ridge)
+        log = max(1.0, math.log(max(1.0, d_eff)))
+        wanted = 2 * d_eff * log
+        if self.delta is not None:
+            wanted = 24 * d_eff * (log + math.log(1 / self.delta))
+        size = min(source.n_rows, max(1, math.ceil(wanted)))
+        engine.progress(f"epsilon: about {size} landmarks", 1, 1)
+        alpha = ridge / self.epsilon
+        # The estimate may be off; only what is clearly too many is refused by it.
+        if limit is not None and size > 2 * limit:
+            raise _too_many(self.epsilon, alpha, f"about {size}", d_eff, limit)
+        if limit is None and size > MANY_LANDMARKS:
+            warn(
+                f"epsilon={self.epsilon:g} at alpha={alpha:g} takes about {size} "
+                f"landmarks (effective dimension {d_eff:.0f}), which is long work; "
+                "n_landmarks sets a limit."
+            )
+
+    def _keep(
+        self, landmarks: Landmarks, fit: RidgeFit, ravel: bool, alphas: np.ndarray
+    ) -> None:
+        """Set what is fitted."""
+        error: TraceError | None = None if landmarks.indefinite else fit.error
+        notes = (*landmarks.notes, *fit.notes)
+        landmarks = landmarks.updated(error=error, notes=notes)
+        warn_about(landmarks)
+        if not fit.converged:
+            warn(
+                f"Conjugate gradients did not converge in {fit.n_iterations} steps; "
+                "use solver='direct'.",
+                ConvergenceWarning,
+            )
+        self.landmarks_ = without_matrix(landmarks)
+        self.approximation_error_ = error
+        self.solver_ = fit.solver
+        self.n_iter_ = fit.n_iterations
+        self.risk_bound_ = None
+        if not self.fit_intercept and landmarks.indices is not None and error:
+            self.risk_bound_ = risk_bound(
+                float(alphas.min()), fit.trace_left, landmarks.guarantee
+            )
+        self._posterior: Posterior | None = fit.posterior
+        self._wide = fit.wide
+        self._keep_coefficients(landmarks, fit.dual, fit.intercept, ravel)
+
+    def _keep_coefficients(
+        self,
+        landmarks: Landmarks,
+        dual: np.ndarray,
+        intercept: np.ndarray,
+        ravel: bool,
+    ) -> None:
+        kernel, points = landmarks.kernel, landmarks.points
+        self.X_fit_ = points
+        dual = dual[:, 0] if ravel else dual
+        like = kernel.like(points)
+        if arrays.namespace(like) is np:
+            self.dual_coef_ = np.ascontiguousarray(dual)
+        else:
+            self.dual_coef_ = arrays.from_host(dual, like, kernel.dtype(points))
+        self._dual = np.ascontiguousarray(dual)
+        self.intercept_ = (
+            0.0
+            if not self.fit_intercept
+            else float(intercept[0])
+            if ravel
+            else intercept
+        )
+
+    def _predict(self, X: Any, *, return_std: bool = False, noise: bool = False) -> Any:
+        check_is_fitted(self, "dual_coef_")
+        landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
+        kernel, points = landmarks.kernel, landmarks.points
+        engine = engine_for(kernel, self.n_jobs, self.verbose)
+        dual = self._dual.reshape(len(self._dual), -1)
+        intercept = np.broadcast_to(np.atleast_1d(self.intercept_), dual.shape[1:])
+        mean = predict(kernel, points, source, dual, intercept, engine, wide=self._wide)
+        ravel = self._dual.ndim == 1
+        mean = mean[:, 0] if ravel else mean
+        if not return_std:
+            return mean
+        known = self._known_posterior()
+        std = deviations(
+            kernel, points, source, known, engine, wide=self._wide, noise=noise
+        )
+        return mean, std[:, 0] if ravel else std
+
+    def _known_posterior(self) -> Posterior:
+        known = self._posterior
+        if known is None:
+            raise ValueError(
+                "return_std=True needs the Gram matrix, which conjugate gradients do "
+                "not make; fit with solver='direct'."
+            )
+        if not np.all(known.alphas > 0):
+            raise ValueError("return_std=True needs alpha > 0: it is the noise.")
+        return known
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _too_many(
+    epsilon: float, alpha: float, wanted: str, d_eff: float, limit: int | None
+) -> ValueError:
+    return ValueError(
+        f"epsilon={epsilon:g} at alpha={alpha:g} takes {wanted} landmarks (effective "
+        f"dimension {d_eff:.0f} at epsilon·alpha), and n_landmarks={limit} allows no "
+        "more. Raise n_landmarks or pass None, allow a larger epsilon, or leave "
+        "epsilon out to use n_landmarks as they are."
+    )
+
+
+def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
+    """One finite number >= 0 per target."""
+    try:
+        alphas = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        alphas = np.array([np.nan])
+    if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
+        raise ValueError(
+            f"{name}={alpha!r} is not allowed; it must be a finite number >= 0, or one "
+            "per target (0 is least squares)."
+        )
+    if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
+        raise ValueError(
+            f"{name} has {len(alphas)} values, but y has {n_targets} targets; give one "
+            "number, or one per target."
+        )
+    return np.broadcast_to(alphas, (n_targets,)).copy()
+
+
+def check_solver(solver: Any) -> str:
+    """One of the solvers' names."""
+    if solver not in SOLVERS:
+        raise unknown("solver", solver, list(SOLVERS))
+    return solver
+
+
+def columns_of(y: np.ndarray) -> np.ndarray:
+    """y as (n, t)."""
+    return y[:, None] if y.ndim == 1 else y
+
+
+def length_of(X: Any) -> int:
+    """The number of rows of a source or list."""
+    return X.n_rows if isinstance(X, Source) else len(X)

@@ -1,0 +1,194 @@
+"""Ridge regression on Z by conjugate gradients, for many landmarks.
+
+A step costs one pass of n·s kernel evaluations and no s × s product per block, where
+the Gram matrix costs n·s². The preconditioner is the Gram matrix of few rows, drawn by
+their ridge leverage scores at α and weighted: by the paper's ½ … 3/2 bound the
+condition number is then a small constant, however badly conditioned K_SS is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from ..engines import Engine
+from ..randomness import Purpose, some_rows, uniforms
+from ..samplers.draws import probabilities_with_sum
+from ..sinks import ArraySink
+from ..sources import Block, Source, Subset
+from .moments import Evaluate, FeatureMap, moments
+
+#: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
+#: preconditions, in multiples of s.
+FIRST_ROWS, DRAWN_ROWS = 2, 5
+#: Columns of the random projection that leverage scores are read off.
+PROJECTED = 16
+#: Residual, in the preconditioner's norm, at which a solution counts as found.
+TOLERANCE = 1e-7
+MOST_ITERATIONS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """θ on Z, the intercept, and how long it took."""
+
+    dual: np.ndarray  # (s, t) on the landmarks' kernel values
+    intercept: np.ndarray  # (t,)
+    n_iterations: int
+    converged: bool
+
+
+def solve_cg(
+    made: FeatureMap,
+    source: Source,
+    alphas: np.ndarray,
+    fit_intercept: bool,
+    engine: Engine,
+    seed: int,
+) -> Solved:
+    """Ridge regression for every target with its own α > 0."""
+    evaluate = made.evaluator()
+    shared = (evaluate, made.target_shift)
+    sums = engine.reduce(_first_sums, source, shared, "right-hand side")
+    K_sum, K_cross, y_sum, total = sums
+    n_targets = K_cross.shape[1]
+    # The shift is only near the mean; here it is the mean itself.
+    mean = K_sum / total if fit_intercept else np.zeros_like(K_sum)
+    y_mean = y_sum / total if fit_intercept else np.zeros(n_targets)
+    made = replace(made, shift=mean)
+    b = made.root.T @ (K_cross - np.outer(mean, y_sum))
+
+    def times_gram(V: np.ndarray) -> np.ndarray:
+        U = made.root @ V
+        operands = (evaluate, U, mean @ U)
+        KtKU, fitted = engine.reduce(_products, source, operands, "conjugate gradients")
+        return made.root.T @ (KtKU - np.outer(mean, fitted))
+
+    precondition = preconditioner(made, source, alphas, engine, seed)
+    coef, n_iterations, converged = conjugate_gradients(
+        lambda V: times_gram(V) + alphas * V, b, precondition
+    )
+    dual = made.root @ coef
+    intercept = np.zeros(n_targets)
+    if fit_intercept:
+        intercept = made.target_shift + y_mean - mean @ dual
+    return Solved(dual, intercept, n_iterations, converged)
+
+
+def conjugate_gradients(
+    times: Callable[[np.ndarray], np.ndarray],
+    b: np.ndarray,
+    precondition: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, int, bool]:
+    """Solve for every column of b at once; the number of steps, and whether all did."""
+    x = np.zeros_like(b)
+    r = b.copy()
+    z = precondition(r)
+    p = z.copy()
+    rho = np.einsum("rt,rt->t", r, z)
+    goal = TOLERANCE**2 * rho
+    for step in range(MOST_ITERATIONS):
+        open_ = rho > goal
+        if not open_.any():
+            return x, step, True
+        Ap = times(p)
+        curvature = np.einsum("rt,rt->t", p, Ap)
+        length = np.where(open_, rho / np.where(curvature > 0, curvature, 1.0), 0.0)
+        x += length * p
+        r -= length * Ap
+        z = precondition(r)
+        before, rho = rho, np.maximum(np.einsum("rt,rt->t", r, z), 0.0)
+        p = z + np.where(open_, rho / np.where(before > 0, before, 1.0), 0.0) * p
+    return x, MOST_ITERATIONS, bool((rho <= goal).all())
+
+
+def preconditioner(
+    made: FeatureMap, source: Source, alphas: np.ndarray, engine: Engine, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """V ↦ (G̃ + αI)⁻¹V, column by column, G̃ from drawn and weighted rows."""
+    rows, weights = drawn_rows(made, source, float(alphas.min()), engine, seed)
+    G = _gram_of(made, source, rows, weights, engine)
+    columns = {alpha: alphas == alpha for alpha in np.unique(alphas)}
+    factors = {
+        alpha: scipy.linalg.cho_factor(G + alpha * np.eye(len(G)), overwrite_a=True)
+        for alpha in columns
+    }
+
+    def precondition(V: np.ndarray) -> np.ndarray:
+        out = np.empty_like(V)
+        for alpha, those in columns.items():
+            out[:, those] = scipy.linalg.cho_solve(factors[alpha], V[:, those])
+        return out
+
+    return precondition
+
+
+def drawn_rows(
+    made: FeatureMap, source: Source, alpha: float, engine: Engine, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows kept by coins in proportion to w·zᵀ(G + αI)⁻¹z, and weights 1/p.
+
+    The scores are estimated from a uniform sample's Gram matrix, through a random
+    projection: s products per row instead of s².
+    """
+    n, s = source.n_rows, len(made.shift)
+    wanted = DRAWN_ROWS * s
+    if n <= wanted + FIRST_ROWS * s:
+        return np.arange(n), np.ones(n)
+    first = some_rows(n, FIRST_ROWS * s, seed)
+    G = _gram_of(made, source, first, np.full(len(first), n / len(first)), engine)
+    L = np.linalg.cholesky(G + alpha * np.eye(len(G)))
+    signs = np.random.default_rng(seed).integers(0, 2, (len(G), PROJECTED)) * 2.0 - 1
+    M = made.root @ scipy.linalg.solve_triangular(L.T, signs) / np.sqrt(PROJECTED)
+    sink = ArraySink((n,))
+    shared = (made.evaluator(), M, made.shift @ M)
+    engine.map(_squared_projections, source, sink, shared, "leverage scores")
+    scores = sink.array
+    w = np.ones(n) if source.weights is None else source.weights
+    scores = scores * w
+    # A tenth is drawn uniformly, which bounds every weight.
+    shares = 0.9 * scores / scores.sum() + 0.1 * w / w.sum()
+    p = probabilities_with_sum(shares, wanted)
+    rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
+    return rows, 1 / p[rows]
+
+
+def _gram_of(
+    made: FeatureMap,
+    source: Source,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    some = Subset(source, rows)
+    w = weights if some.weights is None else weights * some.weights
+    return moments(made, some.having(weights=w), engine, "preconditioner").gram
+
+
+def _first_sums(block: Block, evaluate: Evaluate, target_shift: np.ndarray) -> tuple:
+    assert block.targets is not None
+    K = evaluate(block.X)
+    Y = block.targets - target_shift
+    w = np.ones(len(K)) if block.weights is None else block.weights
+    wY = w[:, None] * Y
+    return w @ K, K.T @ wY, wY.sum(axis=0), float(w.sum())
+
+
+def _products(
+    block: Block, evaluate: Evaluate, U: np.ndarray, offset: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    K = evaluate(block.X)
+    fitted = K @ U - offset
+    if block.weights is not None:
+        fitted *= block.weights[:, None]
+    return K.T @ fitted, fitted.sum(axis=0)
+
+
+def _squared_projections(
+    block: Block, evaluate: Evaluate, M: np.ndarray, offset: np.ndarray
+) -> np.ndarray:
+    projected = evaluate(block.X) @ M - offset
+    return np.vecdot(projected, projected)

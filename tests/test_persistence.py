@@ -1,0 +1,748 @@
+"""Model files: what is saved comes back to the last bit, and nothing else comes in."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+import io
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import skops.io
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import nystrom
+from nystrom import Nystroem, kernels, load, samplers, save
+from nystrom.kernels import Kernel
+from nystrom.persistence import (
+    FORMAT,
+    ModelFileError,
+    UntrustedTypesError,
+    _own_names,
+)
+
+X = np.random.default_rng(0).standard_normal((60, 3))
+NEW = np.random.default_rng(1).standard_normal((7, 3))
+WORDS = ["tree", "three", "free", "brie", "grief", "tea", "", "fee", "bee"]
+
+
+def common_letters(a, b):
+    return len(set(a) & set(b))
+
+
+def product(x, y):
+    return float(x @ y) + 1.0
+
+
+def products(X, Y):
+    return X @ Y.T
+
+
+def squares(X):
+    return (X**2).sum(axis=1)
+
+
+class Cosine:
+    """A kernel that is an object."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, x, y):
+        return math.cos(self.scale * float(np.sum(x - y)))
+
+    def method(self, x, y):
+        return self(x, y)
+
+
+def here(*names):
+    """Full names of what is defined in this file."""
+    return [f"{__name__}.{name}" for name in names]
+
+
+def fitted(rows=X, n_components=6, random_state=0, **params):
+    return Nystroem(n_components=n_components, random_state=random_state, **params).fit(
+        rows
+    )
+
+
+#: name: an estimator, rows to transform, and what must be trusted.
+CASES = {
+    "float64": lambda: (fitted(), NEW, []),
+    "float32": lambda: (fitted(X.astype("f4")), NEW.astype("f4"), []),
+    "many": lambda: (fitted(n_components=50), NEW, []),
+    "csr": lambda: (fitted(sp.csr_array(X)), sp.csr_array(NEW), []),
+    "csr_matrix": lambda: (fitted(sp.csr_matrix(X)), sp.csr_matrix(NEW), []),
+    "strings": lambda: (
+        fitted(WORDS, 4, kernel=common_letters),
+        ["beer", "freed"],
+        here("common_letters"),
+    ),
+    "array_of_strings": lambda: (
+        fitted(np.array(WORDS), 4, kernel=common_letters),
+        np.array(["beer", "freed"]),
+        here("common_letters"),
+    ),
+    "precomputed": lambda: (fitted(X @ X.T, kernel="precomputed"), NEW @ X.T, []),
+    "gammas": lambda: (fitted(gamma=(0.1, 1.0, 2.0)), NEW, []),
+    "gamma_array": lambda: (fitted(gamma=np.array([0.1, 1.0, 2.0])), NEW, []),
+    "sum": lambda: (fitted(kernel=kernels.RBF(0.1) + kernels.Linear()), NEW, []),
+    "product": lambda: (
+        fitted(kernel=0.5 * kernels.Matern((1.0, 2.0, 3.0)) * kernels.Polynomial()),
+        NEW,
+        [],
+    ),
+    "blockwise": lambda: (
+        fitted(kernel=kernels.blockwise(products, diag=squares)),
+        NEW,
+        here("products", "squares"),
+    ),
+    "sum_with_own": lambda: (
+        fitted(kernel=kernels.RBF(0.1) + 2.0 * kernels.blockwise(products)),
+        NEW,
+        here("products"),
+    ),
+    "object": lambda: (fitted(kernel=Cosine(0.1)), NEW, here("Cosine")),
+    "method": lambda: (
+        fitted(kernel=Cosine(0.1).method),
+        NEW,
+        here("Cosine", "Cosine.method"),
+    ),
+    "partial": lambda: (
+        fitted(kernel=functools.partial(product)),
+        NEW,
+        ["functools.partial", *here("product")],
+    ),
+    "numpy_function": lambda: (fitted(kernel=np.vdot), NEW, ["numpy.vdot"]),
+    "recursive": lambda: (
+        fitted(sampler=samplers.Recursive(delta=0.01), ridge=30.0, n_components=None),
+        NEW,
+        [],
+    ),
+    "kmeans": lambda: (fitted(sampler="kmeans"), NEW, []),
+    "rows_given": lambda: (fitted(sampler=np.arange(5)), NEW, []),
+    "points_given": lambda: (fitted(sampler=X[:5] + 1), NEW, []),
+    "random_state": lambda: (
+        fitted(random_state=np.random.RandomState(3)),
+        NEW,
+        [],
+    ),
+    "pipeline": lambda: (
+        make_pipeline(StandardScaler(), Nystroem(n_components=6, random_state=0)).fit(
+            X
+        ),
+        NEW,
+        [],
+    ),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.nystrom"
+
+
+def same(a, b):
+    """Whether two values are equal in type and to the last bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and bool(np.all(a == b))
+    if sp.issparse(a):
+        return a.dtype == b.dtype and same(a.toarray(), b.toarray())
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, np.random.RandomState):
+        return same(a.get_state(legacy=False), b.get_state(legacy=False))
+    if hasattr(a, "__func__"):
+        return a.__func__ is b.__func__ and same(a.__self__, b.__self__)
+    if hasattr(a, "__dict__") and not callable(getattr(a, "__get__", None)):
+        return repr(type(a)) == repr(type(b)) and same(vars(a), vars(b))
+    return a == b
+
+
+def through_pickle(estimator, path, trusted):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+def through_joblib(estimator, path, trusted):
+    joblib.dump(estimator, path)
+    return joblib.load(path)
+
+
+def through_save(estimator, path, trusted):
+    save(estimator, path)
+    return load(path, trusted=trusted)
+
+
+# --- there and back -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("through", [through_save, through_pickle, through_joblib])
+def test_features_are_the_same_to_the_last_bit(case, path, through):
+    estimator, rows, trusted = case
+    loaded = through(estimator, path, trusted)
+    assert same(loaded.transform(rows), estimator.transform(rows))
+
+
+def test_all_that_an_estimator_holds_survives(case, path):
+    estimator, _, trusted = case
+    loaded = through_save(estimator, path, trusted)
+    assert same(vars(loaded), vars(estimator))
+
+
+def test_the_comparison_of_estimators_finds_differences():
+    assert same(vars(fitted()), vars(fitted())) is False  # the seconds it took
+    assert same(fitted().get_params(), fitted().get_params())
+    assert not same(fitted().get_params(), fitted(gamma=(1.0, 2.0, 3.0)).get_params())
+    assert not same(fitted().components_, fitted(random_state=1).components_)
+
+
+def test_landmarks_keep_their_fields(path):
+    estimator = fitted(sampler="kmeans")
+    before, after = estimator.landmarks_, through_save(estimator, path, ()).landmarks_
+    assert same(after.indices, before.indices)
+    assert same(after.pool.weights, before.pool.weights)
+    assert after.error == before.error
+    assert after.notes == before.notes != ()
+    assert str(after) == str(before)
+
+
+def test_the_array_that_is_shared_stays_shared(path):
+    loaded = through_save(fitted(), path, ())
+    assert loaded.components_ is loaded.landmarks_.points
+
+
+def test_what_is_loaded_can_be_fitted_again(path):
+    estimator = fitted(gamma=0.3, kernel="laplacian")
+    again = through_save(estimator, path, ()).fit(X)
+    assert same(again.transform(NEW), estimator.transform(NEW))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Nystroem(),
+        Nystroem(kernels.RBF(0.1) + kernels.Linear(), gamma=None, n_jobs=2),
+        make_pipeline(StandardScaler(), Nystroem(sampler=samplers.Recursive(ridge=1))),
+    ],
+    ids=["plain", "kernel", "pipeline"],
+)
+def test_an_unfitted_estimator_survives(estimator, path):
+    assert repr(through_save(estimator, path, ())) == repr(estimator)
+
+
+@pytest.mark.parametrize(
+    ("last", "y", "scoring"),
+    [
+        (Ridge(), X[:, 0], None),
+        (Ridge(), X[:, 0], "neg_mean_squared_error"),
+        (LogisticRegression(), X[:, 0] > 0, "roc_auc"),
+    ],
+    ids=["own_score", "regression", "classification"],
+)
+def test_a_search_needs_no_trust(last, y, scoring, path):
+    pipeline = make_pipeline(Nystroem(n_components=6, random_state=0), last)
+    grid = {"nystroem__kernel": [kernels.RBF(0.1), kernels.Linear()]}
+    search = GridSearchCV(pipeline, grid, cv=3, scoring=scoring).fit(X, y)
+    loaded = through_save(search, path, ())
+    assert same(loaded.predict(NEW), search.predict(NEW))
+    assert loaded.score(X, y) == search.score(X, y)
+    assert loaded.cv_results_["params"] == search.cv_results_["params"]
+
+
+def test_a_string_is_a_path(path):
+    save(fitted(), str(path))
+    assert same(load(str(path)).transform(NEW), fitted().transform(NEW))
+
+
+def test_the_file_is_a_zip_that_says_who_wrote_it(path):
+    save(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        about = json.loads(archive.read("nystrom.json"))
+    assert about.pop("scikit-learn")
+    assert about == {
+        "format": 1,
+        "nystrom": nystrom.__version__,
+        "numpy": np.__version__,
+        "estimator": "Nystroem",
+    }
+
+
+def test_importing_the_package_does_not_import_skops():
+    code = "import sys, nystrom; print('skops' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+# --- what is trusted ----------------------------------------------------------------
+
+
+def all_subclasses(cls):
+    return {cls}.union(*map(all_subclasses, cls.__subclasses__()))
+
+
+def test_every_kernel_and_sampler_of_the_package_is_trusted():
+    own = {c for c in all_subclasses(Kernel) if c.__module__.startswith("nystrom.")}
+    made = {c for c in own if not inspect.isabstract(c)}
+    values = made | set(samplers.NAMES.values())
+    assert len(values) > 15
+    assert {f"{c.__module__}.{c.__name__}" for c in values} <= _own_names()
+
+
+def test_what_touches_files_or_threads_is_not_trusted():
+    # A trusted class may be called with whatever a file says.
+    parts = {name.split(".")[1] for name in _own_names()}
+    assert parts.isdisjoint({"cli", "engines", "persistence", "sinks", "sources"})
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        (Nystroem(product), here("product")),
+        (Nystroem(kernels.blockwise(products)), here("products")),
+        (
+            Nystroem(kernels.Linear() * kernels.blockwise(products, diag=squares)),
+            here("products", "squares"),
+        ),
+        (Nystroem(Cosine(1.0)), here("Cosine")),
+        (make_pipeline(StandardScaler(), Nystroem(product)), here("product")),
+        (Nystroem(math.hypot), ["math.hypot"]),
+    ],
+    ids=["pairs", "blocks", "product", "object", "pipeline", "builtin"],
+)
+def test_other_names_are_refused_until_trusted(estimator, names, path):
+    save(estimator, path)
+    with pytest.raises(UntrustedTypesError) as refused:
+        load(path)
+    assert list(refused.value.names) == names
+    assert f"trusted={json.dumps(names)}" in str(refused.value)
+    assert repr(load(path, trusted=names)).split()[0] == repr(estimator).split()[0]
+
+
+def test_only_what_is_not_yet_trusted_is_named(path):
+    save(Nystroem(kernels.blockwise(products, diag=squares)), path)
+    with pytest.raises(UntrustedTypesError) as refused:
+        load(path, trusted=here("squares"))
+    assert list(refused.value.names) == here("products")
+
+
+@pytest.mark.parametrize("trusted", ["m.f", True, [product], [1]], ids=repr)
+def test_trusted_is_a_sequence_of_names(trusted, path):
+    save(Nystroem(), path)
+    with pytest.raises(TypeError, match="trusted"):
+        load(path, trusted=trusted)
+
+
+# --- what cannot be saved -----------------------------------------------------------
+
+
+def defined_inside():
+    def inner(x, y):
+        return product(x, y)
+
+    return inner
+
+
+def same_name_inside():
+    def product(x, y):
+        return 0.0
+
+    return product
+
+
+class Outer:
+    class Inner(Cosine):
+        """Not found by its own name."""
+
+    @staticmethod
+    def static(x, y):
+        return product(x, y)
+
+
+class Held(Nystroem):
+    """An estimator that holds anything."""
+
+    def __init__(self, anything=None):
+        self.anything = anything
+
+
+@pytest.mark.parametrize(
+    ("thing", "named"),
+    [
+        (lambda x, y: 1.0, "Held.anything is .*<lambda>"),
+        (defined_inside(), "Held.anything is .*inner"),
+        (same_name_inside(), "Held.anything is .*product"),
+        (Outer.static, "Held.anything is .*static"),
+        (kernels.blockwise(lambda X, Y: X @ Y.T), "anything.function is .*<lambda>"),
+        (kernels.Linear() + kernels.blockwise(defined_inside()), "right.*inner"),
+        ([0, defined_inside()], r"Held.anything\[1\] is .*inner"),
+        (functools.partial(defined_inside()), "inner"),
+        (Outer.Inner(1.0), "Inner"),
+        (threading.Lock(), "lock"),
+        (io.StringIO("text"), "StringIO"),
+        (sys, "module"),
+        ({(1, 2): 3}, "tuple"),
+        ({None: 3}, "Held.anything is a dict whose keys"),
+        ({False: 1, True: 2}, "keys"),
+        ({1: "a", "1": "b"}, "keys"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_what_would_not_come_back_is_refused_and_named(thing, named, path):
+    with pytest.raises(TypeError, match=named):
+        save(Held(thing), path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_what_refers_to_itself_is_refused(path):
+    ring: list = []
+    ring.append(ring)
+    with pytest.raises(TypeError, match="Held cannot be saved"):
+        save(Held(ring), path)
+
+
+@pytest.mark.parametrize("thing", [{"a": 1}, X, Nystroem, None], ids=str)
+def test_only_estimators_are_saved(thing, path):
+    with pytest.raises(TypeError, match="save takes a scikit-learn estimator"):
+        save(thing, path)
+
+
+# --- the old file stays until the new one is whole ----------------------------------
+
+
+def fails(error):
+    def fail(*args, **kwargs):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()], ids=repr
+)
+@pytest.mark.parametrize(
+    "step", ["skops.io.dump", "zipfile.ZipFile.writestr", "os.fsync", "os.replace"]
+)
+def test_a_failure_leaves_the_old_file_and_nothing_else(step, error, path, monkeypatch):
+    save(fitted(), path)
+    before = path.read_bytes()
+    monkeypatch.setattr(step, fails(error))
+    with pytest.raises(type(error)):
+        save(fitted(gamma=3.0), path)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_saving_replaces_the_old_file(path):
+    save(fitted(), path)
+    save(fitted(gamma=3.0), path)
+    assert load(path).gamma == 3.0
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and modes are POSIX's")
+def test_a_link_is_followed_and_the_usual_permissions_hold(tmp_path):
+    link, target = tmp_path / "latest", tmp_path / "model"
+    link.symlink_to(target)
+    save(fitted(), link)
+    other = tmp_path / "other"
+    other.write_text("as any file")
+    assert link.is_symlink()
+    assert target.stat().st_mode == other.stat().st_mode
+
+
+@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
+def test_a_folder_is_not_a_file(do, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+        do(tmp_path)
+
+
+@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
+@pytest.mark.parametrize("path", [3, b"model", io.BytesIO()], ids=repr)
+def test_a_path_is_text_or_a_path(do, path):
+    with pytest.raises(TypeError, match="path is a str or a path"):
+        do(path)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no-such-folder does not exist"):
+        save(fitted(), tmp_path / "no-such-folder" / "model")
+
+
+def test_a_missing_file_is_named(path):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*model\.nystrom"):
+        load(path)
+
+
+# --- damaged, foreign and newer files -----------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 0.5, 0.99, -1])
+def test_a_truncated_file_is_damaged(kept, path):
+    save(fitted(), path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(kept * len(data)) if isinstance(kept, float) else kept])
+    with pytest.raises(ModelFileError, match="damaged or incomplete"):
+        load(path)
+
+
+def test_a_flipped_byte_in_an_array_is_damage(path):
+    estimator = fitted()
+    save(estimator, path)
+    data = bytearray(path.read_bytes())
+    place = data.find(estimator.components_.tobytes()[:64])
+    assert place > 0
+    data[place + 3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=r"damaged or incomplete: .*\.npy"):
+        load(path)
+
+
+def test_a_flipped_byte_anywhere_is_found_or_harmless(path, rng):
+    # Times and permissions in a zip have no checksum, and no meaning here.
+    estimator = fitted(n_components=3)
+    save(estimator, path)
+    expected, data = estimator.transform(NEW), path.read_bytes()
+    directory = data.rfind(b"PK\x01\x02")
+    places = {
+        *range(60),
+        *range(directory, len(data)),
+        *rng.integers(len(data), size=200),
+    }
+    found = 0
+    for place in places:
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(flipped)
+        try:
+            assert same(load(path).transform(NEW), expected)
+        except ModelFileError:
+            found += 1
+    assert found > len(places) / 2
+
+
+def a_pickle(path):
+    path.write_bytes(pickle.dumps(fitted()))
+
+
+def a_text(path):
+    path.write_text("landmarks, features")
+
+
+def a_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "nothing")
+
+
+def arrays(path):
+    with open(path, "wb") as file:
+        np.savez(file, X=X)
+
+
+def by_skops(path):
+    skops.io.dump(fitted(), path)
+
+
+@pytest.mark.parametrize(
+    ("write", "hint"),
+    [
+        (a_pickle, "looks like a pickle"),
+        (a_text, "nystrom.save"),
+        (a_zip, "nystrom.save"),
+        (arrays, "nystrom.save"),
+        (by_skops, "use skops.io.load"),
+    ],
+)
+def test_a_foreign_file_is_no_model_file(write, hint, path):
+    write(path)
+    with pytest.raises(ModelFileError, match=f"is not a model file.*{hint}"):
+        load(path)
+
+
+def rewritten(path, **entries):
+    """The model file with some of its entries made another, by their stem."""
+    with zipfile.ZipFile(path) as archive:
+        old = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in old.items():
+            new = entries.get(name.removesuffix(".json"))
+            archive.writestr(name, content if new is None else json.dumps(new))
+
+
+def test_a_newer_format_asks_for_an_upgrade(path):
+    save(fitted(), path)
+    rewritten(path, nystrom={"format": FORMAT + 1, "nystrom": "9.8.7"})
+    with pytest.raises(ModelFileError, match=r"format 2, written by nystrom 9\.8\.7"):
+        load(path)
+    with pytest.raises(ModelFileError, match="reads formats up to 1"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "about", [{}, [], "x", {"format": "1"}, {"format": 0}], ids=str
+)
+def test_a_file_without_a_format_is_damaged(about, path):
+    save(fitted(), path)
+    rewritten(path, nystrom=about)
+    with pytest.raises(ModelFileError, match="no format number"):
+        load(path)
+
+
+def test_a_trusted_name_that_is_gone_is_explained(path, monkeypatch):
+    save(Nystroem(product), path)
+    monkeypatch.delattr(f"{__name__}.product")
+    with pytest.raises(ModelFileError, match=r"cannot be loaded here: .*'product'"):
+        load(path, trusted=here("product"))
+
+
+# --- nothing runs -------------------------------------------------------------------
+
+
+def text(value):
+    return {
+        "__class__": "str",
+        "__module__": "builtins",
+        "__loader__": "JsonNode",
+        "content": json.dumps(value),
+    }
+
+
+def several(loader, kind, *parts):
+    return {
+        "__class__": kind,
+        "__module__": "builtins",
+        "__loader__": loader,
+        "content": list(parts),
+    }
+
+
+def a_call(module, name, argument):
+    """A constructor to be called."""
+    return {
+        "__class__": name,
+        "__module__": module,
+        "__loader__": "ConstructorFromReduceNode",
+        "content": several("TupleNode", "tuple", text(argument)),
+    }
+
+
+def a_key(module, name, argument):
+    """A key of a dict, made by calling its type."""
+    kind = {"__class__": name, "__module__": module, "__loader__": "TypeNode"}
+    return {
+        "__class__": "dict",
+        "__module__": "builtins",
+        "__loader__": "DictNode",
+        "key_types": several("ListNode", "list", kind),
+        "content": {argument: text(0)},
+    }
+
+
+def a_container(module, name, argument):
+    """A list whose type is something else."""
+    return {**several("ListNode", name, text(argument)), "__module__": module}
+
+
+def a_function(module, name, argument):
+    return {"__class__": name, "__module__": module, "__loader__": "FunctionNode"}
+
+
+@pytest.mark.parametrize("node", [a_call, a_key, a_container, a_function])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("builtins", "eval"),
+        ("spy", "Thing"),
+        ("nystrom.kernels.custom", "spy"),
+        ("nystrom.kernels.spy", "Thing"),
+        ("nystrom.sinks.memory", "ArraySink"),
+    ],
+)
+def test_a_name_that_is_not_known_is_refused_and_nothing_runs(
+    node, module, name, path, monkeypatch
+):
+    mark = path.with_name("mark")
+    arguments = {"system": f"touch {mark}", "eval": f"open({str(mark)!r}, 'w')"}
+    path.with_name("spy.py").write_text(f"open({str(mark)!r}, 'w')\nThing = print\n")
+    monkeypatch.syspath_prepend(path.parent)
+    save(fitted(), path)
+    schema = {**node(module, name, arguments.get(name, "x")), "protocol": 2}
+    rewritten(path, schema=schema)
+    with pytest.raises(UntrustedTypesError) as refused:
+        load(path)
+    assert refused.value.names == (f"{module}.{name}",)
+    assert not mark.exists()
+    assert "spy" not in sys.modules
+
+
+def test_the_files_that_are_refused_would_run_if_trusted(path):
+    mark = path.with_name("mark")
+    save(fitted(), path)
+    rewritten(path, schema={**a_call("os", "system", f"echo > {mark}"), "protocol": 2})
+    assert load(path, trusted=["os.system"]) == 0
+    assert mark.exists()
+
+
+# --- files of earlier versions ------------------------------------------------------
+
+#: Written once, by this script, and never again: they stand for the files that users
+#: have. A new format gets new files beside them.
+#:
+#:     rng = np.random.default_rng(0)
+#:     X, new = rng.standard_normal((50, 3)), rng.standard_normal((6, 3))
+#:     features = Nystroem(gamma=0.3, n_components=5, random_state=0).fit(X)
+#:     kernel = kernels.RBF((0.1, 0.2, 0.3)) + 0.5 * kernels.Linear()
+#:     pipeline = make_pipeline(
+#:         StandardScaler(),
+#:         Nystroem(kernel, n_components=5, random_state=0),
+#:         Ridge(alpha=0.1),
+#:     ).fit(X, np.sin(X[:, 0]))
+#:     save(features, "nystroem-format1.nystrom")
+#:     save(pipeline, "pipeline-format1.nystrom")
+#:     np.savez("format1.npz", new=new, features=features.transform(new),
+#:              predictions=pipeline.predict(new))
+MODELS = Path(__file__).parent / "models"
+
+
+@pytest.mark.filterwarnings(
+    f"ignore::{InconsistentVersionWarning.__module__}.InconsistentVersionWarning"
+)
+@pytest.mark.parametrize(
+    ("name", "method", "expected"),
+    [
+        ("nystroem-format1.nystrom", "transform", "features"),
+        ("pipeline-format1.nystrom", "predict", "predictions"),
+    ],
+)
+def test_files_of_earlier_versions_load(name, method, expected):
+    with np.load(MODELS / "format1.npz") as kept:
+        output = getattr(load(MODELS / name), method)(kept["new"])
+        np.testing.assert_allclose(output, kept[expected], rtol=1e-12, atol=1e-14)
