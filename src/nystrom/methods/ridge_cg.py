@@ -23,7 +23,7 @@ from .moments import Evaluate, FeatureMap, moments
 
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
-FIRST_ROWS, DRAWN_ROWS = 2, 5
+FIRST_ROWS, DRAWN_ROWS = 4, 8
 #: Columns of the random projection that leverage scores are read off.
 PROJECTED = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
@@ -146,9 +146,9 @@ def drawn_rows(
     sink = ArraySink((n,))
     shared = (made.evaluator(), M, made.shift @ M)
     engine.map(_squared_projections, source, sink, shared, "leverage scores")
-    scores = sink.array
     w = np.ones(n) if source.weights is None else source.weights
-    scores = scores * w
+    # No score is above 1; rows in directions that the first sample has not seen seem so.
+    scores = np.minimum(1.0, sink.array * w)
     # A tenth is drawn uniformly, which bounds every weight.
     shares = 0.9 * scores / scores.sum() + 0.1 * w / w.sum()
     p = probabilities_with_sum(shares, wanted)

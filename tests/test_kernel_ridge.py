@@ -1,0 +1,1020 @@
+"""Kernel ridge regression on landmarks, against the dense formula and the paper."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from oracles_ridge import (
+    Dense,
+    by_orthogonal_factor,
+    features,
+    in_sixty_digits,
+    linear_digits,
+    polynomial_digits,
+    rbf_digits,
+)
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as gp_kernels
+from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
+from sklearn.metrics.pairwise import (
+    laplacian_kernel,
+    linear_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from nystrom import KernelRidge, kernels
+from nystrom.methods import moments, ridge_cg, ridge_fit
+from nystrom.methods.ridge_fit import cheaper_solver
+from nystrom.randomness import some_rows
+
+GAMMA = 0.5
+N_ROWS, N_NEW, N_LANDMARKS = 500, 60, 40
+#: Relative error of predictions on well conditioned kernels: the direct solver is right
+#: up to rounding times a condition number of some 10⁶; conjugate gradients stop at 1e-7
+#: in the preconditioner's norm, and its condition number is a small constant.
+ERROR = {"direct": 1e-8, "cg": 1e-6}
+
+both_solvers = pytest.mark.parametrize("solver", ["direct", "cg"])
+intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
+
+
+def rbf(X, Y):
+    return rbf_kernel(X, Y, gamma=GAMMA)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 4))
+
+
+@pytest.fixture
+def X_new(X, rng):
+    return rng.standard_normal((N_NEW, 4))
+
+
+@pytest.fixture
+def y(X, rng):
+    return target_of(X, rng) + 2.0
+
+
+@pytest.fixture
+def Y(X, y, rng):
+    return np.column_stack([y, np.cos(2 * X[:, 1]), rng.standard_normal(len(X))])
+
+
+@pytest.fixture
+def weights(rng):
+    """A quarter of them 0."""
+    return rng.integers(0, 4, N_ROWS) * 0.7
+
+
+def target_of(X, rng, noise=0.1):
+    return np.sin(X[:, 0]) + 0.3 * X[:, 1] ** 2 + noise * rng.standard_normal(len(X))
+
+
+def ridge(alpha=0.1, seed=0, **options):
+    options = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": N_LANDMARKS} | options
+    return KernelRidge(alpha, random_state=seed, **options)
+
+
+def relative(found, expected):
+    """Root mean square error as a share of the values' own size."""
+    error = np.asarray(found, dtype=np.float64) - expected
+    return math.sqrt(np.mean(error**2) / np.mean(expected**2))
+
+
+# Against the dense formula
+
+
+@both_solvers
+@intercept_or_not
+@pytest.mark.parametrize("weighted", [False, True])
+def test_predictions_are_those_of_the_dense_formula(
+    X, X_new, y, weights, seed, solver, intercept, weighted
+):
+    w = weights if weighted else None
+    model = ridge(seed=seed, solver=solver, fit_intercept=intercept).fit(X, y, w)
+    assert model.solver_ == solver
+    assert len(model.X_fit_) == N_LANDMARKS
+    reference = Dense.of(rbf, X, model.X_fit_, X_new, w)
+    expected = reference.predict(y, 0.1, intercept=intercept)
+    assert model.predict(X_new).shape == (N_NEW,)
+    assert relative(model.predict(X_new), expected) < ERROR[solver]
+
+
+@both_solvers
+@intercept_or_not
+def test_every_target_has_its_own_alpha(X, X_new, Y, weights, seed, solver, intercept):
+    alphas = [0.01, 10.0, 0.5]
+    options = {"solver": solver, "fit_intercept": intercept}
+    model = ridge(alphas, seed, **options).fit(X, Y, weights)
+    found = model.predict(X_new)
+    assert found.shape == (N_NEW, 3)
+    assert model.dual_coef_.shape == (N_LANDMARKS, 3)
+    reference = Dense.of(rbf, X, model.X_fit_, X_new, weights)
+    for t, alpha in enumerate(alphas):
+        expected = reference.predict(Y[:, t], alpha, intercept=intercept)
+        assert relative(found[:, t], expected) < ERROR[solver]
+
+
+@both_solvers
+def test_targets_do_not_influence_each_other(X, X_new, Y, seed, solver):
+    together = ridge(seed=seed, solver=solver).fit(X, Y).predict(X_new)
+    for t in range(3):
+        alone = ridge(seed=seed, solver=solver).fit(X, Y[:, t]).predict(X_new)
+        assert relative(together[:, t], alone) < ERROR[solver]
+
+
+def test_solvers_agree_in_predictions(X, X_new, Y, seed):
+    direct, cg = (
+        ridge(1e-3, seed, solver=solver).fit(X, Y).predict(X_new)
+        for solver in ("direct", "cg")
+    )
+    assert relative(cg, direct) < 1e-6
+
+
+@both_solvers
+def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_none(
+    X, X_new, y, seed, rng, solver
+):
+    counts = rng.integers(0, 3, N_ROWS)
+    landmarks = np.flatnonzero(counts)[:N_LANDMARKS]
+    options = {"solver": solver, "fit_intercept": True}
+    weighted = ridge(sampler=landmarks, **options).fit(X, y, counts)
+    copies = np.repeat(np.arange(N_ROWS), counts)
+    first = np.searchsorted(copies, landmarks)
+    repeated = ridge(sampler=first, **options).fit(X[copies], y[copies])
+    np.testing.assert_array_equal(weighted.X_fit_, repeated.X_fit_)
+    found, expected = weighted.predict(X_new), repeated.predict(X_new)
+    assert relative(found, expected) < ERROR[solver]
+
+
+def test_alpha_zero_is_least_squares_on_the_features(X, X_new, Y, weights, seed):
+    model = ridge(0, seed).fit(X, Y, weights)
+    assert model.solver_ == "direct"
+    Z, Z_new = features(rbf, model.X_fit_, X, X_new)
+    half = np.sqrt(weights)[:, None]
+    theta = np.linalg.lstsq(half * Z, half * Y)[0]
+    assert relative(model.predict(X_new), Z_new @ theta) < 1e-8
+
+
+def test_alpha_zero_takes_the_smallest_solution_where_rows_are_few_in_rank(rng, seed):
+    X = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 8))
+    X_new, y = rng.standard_normal((20, 8)), rng.standard_normal(200)
+    model = ridge(0, seed, kernel="linear").fit(X, y)
+    expected = X_new @ np.linalg.lstsq(X, y)[0]
+    assert relative(model.predict(X_new), expected) < 1e-8
+
+
+@pytest.mark.parametrize("alpha", [0, [1.0, 0.0, 1.0]])
+def test_conjugate_gradients_refuse_alpha_zero(X, Y, alpha):
+    with pytest.raises(ValueError, match=r"solver='cg' needs alpha > 0"):
+        ridge(alpha, solver="cg").fit(X, Y)
+
+
+@pytest.mark.parametrize("alpha", [-1, np.nan, np.inf, "much", [[1.0]], [1.0, 2.0]])
+def test_other_alphas_are_refused(X, Y, alpha):
+    with pytest.raises(ValueError, match="alpha"):
+        ridge(alpha).fit(X, Y)
+
+
+def test_unknown_solver_is_refused(X, y):
+    with pytest.raises(ValueError, match="solver"):
+        ridge(solver="svd").fit(X, y)
+
+
+@both_solvers
+def test_a_target_of_zeros_is_predicted_as_zero(X, X_new, seed, solver):
+    model = ridge(seed=seed, solver=solver).fit(X, np.zeros(N_ROWS))
+    np.testing.assert_array_equal(model.predict(X_new), 0)
+
+
+@both_solvers
+def test_a_constant_target_is_all_intercept(X, X_new, seed, solver):
+    model = ridge(seed=seed, solver=solver, fit_intercept=True)
+    model.fit(X, np.full(N_ROWS, 7.0))
+    assert model.intercept_ == pytest.approx(7.0, abs=1e-9)
+    np.testing.assert_allclose(model.predict(X_new), 7.0, rtol=1e-9)
+
+
+@both_solvers
+def test_shifting_targets_far_away_shifts_the_intercept_only(X, X_new, y, seed, solver):
+    model = ridge(seed=seed, solver=solver, fit_intercept=True)
+    near = model.fit(X, y).predict(X_new)
+    far = model.fit(X, y + 1e6).predict(X_new)
+    # 1e6 leaves ten digits of y.
+    np.testing.assert_allclose(far - 1e6, near, atol=1e-5)
+
+
+# Badly conditioned kernels
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, in the estimator's words, in float64, and in sixty digits."""
+
+    kernel: str
+    parameters: dict
+    digits: Any
+    duplicates: bool = False
+
+    def __call__(self, X, Y):
+        return self.evaluate(X, Y, **self.parameters)
+
+    @property
+    def evaluate(self):
+        known = {"rbf": rbf_kernel, "poly": polynomial_kernel, "linear": linear_kernel}
+        return known[self.kernel]
+
+
+CUBIC = {"gamma": 0.1, "degree": 3, "coef0": 1}
+BAD = {
+    "smooth": Case("rbf", {"gamma": 1e-3}, rbf_digits),
+    "very smooth": Case("rbf", {"gamma": 1e-4}, rbf_digits),
+    "linear of low rank": Case("linear", {}, linear_digits),
+    "cubic": Case("poly", CUBIC, polynomial_digits),
+    "duplicates": Case("rbf", {"gamma": 1e-3}, rbf_digits, duplicates=True),
+}
+ALPHA = 1e-4
+#: Relative error of predictions on new rows. float32 answers are rounded to 6e-8 at the
+#: end; more than that is lost where float32 kernel values serve.
+BAD_ERROR = {np.float64: 1e-6, np.float32: 1e-3}
+
+bad_cases = pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+both_precisions = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def standardised(rng, n, m=100):
+    """Rows, targets and new rows; all of them float32 numbers."""
+    X = rng.standard_normal((n + m, 5))
+    X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
+    return X[:n], target_of(X[:n].astype(np.float64), rng), X[n:]
+
+
+def fitted_badly(case, X, y, n_landmarks, seed, *, alpha=ALPHA, **options):
+    sampler = "auto"
+    if case.duplicates:
+        half = n_landmarks // 2
+        X[:half] = X[half : 2 * half]
+        sampler = np.arange(n_landmarks)
+    options = {"sampler": sampler, "solver": "direct"} | options
+    model = KernelRidge(alpha, kernel=case.kernel, random_state=seed, **case.parameters)
+    return model.set_params(n_landmarks=n_landmarks, **options).fit(X, y)
+
+
+@bad_cases
+def test_the_reference_and_all_solvers_against_sixty_digits(case, rng, seed):
+    X, y, X_new = standardised(rng, 200)
+    first = fitted_badly(case, X, y, 30, seed)
+    S = first.landmarks_.indices
+    wide, wide_new = X.astype(np.float64), X_new.astype(np.float64)
+    exact = in_sixty_digits(
+        case.digits, wide, wide[S], wide_new, y, ALPHA, **case.parameters
+    )
+    Z, Z_new = features(case, wide[S], wide, wide_new)
+    assert relative(by_orthogonal_factor(Z, Z_new, y, ALPHA), exact) < 1e-7
+    for dtype, limit in BAD_ERROR.items():
+        for solver in ("direct", "cg"):
+            options = {"solver": solver, "sampler": S}
+            model = fitted_badly(case, X.astype(dtype), y, 30, seed, **options)
+            found = model.predict(X_new.astype(dtype))
+            assert found.dtype == dtype
+            assert relative(found, exact) < limit
+
+
+@bad_cases
+@both_solvers
+@both_precisions
+def test_badly_conditioned_kernels_with_many_rows(case, rng, seed, solver, dtype):
+    X, y, X_new = standardised(rng, 2000)
+    model = fitted_badly(case, X.astype(dtype), y, 100, seed, solver=solver)
+    S = model.landmarks_.indices
+    wide = X.astype(np.float64)
+    Z, Z_new = features(case, wide[S], wide, X_new.astype(np.float64))
+    expected = by_orthogonal_factor(Z, Z_new, y, ALPHA)
+    found = model.predict(X_new.astype(dtype))
+    assert relative(found, expected) < BAD_ERROR[dtype]
+    if solver == "cg":
+        # 7 s = 700 < 2000: the preconditioner is of drawn rows.
+        assert model.n_iter_ < 40
+
+
+def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkeypatch):
+    monkeypatch.setattr(moments, "_is_safe", lambda *_, **__: True)
+    X, y, X_new = (a.astype(np.float64) for a in standardised(rng, 2000))
+    case = BAD["smooth"]
+    model = fitted_badly(case, X, y, 100, seed)
+    Z, Z_new = features(case, model.X_fit_, X, X_new)
+    expected = by_orthogonal_factor(Z, Z_new, y, ALPHA)
+    assert relative(model.predict(X_new), expected) > 10 * BAD_ERROR[np.float64]
+
+
+def test_kernel_values_in_float32_are_beyond_tolerance(rng, seed, monkeypatch):
+    monkeypatch.setattr(moments, "_needs_float64", lambda *_: False)
+    X, y, X_new = standardised(rng, 2000)
+    case = BAD["smooth"]
+    model = fitted_badly(case, X, y, 100, seed)
+    wide = X.astype(np.float64)
+    Z, Z_new = features(case, model.X_fit_.astype(float), wide, X_new.astype(float))
+    expected = by_orthogonal_factor(Z, Z_new, y, ALPHA)
+    assert relative(model.predict(X_new), expected) > 3 * BAD_ERROR[np.float32]
+
+
+def test_float64_kernel_values_for_float32_rows_are_reported(rng, seed):
+    X, y, _ = standardised(rng, 500)
+    model = fitted_badly(BAD["smooth"], X, y, 50, seed)
+    assert "kernel values in float64" in str(model.landmarks_)
+    model = ridge(1.0, seed, gamma=1.0).fit(X, y)
+    assert "kernel values in float64" not in str(model.landmarks_)
+
+
+def test_a_few_huge_rows_are_noticed_after_the_sum(rng, seed):
+    # Not among the tried rows, and so large that their squares drown the others.
+    X = rng.standard_normal((3000, 3))
+    tried = some_rows(3000, moments.TRIED_ROWS)
+    X[np.setdiff1d(np.arange(3000), tried)[:3]] *= 3e4
+    y = target_of(np.clip(X, -3, 3), rng)
+    X_new = rng.standard_normal((50, 3))
+    landmarks = tried[:60]
+    options = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
+    model = ridge(sampler=landmarks, solver="direct", **options).fit(X, y)
+
+    def quadratic(X, Y):
+        return polynomial_kernel(X, Y, degree=2, gamma=1.0, coef0=1.0)
+
+    Z, Z_new = features(quadratic, X[landmarks], X, X_new)
+    expected = by_orthogonal_factor(Z, Z_new, y, 0.1)
+    assert relative(model.predict(X_new), expected) < 1e-4
+
+
+def small_clusters(rng, n=5000, n_clusters=12, size=8):
+    """One large cluster, and small ones far away from it and from each other."""
+    X = rng.standard_normal((n, 3))
+    X[: n_clusters * size] *= 0.5
+    X[: n_clusters * size, 0] += 10 * (1 + np.repeat(np.arange(n_clusters), size))
+    return X, target_of(X, rng)
+
+
+def uniform_rows(made, source, alpha, engine, seed):
+    rows = some_rows(source.n_rows, ridge_cg.DRAWN_ROWS * len(made.shift), seed)
+    return rows, np.full(len(rows), source.n_rows / len(rows))
+
+
+def test_rows_by_leverage_precondition_where_uniform_ones_do_not(
+    rng, seed, monkeypatch
+):
+    X, y = small_clusters(rng)
+    model = ridge(1e-3, seed, solver="cg", gamma=0.3, n_landmarks=120)
+    n_iterations = model.fit(X, y).n_iter_
+    assert n_iterations < 60
+    monkeypatch.setattr(ridge_cg, "drawn_rows", uniform_rows)
+    monkeypatch.setattr(ridge_cg, "MOST_ITERATIONS", 1000)
+    # Directions of a cluster without a drawn row have eigenvalues of up to size/alpha.
+    assert model.fit(X, y).n_iter_ > 1.5 * n_iterations
+
+
+def test_conjugate_gradients_that_do_not_converge_say_so(X, y, monkeypatch):
+    monkeypatch.setattr(ridge_cg, "MOST_ITERATIONS", 2)
+    with pytest.warns(ConvergenceWarning, match="solver='direct'"):
+        model = ridge(1e-3, solver="cg").fit(X, y)
+    assert model.n_iter_ == 2
+
+
+@both_solvers
+def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
+    # Columns that sum to 1 are dependent once their means are taken off.
+    X = np.eye(4)[rng.integers(0, 4, 2000)]
+    y = X @ [1.0, 2.0, 3.0, 4.0] + 0.1 * rng.standard_normal(2000)
+    model = ridge(1e-20, seed, kernel="linear", fit_intercept=True, solver=solver)
+    model.fit(X, y)
+    means = [y[X[:, j] == 1].mean() for j in range(4)]
+    np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
+
+
+# The paper's theorem on the risk
+
+
+def risk(K, z, alpha, noise):
+    """bias² + variance of K(K + αI)⁻¹y for y = z + independent noise."""
+    values, vectors = np.linalg.eigh(K)
+    values = np.maximum(values, 0)
+    bias = alpha / (values + alpha) * (vectors.T @ z)
+    return bias @ bias + noise**2 * np.sum((values / (values + alpha)) ** 2)
+
+
+def nystrom_matrix(K, S):
+    inverse = np.linalg.pinv(K[np.ix_(S, S)], rcond=1e-14, hermitian=True)
+    return K[:, S] @ inverse @ K[S]
+
+
+def gaussian_rows(rng, n):
+    return rng.standard_normal((n, 3))
+
+
+def few_far_rows(rng, n):
+    X = 0.5 * rng.standard_normal((n, 3))
+    X[: n // 20] += 6 * rng.standard_normal((n // 20, 3))
+    return X
+
+
+def curve(rng, n):
+    t = rng.uniform(0, 6, n)
+    return np.column_stack([np.cos(3 * t), np.sin(3 * t), t])
+
+
+DATA_SETS = [gaussian_rows, few_far_rows, curve]
+NOISE = 0.3
+
+
+def rows_and_truth(make, rng, n=400):
+    X = make(rng, n)
+    return X, np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 2])
+
+
+@pytest.mark.parametrize("make", DATA_SETS)
+@pytest.mark.parametrize(("alpha", "epsilon"), [(0.5, 0.5), (2.0, 0.1)])
+def test_epsilon_bounds_the_risk(make, rng, seed, alpha, epsilon):
+    X, z = rows_and_truth(make, rng)
+    y = z + NOISE * rng.standard_normal(len(z))
+    K = rbf(X, X)
+    exact = risk(K, z, alpha, NOISE)
+    for other in range(20 * seed, 20 * (seed + 1)):
+        model = ridge(alpha, other, epsilon=epsilon, n_landmarks=None).fit(X, y)
+        S = model.landmarks_.indices
+        found = risk(nystrom_matrix(K, S), z, alpha, NOISE)
+        assert found <= (1 + 3 * epsilon) * exact
+
+
+@pytest.mark.parametrize("make", DATA_SETS)
+def test_three_landmarks_break_the_bound_on_the_risk(make, rng, seed):
+    X, z = rows_and_truth(make, rng)
+    K = rbf(X, X)
+    model = ridge(0.5, seed, n_landmarks=3).fit(X, z)
+    found = risk(nystrom_matrix(K, model.landmarks_.indices), z, 0.5, NOISE)
+    assert found > (1 + 3 * 0.5) * risk(K, z, 0.5, NOISE)
+    assert model.risk_bound_ is None
+
+
+def test_delta_proves_the_bound_on_the_risk(rng, seed):
+    # A large alpha, so that the theory's constants do not take every row.
+    X = 0.3 * rng.standard_normal((1200, 2))
+    z = np.sin(6 * X[:, 0])
+    alpha, epsilon, delta = 600.0, 0.5, 0.03
+    K = rbf(X, X)
+    exact = risk(K, z, alpha, NOISE)
+    for other in range(3 * seed, 3 * (seed + 1)):
+        model = ridge(alpha, other, epsilon=epsilon, delta=delta, n_landmarks=None)
+        S = model.fit(X, z).landmarks_.indices
+        assert len(S) < len(X) / 2
+        guarantee = model.landmarks_.guarantee
+        assert guarantee.ridge == pytest.approx(epsilon * alpha)
+        assert guarantee.probability >= 1 - 3 * delta
+        assert risk(nystrom_matrix(K, S), z, alpha, NOISE) <= 2.5 * exact
+        assert model.risk_bound_.factor <= 2.5
+
+
+def test_after_conjugate_gradients_delta_alone_gives_the_bound(rng, seed):
+    X = 0.3 * rng.standard_normal((1200, 2))
+    options = {"epsilon": 0.5, "n_landmarks": None, "solver": "cg"}
+    model = ridge(600.0, seed, delta=0.03, **options).fit(X, X[:, 0])
+    bound = model.risk_bound_
+    assert bound.factor == pytest.approx(2.5)
+    assert bound.probability == model.landmarks_.guarantee.probability < 1
+    assert "Algorithm 2" in str(bound)
+    assert ridge(600.0, seed, **options).fit(X, X[:, 0]).risk_bound_ is None
+
+
+@pytest.mark.parametrize("make", DATA_SETS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_risk_bound_holds_wherever_there_is_one(make, rng, seed, weighted):
+    X, z = rows_and_truth(make, rng, 250)
+    w = rng.integers(0, 4, 250).astype(float) if weighted else np.ones(250)
+    half = np.sqrt(w)
+    # Of rows with weights: noise of variance σ²/w, and squared errors times w.
+    K = half[:, None] * rbf(X, X) * half
+    n_bounds = 0
+    for n_landmarks in (5, 20, 60, 120, 180):
+        for alpha in (0.01, 0.3, 3.0, 30.0):
+            model = ridge(alpha, seed, n_landmarks=n_landmarks, solver="direct")
+            model.fit(X, z, w if weighted else None)
+            bound = model.risk_bound_
+            if bound is None:
+                continue
+            n_bounds += 1
+            S = model.landmarks_.indices
+            approximate = half[:, None] * nystrom_matrix(rbf(X, X), S) * half
+            found = risk(approximate, half * z, alpha, NOISE)
+            exact = risk(K, half * z, alpha, NOISE)
+            # 1e-8: rounding of the pseudo-inverse, where both are the same.
+            assert found <= bound.factor * exact * (1 + 1e-8)
+            assert bound.probability == 1
+            assert "trace error" in bound.reason
+            left = np.trace(K - approximate)
+            assert bound.factor == pytest.approx(1 + 3 * left / alpha, rel=1e-6)
+    assert 3 <= n_bounds <= 17
+
+
+def test_the_risk_bound_is_for_the_least_alpha(X, Y, seed):
+    bounds = [
+        ridge(alpha, seed, n_landmarks=350).fit(X, Y).risk_bound_
+        for alpha in ([50.0, 70.0, 90.0], 50.0)
+    ]
+    assert bounds[0] == bounds[1]
+    assert bounds[0].factor > 1
+
+
+def test_there_is_no_risk_bound_with_an_intercept(X, y, seed):
+    model = ridge(50.0, seed, n_landmarks=350)
+    assert model.fit(X, y).risk_bound_ is not None
+    assert model.set_params(fit_intercept=True).fit(X, y).risk_bound_ is None
+
+
+def test_the_risk_bound_of_the_exact_solution_is_one(X, y):
+    bound = ridge(n_landmarks=N_ROWS).fit(X, y).risk_bound_
+    assert bound.factor == 1
+    assert "exact" in str(bound)
+
+
+# epsilon that cannot be had
+
+
+@pytest.mark.parametrize("limit", [5, 150])
+def test_too_few_landmarks_for_epsilon_are_an_error_with_numbers(X, y, seed, limit):
+    model = ridge(0.05, seed, epsilon=0.2, n_landmarks=limit)
+    with pytest.raises(ValueError, match=r"effective\s+dimension \d+") as error:
+        model.fit(X, y)
+    message = str(error.value)
+    assert f"n_landmarks={limit}" in message
+    assert "epsilon=0.2" in message
+    assert "alpha=0.05" in message
+    wanted = int(message.split(" landmarks (")[0].split()[-1])
+    assert limit < wanted <= N_ROWS
+    values = np.linalg.eigvalsh(rbf(X, X))
+    dimension = int(message.split("dimension ")[1].split()[0])
+    # Estimated from scores that are within a factor of the true ones.
+    assert dimension == pytest.approx(np.sum(values / (values + 0.01)), rel=0.5)
+
+
+def test_enough_landmarks_for_epsilon_are_used_as_needed(X, y, seed):
+    model = ridge(5.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y)
+    assert model.solver_ == "direct"
+    assert 1 < len(model.landmarks_) < N_ROWS
+    assert ridge(50.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y).landmarks_
+    more = ridge(5.0, seed, epsilon=0.1, n_landmarks=N_ROWS).fit(X, y)
+    assert len(more.landmarks_) > len(model.landmarks_)
+
+
+@pytest.mark.parametrize("epsilon", [0, 1, -0.5, 1.5, np.nan, "small", True])
+def test_epsilon_outside_zero_and_one_is_refused(X, y, epsilon):
+    with pytest.raises(ValueError, match=r"0 < epsilon < 1"):
+        ridge(epsilon=epsilon).fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [0, [1.0, 0.0, 2.0]])
+def test_epsilon_needs_a_positive_alpha(X, Y, alpha):
+    with pytest.raises(ValueError, match=r"epsilon=0.5 needs alpha > 0"):
+        ridge(alpha, epsilon=0.5).fit(X, Y)
+
+
+@pytest.mark.parametrize("other", ["ridge", "max_trace_error"])
+def test_epsilon_and_another_way_to_say_how_many_are_refused(X, y, other):
+    with pytest.raises(ValueError, match=f"epsilon=0.5 and {other}=0.1 both say"):
+        ridge(epsilon=0.5, **{other: 0.1}).fit(X, y)
+
+
+# Predictive deviations
+
+
+def process(gamma, alpha):
+    kernel = gp_kernels.RBF(1 / math.sqrt(2 * gamma), "fixed")
+    return GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None)
+
+
+@pytest.mark.parametrize("mode", ["exact", "landmarks"])
+@pytest.mark.parametrize("noise", [False, True])
+def test_with_all_rows_deviations_are_those_of_the_gaussian_process(
+    X, X_new, y, mode, noise
+):
+    n, alpha = 150, 0.2
+    X, y = X[:n], y[:n]
+    sampler = "auto" if mode == "exact" else np.arange(n)
+    model = ridge(alpha, sampler=sampler, n_landmarks=n, solver="direct").fit(X, y)
+    assert model.solver_ == ("exact" if mode == "exact" else "direct")
+    mean, std = model.predict(X_new, return_std=True, noise=noise)
+    theirs = process(GAMMA, alpha).fit(X, y)
+    their_mean, their_std = theirs.predict(X_new, return_std=True)
+    np.testing.assert_allclose(mean, their_mean, rtol=1e-6, atol=1e-8)
+    scale = y @ np.linalg.solve(rbf(X, X) + alpha * np.eye(n), y) / n
+    expected = np.sqrt(scale * (their_std**2 + alpha * noise))
+    np.testing.assert_allclose(std, expected, rtol=1e-6)
+
+
+@intercept_or_not
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_deviations_are_those_of_the_dense_formula(
+    X, X_new, Y, weights, seed, intercept, noise, weighted
+):
+    alphas = [0.05, 2.0, 0.05]
+    w = weights if weighted else None
+    model = ridge(alphas, seed, fit_intercept=intercept, solver="direct").fit(X, Y, w)
+    mean, std = model.predict(X_new, return_std=True, noise=noise)
+    assert std.shape == mean.shape == (N_NEW, 3)
+    np.testing.assert_array_equal(mean, model.predict(X_new))
+    reference = Dense.of(rbf, X, model.X_fit_, X_new, w)
+    for t, alpha in enumerate(alphas):
+        options = {"intercept": intercept, "noise": noise}
+        expected = reference.deviation(Y[:, t], alpha, **options)
+        np.testing.assert_allclose(std[:, t], expected, rtol=1e-7)
+
+
+def test_deviations_of_weighted_rows_do_not_depend_on_the_mode(X, X_new, y, weights):
+    X, y, w = X[:150], y[:150], np.maximum(weights[:150], 0.1)
+    exact = ridge(n_landmarks=150).fit(X, y, w)
+    assert exact.solver_ == "exact"
+    same = ridge(n_landmarks=150, sampler=np.arange(150), solver="direct").fit(X, y, w)
+    expected = same.predict(X_new, return_std=True)[1]
+    found = exact.predict(X_new, return_std=True)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_rows_of_weight_zero_do_not_change_deviations_of_the_exact_solution(
+    X, X_new, y
+):
+    model = ridge(n_landmarks=N_ROWS).fit(X[:100], y[:100])
+    expected = model.predict(X_new, return_std=True)[1]
+    w = np.repeat([1.0, 0.0], 100)
+    found = model.fit(X[:200], y[:200], w).predict(X_new, return_std=True)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_deviations_of_float32_rows(X, X_new, y, seed):
+    narrow, narrow_new = X.astype(np.float32), X_new.astype(np.float32)
+    model = ridge(seed=seed, solver="direct").fit(narrow, y)
+    mean, std = model.predict(narrow_new, return_std=True)
+    assert mean.dtype == np.float32
+    points = model.X_fit_.astype(np.float64)
+    reference = Dense.of(rbf, narrow.astype(float), points, narrow_new.astype(float))
+    np.testing.assert_allclose(std, reference.deviation(y, 0.1), rtol=1e-3)
+
+
+@intercept_or_not
+@pytest.mark.parametrize("mode", ["exact", "landmarks"])
+def test_far_away_the_deviation_is_that_of_the_prior(X, y, seed, mode, intercept):
+    n_landmarks = N_ROWS if mode == "exact" else N_LANDMARKS
+    model = ridge(seed=seed, n_landmarks=n_landmarks, fit_intercept=intercept)
+    model.fit(X, y)
+    far = np.full((1, 4), 100.0)
+    reference = Dense.of(rbf, X, model.X_fit_, far)
+    _, std = model.predict(far, return_std=True)
+    scale = reference.scale(y, 0.1, intercept)
+    if not intercept:
+        assert std[0] == pytest.approx(math.sqrt(scale), rel=1e-7)
+    else:  # and that of the constant
+        assert std[0] > math.sqrt(scale)
+        expected = reference.deviation(y, 0.1, intercept=True)[0]
+        assert std[0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_deviations_need_the_gram_matrix(X, y):
+    model = ridge(solver="cg").fit(X, y)
+    with pytest.raises(ValueError, match="solver='direct'"):
+        model.predict(X, return_std=True)
+
+
+@pytest.mark.parametrize("n_rows", [30, N_ROWS])
+def test_deviations_need_a_positive_alpha(X, y, n_rows):
+    model = ridge(0).fit(X[:n_rows], y[:n_rows])
+    with pytest.raises(ValueError, match="alpha > 0"):
+        model.predict(X, return_std=True)
+
+
+# Few rows: scikit-learn's own solution
+
+
+def dot_plus_one(x, y):
+    return float(x @ y) + 1.0
+
+
+EXACT = {
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+    "rbf by default": {"kernel": "rbf"},
+    "poly": {"kernel": "poly", "degree": 2, "coef0": 0.5},
+    "laplacian": {"kernel": "laplacian", "gamma": 0.2},
+    "linear": {},
+    "callable": {"kernel": dot_plus_one},
+}
+
+
+@pytest.mark.parametrize("options", EXACT.values(), ids=EXACT)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_rows_give_the_answer_of_scikit_learn(
+    X, X_new, Y, weights, options, weighted
+):
+    X, Y, w = X[:80], Y[:80], weights[:80] if weighted else None
+    for target, alpha in ((Y[:, 0], 0.3), (Y, [0.1, 1.0, 10.0]), (Y, 0.5)):
+        ours = KernelRidge(alpha, **options).fit(X, target, w)
+        theirs = ExactKernelRidge(alpha, **options).fit(X, target, w)
+        assert ours.solver_ == "exact"
+        assert ours.n_iter_ is None
+        assert ours.intercept_ == 0
+        assert float(ours.approximation_error_) == 0
+        np.testing.assert_array_equal(ours.X_fit_, theirs.X_fit_)
+        assert ours.dual_coef_.shape == theirs.dual_coef_.shape
+        np.testing.assert_allclose(
+            ours.dual_coef_, theirs.dual_coef_, rtol=1e-7, atol=1e-9
+        )
+        expected = theirs.predict(X_new)
+        np.testing.assert_allclose(ours.predict(X_new), expected, rtol=1e-8, atol=1e-9)
+
+
+def test_few_sparse_rows_give_the_answer_of_scikit_learn(X, X_new, y):
+    X, X_new = (sp.csr_matrix(np.where(np.abs(A) > 1, A, 0)) for A in (X[:80], X_new))
+    options = {"kernel": "rbf", "gamma": 0.3}
+    ours = KernelRidge(0.3, **options).fit(X, y[:80])
+    theirs = ExactKernelRidge(0.3, **options).fit(X, y[:80])
+    assert ours.solver_ == "exact"
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(ours.predict(X_new), theirs.predict(X_new), rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_rows", [80, N_ROWS])
+def test_precomputed_kernel_is_the_kernel(X, X_new, Y, seed, n_rows):
+    X, Y = X[:n_rows], Y[:n_rows]
+    options = {"n_landmarks": 100, "random_state": seed}
+    model = KernelRidge(0.3, kernel="precomputed", **options).fit(rbf(X, X), Y)
+    found = model.predict(rbf(X_new, X))
+    if n_rows == 80:
+        theirs = ExactKernelRidge(0.3, kernel="precomputed").fit(rbf(X, X), Y)
+        assert model.solver_ == "exact"
+        np.testing.assert_allclose(model.dual_coef_, theirs.dual_coef_, rtol=1e-7)
+        np.testing.assert_allclose(found, theirs.predict(rbf(X_new, X)), rtol=1e-8)
+        return
+    assert model.X_fit_.shape == (100,)
+    by_hand = rbf(X_new, X[model.X_fit_]) @ model.dual_coef_
+    np.testing.assert_allclose(found, by_hand, rtol=1e-9, atol=1e-9)
+    of_landmarks = model.predict(rbf(X_new, X[model.X_fit_]))
+    np.testing.assert_allclose(of_landmarks, found, rtol=1e-12, atol=1e-12)
+    same = ridge(0.3, seed, sampler=model.X_fit_, n_landmarks=100).fit(X, Y)
+    np.testing.assert_allclose(found, same.predict(X_new), rtol=1e-6, atol=1e-8)
+
+
+def test_one_row_more_than_landmarks_is_not_exact(X, y):
+    model = ridge(n_landmarks=80)
+    assert model.fit(X[:80], y[:80]).solver_ == "exact"
+    assert model.fit(X[:81], y[:81]).solver_ == "direct"
+    assert len(model.X_fit_) == 80
+
+
+# Many rows: the documented formula
+
+
+@both_solvers
+@intercept_or_not
+@pytest.mark.parametrize("one_target", [False, True])
+def test_dual_coefficients_and_intercept_predict(
+    X, X_new, Y, seed, solver, intercept, one_target
+):
+    target = Y[:, 0] if one_target else Y
+    model = ridge(seed=seed, solver=solver, fit_intercept=intercept).fit(X, target)
+    assert np.ndim(model.intercept_) == (0 if one_target or not intercept else 1)
+    by_hand = rbf(X_new, model.X_fit_) @ model.dual_coef_ + model.intercept_
+    np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9, atol=1e-9)
+
+
+def test_dual_coefficients_predict_for_other_kernels(X, X_new, y, seed):
+    model = ridge(1.0, seed, kernel="laplacian", gamma=0.2).fit(X, y)
+    by_hand = laplacian_kernel(X_new, model.X_fit_, gamma=0.2) @ model.dual_coef_
+    np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9)
+    model = ridge(1.0, seed, kernel=dot_plus_one, gamma=None, n_landmarks=10).fit(X, y)
+    by_hand = (X_new @ model.X_fit_.T + 1) @ model.dual_coef_
+    np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9, atol=1e-9)
+
+
+def test_sparse_rows_are_predicted_like_dense_ones(X, X_new, y):
+    X, X_new = (np.where(np.abs(A) > 1, A, 0) for A in (X, X_new))
+    options = {"sampler": np.arange(N_LANDMARKS), "solver": "direct"}
+    dense = ridge(**options).fit(X, y)
+    sparse = ridge(**options).fit(sp.csr_matrix(X), y)
+    assert sp.issparse(sparse.X_fit_)
+    expected = dense.predict(X_new)
+    found = sparse.predict(sp.csr_matrix(X_new))
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+# What is reported
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@intercept_or_not
+def test_the_error_of_the_approximation_is_exact_after_the_direct_solver(
+    X, y, weights, seed, weighted, intercept
+):
+    w = weights if weighted else None
+    options = {"fit_intercept": intercept, "solver": "direct"}
+    model = ridge(seed=seed, **options).fit(X, y, w)
+    K = rbf(X, X)
+    left = np.diagonal(K - nystrom_matrix(K, model.landmarks_.indices))
+    expected = np.average(left, weights=w)
+    error = model.approximation_error_
+    assert error.exact
+    assert error.value == pytest.approx(expected, rel=1e-8)
+    assert model.landmarks_.error == error
+
+
+def test_the_error_of_the_approximation_is_estimated_after_conjugate_gradients(
+    rng, seed
+):
+    X = rng.standard_normal((1500, 4))
+    model = ridge(seed=seed, solver="cg").fit(X, X[:, 0])
+    K = rbf(X, X)
+    left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices)) / 1500
+    error = model.approximation_error_
+    assert not error.exact
+    assert error.n_rows == 1024
+    assert error.standard_error > 0
+    assert abs(error.value - left) < 5 * error.standard_error
+    # Far less than the spread of the residuals, which lie between 0 and 1.
+    assert error.standard_error < 1 / math.sqrt(1024)
+
+
+@both_solvers
+def test_landmarks_print_as_one_line(X, y, seed, solver):
+    line = str(ridge(seed=seed, solver=solver).fit(X, y).landmarks_)
+    assert "\n" not in line
+    assert str(N_LANDMARKS) in line
+    assert "error" in line
+
+
+# The same numbers, however they come
+
+
+@both_solvers
+@intercept_or_not
+def test_results_do_not_depend_on_threads_or_storage(
+    rng, tmp_path, seed, solver, intercept
+):
+    X = rng.standard_normal((2500, 3))
+    y = target_of(X, rng)
+    stored = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
+    stored[:] = X
+    options = {"solver": solver, "fit_intercept": intercept}
+    first = ridge(1e-3, seed, n_jobs=1, **options).fit(X, y)
+    expected = first.predict(X)
+    for rows, n_jobs in ((X, 2), (stored, 1), (np.asfortranarray(X), 2)):
+        model = ridge(1e-3, seed, n_jobs=n_jobs, **options).fit(rows, y)
+        np.testing.assert_array_equal(model.predict(rows), expected)
+        np.testing.assert_array_equal(model.dual_coef_, first.dual_coef_)
+    again = ridge(1e-3, seed, **options).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), expected)
+    other = ridge(1e-3, seed + 1, **options).fit(X, y)
+    assert not np.array_equal(other.predict(X), expected)
+
+
+@both_solvers
+@pytest.mark.parametrize("n_rows", [30, N_ROWS])
+def test_float32_rows_give_float32_predictions(X, X_new, y, seed, solver, n_rows):
+    narrow, narrow_new = X[:n_rows].astype(np.float32), X_new.astype(np.float32)
+    model = ridge(seed=seed, solver=solver).fit(narrow, y[:n_rows])
+    found = model.predict(narrow_new)
+    assert found.dtype == np.float32
+    sampler = model.landmarks_.indices if n_rows == N_ROWS else "auto"
+    wide = ridge(seed=seed, solver=solver, sampler=sampler)
+    wide.fit(narrow.astype(np.float64), y[:n_rows])
+    expected = wide.predict(narrow_new.astype(np.float64))
+    assert expected.dtype == np.float64
+    assert relative(found, expected) < 1e-4
+
+
+@pytest.mark.parametrize("stage", ["early", "late"])
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(
+    X, X_new, y, stage, monkeypatch
+):
+    model = ridge().fit(X, y)
+    before = dict(vars(model))
+    expected = model.predict(X_new, return_std=True)
+    fresh = ridge()
+    if stage == "late":
+        monkeypatch.setattr(ridge_fit, "predicts_wide", interrupted)
+    bad = X[:, :3].copy()
+    if stage == "early":
+        bad[7, 1] = np.nan
+    for estimator in (model, fresh):
+        with pytest.raises((KeyboardInterrupt, ValueError)):
+            estimator.fit(bad, y)
+    monkeypatch.undo()
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.predict(X_new, return_std=True), expected)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(fresh)
+    assert not hasattr(fresh, "n_features_in_")
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_refit_leaves_nothing_of_the_fit_before(X, X_new, y, seed):
+    model = ridge(seed=seed, n_landmarks=100)
+    model.fit(X[:80], y[:80]).predict(X_new, return_std=True)
+    model.fit(X, y)
+    expected = ridge(seed=seed, n_landmarks=100).fit(X, y)
+    for found, wanted in zip(
+        model.predict(X_new, return_std=True),
+        expected.predict(X_new, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    assert model.solver_ == "direct"
+    model.fit(X[:60], y[:60])
+    assert model.solver_ == "exact"
+    found = model.predict(X_new, return_std=True)[1]
+    wanted = ridge(n_landmarks=100).fit(X[:60], y[:60])
+    np.testing.assert_array_equal(found, wanted.predict(X_new, return_std=True)[1])
+
+
+# Which solver
+
+
+def problem(n_landmarks, *, n=100_000, d=10, kernel=None, **options):
+    """What the choice looks at."""
+    defaults = {
+        "alpha": 1.0,
+        "whiten": False,
+        "wide": False,
+        "points": np.zeros((1, d)),
+    }
+    made = SimpleNamespace(
+        shift=np.zeros(n_landmarks), kernel=kernel or kernels.RBF(1.0)
+    )
+    vars(made).update(defaults | options)
+    return made, SimpleNamespace(n_rows=n, n_features=d)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_landmarks_are_solved_directly_and_many_by_steps(whiten, dtype):
+    options = {"whiten": whiten, "points": np.zeros((1, 10), dtype)}
+    assert cheaper_solver(*problem(200, **options)) == "direct"
+    assert cheaper_solver(*problem(20_000, n=10**6, **options)) == "cg"
+
+
+def test_whitening_moves_the_choice_towards_steps():
+    sizes = range(1000, 9000, 500)
+    plain, whitened = (
+        [cheaper_solver(*problem(s, n=10**6, whiten=w)) for s in sizes].count("cg")
+        for w in (False, True)
+    )
+    assert plain < whitened
+
+
+def test_alpha_zero_and_slow_kernels_are_never_solved_by_steps():
+    assert cheaper_solver(*problem(20_000, n=10**6)) == "cg"
+    assert cheaper_solver(*problem(20_000, n=10**6, alpha=0.0)) == "direct"
+    slow = kernels.Pairwise(dot_plus_one)
+    assert cheaper_solver(*problem(20_000, n=10**6, kernel=slow)) == "direct"
+
+
+def test_auto_follows_the_count_of_operations(X, y, seed, monkeypatch):
+    assert ridge(seed=seed).fit(X, y).solver_ == "direct"
+    monkeypatch.setattr(ridge_fit, "EVALUATION_COST", 0)
+    monkeypatch.setattr(ridge_fit, "EXPECTED_STEPS", 1)
+    model = ridge(seed=seed).fit(X, y)
+    assert model.solver_ == "cg"
+    assert 0 < model.n_iter_ < 40
+    assert ridge(0, seed).fit(X, y).solver_ == "direct"
+    model = ridge(seed=seed, kernel=dot_plus_one, gamma=None, n_landmarks=10)
+    assert model.fit(X, y).solver_ == "direct"
+
+
+# Memory
+
+
+@both_solvers
+def test_nothing_the_size_of_rows_times_landmarks_is_held(rng, seed, solver):
+    n, s = 60_000, 100
+    X = rng.standard_normal((n, 3))
+    y = X[:, 0]
+    model = ridge(1.0, seed, solver=solver, n_landmarks=s, n_jobs=1)
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        _, fitting = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        model.predict(X)
+        _, predicting = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    whole = 8 * n * s
+    assert fitting < whole / 3
+    assert predicting < whole / 3

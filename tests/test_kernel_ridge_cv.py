@@ -1,0 +1,663 @@
+"""KernelRidgeCV: every score against fits written out in dense NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+
+from nystrom import KernelRidge, KernelRidgeCV, kernels
+from nystrom.estimators.kernel_ridge_cv import random_folds
+from nystrom.methods import ridge_cv
+from nystrom.methods.moments import TRIED_ROWS
+from nystrom.methods.ridge import Path
+
+N_ROWS, N_LANDMARKS, GAMMA = 150, 18, 0.3
+ALPHAS = np.array([1e-3, 0.1, 3.0])
+
+with_and_without_intercept = pytest.mark.parametrize("intercept", [False, True])
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 3))
+
+
+@pytest.fixture
+def Y(X, rng):
+    """A smooth target far from 0, with a trend over the rows, and a noisy one."""
+    noise = rng.standard_normal((2, N_ROWS))
+    trend = np.linspace(0, 2, N_ROWS)
+    smooth = 5 + trend + np.sin(2 * X[:, 0]) + 0.1 * noise[0]
+    return np.column_stack([smooth, X[:, 1] + noise[1]])
+
+
+@pytest.fixture
+def weights(rng):
+    """From 0 to 4, some of them 0."""
+    return np.where(rng.random(N_ROWS) < 0.2, 0.0, rng.uniform(0, 4, N_ROWS))
+
+
+def model(seed, alphas=ALPHAS, **options):
+    options = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": N_LANDMARKS} | options
+    return KernelRidgeCV(alphas, alpha_per_target=True, random_state=seed, **options)
+
+
+# The reference
+
+
+def features(fitted, X, gamma=GAMMA):
+    """Z with ZZᵀ = K_S K_SS⁺ K_Sᵀ in float64, for the landmarks of a fit."""
+    X = np.asarray(X, dtype=np.float64)
+    S = X[fitted.landmarks_.indices]
+    values, vectors = np.linalg.eigh(rbf_kernel(S, gamma=gamma))
+    kept = values > 1e-13 * len(S)
+    return rbf_kernel(X, S, gamma=gamma) @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def refitted(Z, Y, w, alpha, intercept):
+    """Predictions of weighted ridge regression on the rows of Z."""
+    z, y = np.zeros(Z.shape[1]), np.zeros(Y.shape[1])
+    if intercept:
+        z, y = np.average(Z, axis=0, weights=w), np.average(Y, axis=0, weights=w)
+    G = (Z - z).T @ (w[:, None] * (Z - z)) + alpha * np.eye(Z.shape[1])
+    coef = np.linalg.solve(G, (Z - z).T @ (w[:, None] * (Y - y)))
+    return lambda new: (new - z) @ coef + y
+
+
+def scores_of_splits(Z, Y, w, splits, intercept, alphas=ALPHAS):
+    """(a, t): minus the mean over splits of the weighted squared error on test rows."""
+    by_split = []
+    for train, test in splits:
+        by_alpha = []
+        for alpha in alphas:
+            predict = refitted(Z[train], Y[train], w[train], alpha, intercept)
+            errors = (Y[test] - predict(Z[test])) ** 2
+            by_alpha.append(np.average(errors, axis=0, weights=w[test]))
+        by_split.append(by_alpha)
+    return -np.mean(by_split, axis=0)
+
+
+def scores_leaving_one_out(Z, Y, w, intercept, alphas=ALPHAS):
+    """(a, t): minus the weighted mean of squared errors, n fits for each alpha."""
+    rows = np.arange(len(Z))
+    scores = []
+    for alpha in alphas:
+        errors = np.empty_like(Y)
+        for i in rows[w > 0]:
+            others = rows != i
+            predict = refitted(Z[others], Y[others], w[others], alpha, intercept)
+            errors[i] = (Y[i] - predict(Z[i])) ** 2
+        scores.append(w[w > 0] @ errors[w > 0] / w.sum())
+    return -np.array(scores)
+
+
+def scores_by_hat_matrix(Z, Y, intercept, alphas=ALPHAS):
+    """(a, t): −n·‖(I − H)y‖²/tr(I − H)²."""
+    n = len(Z)
+    center = np.full((n, n), 1 / n) if intercept else np.zeros((n, n))
+    Z = Z - center @ Z
+    scores = []
+    for alpha in alphas:
+        H = center + Z @ np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T)
+        left = np.eye(n) - H
+        scores.append(n * np.sum((left @ Y) ** 2, axis=0) / np.trace(left) ** 2)
+    return -np.array(scores)
+
+
+def assert_scores(fitted, expected, rtol=1e-7):
+    assert fitted.scores_.shape == expected.shape
+    np.testing.assert_allclose(fitted.scores_, expected, rtol=rtol)
+
+
+# Generalised cross-validation
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("cv", [None, "gcv"])
+def test_gcv_is_the_formula_with_the_hat_matrix(X, Y, seed, intercept, cv):
+    fitted = model(seed, cv=cv, fit_intercept=intercept).fit(X, Y)
+    Z = features(fitted, X)
+    assert_scores(fitted, scores_by_hat_matrix(Z, Y, intercept))
+
+
+@with_and_without_intercept
+def test_gcv_of_whole_weights_is_that_of_repeated_rows(X, Y, rng, seed, intercept):
+    weights = rng.integers(0, 4, N_ROWS)
+    fitted = model(seed, fit_intercept=intercept).fit(X, Y, weights)
+    Z = np.repeat(features(fitted, X), weights, axis=0)
+    expected = scores_by_hat_matrix(Z, np.repeat(Y, weights, axis=0), intercept)
+    assert_scores(fitted, expected)
+
+
+@with_and_without_intercept
+def test_gcv_with_weights_that_sum_to_one_chooses_as_without(X, Y, seed, intercept):
+    """The weights 1/n with alpha/n are the same problem as no weights with alpha."""
+    rows = np.arange(0, N_ROWS, 8)
+    plain = model(seed, sampler=rows, fit_intercept=intercept).fit(X, Y)
+    options = {"sampler": rows, "fit_intercept": intercept}
+    small = model(seed, ALPHAS / N_ROWS, **options)
+    small.fit(X, Y, np.full(N_ROWS, 1 / N_ROWS))
+    np.testing.assert_allclose(small.alpha_ * N_ROWS, plain.alpha_)
+    np.testing.assert_allclose(small.predict(X), plain.predict(X), rtol=1e-7)
+    ratios = small.scores_ / plain.scores_
+    np.testing.assert_allclose(ratios, np.broadcast_to(ratios[0], ratios.shape))
+
+
+@pytest.mark.xfail(
+    reason="Path.gcv divides the weighted sum of squares by the number of rows, not by "
+    "the sum of weights, where the weights sum to less than that"
+)
+def test_gcv_with_weights_that_sum_to_one_is_a_mean_squared_error(X, Y, seed):
+    rows = np.arange(0, N_ROWS, 8)
+    plain = model(seed, sampler=rows).fit(X, Y)
+    small = model(seed, ALPHAS / N_ROWS, sampler=rows)
+    small.fit(X, Y, np.full(N_ROWS, 1 / N_ROWS))
+    np.testing.assert_allclose(small.scores_, plain.scores_)
+
+
+def test_gcv_of_an_alpha_that_leaves_no_degrees_of_freedom_is_the_worst():
+    """Far rows, all of them landmarks: the fit passes through every target."""
+    X, y = 100.0 * np.arange(12)[:, None], np.arange(12.0)
+    fitted = KernelRidgeCV([1e-20, 1.0], kernel="rbf", gamma=1.0).fit(X, y)
+    assert fitted.scores_[0] == -np.inf
+    assert fitted.alpha_ == 1.0
+    assert fitted.best_score_ == pytest.approx(-np.mean(y**2))
+
+
+# Leave-one-out
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("cv", ["loo", LeaveOneOut()], ids=["name", "splitter"])
+def test_leave_one_out_is_a_fit_without_each_row(X, Y, seed, intercept, cv):
+    fitted = model(seed, cv=cv, fit_intercept=intercept).fit(X, Y)
+    Z = features(fitted, X)
+    assert_scores(fitted, scores_leaving_one_out(Z, Y, np.ones(N_ROWS), intercept))
+
+
+@with_and_without_intercept
+def test_leave_one_out_with_weights(X, Y, weights, seed, intercept):
+    fitted = model(seed, cv="loo", fit_intercept=intercept).fit(X, Y, weights)
+    assert not weights.all()
+    Z = features(fitted, X)
+    assert_scores(fitted, scores_leaving_one_out(Z, Y, weights, intercept))
+
+
+def test_leave_one_out_takes_two_passes():
+    n, s = 800, 20
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    counter = Counter()
+    options = {"kernel": counter.kernel, "sampler": np.arange(s)}
+    KernelRidgeCV(cv="loo", **options).fit(X, X[:, 0])
+    assert 2 * n * s <= counter.n <= 2 * n * s + n + TRIED_ROWS * s + 2 * s**2
+
+
+# Folds
+
+
+def overlapping_parts(n):
+    """Splits by hand; the last rows are in none, and some train rows are tested."""
+    return [
+        (np.arange(0, n // 2), np.arange(n // 3, n // 3 * 2)),
+        (np.arange(n // 4, n // 3 * 2), np.arange(0, n // 4)),
+    ]
+
+
+def with_repeated_rows(n):
+    """A bootstrap: rows count as often as they are named."""
+    rng = np.random.default_rng(0)
+    return [(rng.integers(0, n, n), rng.permutation(n)[: n // 4]) for _ in range(3)]
+
+
+SPLITTERS = {
+    "folds": KFold(4),
+    "shuffled folds": KFold(3, shuffle=True, random_state=0),
+    "random parts": ShuffleSplit(5, train_size=0.4, test_size=0.3, random_state=0),
+    "time series": TimeSeriesSplit(4),
+    "pairs": overlapping_parts(N_ROWS),
+    "repeated rows": with_repeated_rows(N_ROWS),
+    "one split": [(np.arange(0, 60), np.arange(60, N_ROWS))],
+    "lists": [(list(range(0, 60)), list(range(N_ROWS - 1, 59, -1)))],
+}
+
+
+def pairs_of(cv):
+    return cv if isinstance(cv, list) else list(cv.split(np.zeros((N_ROWS, 1))))
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_splits_are_fits_on_their_rows(X, Y, weights, seed, name, weighted, intercept):
+    cv = SPLITTERS[name]
+    w = weights if weighted else np.ones(N_ROWS)
+    fitted = model(seed, cv=cv, fit_intercept=intercept)
+    fitted.fit(X, Y, w if weighted else None)
+    Z = features(fitted, X)
+    assert_scores(fitted, scores_of_splits(Z, Y, w, pairs_of(cv), intercept))
+
+
+def test_random_parts_are_not_complements_and_overlap():
+    """What makes that splitter a case of its own."""
+    pairs = pairs_of(SPLITTERS["random parts"])
+    tested = np.concatenate([test for _, test in pairs])
+    assert len(np.unique(tested)) < len(tested)
+    assert all(len(train) + len(test) < N_ROWS for train, test in pairs)
+
+
+def test_an_iterable_that_can_be_read_only_once(X, Y, seed):
+    pairs = SPLITTERS["pairs"]
+    once = model(seed, cv=iter(pairs), gamma=None, gammas=[0.1, 1.0]).fit(X, Y)
+    twice = model(seed, cv=pairs, gamma=None, gammas=[0.1, 1.0]).fit(X, Y)
+    np.testing.assert_array_equal(once.scores_, twice.scores_)
+
+
+@pytest.mark.xfail(reason="masks are sorted as if they were row numbers")
+def test_splits_given_as_masks(X, Y, seed):
+    rows = np.arange(N_ROWS)
+    masks = [(rows % 3 != i, rows % 3 == i) for i in range(3)]
+    numbers = [(rows[train], rows[test]) for train, test in masks]
+    by_mask = model(seed, cv=masks).fit(X, Y)
+    by_number = model(seed, cv=numbers).fit(X, Y)
+    np.testing.assert_allclose(by_mask.scores_, by_number.scores_)
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("n_folds", [2, 3, np.int64(7)])
+def test_a_number_of_folds(X, Y, weights, seed, n_folds, intercept):
+    fitted = model(seed, cv=n_folds, fit_intercept=intercept).fit(X, Y, weights)
+    Z = features(fitted, X)
+    splits = random_folds(N_ROWS, n_folds, seed)
+    assert_scores(fitted, scores_of_splits(Z, Y, weights, splits, intercept))
+
+
+def test_random_folds_cut_the_rows_into_equal_parts(seed):
+    splits = random_folds(100, 3, seed)
+    tested = np.concatenate([test for _, test in splits])
+    np.testing.assert_array_equal(np.sort(tested), np.arange(100))
+    assert sorted(len(test) for _, test in splits) == [33, 33, 34]
+    for train, test in splits:
+        np.testing.assert_array_equal(np.union1d(train, test), np.arange(100))
+        assert len(train) + len(test) == 100
+        assert not np.array_equal(test, np.arange(test[0], test[0] + len(test)))
+
+
+def test_random_folds_depend_on_the_seed_alone(seed):
+    first, again, other = (
+        random_folds(100, 3, s)[0][1] for s in (seed, seed, seed + 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_as_many_folds_as_rows_leave_one_out(X, Y, seed):
+    X, Y = X[:40], Y[:40]
+    folds = model(seed, cv=40, n_landmarks=8).fit(X, Y)
+    one = model(seed, cv="loo", n_landmarks=8).fit(X, Y)
+    np.testing.assert_allclose(folds.scores_, one.scores_, rtol=1e-7)
+
+
+class Counter:
+    """A Gaussian kernel of blocks that counts the values it was asked for."""
+
+    def __init__(self):
+        self.n = 0
+        self.kernel = kernels.blockwise(self.block, diag=self.diagonal)
+
+    def block(self, X, Y):
+        self.n += len(X) * len(Y)
+        return rbf_kernel(X, Y, gamma=GAMMA)
+
+    def diagonal(self, X):
+        self.n += len(X)
+        return np.ones(len(X))
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [None, 5, KFold(4), KFold(10, shuffle=True, random_state=0), TimeSeriesSplit(5)],
+    ids=["gcv", "number", "folds", "shuffled", "time series"],
+)
+def test_folds_visit_every_row_once(rng, cv):
+    n, s = 800, 20
+    X = rng.standard_normal((n, 2))
+    counts = []
+    for estimator in (KernelRidge(solver="direct"), KernelRidgeCV(cv=cv)):
+        counter = Counter()
+        estimator.set_params(kernel=counter.kernel, sampler=np.arange(s))
+        estimator.fit(X, X[:, 0])
+        counts.append(counter.n)
+    plain, by_folds = counts
+    assert n * s <= by_folds <= plain + TRIED_ROWS * s
+
+
+# The choice
+
+
+def errors_of(fitted):
+    return -fitted.scores_
+
+
+@pytest.mark.parametrize("cv", [None, "loo", 3])
+def test_the_alpha_chosen_has_the_least_error(X, Y, seed, cv):
+    y = Y[:, 1]
+    fitted = model(seed, cv=cv).fit(X, y)
+    best = np.argmin(errors_of(fitted))
+    assert fitted.scores_.shape == (3,)
+    assert isinstance(fitted.alpha_, float)
+    assert fitted.alpha_ == ALPHAS[best]
+    assert fitted.best_score_ == fitted.scores_[best] == fitted.scores_.max()
+    np.testing.assert_array_equal(fitted.alphas_, ALPHAS)
+    assert fitted.gamma_ == GAMMA
+
+
+@pytest.mark.parametrize("cv", [None, "loo", 3])
+def test_an_alpha_for_each_target(X, Y, seed, cv):
+    fitted = model(seed, [1e-3, 1e3], cv=cv, fit_intercept=True).fit(X, Y)
+    np.testing.assert_array_equal(
+        fitted.alpha_, np.array([1e-3, 1e3])[errors_of(fitted).argmin(axis=0)]
+    )
+    np.testing.assert_array_equal(fitted.best_score_, fitted.scores_.max(axis=0))
+    for t in range(2):
+        alone = model(seed, [1e-3, 1e3], cv=cv, fit_intercept=True).fit(X, Y[:, t])
+        assert alone.alpha_ == fitted.alpha_[t]
+        np.testing.assert_allclose(fitted.scores_[:, t], alone.scores_, rtol=1e-9)
+        np.testing.assert_allclose(
+            fitted.predict(X)[:, t], alone.predict(X), rtol=1e-6, atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("cv", [None, "loo", 3])
+def test_one_alpha_for_all_targets_has_the_least_mean_error(X, Y, seed, cv):
+    one = model(seed, cv=cv).set_params(alpha_per_target=False).fit(X, Y)
+    each = model(seed, cv=cv).fit(X, Y)
+    np.testing.assert_allclose(one.scores_, each.scores_.mean(axis=1))
+    assert isinstance(one.alpha_, float)
+    assert one.alpha_ == ALPHAS[one.scores_.argmax()]
+    assert one.best_score_ == one.scores_.max()
+
+
+def test_targets_that_want_different_alphas_get_them(rng, seed):
+    """One target is noise about 0, one has hardly any noise."""
+    X = rng.standard_normal((300, 2))
+    Y = np.column_stack([rng.standard_normal(300), np.sin(3 * X[:, 0])])
+    fitted = model(seed, [1e-4, 1e4], gamma=1.0, n_landmarks=40).fit(X, Y)
+    np.testing.assert_array_equal(fitted.alpha_, [1e4, 1e-4])
+    fitted.set_params(alpha_per_target=False).fit(X, Y)
+    assert fitted.alpha_ in (1e-4, 1e4)
+
+
+@pytest.mark.parametrize("cv", [None, "loo", 3])
+def test_the_best_of_several_widths(X, Y, seed, cv):
+    y, gammas = Y[:, 0], [1e-3, 0.4, 60.0]
+    options = {"cv": cv, "fit_intercept": True}
+    fitted = model(seed, gamma=None, gammas=gammas, **options).fit(X, y)
+    single = [model(seed, gamma=g, **options).fit(X, y) for g in gammas]
+    assert fitted.scores_.shape == (3, 3)
+    np.testing.assert_array_equal(fitted.scores_, [m.scores_ for m in single])
+    best = np.argmax([m.best_score_ for m in single])
+    assert fitted.gamma_ == gammas[best]
+    assert fitted.alpha_ == single[best].alpha_
+    assert fitted.best_score_ == fitted.scores_.max()
+    assert fitted.landmarks_.kernel.gamma == gammas[best]
+    np.testing.assert_array_equal(fitted.dual_coef_, single[best].dual_coef_)
+
+
+def test_scores_of_widths_alphas_and_targets(X, Y, seed):
+    options = {"gamma": None, "gammas": ["scale", [0.1, 0.2, 0.3]]}
+    fitted = model(seed, **options).fit(X, Y)
+    assert fitted.scores_.shape == (2, 3, 2)
+    fitted.set_params(alpha_per_target=False).fit(X, Y)
+    assert fitted.scores_.shape == (2, 3)
+    one_column = model(seed, **options).fit(X, Y[:, :1])
+    assert one_column.scores_.shape == (2, 3, 1)
+    assert one_column.alpha_.shape == one_column.best_score_.shape == (1,)
+
+
+@pytest.mark.xfail(
+    reason="widths are compared by the one alpha that is best for all targets"
+)
+def test_the_best_width_where_each_target_has_its_own_alpha(rng, seed):
+    """A width is as good as its targets are, each with the alpha that it will get."""
+    X = rng.uniform(-3, 3, (300, 1))
+    Y = np.column_stack([5 * rng.standard_normal(300), 3 * np.sin(4 * X[:, 0])])
+    gammas = [0.15, 4.0]
+    fitted = model(seed, [1e-6, 1e4], gamma=None, gammas=gammas, n_landmarks=40)
+    fitted.fit(X, Y)
+    reached = fitted.scores_.max(axis=1).mean(axis=1)  # by width
+    assert fitted.gamma_ == gammas[reached.argmax()]
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("cv", [None, "loo", 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_fit_is_that_of_kernel_ridge(X, Y, weights, seed, cv, weighted, intercept):
+    w = weights if weighted else None
+    fitted = model(seed, cv=cv, fit_intercept=intercept).fit(X, Y, w)
+    plain = KernelRidge(
+        fitted.alpha_,
+        kernel="rbf",
+        gamma=GAMMA,
+        sampler=fitted.landmarks_.indices,
+        solver="direct",
+        fit_intercept=intercept,
+    ).fit(X, Y, w)
+    scale = np.abs(plain.dual_coef_).max()
+    np.testing.assert_allclose(
+        fitted.dual_coef_ / scale, plain.dual_coef_ / scale, atol=1e-8
+    )
+    np.testing.assert_allclose(fitted.intercept_, plain.intercept_, rtol=1e-8)
+    np.testing.assert_allclose(fitted.predict(X), plain.predict(X), atol=1e-8)
+    assert fitted.approximation_error_.value == pytest.approx(
+        plain.approximation_error_.value
+    )
+
+
+@pytest.mark.parametrize("cv", [None, "loo", 3])
+def test_the_predictions_are_those_of_the_reference(X, Y, rng, seed, cv):
+    fitted = model(seed, cv=cv, fit_intercept=True).fit(X, Y)
+    Z, ones = features(fitted, X), np.ones(N_ROWS)
+    for t in range(2):
+        expected = refitted(Z, Y[:, [t]], ones, fitted.alpha_[t], True)(Z)[:, 0]
+        np.testing.assert_allclose(fitted.predict(X)[:, t], expected, atol=1e-8)
+
+
+# Precision
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("cv", [None, "loo", KFold(3)], ids=["gcv", "loo", "folds"])
+def test_float32_rows_of_a_smooth_kernel_score_as_in_float64(rng, seed, cv, intercept):
+    gamma = 1e-3
+    # Leaving one out takes n reference fits for each alpha.
+    n, alphas = (120, [1e-4, 1e-2]) if cv == "loo" else (500, [1e-4, 1e-3, 1e-2, 1.0])
+    X = rng.standard_normal((n, 4)).astype(np.float32)
+    smooth = X[:, 0] + 0.3 * X[:, 1] ** 2 + 0.5
+    Y = np.column_stack([smooth + 0.1 * rng.standard_normal(n), smooth + 3])
+    fitted = model(
+        seed, alphas, gamma=gamma, n_landmarks=50, cv=cv, fit_intercept=intercept
+    ).fit(X, Y)
+    assert np.linalg.cond(rbf_kernel(fitted.X_fit_.astype(float), gamma=gamma)) > 1e10
+    Z, ones = features(fitted, X, gamma), np.ones(n)
+    if cv is None:
+        expected = scores_by_hat_matrix(Z, Y, intercept, alphas)
+    elif cv == "loo":
+        expected = scores_leaving_one_out(Z, Y, ones, intercept, alphas)
+    else:
+        splits = list(cv.split(X))
+        expected = scores_of_splits(Z, Y, ones, splits, intercept, alphas)
+    assert_scores(fitted, expected, rtol=1e-3)
+    assert fitted.predict(X).dtype == np.float32
+
+
+# Degenerate data
+
+EVERY_CV = pytest.mark.parametrize("cv", [None, "loo", 3], ids=["gcv", "loo", "folds"])
+
+
+@EVERY_CV
+def test_a_perfect_fit_takes_the_least_alpha(X, rng, seed, cv):
+    landmarks = np.arange(10)
+    y = rbf_kernel(X, X[landmarks], gamma=GAMMA) @ rng.standard_normal(10)
+    fitted = model(seed, [1.0, 1e-9, 1e-3], sampler=landmarks, cv=cv).fit(X, y)
+    assert fitted.alpha_ == 1e-9
+    assert -1e-12 * np.mean(y**2) <= fitted.best_score_ <= 0
+    np.testing.assert_allclose(fitted.predict(X), y, atol=1e-5)
+
+
+@EVERY_CV
+@with_and_without_intercept
+def test_a_target_of_zeros(X, seed, cv, intercept):
+    fitted = model(seed, cv=cv, fit_intercept=intercept).fit(X, np.zeros(N_ROWS))
+    np.testing.assert_array_equal(fitted.scores_, np.zeros(3))
+    assert fitted.alpha_ == ALPHAS[0]
+    np.testing.assert_array_equal(fitted.predict(X), np.zeros(N_ROWS))
+
+
+@EVERY_CV
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_constant_target_with_an_intercept(X, seed, cv, dtype):
+    fitted = model(seed, cv=cv, fit_intercept=True)
+    fitted.fit(X.astype(dtype), np.full(N_ROWS, 7.0))
+    np.testing.assert_allclose(fitted.scores_, np.zeros(3), atol=1e-20)
+    np.testing.assert_allclose(fitted.predict(X.astype(dtype)), 7.0, rtol=1e-6)
+    assert fitted.intercept_ == pytest.approx(7.0)
+
+
+def test_a_constant_target_without_an_intercept(X, seed):
+    Y = np.full((N_ROWS, 1), 7.0)
+    fitted = model(seed, cv=KFold(3)).fit(X, Y)
+    Z, splits = features(fitted, X), pairs_of(KFold(3))
+    assert_scores(fitted, scores_of_splits(Z, Y, np.ones(N_ROWS), splits, False))
+
+
+@EVERY_CV
+def test_a_constant_column_changes_no_score(X, Y, seed, cv):
+    plain = model(seed, cv=cv).fit(X, Y)
+    wider = np.column_stack([X, np.full(N_ROWS, 3.0)])
+    fitted = model(seed, cv=cv).fit(wider, Y)
+    np.testing.assert_allclose(fitted.scores_, plain.scores_, rtol=1e-6)
+    np.testing.assert_array_equal(fitted.alpha_, plain.alpha_)
+
+
+@EVERY_CV
+def test_rows_that_are_all_the_same(Y, seed, cv):
+    """K is of ones: what is left of the fit is the mean, shrunk by n/(n + alpha)."""
+    X = np.ones((N_ROWS, 3))
+    fitted = model(seed, [2.0], cv=cv).fit(X, Y)
+    shrunk = Y.mean(axis=0) * N_ROWS / (N_ROWS + 2.0)
+    np.testing.assert_allclose(
+        fitted.predict(X[:2]), np.broadcast_to(shrunk, (2, 2)), atol=1e-9
+    )
+    assert np.isfinite(fitted.scores_).all()
+    with_intercept = model(seed, [2.0], cv=cv, fit_intercept=True).fit(X, Y)
+    np.testing.assert_allclose(
+        with_intercept.predict(X[:1])[0], Y.mean(axis=0), rtol=1e-9
+    )
+
+
+@EVERY_CV
+@pytest.mark.parametrize("alphas", [0.1, [0.1], np.array([0.1])], ids=str)
+def test_one_alpha(X, Y, seed, cv, alphas):
+    fitted = model(seed, alphas, cv=cv).fit(X, Y[:, 0])
+    assert fitted.alpha_ == 0.1
+    assert fitted.scores_.shape == fitted.alphas_.shape == (1,)
+    among_others = model(seed, cv=cv).fit(X, Y[:, 0])
+    assert fitted.scores_[0] == pytest.approx(among_others.scores_[1], rel=1e-9)
+
+
+@EVERY_CV
+def test_alphas_in_any_order_and_twice(X, Y, seed, cv):
+    sorted_ = model(seed, cv=cv).fit(X, Y)
+    order = [2, 0, 1, 0]
+    fitted = model(seed, ALPHAS[order], cv=cv).fit(X, Y)
+    np.testing.assert_array_equal(fitted.alphas_, ALPHAS[order])
+    np.testing.assert_allclose(fitted.scores_, sorted_.scores_[order], rtol=1e-9)
+    np.testing.assert_array_equal(fitted.alpha_, sorted_.alpha_)
+
+
+# The comparisons above fail where the code is wrong
+
+
+def without_the_constant(sums, coef, about_shift):
+    return squared_errors(sums, coef, np.zeros_like(about_shift))
+
+
+def without_the_cross_terms(sums, coef, about_shift):
+    return squared_errors(sums, coef, about_shift) + 2 * np.einsum(
+        "rt,rt->t", coef, sums.cross
+    )
+
+
+def with_train_and_test_swapped(train, test, alphas, fit_intercept):
+    return score(test, train, alphas, fit_intercept)
+
+
+def without_the_leverage_of_the_constant(block, *shared):
+    *rest, own = shared
+    assert own > 0
+    return left_out(block, *rest, 0.0)
+
+
+def without_the_degree_of_the_constant(self, alphas):
+    return degrees_of_freedom(self, alphas) - 1
+
+
+squared_errors, score = ridge_cv.squared_errors, ridge_cv._score
+left_out, degrees_of_freedom = ridge_cv._left_out, Path.degrees_of_freedom
+
+FAULTS = {
+    "a constant forgotten": (
+        KFold(4),
+        ridge_cv,
+        "squared_errors",
+        without_the_constant,
+    ),
+    "a term forgotten": (
+        KFold(4),
+        ridge_cv,
+        "squared_errors",
+        without_the_cross_terms,
+    ),
+    "parts swapped": (KFold(4), ridge_cv, "_score", with_train_and_test_swapped),
+    "leverage too small": (
+        "loo",
+        ridge_cv,
+        "_left_out",
+        without_the_leverage_of_the_constant,
+    ),
+    "too few degrees": (
+        None,
+        Path,
+        "degrees_of_freedom",
+        without_the_degree_of_the_constant,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(X, Y, seed, monkeypatch, fault):
+    cv, owner, name, wrong = FAULTS[fault]
+
+    def compare():
+        fitted = model(seed, cv=cv, fit_intercept=True).fit(X, Y)
+        Z, ones = features(fitted, X), np.ones(N_ROWS)
+        if cv is None:
+            expected = scores_by_hat_matrix(Z, Y, True)
+        elif cv == "loo":
+            expected = scores_leaving_one_out(Z, Y, ones, True)
+        else:
+            expected = scores_of_splits(Z, Y, ones, pairs_of(cv), True)
+        assert_scores(fitted, expected, rtol=1e-3)
+
+    compare()
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        compare()
