@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 
@@ -290,35 +290,40 @@ def main() -> None:
     path = sys.argv[1] if len(sys.argv) > 1 else None
     wanted = sys.argv[2:] or [*PARTS, "small"]
     X, name = load(path)
+    parts = [(small, ()) if part == "small" else (PARTS[part], (X,)) for part in wanted]
+    report(name, X, parts, RESULTS)
+
+
+def report(
+    name: str, X: np.ndarray, parts: Iterable[tuple[Callable, tuple]], results: Path
+) -> None:
+    """Run the parts, print a line for each row, and keep the table."""
     versions = f"nystrom {nystrom.__version__}, numpy {np.__version__}, scipy "
     versions += f"{scipy.__version__}, scikit-learn {sklearn.__version__}, Python "
     versions += f"{platform.python_version()}, {os.cpu_count()} cores"
     print(f"{name}, {X.shape}; {versions}\n")
-    print(f"{'what':<46} {'ours':>10} {'peer':>10} {'ratio':>8} {'aim':>8}")
-    table: list[Row] = []
-    for part in wanted:
-        rows = small() if part == "small" else PARTS[part](X)
+    print(f"{'what':<52} {'ours':>10} {'peer':>10} {'ratio':>8} {'aim':>8}")
+    for part, arguments in parts:
+        rows = part(*arguments)
         for what, ours, peer, ratio, aim in rows:
             print(
-                f"{what:<46} {ours:10.4g} {peer:10.4g} {ratio:8.3f} {aim!s:>8}",
+                f"{what:<52} {ours:10.4g} {peer:10.4g} {ratio:8.3f} {aim!s:>8}",
                 flush=True,
             )
-        table += rows
-    save([[*row, name, versions] for row in table])
+        save([[*row, name, versions] for row in rows], results)
 
 
-def save(table: list[list]) -> None:
+def save(table: list[list], results: Path) -> None:
     """Put the rows into the tracked table, in place of those of the same name."""
     header = ["what", "ours", "peer", "ratio", "aim", "data", "versions"]
     rows: dict[str, list] = {}
-    if RESULTS.exists():
-        with RESULTS.open(newline="") as file:
+    if results.exists():
+        with results.open(newline="") as file:
             rows = {row[0]: row for row in list(csv.reader(file))[1:]}
     rows |= {row[0]: row for row in table}
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("w", newline="") as file:
+    results.parent.mkdir(exist_ok=True)
+    with results.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows.values()])
-    print(f"\nkept in {RESULTS.relative_to(RESULTS.parent.parent.parent)}")
 
 
 if __name__ == "__main__":

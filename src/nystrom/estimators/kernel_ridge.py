@@ -193,7 +193,13 @@ class KernelRidge(RegressorMixin, OnRidge):
                     engine=engine,
                     seed=seed_of(self.random_state),
                 )
-                self._keep(landmarks, fit, y.ndim == 1, alphas)
+                self._keep(
+                    landmarks,
+                    fit,
+                    alphas,
+                    ravel=y.ndim == 1,
+                    weighted=sample_weight is not None,
+                )
         task.end()
         return self
 

@@ -148,7 +148,13 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
                 engine=engine,
                 seed=seed_of(self.random_state),
             )
-            self._keep(landmarks, fit, Y.shape[1] == 1, alphas)
+            self._keep(
+                landmarks,
+                fit,
+                alphas,
+                ravel=Y.shape[1] == 1,
+                weighted=weights is not None,
+            )
             self._binarizer = binarizer
             self.classes_ = binarizer.classes_
         task.end()
@@ -185,7 +191,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             Labels.
         """
         check_is_fitted(self, "dual_coef_")
-        values = self.decision_function(X)
+        values = arrays.to_host(self.decision_function(X))  # labels are NumPy's
         if self._binarizer.y_type_.startswith("multilabel"):
             return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
         if values.ndim == 1:
@@ -216,5 +222,6 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.array_api_support = False  # labels are NumPy's
         tags.classifier_tags.multi_label = True
         return tags

@@ -168,7 +168,13 @@ risk_bound_, n_features_in_
             fit = finish(
                 best.made, best.sums, best.source, chosen, bool(self.fit_intercept)
             )
-            self._keep(best.landmarks, fit, y.ndim == 1, chosen)
+            self._keep(
+                best.landmarks,
+                fit,
+                chosen,
+                ravel=y.ndim == 1,
+                weighted=sample_weight is not None,
+            )
             self._keep_scores(alphas, chosen, best.errors, np.array(curves))
         task.end()
         return self

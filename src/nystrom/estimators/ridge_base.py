@@ -201,7 +201,13 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             )
 
     def _keep(
-        self, landmarks: Landmarks, fit: RidgeFit, ravel: bool, alphas: np.ndarray
+        self,
+        landmarks: Landmarks,
+        fit: RidgeFit,
+        alphas: np.ndarray,
+        *,
+        ravel: bool,
+        weighted: bool,
     ) -> None:
         """Set what is fitted."""
         error: TraceError | None = None if landmarks.indefinite else fit.error
@@ -219,7 +225,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
         self.risk_bound_ = None
-        if not self.fit_intercept and landmarks.indices is not None and error:
+        if not self.fit_intercept and not weighted and error is not None:
             self.risk_bound_ = risk_bound(
                 float(alphas.min()), fit.trace_left, landmarks.guarantee
             )
@@ -282,6 +288,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.array_api_support = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags

@@ -147,7 +147,8 @@ def drawn_rows(
     shared = (made.evaluator(), M, made.shift @ M)
     engine.map(_squared_projections, source, sink, shared, "leverage scores")
     w = np.ones(n) if source.weights is None else source.weights
-    # No score is above 1; rows in directions that the first sample has not seen seem so.
+    # No score is above 1, though rows in directions that the first sample has not seen
+    # seem so.
     scores = np.minimum(1.0, sink.array * w)
     # A tenth is drawn uniformly, which bounds every weight.
     shares = 0.9 * scores / scores.sum() + 0.1 * w / w.sum()
