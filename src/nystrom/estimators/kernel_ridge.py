@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
 from .. import _arrays as arrays
 from ..factor import check_finite, factorize
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from ..landmarks import TraceError
 from ..methods.ridge import Posterior
 from ..methods.ridge_fit import fit_ridge
@@ -21,7 +22,14 @@ from ..sources import Source
 from .callbacks import CallbackTask, with_callbacks
 from .on_landmarks import without_matrix
 from .resolve import fitted_or_not
-from .ridge_base import OnRidge, check_alphas, check_solver, columns_of
+from .ridge_base import (
+    Model,
+    OnRidge,
+    check_alphas,
+    check_noise,
+    check_solver,
+    columns_of,
+)
 
 
 class KernelRidge(RegressorMixin, OnRidge):
@@ -256,38 +264,48 @@ class KernelRidge(RegressorMixin, OnRidge):
         self.approximation_error_ = error
         self.solver_, self.n_iter_ = "exact", None
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
-        self._wide = landmarks.kernel.dtype(landmarks.points) == np.float32
-        self._posterior = None
-        self._weights = source.weights
-        total = source.n_rows if source.weights is None else source.weights.sum()
-        squares = np.einsum("nt,nt->t", columns_of(y), dual)
-        self._scales = np.maximum(squares, 0.0) / max(total, source.n_rows)
-        self._alphas = alphas
-        self._keep_coefficients(landmarks, dual, np.zeros(len(alphas)), y.ndim == 1)
+        wide = landmarks.kernel.dtype(landmarks.points) == np.float32
+        intercept = np.zeros(len(alphas))
+        self._keep_model(landmarks, Model(dual, intercept, wide, y.ndim == 1, None))
         self.X_fit_ = X
+        self._exact = _Exact(y=columns_of(y), weights=source.weights, alphas=alphas)
 
     def _known_posterior(self) -> Posterior:
-        if self.solver_ != "exact" or self._posterior is not None:
-            return super()._known_posterior()
-        # Only who asks for deviations pays for the eigendecomposition.
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        if precomputed:
+        if self.solver_ == "exact":
+            # Only who asks for deviations pays for the eigendecomposition.
+            return self._exact.posterior(self._exact_matrix(), self._model.dual)
+        return super()._known_posterior()
+
+    def _exact_matrix(self) -> np.ndarray:
+        if isinstance(self.landmarks_.kernel, Precomputed):
             K = np.asarray(self.X_fit_, dtype=np.float64)
-            K = (K + K.T) / 2
-        else:
-            K = self.landmarks_.kernel.gram(self.landmarks_.points)
+            return (K + K.T) / 2
+        return self.landmarks_.kernel.gram(self.landmarks_.points)
+
+
+@dataclass(frozen=True, eq=False)
+class _Exact:
+    """What deviations need where every row is a landmark."""
+
+    y: np.ndarray  # (n, t)
+    weights: np.ndarray | None
+    alphas: np.ndarray
+
+    def posterior(self, K: np.ndarray, dual: np.ndarray) -> Posterior:
+        """From the whole kernel matrix."""
+        check_noise(self.alphas)
         factor = factorize(K)
         Z = K @ factor.root
-        w = np.ones(len(K)) if self._weights is None else self._weights
-        self._posterior = Posterior(
+        w = np.ones(len(K)) if self.weights is None else self.weights
+        squares = np.maximum(np.einsum("nt,nt->t", self.y, dual), 0.0)
+        return Posterior(
             root=factor.root,
             gram=Z.T @ (w[:, None] * Z),
             center=np.zeros(len(K)),
             own=0.0,
-            alphas=self._alphas,
-            scales=self._scales,
+            alphas=self.alphas,
+            scales=squares / max(w.sum(), np.count_nonzero(w)),
         )
-        return super()._known_posterior()
 
 
 def _like(source: Source) -> Any:

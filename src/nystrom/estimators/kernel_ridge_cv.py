@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..randomness import Purpose, seed_of, uniforms
 from ..sources import Source
 from .callbacks import CallbackTask, with_callbacks
 from .resolve import check_count, fitted_or_not
-from .ridge_base import OnRidge, columns_of
+from .ridge_base import OnRidge, columns_of, in_library_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,9 @@ risk_bound_, n_features_in_
                 ravel=y.ndim == 1,
                 weighted=sample_weight is not None,
             )
-            self._keep_scores(alphas, chosen, best.errors, np.array(curves))
+            self._keep_scores(
+                best.landmarks, alphas, chosen, best.errors, np.array(curves)
+            )
         task.end()
         return self
 
@@ -284,6 +287,7 @@ risk_bound_, n_features_in_
 
     def _keep_scores(
         self,
+        landmarks: Landmarks,
         alphas: np.ndarray,
         chosen: np.ndarray,
         errors: np.ndarray,
@@ -291,11 +295,12 @@ risk_bound_, n_features_in_
     ) -> None:
         by_target = self.alpha_per_target and self.dual_coef_.ndim == 2
         scores = -curves if by_target else -curves.mean(axis=2)
-        self.alphas_ = alphas
-        self.scores_ = scores[0] if self.gammas is None else scores
+        scores = scores[0] if self.gammas is None else scores
+        library = partial(in_library_of, landmarks)
+        self.alphas_, self.scores_ = library(alphas), library(scores)
         if by_target:
-            self.alpha_ = chosen
-            self.best_score_ = -errors.min(axis=0)
+            self.alpha_ = library(chosen)
+            self.best_score_ = library(-errors.min(axis=0))
         else:
             self.alpha_ = float(chosen[0])
             self.best_score_ = float(-errors.mean(axis=1).min())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,17 @@ from .resolve import (
 SOLVERS = ("auto", "direct", "cg")
 #: With no limit on the number of landmarks, say so when more than this are needed.
 MANY_LANDMARKS = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What predicts, on the host in float64."""
+
+    dual: np.ndarray  # (s, t)
+    intercept: np.ndarray  # (t,)
+    wide: bool  # float32 rows are evaluated in float64
+    ravel: bool  # y had one dimension
+    posterior: Posterior | None
 
 
 class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
@@ -229,61 +241,53 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             self.risk_bound_ = risk_bound(
                 float(alphas.min()), fit.trace_left, landmarks.guarantee
             )
-        self._posterior: Posterior | None = fit.posterior
-        self._wide = fit.wide
-        self._keep_coefficients(landmarks, fit.dual, fit.intercept, ravel)
+        model = Model(fit.dual, fit.intercept, fit.wide, ravel, fit.posterior)
+        self._keep_model(landmarks, model)
 
-    def _keep_coefficients(
-        self,
-        landmarks: Landmarks,
-        dual: np.ndarray,
-        intercept: np.ndarray,
-        ravel: bool,
-    ) -> None:
-        kernel, points = landmarks.kernel, landmarks.points
-        self.X_fit_ = points
-        dual = dual[:, 0] if ravel else dual
-        like = kernel.like(points)
-        if arrays.namespace(like) is np:
-            self.dual_coef_ = np.ascontiguousarray(dual)
+    def _keep_model(self, landmarks: Landmarks, model: Model) -> None:
+        self._model = model
+        self.X_fit_ = landmarks.points
+        dual = model.dual[:, 0] if model.ravel else model.dual
+        self.dual_coef_ = in_library_of(landmarks, dual)
+        if not self.fit_intercept:
+            self.intercept_: Any = 0.0
+        elif model.ravel:
+            self.intercept_ = float(model.intercept[0])
         else:
-            self.dual_coef_ = arrays.from_host(dual, like, kernel.dtype(points))
-        self._dual = np.ascontiguousarray(dual)
-        self.intercept_ = (
-            0.0
-            if not self.fit_intercept
-            else float(intercept[0])
-            if ravel
-            else intercept
-        )
+            self.intercept_ = in_library_of(landmarks, model.intercept)
 
     def _predict(self, X: Any, *, return_std: bool = False, noise: bool = False) -> Any:
         check_is_fitted(self, "dual_coef_")
         landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
         kernel, points = landmarks.kernel, landmarks.points
         engine = engine_for(kernel, self.n_jobs, self.verbose)
-        dual = self._dual.reshape(len(self._dual), -1)
-        intercept = np.broadcast_to(np.atleast_1d(self.intercept_), dual.shape[1:])
-        mean = predict(kernel, points, source, dual, intercept, engine, wide=self._wide)
-        ravel = self._dual.ndim == 1
-        mean = mean[:, 0] if ravel else mean
+        model = self._model
+        mean = predict(
+            kernel,
+            points,
+            source,
+            model.dual,
+            model.intercept,
+            engine,
+            wide=model.wide,
+        )
+        mean = mean[:, 0] if model.ravel else mean
         if not return_std:
             return mean
         known = self._known_posterior()
         std = deviations(
-            kernel, points, source, known, engine, wide=self._wide, noise=noise
+            kernel, points, source, known, engine, wide=model.wide, noise=noise
         )
-        return mean, std[:, 0] if ravel else std
+        return mean, std[:, 0] if model.ravel else std
 
     def _known_posterior(self) -> Posterior:
-        known = self._posterior
+        known = self._model.posterior
         if known is None:
             raise ValueError(
                 "return_std=True needs the Gram matrix, which conjugate gradients do "
                 "not make; fit with solver='direct'."
             )
-        if not np.all(known.alphas > 0):
-            raise ValueError("return_std=True needs alpha > 0: it is the noise.")
+        check_noise(known.alphas)
         return known
 
     def __sklearn_tags__(self) -> Any:
@@ -324,11 +328,26 @@ def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
     return np.broadcast_to(alphas, (n_targets,)).copy()
 
 
+def check_noise(alphas: np.ndarray) -> None:
+    """Deviations need alpha > 0."""
+    if not np.all(alphas > 0):
+        raise ValueError(
+            "return_std=True needs alpha > 0: alpha is the variance of the noise."
+        )
+
+
 def check_solver(solver: Any) -> str:
     """One of the solvers' names."""
     if solver not in SOLVERS:
         raise unknown("solver", solver, list(SOLVERS))
     return solver
+
+
+def in_library_of(landmarks: Landmarks, values: np.ndarray) -> Any:
+    """Fitted values in the library of the rows, in float64 as they were found."""
+    return arrays.from_host(
+        values, landmarks.kernel.like(landmarks.points), values.dtype
+    )
 
 
 def columns_of(y: np.ndarray) -> np.ndarray:

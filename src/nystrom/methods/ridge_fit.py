@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..engines import Engine, Threads
 from ..kernels import Pairwise
@@ -125,10 +126,8 @@ def predicts_wide(
     if made.kernel.dtype(made.points) != np.float32:
         return False
     rows = Held(source, some_rows(source.n_rows, TRIED_ROWS))
-    narrow, wide = (
-        predict(made.kernel, made.points, rows, dual, intercept, Threads(1), wide=w)
-        for w in (False, True)
-    )
+    known = (made.kernel, made.points, rows, dual, intercept, Threads(1))
+    narrow, wide = (arrays.host_values(predict(*known, wide=w)) for w in (False, True))
     size = np.sqrt(np.mean(wide**2, axis=0))
     error = np.sqrt(np.mean((narrow - wide) ** 2, axis=0))
     return not bool(np.all(error <= FLOAT32_ERROR * size))
