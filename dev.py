@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Everything a developer runs, with nothing but Python 3.11+ and pip.
 
-    python3 dev.py demo    pick landmarks with every sampler, print a table, draw Figure
-    1 python3 dev.py test    lint, types and the whole test suite python3 dev.py lint
-    ruff and mypy alone python3 dev.py bench   the benchmarks: `dev.py bench core [path
-    to covertype.npz]`
+    python3 dev.py demo     every sampler and estimator at work: tables and a picture
+    python3 dev.py test     lint, types and the whole test suite
+    python3 dev.py lint     ruff and mypy alone
+    python3 dev.py bench    a benchmark: `dev.py bench core path/to/covertype.npz`
 
 The first use makes .venv and installs the project into it; later ones start at once.
 Further arguments go to the command: `python3 dev.py test -k leverage`.

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from oracles_ridge import (
+    CUT,
     Dense,
     by_orthogonal_factor,
     features,
@@ -33,6 +34,7 @@ from sklearn.metrics.pairwise import (
 from sklearn.utils.validation import check_is_fitted
 
 from nystrom import KernelRidge, kernels
+from nystrom.engines import single_threaded_blas
 from nystrom.methods import moments, ridge_cg, ridge_fit
 from nystrom.methods.ridge_fit import cheaper_solver
 from nystrom.randomness import some_rows
@@ -46,6 +48,13 @@ ERROR = {"direct": 1e-8, "cg": 1e-6}
 
 both_solvers = pytest.mark.parametrize("solver", ["direct", "cg"])
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
 
 
 def rbf(X, Y):
@@ -246,115 +255,130 @@ BAD = {
     "duplicates": Case("rbf", {"gamma": 1e-3}, rbf_digits, duplicates=True),
 }
 ALPHA = 1e-4
-#: Relative error of predictions on new rows. float32 answers are rounded to 6e-8 at the
-#: end; more than that is lost where float32 kernel values serve.
-BAD_ERROR = {np.float64: 1e-6, np.float32: 1e-3}
+#: Relative error of predictions on new rows. float32 kernel values serve as long as
+#: their noise adds at most 4e-3 · alpha to the Gram matrix; beside the noise itself
+#: there is its product with Z, and 1.5e-3 was seen in predictions. Where the fit is in
+#: float64, predictions may still be in float32 while that changes them by 1e-4 on the
+#: rows tried, and new rows are like these.
+BAD_ERROR = {np.float64: 1e-6, np.float32: 3e-3}
+ROUNDED = 2e-4
 
 bad_cases = pytest.mark.parametrize("case", BAD.values(), ids=BAD)
 both_precisions = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
-def standardised(rng, n, m=100):
-    """Rows, targets and new rows; all of them float32 numbers."""
+def rows_for(case, rng, n, n_landmarks, m=100):
+    """Standardised rows, targets and new rows, all float32 numbers; the landmarks."""
     X = rng.standard_normal((n + m, 5))
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
-    return X[:n], target_of(X[:n].astype(np.float64), rng), X[n:]
-
-
-def fitted_badly(case, X, y, n_landmarks, seed, *, alpha=ALPHA, **options):
     sampler = "auto"
     if case.duplicates:
         half = n_landmarks // 2
         X[:half] = X[half : 2 * half]
         sampler = np.arange(n_landmarks)
-    options = {"sampler": sampler, "solver": "direct"} | options
-    model = KernelRidge(alpha, kernel=case.kernel, random_state=seed, **case.parameters)
-    return model.set_params(n_landmarks=n_landmarks, **options).fit(X, y)
+    return X[:n], target_of(X[:n].astype(np.float64), rng), X[n:], sampler
+
+
+def fitted(case, X, y, n_landmarks, sampler, seed, solver="direct"):
+    model = KernelRidge(ALPHA, kernel=case.kernel, random_state=seed, **case.parameters)
+    model.set_params(n_landmarks=n_landmarks, sampler=sampler, solver=solver)
+    return model.fit(X, y)
+
+
+def in_float64(model):
+    return "kernel values in float64" in str(model.landmarks_)
+
+
+def reference(case, model, X, y, X_new):
+    """Predictions with the model's landmarks by an orthogonal factorisation."""
+    X, X_new = X.astype(np.float64), X_new.astype(np.float64)
+    Z, Z_new = features(case, X[model.landmarks_.indices], X, X_new)
+    return by_orthogonal_factor(Z, Z_new, y, ALPHA)
 
 
 @bad_cases
 def test_the_reference_and_all_solvers_against_sixty_digits(case, rng, seed):
-    X, y, X_new = standardised(rng, 200)
-    first = fitted_badly(case, X, y, 30, seed)
+    X, y, X_new, sampler = rows_for(case, rng, 200, 30)
+    first = fitted(case, X.astype(np.float64), y, 30, sampler, seed)
     S = first.landmarks_.indices
-    wide, wide_new = X.astype(np.float64), X_new.astype(np.float64)
-    exact = in_sixty_digits(
-        case.digits, wide, wide[S], wide_new, y, ALPHA, **case.parameters
-    )
-    Z, Z_new = features(case, wide[S], wide, wide_new)
-    assert relative(by_orthogonal_factor(Z, Z_new, y, ALPHA), exact) < 1e-7
+    exact = in_sixty_digits(case.digits, X, X[S], X_new, y, ALPHA, **case.parameters)
+    assert relative(reference(case, first, X, y, X_new), exact) < 1e-7
     for dtype, limit in BAD_ERROR.items():
         for solver in ("direct", "cg"):
-            options = {"solver": solver, "sampler": S}
-            model = fitted_badly(case, X.astype(dtype), y, 30, seed, **options)
+            model = fitted(case, X.astype(dtype), y, 30, S, seed, solver)
             found = model.predict(X_new.astype(dtype))
             assert found.dtype == dtype
-            assert relative(found, exact) < limit
+            assert relative(found, exact) < (ROUNDED if in_float64(model) else limit)
 
 
 @bad_cases
 @both_solvers
 @both_precisions
 def test_badly_conditioned_kernels_with_many_rows(case, rng, seed, solver, dtype):
-    X, y, X_new = standardised(rng, 2000)
-    model = fitted_badly(case, X.astype(dtype), y, 100, seed, solver=solver)
-    S = model.landmarks_.indices
-    wide = X.astype(np.float64)
-    Z, Z_new = features(case, wide[S], wide, X_new.astype(np.float64))
-    expected = by_orthogonal_factor(Z, Z_new, y, ALPHA)
+    X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
+    model = fitted(case, X.astype(dtype), y, 100, sampler, seed, solver)
     found = model.predict(X_new.astype(dtype))
-    assert relative(found, expected) < BAD_ERROR[dtype]
+    expected = reference(case, model, X, y, X_new)
+    limit = ROUNDED if in_float64(model) else BAD_ERROR[dtype]
+    assert relative(found, expected) < limit
     if solver == "cg":
-        # 7 s = 700 < 2000: the preconditioner is of drawn rows.
+        # The preconditioner is of drawn rows, not of all.
+        assert len(X) > (ridge_cg.FIRST_ROWS + ridge_cg.DRAWN_ROWS) * 100
         assert model.n_iter_ < 40
 
 
 def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkeypatch):
     monkeypatch.setattr(moments, "_is_safe", lambda *_, **__: True)
-    X, y, X_new = (a.astype(np.float64) for a in standardised(rng, 2000))
     case = BAD["smooth"]
-    model = fitted_badly(case, X, y, 100, seed)
-    Z, Z_new = features(case, model.X_fit_, X, X_new)
-    expected = by_orthogonal_factor(Z, Z_new, y, ALPHA)
-    assert relative(model.predict(X_new), expected) > 10 * BAD_ERROR[np.float64]
+    X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
+    model = fitted(case, X.astype(np.float64), y, 100, sampler, seed)
+    found = model.predict(X_new.astype(np.float64))
+    expected = reference(case, model, X, y, X_new)
+    assert relative(found, expected) > 10 * BAD_ERROR[np.float64]
 
 
 def test_kernel_values_in_float32_are_beyond_tolerance(rng, seed, monkeypatch):
     monkeypatch.setattr(moments, "_needs_float64", lambda *_: False)
-    X, y, X_new = standardised(rng, 2000)
     case = BAD["smooth"]
-    model = fitted_badly(case, X, y, 100, seed)
-    wide = X.astype(np.float64)
-    Z, Z_new = features(case, model.X_fit_.astype(float), wide, X_new.astype(float))
-    expected = by_orthogonal_factor(Z, Z_new, y, ALPHA)
+    X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
+    model = fitted(case, X, y, 100, sampler, seed)
+    expected = reference(case, model, X, y, X_new)
     assert relative(model.predict(X_new), expected) > 3 * BAD_ERROR[np.float32]
 
 
 def test_float64_kernel_values_for_float32_rows_are_reported(rng, seed):
-    X, y, _ = standardised(rng, 500)
-    model = fitted_badly(BAD["smooth"], X, y, 50, seed)
-    assert "kernel values in float64" in str(model.landmarks_)
+    case = BAD["smooth"]
+    X, y, _, sampler = rows_for(case, rng, 500, 50)
+    model = fitted(case, X, y, 50, sampler, seed)
+    assert in_float64(model)
     model = ridge(1.0, seed, gamma=1.0).fit(X, y)
-    assert "kernel values in float64" not in str(model.landmarks_)
+    assert not in_float64(model)
 
 
-def test_a_few_huge_rows_are_noticed_after_the_sum(rng, seed):
-    # Not among the tried rows, and so large that their squares drown the others.
-    X = rng.standard_normal((3000, 3))
+def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
     tried = some_rows(3000, moments.TRIED_ROWS)
-    X[np.setdiff1d(np.arange(3000), tried)[:3]] *= 3e4
-    y = target_of(np.clip(X, -3, 3), rng)
-    X_new = rng.standard_normal((50, 3))
-    landmarks = tried[:60]
-    options = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
-    model = ridge(sampler=landmarks, solver="direct", **options).fit(X, y)
+    X = rng.standard_normal((3000, 3))
+    y = target_of(X, rng)
+    cubic = {"kernel": "poly", "gamma": 0.005, "degree": 3, "coef0": 1}
+    model = ridge(sampler=tried[:60], solver="direct", n_jobs=1, **cubic)
+    whitened = []
+    of_block = moments._block_moments
 
-    def quadratic(X, Y):
-        return polynomial_kernel(X, Y, degree=2, gamma=1.0, coef0=1.0)
+    def seen(block, evaluate, root, *rest):
+        whitened.append(root is not None)
+        return of_block(block, evaluate, root, *rest)
 
-    Z, Z_new = features(quadratic, X[landmarks], X, X_new)
-    expected = by_orthogonal_factor(Z, Z_new, y, 0.1)
-    assert relative(model.predict(X_new), expected) < 1e-4
+    monkeypatch.setattr(moments, "_block_moments", seen)
+    model.fit(X, y)
+    assert not any(whitened)
+    whitened.clear()
+    X[np.setdiff1d(np.arange(3000), tried)[:3]] *= 1000
+    model.fit(X, y)
+    assert not whitened[0]
+    # All over again.
+    half = len(whitened) // 2
+    assert not any(whitened[:half])
+    assert all(whitened[half:])
 
 
 def small_clusters(rng, n=5000, n_clusters=12, size=8):
@@ -390,15 +414,45 @@ def test_conjugate_gradients_that_do_not_converge_say_so(X, y, monkeypatch):
     assert model.n_iter_ == 2
 
 
-@both_solvers
+@pytest.mark.parametrize(
+    "solver",
+    [
+        "direct",
+        "cg",
+    ],
+)
 def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
-    # Columns that sum to 1 are dependent once their means are taken off.
-    X = np.eye(4)[rng.integers(0, 4, 2000)]
-    y = X @ [1.0, 2.0, 3.0, 4.0] + 0.1 * rng.standard_normal(2000)
-    model = ridge(1e-20, seed, kernel="linear", fit_intercept=True, solver=solver)
-    model.fit(X, y)
-    means = [y[X[:, j] == 1].mean() for j in range(4)]
-    np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
+    # Columns that sum to 1 are dependent once their means are taken off; whether a
+    # Cholesky factor exists is then chance, so a few are tried.
+    for n in range(2000, 2020):
+        X = np.eye(4)[rng.integers(0, 4, n)]
+        y = X @ [1.0, 2.0, 3.0, 4.0] + 0.1 * rng.standard_normal(n)
+        model = ridge(1e-20, seed, kernel="linear", fit_intercept=True, solver=solver)
+        model.fit(X, y)
+        means = [y[X[:, j] == 1].mean() for j in range(4)]
+        np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        "direct",
+        "cg",
+    ],
+)
+@pytest.mark.parametrize("which", ["no features", "one row with a weight"])
+def test_where_features_say_nothing_the_intercept_is_the_mean(
+    X, X_new, y, seed, solver, which
+):
+    X, w = X.copy(), np.ones(N_ROWS)
+    if which == "no features":
+        X[:] = 0
+    else:
+        w[1:] = 0
+    options = {"kernel": "linear", "fit_intercept": True, "n_landmarks": 10}
+    model = ridge(0.5, seed, solver=solver, **options).fit(X, y, w)
+    found = model.predict(X_new if which == "no features" else X[:1])
+    np.testing.assert_allclose(found, np.average(y, weights=w), rtol=1e-9)
 
 
 # The paper's theorem on the risk
@@ -413,8 +467,10 @@ def risk(K, z, alpha, noise):
 
 
 def nystrom_matrix(K, S):
-    inverse = np.linalg.pinv(K[np.ix_(S, S)], rcond=1e-14, hermitian=True)
-    return K[:, S] @ inverse @ K[S]
+    values, U = np.linalg.eigh(K[np.ix_(S, S)])
+    kept = values > CUT * values.max()
+    Z = K[:, S] @ U[:, kept] / np.sqrt(values[kept])
+    return Z @ Z.T
 
 
 def gaussian_rows(rng, n):
@@ -422,8 +478,9 @@ def gaussian_rows(rng, n):
 
 
 def few_far_rows(rng, n):
+    """One in twenty is alone."""
     X = 0.5 * rng.standard_normal((n, 3))
-    X[: n // 20] += 6 * rng.standard_normal((n // 20, 3))
+    X[: n // 20] += 20 * rng.standard_normal((n // 20, 3))
     return X
 
 
@@ -434,11 +491,13 @@ def curve(rng, n):
 
 DATA_SETS = [gaussian_rows, few_far_rows, curve]
 NOISE = 0.3
+#: Wide enough that the landmarks needed are far fewer than the rows.
+WIDE = 0.1
 
 
-def rows_and_truth(make, rng, n=400):
+def rows_and_truth(make, rng, n=300):
     X = make(rng, n)
-    return X, np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 2])
+    return X, np.sin(X[:, 0]) + 2 * np.cos(X[:, 2])
 
 
 @pytest.mark.parametrize("make", DATA_SETS)
@@ -446,11 +505,12 @@ def rows_and_truth(make, rng, n=400):
 def test_epsilon_bounds_the_risk(make, rng, seed, alpha, epsilon):
     X, z = rows_and_truth(make, rng)
     y = z + NOISE * rng.standard_normal(len(z))
-    K = rbf(X, X)
+    K = rbf_kernel(X, gamma=WIDE)
     exact = risk(K, z, alpha, NOISE)
     for other in range(20 * seed, 20 * (seed + 1)):
-        model = ridge(alpha, other, epsilon=epsilon, n_landmarks=None).fit(X, y)
-        S = model.landmarks_.indices
+        model = ridge(alpha, other, gamma=WIDE, epsilon=epsilon, n_landmarks=None)
+        S = model.fit(X, y).landmarks_.indices
+        assert len(S) < 0.8 * len(X)
         found = risk(nystrom_matrix(K, S), z, alpha, NOISE)
         assert found <= (1 + 3 * epsilon) * exact
 
@@ -458,18 +518,32 @@ def test_epsilon_bounds_the_risk(make, rng, seed, alpha, epsilon):
 @pytest.mark.parametrize("make", DATA_SETS)
 def test_three_landmarks_break_the_bound_on_the_risk(make, rng, seed):
     X, z = rows_and_truth(make, rng)
-    K = rbf(X, X)
-    model = ridge(0.5, seed, n_landmarks=3).fit(X, z)
+    K = rbf_kernel(X, gamma=WIDE)
+    model = ridge(0.5, seed, gamma=WIDE, n_landmarks=3).fit(X, z)
     found = risk(nystrom_matrix(K, model.landmarks_.indices), z, 0.5, NOISE)
     assert found > (1 + 3 * 0.5) * risk(K, z, 0.5, NOISE)
     assert model.risk_bound_ is None
 
 
+def test_as_many_uniform_landmarks_break_the_bound_where_few_rows_matter(rng, seed):
+    X, z = rows_and_truth(few_far_rows, rng)
+    z[: len(z) // 20] += 4
+    alpha, epsilon = 0.1, 0.5
+    K = rbf_kernel(X, gamma=WIDE)
+    limit = (1 + 3 * epsilon) * risk(K, z, alpha, NOISE)
+    model = ridge(alpha, seed, gamma=WIDE, epsilon=epsilon, n_landmarks=None)
+    S = model.fit(X, z).landmarks_.indices
+    assert risk(nystrom_matrix(K, S), z, alpha, NOISE) <= limit
+    model = ridge(alpha, seed, gamma=WIDE, sampler="uniform", n_landmarks=len(S))
+    S = model.fit(X, z).landmarks_.indices
+    assert risk(nystrom_matrix(K, S), z, alpha, NOISE) > limit
+
+
 def test_delta_proves_the_bound_on_the_risk(rng, seed):
     # A large alpha, so that the theory's constants do not take every row.
-    X = 0.3 * rng.standard_normal((1200, 2))
+    X = 0.3 * rng.standard_normal((800, 2))
     z = np.sin(6 * X[:, 0])
-    alpha, epsilon, delta = 600.0, 0.5, 0.03
+    alpha, epsilon, delta = 500.0, 0.5, 0.03
     K = rbf(X, X)
     exact = risk(K, z, alpha, NOISE)
     for other in range(3 * seed, 3 * (seed + 1)):
@@ -495,33 +569,39 @@ def test_after_conjugate_gradients_delta_alone_gives_the_bound(rng, seed):
 
 
 @pytest.mark.parametrize("make", DATA_SETS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_risk_bound_holds_wherever_there_is_one(make, rng, seed, weighted):
-    X, z = rows_and_truth(make, rng, 250)
-    w = rng.integers(0, 4, 250).astype(float) if weighted else np.ones(250)
-    half = np.sqrt(w)
-    # Of rows with weights: noise of variance σ²/w, and squared errors times w.
-    K = half[:, None] * rbf(X, X) * half
+def test_the_risk_bound_holds_wherever_there_is_one(make, rng, seed):
+    X, z = rows_and_truth(make, rng)
+    K = rbf_kernel(X, gamma=WIDE)
     n_bounds = 0
-    for n_landmarks in (5, 20, 60, 120, 180):
-        for alpha in (0.01, 0.3, 3.0, 30.0):
-            model = ridge(alpha, seed, n_landmarks=n_landmarks, solver="direct")
-            model.fit(X, z, w if weighted else None)
+    for n_landmarks in (5, 40, 120):
+        for alpha in (0.01, 1.0, 30.0):
+            model = ridge(alpha, seed, n_landmarks=n_landmarks, gamma=WIDE).fit(X, z)
             bound = model.risk_bound_
             if bound is None:
                 continue
             n_bounds += 1
-            S = model.landmarks_.indices
-            approximate = half[:, None] * nystrom_matrix(rbf(X, X), S) * half
-            found = risk(approximate, half * z, alpha, NOISE)
-            exact = risk(K, half * z, alpha, NOISE)
-            # 1e-8: rounding of the pseudo-inverse, where both are the same.
-            assert found <= bound.factor * exact * (1 + 1e-8)
+            approximate = nystrom_matrix(K, model.landmarks_.indices)
+            found = risk(approximate, z, alpha, NOISE)
+            exact = risk(K, z, alpha, NOISE)
+            # 1e-6: the trace error is a small difference, and may round to 0.
+            assert found <= bound.factor * exact * (1 + 1e-6)
             assert bound.probability == 1
             assert "trace error" in bound.reason
             left = np.trace(K - approximate)
-            assert bound.factor == pytest.approx(1 + 3 * left / alpha, rel=1e-6)
-    assert 3 <= n_bounds <= 17
+            # The Gram matrix is right to a thousandth of alpha, not further.
+            assert bound.factor == pytest.approx(1 + 3 * left / alpha, abs=3e-3)
+    assert 2 <= n_bounds <= 8
+
+
+def test_the_risk_bound_is_not_too_small_by_rounding():
+    # Which way it rounds is chance: several data sets, the same in every run.
+    for seed in range(4):
+        X, z = rows_and_truth(gaussian_rows, np.random.default_rng(seed))
+        K = rbf_kernel(X, gamma=WIDE)
+        for n_landmarks in range(80, 200, 20):
+            model = ridge(1.0, seed, n_landmarks=n_landmarks, gamma=WIDE).fit(X, z)
+            left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices))
+            assert model.risk_bound_.factor >= 1 + 3 * left - 1e-8
 
 
 def test_the_risk_bound_is_for_the_least_alpha(X, Y, seed):
@@ -533,9 +613,10 @@ def test_the_risk_bound_is_for_the_least_alpha(X, Y, seed):
     assert bounds[0].factor > 1
 
 
-def test_there_is_no_risk_bound_with_an_intercept(X, y, seed):
+def test_there_is_no_risk_bound_with_an_intercept_or_weights(X, y, weights, seed):
     model = ridge(50.0, seed, n_landmarks=350)
     assert model.fit(X, y).risk_bound_ is not None
+    assert model.fit(X, y, weights).risk_bound_ is None
     assert model.set_params(fit_intercept=True).fit(X, y).risk_bound_ is None
 
 
@@ -809,7 +890,8 @@ def test_sparse_rows_are_predicted_like_dense_ones(X, X_new, y):
     assert sp.issparse(sparse.X_fit_)
     expected = dense.predict(X_new)
     found = sparse.predict(sp.csr_matrix(X_new))
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+    # Landmarks with the same non-zeros are close: K_SS is conditioned less well.
+    assert relative(found, expected) < 1e-6
 
 
 # What is reported
@@ -985,7 +1067,9 @@ def test_alpha_zero_and_slow_kernels_are_never_solved_by_steps():
     assert cheaper_solver(*problem(20_000, n=10**6, kernel=slow)) == "direct"
 
 
-def test_auto_follows_the_count_of_operations(X, y, seed, monkeypatch):
+def test_auto_follows_the_count_of_operations(rng, seed, monkeypatch):
+    X = rng.standard_normal((1500, 4))
+    y = target_of(X, rng)
     assert ridge(seed=seed).fit(X, y).solver_ == "direct"
     monkeypatch.setattr(ridge_fit, "EVALUATION_COST", 0)
     monkeypatch.setattr(ridge_fit, "EXPECTED_STEPS", 1)
@@ -993,8 +1077,12 @@ def test_auto_follows_the_count_of_operations(X, y, seed, monkeypatch):
     assert model.solver_ == "cg"
     assert 0 < model.n_iter_ < 40
     assert ridge(0, seed).fit(X, y).solver_ == "direct"
-    model = ridge(seed=seed, kernel=dot_plus_one, gamma=None, n_landmarks=10)
-    assert model.fit(X, y).solver_ == "direct"
+    slow = ridge(seed=seed, kernel=pairwise_rbf, gamma=None, n_landmarks=10)
+    assert slow.fit(X, y).solver_ == "direct"
+
+
+def pairwise_rbf(x, y):
+    return math.exp(-np.sum((x - y) ** 2))
 
 
 # Memory

@@ -150,10 +150,6 @@ def test_gcv_with_weights_that_sum_to_one_chooses_as_without(X, Y, seed, interce
     np.testing.assert_allclose(ratios, np.broadcast_to(ratios[0], ratios.shape))
 
 
-@pytest.mark.xfail(
-    reason="Path.gcv divides the weighted sum of squares by the number of rows, not by "
-    "the sum of weights, where the weights sum to less than that"
-)
 def test_gcv_with_weights_that_sum_to_one_is_a_mean_squared_error(X, Y, seed):
     rows = np.arange(0, N_ROWS, 8)
     plain = model(seed, sampler=rows).fit(X, Y)
@@ -259,7 +255,6 @@ def test_an_iterable_that_can_be_read_only_once(X, Y, seed):
     np.testing.assert_array_equal(once.scores_, twice.scores_)
 
 
-@pytest.mark.xfail(reason="masks are sorted as if they were row numbers")
 def test_splits_given_as_masks(X, Y, seed):
     rows = np.arange(N_ROWS)
     masks = [(rows % 3 != i, rows % 3 == i) for i in range(3)]
@@ -421,9 +416,6 @@ def test_scores_of_widths_alphas_and_targets(X, Y, seed):
     assert one_column.alpha_.shape == one_column.best_score_.shape == (1,)
 
 
-@pytest.mark.xfail(
-    reason="widths are compared by the one alpha that is best for all targets"
-)
 def test_the_best_width_where_each_target_has_its_own_alpha(rng, seed):
     """A width is as good as its targets are, each with the alpha that it will get."""
     X = rng.uniform(-3, 3, (300, 1))

@@ -95,7 +95,8 @@ class KernelRidge(RegressorMixin, OnRidge):
         where the kernel is indefinite.
     risk_bound_ : RiskBound or None
         What is known about the risk beside exact kernel ridge regression, where the
-        trace error or `delta` gives a bound.
+        trace error or `delta` gives a bound. None with an intercept or weights, for
+        which nothing is proven.
     solver_ : str
         "direct", "cg", or "exact".
     n_iter_ : int or None
@@ -180,11 +181,7 @@ class KernelRidge(RegressorMixin, OnRidge):
         with fitted_or_not(self):
             X, y = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, columns_of(y).shape[1])
-            solver = check_solver(self.solver)
-            if solver == "cg" and alphas.min() == 0:
-                raise ValueError(
-                    "solver='cg' needs alpha > 0; use solver='direct' for alpha=0."
-                )
+            solver = check_solver(self.solver, alphas)
             kernel, source, engine = self._resolved(
                 X, columns_of(y), sample_weight, task
             )

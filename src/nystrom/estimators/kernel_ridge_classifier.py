@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import check_consistent_length, column_or_1d, compute_sample_weight
@@ -127,15 +128,15 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         task = CallbackTask(self, X, y)
         with fitted_or_not(self):
             X, y = self._rows_and_classes(X, y)
-            solver = check_solver(self.solver)
             binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
             Y = binarizer.fit_transform(y).astype(np.float64)
             if len(binarizer.classes_) < 2:
                 raise ValueError(
-                    f"y has one class, {binarizer.classes_[0]!r}; at least two classes "
+                    f"y has one class, {binarizer.classes_[0]}; at least two classes "
                     "are needed."
                 )
             alphas = check_alphas(self.alpha, Y.shape[1])
+            solver = check_solver(self.solver, alphas)
             weights = self._weights_with_classes(y, sample_weight)
             kernel, source, engine = self._resolved(X, Y, weights, task)
             landmarks = self._choose(kernel, source, float(alphas.min()), engine)
@@ -199,6 +200,8 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         return self.classes_[values.argmax(axis=1)]
 
     def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        if sp.issparse(y):
+            raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
         if isinstance(X, Source) or holds_objects(X):
             self._require(y)
             X = self._validated(X, reset=True)

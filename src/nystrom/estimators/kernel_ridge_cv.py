@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.model_selection import LeaveOneOut, check_cv
 
 from ..engines import Engine
+from ..kernels.names import takes_width
 from ..landmarks import Landmarks
 from ..methods.moments import FeatureMap, Moments, feature_map, moments
 from ..methods.ridge import Centered
@@ -19,7 +21,7 @@ from ..methods.ridge_fit import finish
 from ..randomness import Purpose, seed_of, uniforms
 from ..sources import Source
 from .callbacks import CallbackTask, with_callbacks
-from .resolve import check_count, fitted_or_not
+from .resolve import fitted_or_not
 from .ridge_base import OnRidge, columns_of, in_library_of
 
 
@@ -162,7 +164,7 @@ risk_bound_, n_features_in_
                 landmarks = self._choose(kernel, source, float(alphas.min()), engine)
                 tried = self._try(landmarks, source, alphas, splits, engine)
                 curves.append(tried.errors)
-                if best is None or _least(tried.errors) < _least(best.errors):
+                if best is None or self._least(tried) < self._least(best):
                     best, self.gamma_ = tried, gamma
             assert best is not None
             chosen = self._choose_alphas(alphas, best.errors)
@@ -212,13 +214,19 @@ risk_bound_, n_features_in_
                 f"gamma={self.gamma!r} and gammas={self.gammas!r} both set the width; "
                 "give one of them."
             )
-        gammas = list(self.gammas)
-        if not gammas or not isinstance(self.kernel, str):
+        several = isinstance(self.gammas, (Sequence, np.ndarray))
+        takes = isinstance(self.kernel, str) and takes_width(self.kernel)
+        if not several or isinstance(self.gammas, str) or not len(self.gammas):
             raise ValueError(
-                f"gammas={self.gammas!r} is not allowed with kernel={self.kernel!r}; "
-                "it is a sequence of at least one width for a kernel given by name."
+                f"gammas={self.gammas!r} is not allowed; it is a sequence of at least "
+                "one width."
             )
-        return gammas
+        if not takes:
+            raise ValueError(
+                f"gammas={self.gammas!r} cannot be combined with kernel="
+                f"{self.kernel!r}; it is for kernels given by name that have a gamma."
+            )
+        return list(self.gammas)
 
     def _splits(self, X: Any, y: np.ndarray, seed: int) -> list[Split] | str:
         """(train, test) row numbers, or the name of a score that needs none."""
@@ -233,24 +241,22 @@ risk_bound_, n_features_in_
         if isinstance(cv, LeaveOneOut):
             return "loo"
         if isinstance(cv, (int, np.integer)):
-            n_folds = check_count(cv, "cv")
-            assert n_folds is not None
-            if not 2 <= n_folds <= n:
+            if isinstance(cv, bool) or not 2 <= cv <= n:
                 raise ValueError(
                     f"cv={cv!r} folds cannot be cut from n_samples={n}; use 2 to "
                     "n_samples folds, or cv='gcv'."
                 )
-            return random_folds(n, n_folds, seed)
-        rows = np.zeros((n, 1))
-        splits = [
-            (np.asarray(a), np.asarray(b)) for a, b in check_cv(cv).split(rows, y)
-        ]
-        if not splits or any(len(a) == 0 or len(b) == 0 for a, b in splits):
+            return random_folds(n, int(cv), seed)
+        try:
+            given = list(check_cv(cv).split(np.zeros((n, 1)), y))
+            if not given:
+                raise ValueError("there is no split")
+            return [(_row_numbers(a, n), _row_numbers(b, n)) for a, b in given]
+        except (TypeError, ValueError, IndexError) as error:
             raise ValueError(
-                f"cv={cv!r} gave an empty split; each needs rows to train on and rows "
-                "to test on."
-            )
-        return splits
+                f"cv={cv!r} does not split {n} rows: {error}. Give a scikit-learn "
+                "splitter, or pairs of row numbers (train, test), none of them empty."
+            ) from error
 
     def _try(
         self,
@@ -275,6 +281,13 @@ risk_bound_, n_features_in_
         else:
             errors = leave_one_out(made, problem, source, alphas, engine)
         return _Tried(landmarks, made, sums, source, errors)
+
+    def _least(self, tried: _Tried) -> float:
+        """The least error that the alphas allow."""
+        errors = tried.errors
+        if self.alpha_per_target:
+            return float(errors.min(axis=0).mean())
+        return float(errors.mean(axis=1).min())
 
     def _choose_alphas(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         n_targets = errors.shape[1]
@@ -306,8 +319,15 @@ risk_bound_, n_features_in_
             self.best_score_ = float(-errors.mean(axis=1).min())
 
 
-def _least(errors: np.ndarray) -> float:
-    return float(errors.mean(axis=1).min())
+def _row_numbers(rows: Any, n_rows: int) -> np.ndarray:
+    """Row numbers from row numbers or a mask; negative ones count from the end."""
+    rows = np.asarray(rows)
+    if rows.dtype.kind not in "iub":
+        raise ValueError(f"{rows.dtype} values are no row numbers")
+    rows = np.arange(n_rows)[rows]
+    if not len(rows):
+        raise ValueError("a part is empty")
+    return rows
 
 
 def random_folds(n_rows: int, n_folds: int, seed: int) -> list[Split]:

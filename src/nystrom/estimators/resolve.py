@@ -78,17 +78,12 @@ def holds_objects(X: Any) -> bool:
 
 @contextmanager
 def fitted_or_not(estimator: Any) -> Iterator[None]:
-    """Leave the fitted attributes as they were if the fit does not come to its end."""
-
-    def fitted() -> dict[str, Any]:
-        return {k: v for k, v in vars(estimator).items() if k.endswith("_")}
-
-    before = fitted()
+    """Leave the estimator as it was if the fit does not come to its end."""
+    before = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        for name in fitted():
-            delattr(estimator, name)
+        vars(estimator).clear()
         vars(estimator).update(before)
         raise
 

@@ -73,6 +73,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
     def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X and y checked; y on the host, as floats."""
+        _refuse_text(y)
         if isinstance(X, Source) or holds_objects(X):
             self._require(y)
             X = self._validated(X, reset=True)
@@ -336,11 +337,30 @@ def check_noise(alphas: np.ndarray) -> None:
         )
 
 
-def check_solver(solver: Any) -> str:
-    """One of the solvers' names."""
-    if solver not in SOLVERS:
+def check_solver(solver: Any, alphas: np.ndarray) -> str:
+    """One of the solvers' names, and able to solve with these alphas."""
+    if not isinstance(solver, str) or solver not in SOLVERS:
         raise unknown("solver", solver, list(SOLVERS))
+    if solver == "cg" and alphas.min() == 0:
+        raise ValueError(
+            "solver='cg' needs alpha > 0; use solver='direct' for alpha=0."
+        )
     return solver
+
+
+def _refuse_text(y: Any) -> None:
+    """Text that is no number has no place in y."""
+    if y is None or (arrays.is_array(y) and not isinstance(y, np.ndarray)):
+        return
+    values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
+    if values.dtype.kind in "OUS":
+        try:
+            values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y holds something that is not a number: {error}. Encode it as "
+                "numbers; for classes use KernelRidgeClassifier."
+            ) from None
 
 
 def in_library_of(landmarks: Landmarks, values: np.ndarray) -> Any:

@@ -61,6 +61,11 @@ NAMES: dict[str, Named] = {
 }
 
 
+def takes_width(name: str) -> bool:
+    """Whether the kernel of this name has a gamma; so has one that nobody knows."""
+    return name != "precomputed" and (name not in NAMES or "gamma" in NAMES[name].takes)
+
+
 def unknown(kind: str, name: Any, allowed: list[str]) -> ValueError:
     """The error for a name that is not in a list, with the nearest one that is."""
     near = get_close_matches(str(name).lower(), allowed, n=1)

@@ -134,12 +134,14 @@ def _needs_float64(factor: Factor, n_rows: float, alpha: float) -> bool:
     kept = factor.eigenvalues[: factor.rank]
     if not len(kept):
         return False
-    noise = n_rows * (FLOAT32_NOISE * factor.scale) ** 2 / kept[-1]
+    # Rounding adds to the Gram matrix, and mixes with what is in it already.
+    added = n_rows * (FLOAT32_NOISE * factor.scale) ** 2 / kept[-1]
+    mixed = 2 * np.sqrt(alpha * added / n_rows)
     # Directions that float32 cannot resolve are lost; each may have n/s times its
     # eigenvalue in K.
     lost = factor.eigenvalues[factor.rank : factor.for_blocks(np.float64).rank]
     largest = max(lost, default=0.0) * n_rows / len(factor.eigenvalues)
-    return noise > 4e-3 * alpha or largest > 1e-3 * alpha
+    return added > 4e-3 * alpha or max(mixed, largest) > 1e-3 * alpha
 
 
 def _is_safe(size: float, factor: Factor, alpha: float, margin: float = 1.0) -> bool:
@@ -213,9 +215,24 @@ def _block_moments(
 
 
 def trace_error(made: FeatureMap, sums: Moments) -> tuple[float, TraceError]:
-    """tr(K − K̃), and as a share of tr K, from the Gram matrix."""
+    """An upper bound of tr(K − K̃), and tr(K − K̃)/tr K, from the Gram matrix."""
     c = made.shift @ made.root
     kept = np.trace(sums.gram) + 2 * c @ sums.feature_sum + sums.weight * (c @ c)
-    left = max(0.0, sums.kernel_trace - float(kept))
-    share = left / sums.kernel_trace if sums.kernel_trace > 0 else 0.0
-    return left, TraceError(share, 0.0, sums.n_rows, exact=True)
+    left, whole = max(0.0, sums.kernel_trace - float(kept)), sums.kernel_trace
+    share = left / whole if whole > 0 else 0.0
+    error = TraceError(share, 0.0, sums.n_rows, exact=True)
+    return left + _rounding_of_trace(made, float(kept), sums), error
+
+
+def _rounding_of_trace(made: FeatureMap, kept: float, sums: Moments) -> float:
+    """How far off tr K̃ may be."""
+    eps = arrays.epsilon(np.float64)
+    values = made.factor.eigenvalues[: made.rank]
+    inverse = float(np.sum(1 / values))
+    rounding = 10 * eps * sums.kernel_trace
+    if not made.whiten and len(values):
+        rounding += eps * float(values[0]) * kept * inverse
+    if made.kernel.dtype(made.points) == np.float32 and not made.wide:
+        added = sums.weight * (FLOAT32_NOISE * made.factor.scale) ** 2 * inverse
+        rounding += added + 2 * np.sqrt(sums.kernel_trace * added)
+    return rounding

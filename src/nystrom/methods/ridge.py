@@ -87,6 +87,7 @@ class Centered:
             vectors=vectors,
             cross=vectors.T @ self.cross,
             target_squares=self.target_squares,
+            weight=self.total_weight,
             n_rows=self.n_rows,
             n_intercepts=int(self.fit_intercept),
         )
@@ -100,7 +101,8 @@ class Path:
     vectors: np.ndarray  # (r, r) Q
     cross: np.ndarray  # (r, t) Qᵀb
     target_squares: np.ndarray  # (t,)
-    n_rows: float
+    weight: float  # Σw
+    n_rows: float  # how many rows these count as
     n_intercepts: int
 
     @cached_property
@@ -135,7 +137,7 @@ class Path:
         left = 1 - self.degrees_of_freedom(alphas) / self.n_rows
         # As many degrees of freedom as rows leave 0/0: nothing can be said of such α.
         with np.errstate(divide="ignore", invalid="ignore"):
-            scores = self.residual_squares(alphas) / self.n_rows / left[:, None] ** 2
+            scores = self.residual_squares(alphas) / self.weight / left[:, None] ** 2
         return np.where(left[:, None] > arrays.epsilon(np.float64), scores, np.inf)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from ..engines import Engine
+from ..factor import least_ridge
 from ..randomness import Purpose, some_rows, uniforms
 from ..samplers.draws import probabilities_with_sum
 from ..sinks import ArraySink
@@ -113,7 +114,7 @@ def preconditioner(
     G = _gram_of(made, source, rows, weights, engine)
     columns = {alpha: alphas == alpha for alpha in np.unique(alphas)}
     factors = {
-        alpha: scipy.linalg.cho_factor(G + alpha * np.eye(len(G)), overwrite_a=True)
+        alpha: scipy.linalg.cho_factor(_ridged(G, alpha), overwrite_a=True)
         for alpha in columns
     }
 
@@ -140,7 +141,7 @@ def drawn_rows(
         return np.arange(n), np.ones(n)
     first = some_rows(n, FIRST_ROWS * s, seed)
     G = _gram_of(made, source, first, np.full(len(first), n / len(first)), engine)
-    L = np.linalg.cholesky(G + alpha * np.eye(len(G)))
+    L = np.linalg.cholesky(_ridged(G, alpha))
     signs = np.random.default_rng(seed).integers(0, 2, (len(G), PROJECTED)) * 2.0 - 1
     M = made.root @ scipy.linalg.solve_triangular(L.T, signs) / np.sqrt(PROJECTED)
     sink = ArraySink((n,))
@@ -151,10 +152,17 @@ def drawn_rows(
     # seem so.
     scores = np.minimum(1.0, sink.array * w)
     # A tenth is drawn uniformly, which bounds every weight.
-    shares = 0.9 * scores / scores.sum() + 0.1 * w / w.sum()
+    uniform = w / w.sum()
+    total = float(scores.sum())
+    shares = 0.9 * scores / total + 0.1 * uniform if total > 0 else uniform
     p = probabilities_with_sum(shares, wanted)
     rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
     return rows, 1 / p[rows]
+
+
+def _ridged(G: np.ndarray, alpha: float) -> np.ndarray:
+    """G + αI; α below the rounding of G is raised, as this only preconditions."""
+    return G + max(alpha, least_ridge(G)) * np.eye(len(G))
 
 
 def _gram_of(

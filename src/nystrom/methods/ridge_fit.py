@@ -36,7 +36,7 @@ class RidgeFit:
     solver: str
     wide: bool  # float32 rows are predicted through float64 kernel values
     error: TraceError  # relative
-    trace_left: float | None  # tr(K − K̃), where it is exact
+    trace_left: float | None  # an upper bound of tr(K − K̃), after a Gram pass
     posterior: Posterior | None  # None after conjugate gradients
     n_iterations: int | None
     converged: bool
