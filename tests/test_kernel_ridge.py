@@ -588,8 +588,8 @@ def test_the_risk_bound_holds_wherever_there_is_one(make, rng, seed):
             assert bound.probability == 1
             assert "trace error" in bound.reason
             left = np.trace(K - approximate)
-            # The Gram matrix is right to a thousandth of alpha, not further.
-            assert bound.factor == pytest.approx(1 + 3 * left / alpha, abs=3e-3)
+            # The bound allows for what rounding may hide, alpha/1000 a direction.
+            assert 0 <= bound.factor - 1 - 3 * left / alpha <= 0.03
     assert 2 <= n_bounds <= 8
 
 
