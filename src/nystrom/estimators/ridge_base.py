@@ -18,9 +18,10 @@ from ..kernels import Kernel
 from ..kernels.names import unknown
 from ..landmarks import Landmarks, TraceError
 from ..leverage import sampled_effective_dimension
+from ..methods.linear_map import linear_map
 from ..methods.ridge import Posterior
+from ..methods.ridge_deviation import deviations
 from ..methods.ridge_fit import RidgeFit
-from ..methods.ridge_predict import deviations, predict
 from ..methods.risk import risk_bound
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, CallbackTask
@@ -263,7 +264,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         kernel, points = landmarks.kernel, landmarks.points
         engine = engine_for(kernel, self.n_jobs, self.verbose)
         model = self._model
-        mean = predict(
+        mean = linear_map(
             kernel,
             points,
             source,

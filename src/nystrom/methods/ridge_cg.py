@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
+from .. import _arrays as arrays
 from ..engines import Engine
 from ..factor import least_ridge
 from ..randomness import Purpose, some_rows, uniforms
@@ -25,6 +26,9 @@ from .moments import Evaluate, FeatureMap, moments
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
 FIRST_ROWS, DRAWN_ROWS = 4, 8
+#: Values of K that are made and used at a time: with thousands of landmarks those of a
+#: tile do not stay in the cache between the two products.
+CACHED_VALUES = 2**19
 #: Columns of the random projection that leverage scores are read off.
 PROJECTED = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
@@ -189,11 +193,19 @@ def _first_sums(block: Block, evaluate: Evaluate, target_shift: np.ndarray) -> t
 def _products(
     block: Block, evaluate: Evaluate, U: np.ndarray, offset: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    K = evaluate(block.X)
-    fitted = K @ U - offset
-    if block.weights is not None:
-        fitted *= block.weights[:, None]
-    return K.T @ fitted, fitted.sum(axis=0)
+    """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
+    n = block.X.shape[0] if hasattr(block.X, "shape") else len(block.X)
+    product, total = np.zeros_like(U), np.zeros(U.shape[1])
+    step = max(1, CACHED_VALUES // len(U))
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        K = evaluate(block.X[rows, ...] if arrays.is_array(block.X) else block.X[rows])
+        fitted = K @ U - offset
+        if block.weights is not None:
+            fitted *= block.weights[rows, None]
+        product += K.T @ fitted
+        total += fitted.sum(axis=0)
+    return product, total
 
 
 def _squared_projections(

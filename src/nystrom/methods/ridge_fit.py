@@ -6,25 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..engines import Engine, Threads
+from ..engines import Engine
 from ..kernels import Pairwise
 from ..landmarks import Landmarks, TraceError
 from ..randomness import some_rows
-from ..sources import Held, Source
+from ..sources import Source
+from .linear_map import needs_float64
 from .moments import FeatureMap, Moments, feature_map, moments, trace_error
 from .ridge import Centered, Posterior, on_landmarks, posterior
 from .ridge_cg import DRAWN_ROWS, FIRST_ROWS, solve_cg
-from .ridge_predict import predict
 
 #: What `solver="auto"` weighs, in float64 multiply-adds as a matrix product does them:
 #: a kernel value beyond its product over features, and conjugate-gradient steps.
-EVALUATION_COST, EXPECTED_STEPS = 120, 25
-#: Predictions stay in float32 while they differ from float64 by at most this share.
-FLOAT32_ERROR = 1e-4
-#: Rows on which that is tried, and on which the error is estimated without a Gram pass.
-TRIED_ROWS, ERROR_ROWS = 256, 1024
+EVALUATION_COST, EXPECTED_STEPS = 120, 32
+#: Rows on which the error is estimated without a Gram pass.
+ERROR_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +63,9 @@ def fit_ridge(
         dual=solved.dual,
         intercept=solved.intercept,
         solver="cg",
-        wide=predicts_wide(made, source, solved.dual, solved.intercept),
+        wide=needs_float64(
+            made.kernel, made.points, source, solved.dual, solved.intercept
+        ),
         error=estimated_error(landmarks, source, engine, rows),
         trace_left=None,
         posterior=None,
@@ -91,7 +90,7 @@ def finish(
         dual=dual,
         intercept=intercept,
         solver="direct",
-        wide=predicts_wide(made, source, dual, intercept),
+        wide=needs_float64(made.kernel, made.points, source, dual, intercept),
         error=error,
         trace_left=left,
         posterior=posterior(made, problem, alphas),
@@ -114,23 +113,6 @@ def cheaper_solver(made: FeatureMap, source: Source) -> str:
     rows = (FIRST_ROWS + DRAWN_ROWS) * s * (3 if made.whiten else 1)
     cg = EXPECTED_STEPS * n * s * evaluations + rows * s**2
     return "cg" if cg < direct else "direct"
-
-
-def predicts_wide(
-    made: FeatureMap, source: Source, dual: np.ndarray, intercept: np.ndarray
-) -> bool:
-    """Whether float32 rows need float64 kernel values to be predicted well.
-
-    Coefficients of both signs cancel; how much, a few rows in both precisions tell.
-    """
-    if made.kernel.dtype(made.points) != np.float32:
-        return False
-    rows = Held(source, some_rows(source.n_rows, TRIED_ROWS))
-    known = (made.kernel, made.points, rows, dual, intercept, Threads(1))
-    narrow, wide = (arrays.host_values(predict(*known, wide=w)) for w in (False, True))
-    size = np.sqrt(np.mean(wide**2, axis=0))
-    error = np.sqrt(np.mean((narrow - wide) ** 2, axis=0))
-    return not bool(np.all(error <= FLOAT32_ERROR * size))
 
 
 def notes_of(made: FeatureMap) -> tuple[str, ...]:

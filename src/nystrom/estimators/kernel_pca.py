@@ -1,0 +1,431 @@
+"""`KernelPCA`: kernel principal components in linear time."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.decomposition import KernelPCA as ExactKernelPCA
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import _arrays as arrays
+from ..engines import Engine
+from ..kernels import Kernel
+from ..kernels.names import unknown
+from ..landmarks import Landmarks, TraceError
+from ..methods.linear_map import linear_map, needs_float64
+from ..methods.pca import Components, components
+from ..methods.preimage import Preimage, preimage
+from ..randomness import seed_of
+from ..sources import Source, as_source
+from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .on_landmarks import OnLandmarks, without_matrix
+from .resolve import (
+    Options,
+    check_count,
+    choose,
+    engine_for,
+    fitted_or_not,
+    kernel_and_source,
+    warn_about,
+)
+
+#: What scikit-learn's own class takes, and runs exactly.
+EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
+SOLVERS = ("auto", "dense", "arpack", "randomized")
+
+
+class KernelPCA(
+    CallbackSupportMixin,
+    OnLandmarks,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """Kernel principal component analysis on landmarks.
+
+    A drop-in for `sklearn.decomposition.KernelPCA`, in O(n·s²) time with s landmarks
+    and memory that does not grow with n. With no more rows than `n_landmarks`,
+    scikit-learn's own class does the work, and the answer is exact.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of components; None keeps all with an eigenvalue above 0.
+    kernel : str, callable or Kernel, default="linear"
+        As for `Nystroem`.
+    gamma : float, sequence of float, "scale", "median" or None, default=None
+        The width of the kernel; None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Zero coefficient of polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
+    alpha : float, default=1.0
+        Ridge of the regression behind `inverse_transform`.
+    fit_inverse_transform : bool, default=False
+        Whether to learn the way back, for dense rows of numbers.
+    eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
+        For the n × n problem in exact mode, for the s × s one on landmarks.
+    tol, max_iter, iterated_power
+        Parameters of "arpack" and "randomized", as in scikit-learn.
+    remove_zero_eig : bool, default=False
+        Whether to drop components with eigenvalue 0.
+    random_state : int, RandomState instance or None, default=None
+        The same int gives the same landmarks for every storage and number of threads.
+    copy_X : bool, default=True
+        Whether exact mode keeps a copy of X.
+    n_jobs : int, default=None
+        Threads. None: as many as BLAS may use; -1: all cores.
+    n_landmarks : int or None, default=1000
+        How many landmarks. With `ridge` or `max_trace_error`, the most there may be;
+        None for no limit.
+    sampler : str, callable or array, default="auto"
+        How landmarks are chosen, as for `Nystroem`.
+    ridge : float, default=None
+        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+    max_trace_error : float, default=None
+        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+    center : bool, default=True
+        Whether the mean is taken off in feature space, as scikit-learn does; False is
+        the paper's form.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Eigenvalues of the (centred) kernel matrix, descending.
+    eigenvectors_ : ndarray of shape (n_points, n_components)
+        One row per point of `X_fit_`. The coordinates of a row are its (centred) kernel
+        values with these points, times eigenvectors_ / sqrt(eigenvalues_).
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The eigenvalues as shares of the whole trace.
+    X_fit_ : array, CSR matrix or list
+        The landmarks; all rows in exact mode.
+    dual_coef_, X_transformed_fit_ : ndarray
+        The regression behind `inverse_transform`, where it is fitted.
+    gamma_ : float
+        1/n_features where `gamma` is None.
+    landmarks_ : Landmarks or None
+        All that is known about the landmarks; None in exact mode.
+    approximation_error_ : TraceError or None
+        tr(K − K̃)/tr K, exact. None where the kernel is indefinite.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nystrom import KernelPCA
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = KernelPCA(5, kernel="rbf", gamma=1e-3, n_landmarks=200, random_state=0)
+    >>> pca.fit_transform(X).shape
+    (1797, 5)
+    """
+
+    landmarks_: Any
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        alpha=1.0,
+        fit_inverse_transform=False,
+        eigen_solver="auto",
+        tol=0,
+        max_iter=None,
+        iterated_power="auto",
+        remove_zero_eig=False,
+        random_state=None,
+        copy_X=True,
+        n_jobs=None,
+        n_landmarks=1000,
+        sampler="auto",
+        ridge=None,
+        max_trace_error=None,
+        center=True,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.n_landmarks = n_landmarks
+        self.sampler = sampler
+        self.ridge = ridge
+        self.max_trace_error = max_trace_error
+        self.center = center
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None):
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        self : KernelPCA
+            The fitted estimator.
+        """
+        task = CallbackTask(self, X, y)
+        with fitted_or_not(self):
+            self._fit(X, task)
+        task.end()
+        return self
+
+    @with_callbacks
+    def fit_transform(self, X, y=None, **params):
+        """Fit, and return the coordinates of X.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            Training rows.
+        y : ignored
+            For pipelines.
+        **params : dict
+            None are taken.
+
+        Returns
+        -------
+        coordinates : array of shape (n_samples, n_components)
+            In the precision of X.
+        """
+        if params:
+            raise TypeError(f"fit_transform takes no {', '.join(params)}.")
+        task = CallbackTask(self, X, y)
+        with fitted_or_not(self):
+            mapped = self._fit(X, task)
+            if mapped is None:
+                rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+            else:
+                rows = self._coordinates(*mapped)
+        task.end()
+        return rows
+
+    def transform(self, X):
+        """The coordinates of rows, with s kernel evaluations each.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Rows. For kernel="precomputed", their kernel values with all training rows,
+            (n_samples, n_training), or with the landmarks alone.
+
+        Returns
+        -------
+        coordinates : array of shape (n_samples, n_components)
+            In the precision of X.
+        """
+        check_is_fitted(self, "eigenvalues_")
+        if self._exact is not None:
+            X = validate_data(self, X, accept_sparse="csr", reset=False)
+            return self._exact.transform(X)
+        landmarks, source = self._for_new_rows(X, self.eigenvectors_, "transform")
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        return self._coordinates(landmarks, source, engine)
+
+    def inverse_transform(self, X):
+        """Rows that have about these coordinates, by ridge regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+            Rows of numbers.
+        """
+        check_is_fitted(self, "eigenvalues_")
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The way back was not learnt; fit with fit_inverse_transform=True."
+            )
+        if self._exact is not None:
+            return self._exact.inverse_transform(X)
+        source = as_source(np.asarray(X))
+        back: Preimage = self._preimage
+        if source.n_features != back.points.shape[1]:
+            raise ValueError(
+                f"X has {source.n_features} columns; the coordinates of this KernelPCA "
+                f"have {back.points.shape[1]}."
+            )
+        engine = engine_for(back.kernel, self.n_jobs, self.verbose)
+        no_intercept = np.zeros(back.dual.shape[1])
+        return linear_map(
+            back.kernel,
+            back.points,
+            source,
+            back.dual,
+            no_intercept,
+            engine,
+            wide=True,
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.eigenvalues_.shape[0]
+
+    def _fit(
+        self, X: Any, task: CallbackTask
+    ) -> tuple[Landmarks, Source, Engine] | None:
+        """Fit; what maps the training rows, None where scikit-learn did it."""
+        by_need = self._as_many_as_needed()
+        limit = check_count(self.n_landmarks, "n_landmarks", optional=by_need)
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if self.fit_inverse_transform and precomputed:
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        X = self._validated(X, reset=True)
+        if self._is_exact(X, limit, by_need):
+            self._fit_exactly(X)
+            return None
+        self._check_options()
+        named = isinstance(self.kernel, str) and not precomputed
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        kernel, source = kernel_and_source(
+            X,
+            self.kernel,
+            kernel_params=self.kernel_params,
+            caller="KernelPCA",
+            n_jobs=self.n_jobs,
+            **(given if named else {}),
+        )
+        engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
+        landmarks = choose(
+            kernel,
+            source,
+            limit,
+            self.sampler,
+            Options(ridge=self.ridge, max_trace_error=self.max_trace_error),
+            random_state=self.random_state,
+            engine=engine,
+        )
+        found = components(
+            landmarks,
+            source,
+            self.n_components,
+            engine,
+            center=self.center,
+            solver=self.eigen_solver,
+            seed=seed_of(self.random_state),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            iterated_power=self.iterated_power,
+        )
+        self._keep(landmarks, found, source, engine)
+        return landmarks, source, engine
+
+    def _as_many_as_needed(self) -> bool:
+        of_sampler = getattr(self.sampler, "ridge", None)
+        deciding = (self.ridge, self.max_trace_error, of_sampler)
+        return any(option is not None for option in deciding)
+
+    def _is_exact(self, X: Any, limit: int | None, by_need: bool) -> bool:
+        kernel = self.kernel
+        theirs = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
+            callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
+        )
+        plain = isinstance(X, np.ndarray) or sp.issparse(X)
+        width = self.gamma is None or isinstance(self.gamma, Real)
+        chosen = isinstance(self.sampler, str) and not by_need
+        few = limit is not None and plain and X.shape[0] <= limit
+        return few and theirs and width and chosen and bool(self.center)
+
+    def _fit_exactly(self, X: Any) -> None:
+        """scikit-learn's own class; its attributes become ours."""
+        names = ExactKernelPCA().get_params(deep=False)
+        theirs = ExactKernelPCA(**{name: getattr(self, name) for name in names})
+        theirs.set_output(transform="default").fit(X)
+        self._exact = theirs
+        for name, value in vars(theirs).items():
+            if name.endswith("_") or name == "_centerer":
+                setattr(self, name, value)
+        K_mean = theirs._centerer.K_fit_all_
+        total = _trace(theirs, X) - X.shape[0] * float(K_mean)
+        self._keep_shares(theirs.eigenvalues_, total)
+        self.landmarks_ = None
+        self.approximation_error_ = TraceError(0.0, 0.0, X.shape[0], exact=True)
+
+    def _check_options(self) -> None:
+        check_count(self.n_components, "n_components", optional=True)
+        if self.eigen_solver not in SOLVERS:
+            raise unknown("eigen_solver", self.eigen_solver, list(SOLVERS))
+        real = isinstance(self.alpha, Real) and np.isfinite(self.alpha)
+        if not real or self.alpha < 0:
+            raise ValueError(
+                f"alpha={self.alpha!r} is not allowed; it must be a number >= 0."
+            )
+
+    def _keep(
+        self, landmarks: Landmarks, found: Components, source: Source, engine: Engine
+    ) -> None:
+        kernel, points = landmarks.kernel, landmarks.points
+        error = None if landmarks.indefinite else found.error
+        landmarks = landmarks.updated(error=error)
+        warn_about(landmarks)
+        found = self._with_wanted_number(found, source.n_rows)
+        self._exact = None
+        self.X_fit_ = points
+        roots = np.sqrt(found.values)
+        eigenvectors, _ = svd_flip(u=found.dual * roots, v=None)
+        # svd_flip looks at the eigenvectors; the coordinates get the same signs.
+        signs = np.where(np.sum(eigenvectors * found.dual, axis=0) < 0, -1.0, 1.0)
+        self._dual = _Map(found.dual * signs, -found.offset * signs)
+        like = kernel.like(points)
+        self.eigenvalues_ = arrays.from_host(found.values, like, found.values.dtype)
+        self.eigenvectors_ = arrays.from_host(eigenvectors, like, eigenvectors.dtype)
+        self._keep_shares(found.values, found.total, like)
+        self.gamma_ = self.gamma
+        if self.gamma is None and source.n_features:
+            self.gamma_ = 1 / source.n_features
+        self.landmarks_ = without_matrix(landmarks)
+        self.approximation_error_ = error
+        self._dual.wide = needs_float64(
+            kernel, points, source, self._dual.matrix, self._dual.intercept
+        )
+        if self.fit_inverse_transform:
+            back = preimage(
+                kernel, points, self._dual.matrix, self._dual.intercept, source,
+                float(self.alpha), engine,
+            )
+            self._preimage = back
+            self.dual_coef_, self.X_transformed_fit_ = back.dual, back.points
