@@ -6,6 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nystrom import (
+    KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeCV,
@@ -26,6 +27,8 @@ ESTIMATORS = [
     KernelRidgeCV(n_landmarks=12, cv=3, random_state=0, fit_intercept=True),
     KernelRidgeClassifier(),
     KernelRidgeClassifier(n_landmarks=8, kernel="rbf", random_state=0),
+    KernelPCA(3),
+    KernelPCA(2, n_landmarks=8, kernel="rbf", random_state=0),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.decomposition.tests import test_kernel_pca as theirs_pca
 from sklearn.tests import test_kernel_approximation as theirs
 from sklearn.tests import test_kernel_ridge as theirs_ridge
 
@@ -21,21 +22,30 @@ for _name, _test in vars(theirs).copy().items():
         globals()[_name] = _test
 
 
-for _name, _test in vars(theirs_ridge).copy().items():
-    if _name.startswith("test_kernel_ridge"):
-        globals()[_name] = _test
+for _module in (theirs_ridge, theirs_pca):
+    for _name, _test in vars(_module).copy().items():
+        if _name.startswith("test_"):
+            globals()[_name] = _test
+
+
+@pytest.fixture
+def global_random_seed(seed):
+    """Their fixture lives in scikit-learn's own conftest."""
+    return seed
 
 
 @pytest.fixture(autouse=True)
 def our_class(monkeypatch):
     monkeypatch.setattr(theirs, "Nystroem", nystrom.Nystroem)
     monkeypatch.setattr(theirs_ridge, "KernelRidge", nystrom.KernelRidge)
+    monkeypatch.setattr(theirs_pca, "KernelPCA", nystrom.KernelPCA)
 
 
 def test_their_tests_are_found():
     names = list(globals())
     assert sum(name.startswith("test_nystroem") for name in names) >= 6
     assert sum(name.startswith("test_kernel_ridge") for name in names) >= 7
+    assert sum(name.startswith("test_kernel_pca") for name in names) >= 13
 
 
 def test_feature_names_out():

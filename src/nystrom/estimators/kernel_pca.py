@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -136,6 +137,7 @@ class KernelPCA(
     """
 
     landmarks_: Any
+    approximation_error_: TraceError | None
 
     def __init__(
         self,
@@ -262,24 +264,23 @@ class KernelPCA(
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return self._coordinates(landmarks, source, engine)
 
-    def inverse_transform(self, X):
-        """Rows that have about these coordinates, by ridge regression.
+    @property
+    def inverse_transform(self):
+        """Rows that have about the coordinates given, by ridge regression.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Coordinates.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_features)
-            Rows of numbers.
+        A method of one array of shape (n_samples, n_components), which returns rows of
+        shape (n_samples, n_features). It is there with fit_inverse_transform=True only.
         """
-        check_is_fitted(self, "eigenvalues_")
         if not self.fit_inverse_transform:
+            # NotFittedError is an AttributeError, so that hasattr is False.
             raise NotFittedError(
-                "The way back was not learnt; fit with fit_inverse_transform=True."
+                "The way back is not learnt with fit_inverse_transform=False; set it "
+                "to True and fit."
             )
+        return self._inverse_transform
+
+    def _inverse_transform(self, X: Any) -> Any:
+        check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
             return self._exact.inverse_transform(X)
         source = as_source(np.asarray(X))
@@ -379,8 +380,8 @@ class KernelPCA(
         for name, value in vars(theirs).items():
             if name.endswith("_") or name == "_centerer":
                 setattr(self, name, value)
-        K_mean = theirs._centerer.K_fit_all_
-        total = _trace(theirs, X) - X.shape[0] * float(K_mean)
+        mean = float(theirs._centerer.K_fit_all_)  # type: ignore
+        total = _trace(theirs, X) - X.shape[0] * mean
         self._keep_shares(theirs.eigenvalues_, total)
         self.landmarks_ = None
         self.approximation_error_ = TraceError(0.0, 0.0, X.shape[0], exact=True)
@@ -402,30 +403,100 @@ class KernelPCA(
         error = None if landmarks.indefinite else found.error
         landmarks = landmarks.updated(error=error)
         warn_about(landmarks)
-        found = self._with_wanted_number(found, source.n_rows)
         self._exact = None
         self.X_fit_ = points
-        roots = np.sqrt(found.values)
-        eigenvectors, _ = svd_flip(u=found.dual * roots, v=None)
-        # svd_flip looks at the eigenvectors; the coordinates get the same signs.
-        signs = np.where(np.sum(eigenvectors * found.dual, axis=0) < 0, -1.0, 1.0)
-        self._dual = _Map(found.dual * signs, -found.offset * signs)
+        narrow = kernel.dtype(points) == np.float32 and not found.wide
+        values, dual, offset = self._wanted(found, 2e-7 if narrow else 1e-12)
+        eigenvectors, _ = svd_flip(u=dual * np.sqrt(values), v=None)
+        # The coordinates get the signs that the eigenvectors have.
+        signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
+        dual, intercept = dual * signs, -offset * signs
+        wide = needs_float64(kernel, points, source, dual, intercept)
+        self._map = Coordinates(dual, intercept, wide)
         like = kernel.like(points)
-        self.eigenvalues_ = arrays.from_host(found.values, like, found.values.dtype)
+        self.eigenvalues_ = arrays.from_host(values, like, values.dtype)
         self.eigenvectors_ = arrays.from_host(eigenvectors, like, eigenvectors.dtype)
-        self._keep_shares(found.values, found.total, like)
-        self.gamma_ = self.gamma
-        if self.gamma is None and source.n_features:
-            self.gamma_ = 1 / source.n_features
+        self._keep_shares(values, found.total, like)
+        default = 1 / source.n_features if source.n_features else None
+        self.gamma_ = default if self.gamma is None else self.gamma
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = error
-        self._dual.wide = needs_float64(
-            kernel, points, source, self._dual.matrix, self._dual.intercept
-        )
         if self.fit_inverse_transform:
-            back = preimage(
-                kernel, points, self._dual.matrix, self._dual.intercept, source,
-                float(self.alpha), engine,
-            )
+            _check_rows_of_numbers(points)
+            alpha = float(self.alpha)
+            back = preimage(landmarks, dual, intercept, source, alpha, engine)
             self._preimage = back
             self.dual_coef_, self.X_transformed_fit_ = back.dual, back.points
+
+    def _wanted(
+        self, found: Components, rounding: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Eigenvalues, directions, offsets: as many as asked for, as theirs has it."""
+        values, dual, offset = found.values, found.dual, found.offset
+        # What is rounding beside the largest eigenvalue counts as 0.
+        values = np.where(values > rounding * values.max(initial=0.0), values, 0.0)
+        dual, offset = dual * (values > 0), offset * (values > 0)
+        if self.remove_zero_eig or self.n_components is None:
+            kept = values > 0
+            return values[kept], dual[:, kept], offset[kept]
+        missing = min(self.n_components, len(dual)) - len(values)
+        if missing <= 0:
+            return values, dual, offset
+        columns = np.zeros((len(dual), missing))
+        none = np.zeros(missing)
+        return (
+            np.concatenate([values, none]),
+            np.concatenate([dual, columns], axis=1),
+            np.concatenate([offset, none]),
+        )
+
+    def _keep_shares(self, values: Any, total: float, like: Any = None) -> None:
+        host = np.asarray(values) if like is None else values
+        shares = host / total if total > 0 else np.zeros(len(host))
+        if like is not None:
+            shares = arrays.from_host(shares, like, shares.dtype)
+        self.explained_variance_ratio_ = shares
+
+    def _coordinates(self, landmarks: Landmarks, source: Source, engine: Engine) -> Any:
+        made = self._map
+        return linear_map(
+            landmarks.kernel,
+            landmarks.points,
+            source,
+            made.dual,
+            made.intercept,
+            engine,
+            wide=made.wide,
+            stage="coordinates",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """k_S(x)·dual + intercept are the coordinates of x."""
+
+    dual: np.ndarray
+    intercept: np.ndarray
+    wide: bool
+
+
+def _check_rows_of_numbers(points: Any) -> None:
+    if sp.issparse(points):
+        raise NotImplementedError(
+            "Inverse transform not implemented for sparse matrices!"
+        )
+    if not arrays.is_array(points):
+        raise ValueError("fit_inverse_transform=True needs rows of numbers.")
+
+
+def _trace(theirs: ExactKernelPCA, X: Any) -> float:
+    """tr K, row by row."""
+    if theirs.kernel == "precomputed":
+        return float(np.trace(X))
+    rows = (X[[i]] for i in range(X.shape[0]))
+    return float(sum(theirs._get_kernel(row)[0, 0] for row in rows))

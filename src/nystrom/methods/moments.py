@@ -69,7 +69,7 @@ class FeatureMap:
     wide: bool  # float32 rows are evaluated in float64
     whiten: bool  # Z per tile, instead of K_S per tile and root after the sum
     shift: np.ndarray  # (s,) taken off every row of K_S
-    target_shift: np.ndarray  # (t,)
+    target_shift: np.ndarray  # (t,), or one for all
 
     @property
     def root(self) -> np.ndarray:
@@ -156,13 +156,12 @@ def _shifts(
     K: np.ndarray, rows: np.ndarray, source: Source, center: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     Y = source.targets
-    n_targets = 0 if Y is None else Y.shape[1]
     if not center:
-        return np.zeros(K.shape[1]), np.zeros(n_targets)
+        return np.zeros(K.shape[1]), np.zeros(1)
     w = source.weights
     some = None if w is None or not w[rows].any() else w[rows]
     shift = np.average(K, axis=0, weights=some)
-    return shift, np.zeros(0) if Y is None else np.average(Y, axis=0, weights=w)
+    return shift, np.zeros(1) if Y is None else np.average(Y, axis=0, weights=w)
 
 
 def moments(
