@@ -21,6 +21,7 @@ Examples
 """
 
 from . import engines, kernels, samplers, sources
+from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
@@ -37,6 +38,7 @@ from .persistence import load, save
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "KernelCCA",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..engines import Engine
 from ..kernels import Kernel
+from ..kernels.base import number
 from ..kernels.names import unknown
 from ..landmarks import Landmarks, TraceError
 from ..methods.linear_map import linear_map, needs_float64
@@ -31,15 +32,7 @@ from ..randomness import seed_of
 from ..sources import Source, as_source
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .on_landmarks import OnLandmarks, without_matrix
-from .resolve import (
-    Options,
-    check_count,
-    choose,
-    engine_for,
-    fitted_or_not,
-    kernel_and_source,
-    warn_about,
-)
+from .resolve import check_count, engine_for, fitted_or_not, warn_about
 
 #: What scikit-learn's own class takes, and runs exactly.
 EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
@@ -310,36 +303,16 @@ class KernelPCA(
         self, X: Any, task: CallbackTask
     ) -> tuple[Landmarks, Source, Engine] | None:
         """Fit; what maps the training rows, None where scikit-learn did it."""
-        by_need = self._as_many_as_needed()
-        limit = check_count(self.n_landmarks, "n_landmarks", optional=by_need)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if self.fit_inverse_transform and precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         X = self._validated(X, reset=True)
-        if self._is_exact(X, limit, by_need):
+        if self._is_exact(X):
             self._fit_exactly(X)
             return None
         self._check_options()
-        named = isinstance(self.kernel, str) and not precomputed
-        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        kernel, source = kernel_and_source(
-            X,
-            self.kernel,
-            kernel_params=self.kernel_params,
-            caller="KernelPCA",
-            n_jobs=self.n_jobs,
-            **(given if named else {}),
-        )
-        engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
-        landmarks = choose(
-            kernel,
-            source,
-            limit,
-            self.sampler,
-            Options(ridge=self.ridge, max_trace_error=self.max_trace_error),
-            random_state=self.random_state,
-            engine=engine,
-        )
+        kernel, source, engine = self._resolved(X, task)
+        landmarks = self._chosen(kernel, source, engine)
         found = components(
             landmarks,
             source,
@@ -355,19 +328,15 @@ class KernelPCA(
         self._keep(landmarks, found, source, engine)
         return landmarks, source, engine
 
-    def _as_many_as_needed(self) -> bool:
-        of_sampler = getattr(self.sampler, "ridge", None)
-        deciding = (self.ridge, self.max_trace_error, of_sampler)
-        return any(option is not None for option in deciding)
-
-    def _is_exact(self, X: Any, limit: int | None, by_need: bool) -> bool:
+    def _is_exact(self, X: Any) -> bool:
+        limit = self._check_limit()
         kernel = self.kernel
         theirs = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
             callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
         )
         plain = isinstance(X, np.ndarray) or sp.issparse(X)
         width = self.gamma is None or isinstance(self.gamma, Real)
-        chosen = isinstance(self.sampler, str) and not by_need
+        chosen = isinstance(self.sampler, str) and not self._as_many_as_needed()
         few = limit is not None and plain and X.shape[0] <= limit
         return few and theirs and width and chosen and bool(self.center)
 
@@ -380,7 +349,7 @@ class KernelPCA(
         for name, value in vars(theirs).items():
             if name.endswith("_") or name == "_centerer":
                 setattr(self, name, value)
-        mean = float(theirs._centerer.K_fit_all_)  # type: ignore
+        mean = float(theirs._centerer.K_fit_all_)
         total = _trace(theirs, X) - X.shape[0] * mean
         self._keep_shares(theirs.eigenvalues_, total)
         self.landmarks_ = None
@@ -390,11 +359,7 @@ class KernelPCA(
         check_count(self.n_components, "n_components", optional=True)
         if self.eigen_solver not in SOLVERS:
             raise unknown("eigen_solver", self.eigen_solver, list(SOLVERS))
-        real = isinstance(self.alpha, Real) and np.isfinite(self.alpha)
-        if not real or self.alpha < 0:
-            raise ValueError(
-                f"alpha={self.alpha!r} is not allowed; it must be a number >= 0."
-            )
+        number(self.alpha, "alpha", least=0.0)
 
     def _keep(
         self, landmarks: Landmarks, found: Components, source: Source, engine: Engine

@@ -182,9 +182,8 @@ class KernelRidge(RegressorMixin, OnRidge):
             X, y = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, columns_of(y).shape[1])
             solver = check_solver(self.solver, alphas)
-            kernel, source, engine = self._resolved(
-                X, columns_of(y), sample_weight, task
-            )
+            kernel, source, engine = self._resolved(X, task, sample_weight)
+            source = source.having(targets=columns_of(y))
             if self._is_exact(source):
                 self._fit_exactly(X, y, kernel, source, alphas)
             else:

@@ -138,7 +138,8 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
             weights = self._weights_with_classes(y, sample_weight)
-            kernel, source, engine = self._resolved(X, Y, weights, task)
+            kernel, source, engine = self._resolved(X, task, weights)
+            source = source.having(targets=Y)
             landmarks = self._choose(kernel, source, float(alphas.min()), engine)
             fit = fit_ridge(
                 landmarks,

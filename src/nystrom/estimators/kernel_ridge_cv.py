@@ -159,8 +159,9 @@ risk_bound_, n_features_in_
             best, curves = None, []
             for gamma in gammas:
                 kernel, source, engine = self._resolved(
-                    X, columns_of(y), sample_weight, task, gamma
+                    X, task, sample_weight, gamma=gamma
                 )
+                source = source.having(targets=columns_of(y))
                 landmarks = self._choose(kernel, source, float(alphas.min()), engine)
                 tried = self._try(landmarks, source, alphas, splits, engine)
                 curves.append(tried.errors)

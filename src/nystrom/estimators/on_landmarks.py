@@ -7,17 +7,92 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from ..engines import Engine
 from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..sources import RowNumbers, Source, as_source
-from .resolve import check_namespace, check_rows, explaining_text, holds_objects
+from .callbacks import CallbackTask
+from .resolve import (
+    Options,
+    check_count,
+    check_namespace,
+    check_rows,
+    choose,
+    engine_for,
+    explaining_text,
+    holds_objects,
+    kernel_and_source,
+)
 
 
 class OnLandmarks:
     """A mixin for estimators with `kernel` and, once fitted, `landmarks_`."""
 
     kernel: Any
-    landmarks_: Landmarks
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
+    n_landmarks: Any
+    sampler: Any
+    ridge: Any = None
+    max_trace_error: Any = None
+    random_state: Any
+    n_jobs: Any
+    verbose: Any
+    landmarks_: Any
+
+    def _as_many_as_needed(self) -> bool:
+        """Whether something else than `n_landmarks` decides how many there are."""
+        of_sampler = getattr(self.sampler, "ridge", None)
+        deciding = (self.ridge, self.max_trace_error, of_sampler)
+        return any(option is not None for option in deciding)
+
+    def _check_limit(self) -> int | None:
+        """`n_landmarks`: how many, or where something else decides, at most."""
+        return check_count(
+            self.n_landmarks, "n_landmarks", optional=self._as_many_as_needed()
+        )
+
+    def _resolved(
+        self, X: Any, task: CallbackTask, sample_weight: Any = None, **changed: Any
+    ) -> tuple[Kernel, Source, Engine]:
+        """Kernel, rows and engine, from the parameters or what is given instead."""
+        kernel = changed.pop("kernel", self.kernel)
+        given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
+        # scikit-learn passes over these for other kernels.
+        named = isinstance(kernel, str) and kernel != "precomputed"
+        resolved, source = kernel_and_source(
+            X,
+            kernel,
+            sample_weight=sample_weight,
+            kernel_params=changed.pop("kernel_params", self.kernel_params),
+            caller=type(self).__name__,
+            n_jobs=self.n_jobs,
+            **({**given, **changed} if named else {}),
+        )
+        engine = engine_for(resolved, self.n_jobs, self.verbose, *task.hooks)
+        return resolved, source, engine
+
+    def _chosen(
+        self,
+        kernel: Kernel,
+        source: Source,
+        engine: Engine,
+        options: Options | None = None,
+    ) -> Landmarks:
+        """Landmarks by the sampler, as many as asked for."""
+        if options is None:
+            options = Options(ridge=self.ridge, max_trace_error=self.max_trace_error)
+        return choose(
+            kernel,
+            source,
+            self._check_limit(),
+            self.sampler,
+            options,
+            random_state=self.random_state,
+            engine=engine,
+        )
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X checked by scikit-learn's rules, or as it is where its rows are objects."""

@@ -24,16 +24,13 @@ from ..methods.ridge_deviation import deviations
 from ..methods.ridge_fit import RidgeFit
 from ..methods.risk import risk_bound
 from ..sources import Source
-from .callbacks import CallbackSupportMixin, CallbackTask
+from .callbacks import CallbackSupportMixin
 from .on_landmarks import OnLandmarks, without_matrix
 from .resolve import (
     Options,
-    check_count,
-    choose,
     engine_for,
     explaining_text,
     holds_objects,
-    kernel_and_source,
     warn,
     warn_about,
 )
@@ -57,20 +54,9 @@ class Model:
 class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     """The base of KernelRidge, KernelRidgeCV and KernelRidgeClassifier."""
 
-    gamma: Any
-    degree: Any
-    coef0: Any
-    kernel_params: Any
-    n_landmarks: Any
-    sampler: Any
-    ridge: Any = None
-    max_trace_error: Any = None
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
-    random_state: Any
-    n_jobs: Any
-    verbose: Any
 
     def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X and y checked; y on the host, as floats."""
@@ -100,42 +86,8 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
                 "None."
             )
 
-    def _resolved(
-        self,
-        X: Any,
-        Y: np.ndarray,
-        sample_weight: Any,
-        task: CallbackTask,
-        gamma: Any = None,
-    ) -> tuple[Kernel, Source, Engine]:
-        """Kernel, rows with weights and targets, and the engine."""
-        named = isinstance(self.kernel, str) and self.kernel != "precomputed"
-        # scikit-learn passes over these for other kernels.
-        given = {"gamma": self.gamma if gamma is None else gamma}
-        given |= {"degree": self.degree, "coef0": self.coef0}
-        kernel, source = kernel_and_source(
-            X,
-            self.kernel,
-            sample_weight=sample_weight,
-            kernel_params=self.kernel_params,
-            caller=type(self).__name__,
-            n_jobs=self.n_jobs,
-            **(given if named else {}),
-        )
-        engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
-        return kernel, source.having(targets=Y), engine
-
-    def _check_limit(self) -> int | None:
-        """`n_landmarks`: how many, or where something else decides, at most."""
-        return check_count(
-            self.n_landmarks, "n_landmarks", optional=self._as_many_as_needed()
-        )
-
     def _as_many_as_needed(self) -> bool:
-        """Whether something else than `n_landmarks` decides how many there are."""
-        of_sampler = getattr(self.sampler, "ridge", None)
-        deciding = (self.ridge, self.max_trace_error, self.epsilon, of_sampler)
-        return any(option is not None for option in deciding)
+        return self.epsilon is not None or super()._as_many_as_needed()
 
     def _choose(
         self, kernel: Kernel, source: Source, alpha: float, engine: Engine
@@ -147,15 +99,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             ridge = self._ridge_for_epsilon(alpha)
             self._tell_size(kernel, source, ridge, limit, engine)
         options = Options(ridge, self.delta, None, self.max_trace_error)
-        landmarks = choose(
-            kernel,
-            source,
-            limit,
-            self.sampler,
-            options,
-            random_state=self.random_state,
-            engine=engine,
-        )
+        landmarks = self._chosen(kernel, source, engine, options)
         if self.epsilon is not None and landmarks.n_wanted is not None:
             raise _too_many(
                 self.epsilon,

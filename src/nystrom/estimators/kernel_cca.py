@@ -1,0 +1,354 @@
+"""`KernelCCA`: canonical correlations of two views, without forming K."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _arrays as arrays
+from ..kernels import Precomputed
+from ..kernels.base import number
+from ..kernels.names import unknown
+from ..landmarks import Landmarks
+from ..methods.cca import FORMS, Canonical, Pair, canonical_pairs
+from ..methods.linear_map import linear_map
+from ..methods.moments import feature_map
+from ..sources import Source, as_source
+from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .on_landmarks import OnLandmarks
+from .resolve import (
+    check_count,
+    check_rows,
+    engine_for,
+    fitted_or_not,
+    holds_objects,
+    warn_about,
+)
+
+
+class KernelCCA(
+    CallbackSupportMixin,
+    OnLandmarks,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """Regularised kernel canonical correlation analysis on landmarks.
+
+    Finds functions of the two views whose values correlate most over the rows, each
+    view through its own kernel, in O(n·s²) time. No matrix of size n × n or n × s is
+    made.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        How many canonical pairs.
+    kernel : str, callable or Kernel, or a pair of these, default="rbf"
+        As for `Nystroem`, without "precomputed"; a pair is for X and for y.
+    gamma, degree, coef0, kernel_params
+        Parameters of a kernel given by name, for both views, or a pair of them as a
+        tuple of two.
+    alpha : float or pair of float, default=1.0
+        The ridge of each view, > 0.
+    center : bool, default=True
+        Whether the mean is taken off in feature space.
+    form : {"regularized", "paper"}, default="regularized"
+        "regularized" solves the program of the paper's appendix. "paper" takes the
+        singular values of the matrix T printed there, which shrinks each view twice and
+        is not the optimum of that program.
+    n_landmarks : int or None, default=1000
+        How many landmarks each view has. With `ridge` or `max_trace_error`, the most
+        there may be; None for no limit.
+    sampler, ridge, max_trace_error
+        How landmarks are chosen, as for `Nystroem`.
+    random_state : int, RandomState instance or None, default=None
+        The same int gives the same landmarks for every storage and number of threads.
+    n_jobs : int, default=None
+        Threads. None: as many as BLAS may use; -1: all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    canonical_correlations_ : ndarray of shape (n_components,)
+        The regularised correlations, descending.
+    dual_coef_ : pair of ndarray of shape (n_landmarks, n_components)
+        The directions as coefficients of kernel values with the landmarks.
+    landmarks_ : pair of Landmarks
+        All that is known about the landmarks of X and of y.
+    approximation_error_ : pair of TraceError
+        tr(K − K̃)/tr K of each view, exact.
+    n_features_in_ : int
+        Number of features of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelCCA
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(-1, 1, 2000)
+    >>> X = np.c_[t, rng.standard_normal(2000)]
+    >>> y = t**2 + 0.05 * rng.standard_normal(2000)
+    >>> model = KernelCCA(1, n_landmarks=50, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        kernel="rbf",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        alpha=1.0,
+        center=True,
+        form="regularized",
+        n_landmarks=1000,
+        sampler="auto",
+        ridge=None,
+        max_trace_error=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.center = center
+        self.form = form
+        self.n_landmarks = n_landmarks
+        self.sampler = sampler
+        self.ridge = ridge
+        self.max_trace_error = max_trace_error
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y):
+        """Find the directions of both views.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            The first view.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or list
+            The second view.
+
+        Returns
+        -------
+        self : KernelCCA
+            The fitted estimator.
+        """
+        task = CallbackTask(self, X, y)
+        with fitted_or_not(self):
+            n_components = check_count(self.n_components, "n_components")
+            assert n_components is not None
+            if self.form not in FORMS:
+                raise unknown("form", self.form, list(FORMS))
+            alphas = self._alphas()
+            if y is None:
+                raise ValueError(
+                    "KernelCCA requires y to be passed, but the target y is None."
+                )
+            X, y = self._validated(X, reset=True), _second_view(y)
+            check_consistent_length(_countable(X), _countable(y))
+            kernels, sources, chosen = [], [], []
+            for i, rows in enumerate((X, y)):
+                kernel, source, engine = self._resolved(rows, task, **self._of_view(i))
+                if isinstance(kernel, Precomputed):
+                    raise ValueError(
+                        "KernelCCA takes rows, not kernel='precomputed'; pass a kernel "
+                        "and the rows of each view."
+                    )
+                kernels.append(kernel)
+                sources.append(source)
+                chosen.append(self._chosen(kernel, source, engine))
+            center = bool(self.center)
+            first, second = (
+                feature_map(landmarks, source, alpha, center=center)
+                for landmarks, source, alpha in zip(
+                    chosen, sources, alphas, strict=True
+                )
+            )
+            found = canonical_pairs(
+                (first, second),
+                Pair(*sources),
+                n_components,
+                alphas,
+                engine,
+                center=center,
+                form=self.form,
+            )
+            self._keep(chosen, found)
+        task.end()
+        return self
+
+    def transform(self, X, y=None):
+        """The canonical scores of rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Rows of the first view.
+        y : array-like or list, default=None
+            Rows of the second view.
+
+        Returns
+        -------
+        scores : array of shape (n_samples, n_components), or a pair of them
+            Of X; with `y`, the pair of scores.
+        """
+        check_is_fitted(self, "landmarks_")
+        X = self._validated(X, reset=False)
+        scores = self._scores(0, as_source(X))
+        if y is None:
+            return scores
+        y = _second_view(y)
+        check_consistent_length(_countable(X), _countable(y))
+        source = as_source(y)
+        expected = as_source(self.landmarks_[1].points).n_features
+        if source.n_features != expected:
+            raise ValueError(
+                f"y has {source.n_features} features, but KernelCCA is expecting "
+                f"{expected} features as input."
+            )
+        return scores, self._scores(1, source)
+
+    def fit_transform(self, X, y=None, **params):
+        """Fit, and return the scores of X alone, as pipelines need them.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            The first view.
+        y : as for `fit`
+            The second view.
+        **params : dict
+            None are taken.
+
+        Returns
+        -------
+        scores : array of shape (n_samples, n_components)
+            Of X.
+        """
+        if params:
+            raise TypeError(f"fit_transform takes no {', '.join(params)}.")
+        return self.fit(X, y).transform(X)
+
+    def score(self, X, y):
+        """The mean, over the pairs, of the correlation of both views' scores.
+
+        Parameters
+        ----------
+        X : array-like or list
+            Rows of the first view.
+        y : array-like or list
+            Rows of the second view.
+
+        Returns
+        -------
+        correlation : float
+            0 for a pair whose scores are constant.
+        """
+        if y is None:
+            raise ValueError(
+                "KernelCCA requires y to be passed, but the target y is None."
+            )
+        a, b = (arrays.host_values(scores) for scores in self.transform(X, y))
+        a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+        sizes = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
+        products = np.sum(a * b, axis=0)
+        return float(np.mean(products / np.where(sizes > 0, sizes, 1.0)))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.canonical_correlations_)
+
+    def _alphas(self) -> tuple[float, float]:
+        alpha = self.alpha
+        pair = isinstance(alpha, (tuple, list, np.ndarray)) and len(alpha) == 2
+        first, second = alpha if pair else (alpha, alpha)
+        alphas = number(first, "alpha", 0.0), number(second, "alpha", 0.0)
+        if min(alphas) == 0:
+            raise ValueError(
+                f"alpha={alpha!r} is not allowed; without a ridge any two views "
+                "correlate perfectly, so it must be > 0."
+            )
+        return alphas
+
+    def _of_view(self, i: int) -> dict[str, Any]:
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+        values = {name: getattr(self, name) for name in names}
+        return {
+            name: value[i] if isinstance(value, tuple) and len(value) == 2 else value
+            for name, value in values.items()
+        }
+
+    def _keep(self, chosen: list[Landmarks], found: Canonical) -> None:
+        if not found.correlations.any():
+            raise ValueError(
+                "A view is constant, as its kernel sees it, so there is nothing to "
+                "correlate; check X, y and gamma."
+            )
+        first, second = (
+            landmarks.updated(error=None if landmarks.indefinite else view.error)
+            for landmarks, view in zip(chosen, found.views, strict=True)
+        )
+        for landmarks in (first, second):
+            warn_about(landmarks)
+        self.landmarks_ = (first, second)
+        self.approximation_error_ = (first.error, second.error)
+        self.canonical_correlations_ = found.correlations
+        self.dual_coef_ = tuple(view.dual for view in found.views)
+        self._views = found.views
+
+    def _scores(self, i: int, source: Source) -> Any:
+        landmarks, view = self.landmarks_[i], self._views[i]
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        return linear_map(
+            landmarks.kernel,
+            landmarks.points,
+            source,
+            view.dual,
+            -view.offset,
+            engine,
+            wide=True,
+            stage="scores",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _second_view(y: Any) -> Any:
+    """y as rows: numbers in one dimension are one feature."""
+    if isinstance(y, Source) or holds_objects(y):
+        return check_rows(y)
+    y = y if arrays.is_array(y) or hasattr(y, "columns") else np.asarray(y)
+    return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y)
+
+
+def _countable(X: Any) -> Any:
+    return range(X.n_rows) if isinstance(X, Source) else X
