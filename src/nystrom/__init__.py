@@ -22,6 +22,7 @@ Examples
 
 from . import engines, kernels, samplers, sources
 from .estimators.kernel_cca import KernelCCA
+from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
@@ -39,6 +40,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "KernelCCA",
+    "KernelKMeans",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

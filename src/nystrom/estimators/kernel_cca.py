@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,8 @@ class KernelCCA(
                 )
             X, y = self._validated(X, reset=True), _second_view(y)
             check_consistent_length(_countable(X), _countable(y))
-            kernels, sources, chosen = [], [], []
+            _check_two_rows(X)
+            sources, chosen = [], []
             for i, rows in enumerate((X, y)):
                 kernel, source, engine = self._resolved(rows, task, **self._of_view(i))
                 if isinstance(kernel, Precomputed):
@@ -177,7 +179,6 @@ class KernelCCA(
                         "KernelCCA takes rows, not kernel='precomputed'; pass a kernel "
                         "and the rows of each view."
                     )
-                kernels.append(kernel)
                 sources.append(source)
                 chosen.append(self._chosen(kernel, source, engine))
             center = bool(self.center)
@@ -344,10 +345,22 @@ class KernelCCA(
 
 def _second_view(y: Any) -> Any:
     """y as rows: numbers in one dimension are one feature."""
+    if isinstance(y, np.ndarray) and y.dtype == object:
+        # Rows that are not numbers are for a kernel that takes them.
+        with suppress(TypeError, ValueError):
+            y = y.astype(np.float64)
     if isinstance(y, Source) or holds_objects(y):
         return check_rows(y)
     y = y if arrays.is_array(y) or hasattr(y, "columns") else np.asarray(y)
     return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y)
+
+
+def _check_two_rows(X: Any) -> None:
+    n = X.n_rows if isinstance(X, Source) else np.shape(X)[0]
+    if n < 2:
+        raise ValueError(
+            "n_samples=1 has no correlation; at least two rows are needed."
+        )
 
 
 def _countable(X: Any) -> Any:

@@ -1,0 +1,377 @@
+"""`KernelKMeans`: k-means in the kernel's feature space, in linear time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _arrays as arrays
+from ..approximation import estimated_error
+from ..engines import Engine
+from ..kernels.base import number
+from ..landmarks import Landmarks, TraceError
+from ..methods.kmeans import assigned, cluster, distances
+from ..methods.moments import Evaluate
+from ..methods.normalized_cut import embed, embedding
+from ..methods.pca import resolving_map
+from ..randomness import seed_of, some_rows
+from ..sinks import ArraySink
+from ..sources import Source
+from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .on_landmarks import OnLandmarks, without_matrix
+from .resolve import check_count, engine_for, fitted_or_not, warn, warn_about
+
+#: Rows on which the error is estimated.
+ERROR_ROWS = 1024
+
+
+class KernelKMeans(
+    CallbackSupportMixin,
+    OnLandmarks,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """K-means clustering in the kernel's feature space, on landmarks.
+
+    Lloyd's algorithm on the features, made block by block and forgotten: no n × s array
+    is held. Restarts begin on a sample of rows and share the passes over all of them.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    kernel : str, callable or Kernel, default="rbf"
+        As for `Nystroem`.
+    gamma, degree, coef0, kernel_params
+        Parameters of a kernel given by name.
+    n_init : int or "auto", default="auto"
+        Restarts; "auto" is 1, as in scikit-learn for k-means++.
+    max_iter : int, default=300
+        The most passes over the rows.
+    tol : float, default=1e-4
+        Stop when the centres move by less than this share of a feature's variance.
+    affinity_normalize : bool, default=False
+        Whether to cluster as spectral clustering does: k-means on the leading
+        eigenvectors of the affinity, normalised by its row sums. For kernels that are
+        not negative.
+    n_landmarks : int or None, default=1000
+        How many landmarks. With `ridge` or `max_trace_error`, the most there may be;
+        None for no limit.
+    sampler, ridge, max_trace_error
+        How landmarks are chosen, as for `Nystroem`.
+    random_state : int, RandomState instance or None, default=None
+        The same int gives the same clusters for every storage and number of threads.
+    n_jobs : int, default=None
+        Threads. None: as many as BLAS may use; -1: all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each row.
+    inertia_ : float
+        Σ w‖φ(x) − c‖² about the fitted centres, in the kernel's own feature space: what
+        K̃ leaves of each row is included. The centres lie in the landmarks' span, so
+        this is an upper bound of the inertia about the clusters' true means. With
+        `affinity_normalize`, that of the embedding.
+    dual_coef_ : ndarray of shape (n_landmarks, n_clusters)
+        Centre j is Σᵢ dual_coef_[i, j]·φ(landmark i). Not with `affinity_normalize`.
+    n_iter_ : int
+        Passes over the rows.
+    landmarks_ : Landmarks
+        All that is known about the landmarks; prints as one line.
+    approximation_error_ : TraceError or None
+        tr(K − K̃)/tr K, estimated on 1024 rows.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from nystrom import KernelKMeans
+    >>> X, y = make_circles(2000, factor=0.3, noise=0.05, random_state=0)
+    >>> model = KernelKMeans(
+    ...     2, gamma=20.0, n_landmarks=100, affinity_normalize=True, random_state=0
+    ... ).fit(X)
+    >>> bool(adjusted_rand_score(y, model.labels_) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        kernel="rbf",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        n_init="auto",
+        max_iter=300,
+        tol=1e-4,
+        affinity_normalize=False,
+        n_landmarks=1000,
+        sampler="auto",
+        ridge=None,
+        max_trace_error=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.affinity_normalize = affinity_normalize
+        self.n_landmarks = n_landmarks
+        self.sampler = sampler
+        self.ridge = ridge
+        self.max_trace_error = max_trace_error
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the clusters of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : ignored
+            For pipelines.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelKMeans
+            The fitted estimator.
+        """
+        task = CallbackTask(self, X, y)
+        with fitted_or_not(self):
+            n_clusters = check_count(self.n_clusters, "n_clusters")
+            assert n_clusters is not None
+            n_init = 1 if self.n_init == "auto" else check_count(self.n_init, "n_init")
+            assert n_init is not None
+            check_count(self.max_iter, "max_iter")
+            number(self.tol, "tol", least=0.0)
+            X = self._validated(X, reset=True)
+            kernel, source, engine = self._resolved(X, task, sample_weight)
+            if source.n_rows < n_clusters:
+                raise ValueError(
+                    f"n_samples={source.n_rows} should be >= n_clusters={n_clusters}."
+                )
+            landmarks = self._chosen(kernel, source, engine)
+            seed = seed_of(self.random_state)
+            if self.affinity_normalize:
+                self._fit_embedding(landmarks, source, n_clusters, n_init, seed, engine)
+            else:
+                self._fit_features(landmarks, source, n_clusters, n_init, seed, engine)
+            rows = some_rows(source.n_rows, ERROR_ROWS)
+            error = estimated_error(landmarks, source, engine, rows)
+            self._keep(landmarks, None if landmarks.indefinite else error)
+        task.end()
+        return self
+
+    def fit_predict(self, X, y=None, sample_weight=None):
+        """Fit, and return the cluster of each row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            `labels_`.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def predict(self, X):
+        """The cluster of each row, with s kernel evaluations.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
+        objects
+            Rows. For kernel="precomputed", their kernel values with all training rows,
+            (n_samples, n_training), or with the landmarks alone.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster numbers.
+        """
+        landmarks, source, engine = self._new(X, "predict")
+        return self._labels(landmarks, source, engine)
+
+    def transform(self, X):
+        """The distance of each row to every centre.
+
+        Parameters
+        ----------
+        X : as for `predict`
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            In the kernel's feature space; with `affinity_normalize`, in the embedding.
+        """
+        landmarks, source, engine = self._new(X, "transform")
+        if self.affinity_normalize:
+            rows = embed(self._embedding, landmarks, source, engine)
+            found = self._centers_of_embedding.transform(rows)
+        else:
+            sink = ArraySink((source.n_rows, len(self._centers.points)))
+            shared = (_evaluator(landmarks), self._centers)
+            engine.map(distances, source, sink, shared, "distances")
+            found = sink.array
+        like = landmarks.kernel.like(source.rows(0, 1))
+        return found.astype(arrays.host_dtype(like), copy=False)
+
+    def score(self, X, y=None, sample_weight=None):
+        """Minus the sum of squared distances of rows to their nearest centre.
+
+        Parameters
+        ----------
+        X : as for `predict`
+            Rows.
+        y : ignored
+            For pipelines.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            The higher the better.
+        """
+        nearest = np.asarray(self.transform(X), dtype=np.float64).min(axis=1) ** 2
+        return float(
+            -np.sum(nearest if sample_weight is None else sample_weight * nearest)
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_clusters)
+
+    def _fit_features(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        n_clusters: int,
+        n_init: int,
+        seed: int,
+        engine: Engine,
+    ) -> None:
+        made = resolving_map(landmarks, source, center=False)
+        found = cluster(
+            made,
+            source,
+            n_clusters,
+            engine,
+            n_init=n_init,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            seed=seed,
+        )
+        self._warn(found.n_distinct, n_clusters, found.converged)
+        self._centers = found.centers
+        self.dual_coef_ = found.centers.dual
+        self.inertia_ = found.inertia
+        self.n_iter_ = found.n_iterations
+        self.labels_ = self._labels(landmarks, source, engine)
+
+    def _fit_embedding(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        n_clusters: int,
+        n_init: int,
+        seed: int,
+        engine: Engine,
+    ) -> None:
+        self._embedding, rows = embedding(
+            landmarks, source, n_clusters, engine, seed=seed
+        )
+        means = KMeans(
+            n_clusters,
+            n_init=n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=seed % 2**32,
+        ).fit(rows, sample_weight=source.weights)
+        self._centers_of_embedding = means
+        self.labels_, self.inertia_ = means.labels_, float(means.inertia_)
+        self.n_iter_ = means.n_iter_
+
+    def _warn(self, n_distinct: int, n_clusters: int, converged: bool) -> None:
+        if n_distinct < n_clusters:
+            warn(
+                f"Number of distinct clusters ({n_distinct}) found smaller than "
+                f"n_clusters ({n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+            )
+        elif not converged and self.max_iter > 1:
+            warn(
+                f"The centres still moved after {self.max_iter} passes; raise max_iter "
+                "or tol.",
+                ConvergenceWarning,
+            )
+
+    def _keep(self, landmarks: Landmarks, error: TraceError | None) -> None:
+        landmarks = landmarks.updated(error=error)
+        warn_about(landmarks)
+        self.landmarks_ = without_matrix(landmarks)
+        self.approximation_error_ = error
+
+    def _new(self, X: Any, method: str) -> tuple[Landmarks, Source, Engine]:
+        check_is_fitted(self, "landmarks_")
+        landmarks, source = self._for_new_rows(X, None, method)
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        return landmarks, source, engine
+
+    def _labels(
+        self, landmarks: Landmarks, source: Source, engine: Engine
+    ) -> np.ndarray:
+        if self.affinity_normalize:
+            rows = embed(self._embedding, landmarks, source, engine)
+            return self._centers_of_embedding.predict(rows)
+        sink = ArraySink((source.n_rows,), np.empty(0), np.int32)
+        shared = (_evaluator(landmarks), self._centers)
+        engine.map(assigned, source, sink, shared, "labels")
+        return sink.array
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _evaluator(landmarks: Landmarks) -> Evaluate:
+    kernel, points = landmarks.kernel, landmarks.points
+    return Evaluate(kernel, kernel.against(points), wide=False)
