@@ -20,8 +20,7 @@ from ..approximation import estimated_error
 from ..engines import Engine
 from ..kernels.base import number
 from ..landmarks import Landmarks, TraceError
-from ..methods.kmeans import assigned, cluster, distances
-from ..methods.moments import Evaluate
+from ..methods.kmeans import Values, assigned, cluster, distances
 from ..methods.normalized_cut import embed, embedding
 from ..methods.pca import resolving_map
 from ..randomness import seed_of, some_rows
@@ -247,7 +246,7 @@ class KernelKMeans(
             found = self._centers_of_embedding.transform(rows)
         else:
             sink = ArraySink((source.n_rows, len(self._centers.points)))
-            shared = (_evaluator(landmarks), self._centers)
+            shared = (self._values(landmarks), self._centers)
             engine.map(distances, source, sink, shared, "distances")
             found = sink.array
         like = landmarks.kernel.like(source.rows(0, 1))
@@ -300,7 +299,7 @@ class KernelKMeans(
             seed=seed,
         )
         self._warn(found.n_distinct, n_clusters, found.converged)
-        self._centers = found.centers
+        self._centers, self._wide = found.centers, found.wide
         self.dual_coef_ = found.centers.dual
         self.inertia_ = found.inertia
         self.n_iter_ = found.n_iterations
@@ -355,6 +354,9 @@ class KernelKMeans(
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine
 
+    def _values(self, landmarks: Landmarks) -> Values:
+        return Values.of(landmarks.kernel, landmarks.points, wide=self._wide)
+
     def _labels(
         self, landmarks: Landmarks, source: Source, engine: Engine
     ) -> np.ndarray:
@@ -362,7 +364,7 @@ class KernelKMeans(
             rows = embed(self._embedding, landmarks, source, engine)
             return self._centers_of_embedding.predict(rows)
         sink = ArraySink((source.n_rows,), np.empty(0), np.int32)
-        shared = (_evaluator(landmarks), self._centers)
+        shared = (self._values(landmarks), self._centers)
         engine.map(assigned, source, sink, shared, "labels")
         return sink.array
 
@@ -370,8 +372,3 @@ class KernelKMeans(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _evaluator(landmarks: Landmarks) -> Evaluate:
-    kernel, points = landmarks.kernel, landmarks.points
-    return Evaluate(kernel, kernel.against(points), wide=False)

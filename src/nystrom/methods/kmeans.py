@@ -8,16 +8,21 @@ the part of φ(x) outside the span included. Several restarts share every pass.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from .. import _arrays as arrays
 from ..engines import Engine
+from ..kernels import Kernel
 from ..randomness import Purpose, race, some_rows, uniforms
 from ..sources import Block, Held, Source
-from .moments import Evaluate, FeatureMap
+from .linear_map import needs_float64
+from .moments import FeatureMap
 
 #: Steps of Lloyd on the sample that restarts begin with; the passes over all rows go on
 #: from there.
@@ -45,6 +50,7 @@ class Clusters:
     """The best of the restarts."""
 
     centers: Centers
+    wide: bool  # whether distances need float64 kernel values
     inertia: float  # Σ w‖φ(x) − c‖² about these centres
     n_iterations: int
     converged: bool
@@ -70,7 +76,7 @@ def cluster(
     sample = Sample.of(made, source, size, seed)
     starts = [sample.start(n_clusters, seed + i) for i in range(n_init)]
     points = np.concatenate(starts)
-    evaluate = made.evaluator()
+    evaluate = evaluator(made, source, Centers.at(points, made.root))
     limit = tol * sample.variance
     best = None
     n_passes, moving = 0, True
@@ -83,14 +89,16 @@ def cluster(
         moved = _means(sums @ made.root, counts, points)
         moved = _refill(moved, counts, sample, n_clusters)
         shifts = np.sum((moved - points) ** 2, axis=1).reshape(n_init, -1).sum(axis=1)
-        moving = bool((shifts > limit).any())
+        # Restarts that are behind stop with the one that leads.
+        moving = bool(shifts[np.argmin(inertias)] > limit)
         points = moved
     # The centres moved once more after they were last judged.
     centers = Centers.at(points, made.root)
     shared = (evaluate, centers, n_clusters)
     _, counts, inertias = engine.reduce(_step, source, shared, "k-means")
     best = _better(best, centers, inertias, counts, n_clusters)
-    return replace(best, n_iterations=n_passes, converged=not moving)
+    wide = evaluate.dtype == np.float64
+    return replace(best, wide=wide, n_iterations=n_passes, converged=not moving)
 
 
 def _better(
@@ -107,30 +115,65 @@ def _better(
     mine = slice(i * n_clusters, (i + 1) * n_clusters)
     chosen = Centers(centers.points[mine], centers.dual[:, mine], centers.squares[mine])
     n_distinct = int(np.count_nonzero(counts[mine]))
-    return Clusters(chosen, float(inertias[i]), 0, False, n_distinct)
+    return Clusters(chosen, True, float(inertias[i]), 0, False, n_distinct)
+
+
+@dataclass(frozen=True)
+class Values:
+    """k(x, landmarks) of rows on the host, in the precision that distances need."""
+
+    kernel: Kernel
+    against: Callable
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, kernel: Kernel, points: Any, *, wide: bool) -> Values:
+        """float32 values of float32 rows, unless `wide`."""
+        wide = wide or kernel.dtype(points) == np.float64
+        points = arrays.widen(points) if wide else points
+        dtype = np.dtype(np.float64 if wide else np.float32)
+        return cls(kernel, kernel.against(points), dtype)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        X = arrays.widen(X) if self.dtype == np.float64 else X
+        return arrays.to_host(self.against(X)).astype(self.dtype, copy=False)
+
+    def diag(self, X: Any) -> np.ndarray:
+        """k(x, x) of each row."""
+        return arrays.host_values(self.kernel.diag(arrays.widen(X)))
+
+
+def evaluator(made: FeatureMap, source: Source, centers: Centers) -> Values:
+    """float32 values where distances to the centres are good enough with them."""
+    known = (made.kernel, made.points, source, centers.dual, -centers.squares / 2)
+    narrow = made.kernel.dtype(made.points) == np.float32 and not made.wide
+    narrow = narrow and not needs_float64(*known)
+    return Values.of(made.kernel, made.points, wide=not narrow)
 
 
 def _step(
-    block: Block, evaluate: Evaluate, centers: Centers, n_clusters: int
+    block: Block, evaluate: Values, centers: Centers, n_clusters: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums of kernel values and of weights by cluster, and the inertia, per restart."""
     K = evaluate(block.X)
     w = np.ones(len(K)) if block.weights is None else block.weights
-    distances = _distances(K, centers).reshape(len(K), -1, n_clusters)
-    labels = distances.argmin(axis=2)  # (n, restarts)
-    nearest = np.take_along_axis(distances, labels[:, :, None], axis=2)[:, :, 0]
+    apart = _distances(K, centers).reshape(len(K), -1, n_clusters)
+    labels = apart.argmin(axis=2)  # (n, restarts)
+    nearest = np.take_along_axis(apart, labels[:, :, None], axis=2)[:, :, 0]
     diagonal = evaluate.diag(block.X)
     inertia = w @ np.maximum(nearest + diagonal[:, None], 0.0)
     n_restarts = labels.shape[1]
-    own = np.zeros((len(K), n_restarts * n_clusters))
+    own = np.zeros((len(K), n_restarts * n_clusters), dtype=K.dtype)
     columns = labels + n_clusters * np.arange(n_restarts)
-    np.put_along_axis(own, columns, w[:, None], axis=1)
-    return own.T @ K, own.sum(axis=0), inertia
+    np.put_along_axis(own, columns, w[:, None].astype(K.dtype), axis=1)
+    sums = (own.T @ K).astype(np.float64)
+    return sums, own.sum(axis=0, dtype=np.float64), inertia
 
 
 def _distances(K: np.ndarray, centers: Centers) -> np.ndarray:
     """‖φ(x) − c‖² − k(x, x)."""
-    return centers.squares - 2 * (K @ centers.dual)
+    products = K @ centers.dual.astype(K.dtype, copy=False)
+    return centers.squares - 2 * products.astype(np.float64)
 
 
 def _means(sums: np.ndarray, counts: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -203,12 +246,12 @@ class Sample:
         return self.Z[int(np.argmax(left))].astype(np.float64)
 
 
-def assigned(block: Block, evaluate: Evaluate, centers: Centers) -> np.ndarray:
+def assigned(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:
     """The number of the nearest centre of each row."""
     return _distances(evaluate(block.X), centers).argmin(axis=1)
 
 
-def distances(block: Block, evaluate: Evaluate, centers: Centers) -> np.ndarray:
+def distances(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:
     """‖φ(x) − c‖ of each row and centre."""
     squared = _distances(evaluate(block.X), centers)
     squared += evaluate.diag(block.X)[:, None]

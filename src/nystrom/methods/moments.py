@@ -120,13 +120,11 @@ def feature_map(
     K = made.evaluator()(source.take(rows))
     check_finite(K)
     size = float(np.linalg.norm(K @ K.T, 2)) * total / len(rows)
+    whiten = not _is_safe(size, factor, alpha)
     shift, target_shift = _shifts(K, rows, source, center)
-    return replace(
-        made,
-        whiten=not _is_safe(size, factor, alpha),
-        shift=shift,
-        target_shift=target_shift,
-    )
+    # Where the Gram matrix is safe its mean is too, and can be taken off afterwards.
+    shift = shift if whiten else np.zeros_like(shift)
+    return replace(made, whiten=whiten, shift=shift, target_shift=target_shift)
 
 
 def _needs_float64(factor: Factor, n_rows: float, alpha: float) -> bool:

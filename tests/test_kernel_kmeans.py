@@ -1,0 +1,858 @@
+"""Kernel k-means on landmarks, against dense formulas, exact k-means and the paper."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import nystrom
+from nystrom import KernelKMeans, kernels
+from nystrom.engines import single_threaded_blas
+from nystrom.methods import kmeans
+
+N_ROWS, N_LANDMARKS, N_CLUSTERS, GAMMA = 400, 40, 5, 0.5
+WORDS = ["ab", "abc", "bcd", "xyz", "xy", "zab"] * 15
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    """Restarts begin on 50 rows per cluster, so that passes have work left to do."""
+    monkeypatch.setattr(kmeans, "SAMPLE_BYTES", 1)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 3))
+
+
+@pytest.fixture
+def X_new(X, rng):
+    return rng.standard_normal((60, 3))
+
+
+@pytest.fixture
+def weights(rng):
+    """A quarter of them 0."""
+    return rng.integers(0, 4, N_ROWS) * 0.7
+
+
+def clusterer(n_clusters=N_CLUSTERS, seed=0, **options):
+    options = {"gamma": GAMMA, "n_landmarks": N_LANDMARKS} | options
+    return KernelKMeans(n_clusters, random_state=seed, **options)
+
+
+def blobs(seed, n=400, centers=5, spread=0.5):
+    return make_blobs(n, centers=centers, cluster_std=spread, random_state=seed)[0]
+
+
+def rbf(X, Y=None):
+    return rbf_kernel(X, Y, gamma=GAMMA)
+
+
+def shared_letters(a, b):
+    return float(len(set(a) & set(b)))
+
+
+# Dense formulas
+
+
+def squared_distances(diagonal, K_S, K_SS, dual):
+    """‖φ(x) − c‖² of each row and centre."""
+    squares = np.einsum("ij,ij->j", dual, K_SS @ dual)
+    return diagonal[:, None] - 2 * K_S @ dual + squares
+
+
+def all_squared_distances(model, kernel, X):
+    points = model.landmarks_.points
+    diagonal = np.array([kernel(x[None], x[None])[0, 0] for x in X])
+    K_SS = kernel(points, points)
+    return squared_distances(diagonal, kernel(X, points), K_SS, model.dual_coef_)
+
+
+def memberships(labels, weights=None):
+    """(n, k): the weight of a row in its cluster."""
+    w = np.ones(len(labels)) if weights is None else weights
+    return np.eye(labels.max() + 1)[labels] * w[:, None]
+
+
+def cost(K, labels, weights=None):
+    """Σ w‖φ(x) − mean of its cluster‖², clusters without rows left out."""
+    H = memberships(labels, weights)
+    counts = H.sum(axis=0)
+    H, counts = H[:, counts > 0], counts[counts > 0]
+    between = np.einsum("ij,ij->j", H, K @ H) / counts
+    return float(H.sum(axis=1) @ np.diagonal(K) - between.sum())
+
+
+def exact_lloyd(K, n_clusters, rng, n_starts=20, n_steps=50):
+    """The best labels of kernel k-means on all of K, from rows as first centres."""
+    best = None
+    for _ in range(n_starts):
+        first = rng.choice(len(K), n_clusters, replace=False)
+        labels = (np.diagonal(K)[first] - 2 * K[:, first]).argmin(axis=1)
+        for _ in range(n_steps):
+            H = memberships(labels)
+            H = H[:, H.sum(axis=0) > 0]
+            M = H / H.sum(axis=0)
+            squares = np.einsum("ij,ij->j", M, K @ M)
+            moved = (squares - 2 * K @ M).argmin(axis=1)
+            if (moved == labels).all():
+                break
+            labels = moved
+        if best is None or cost(K, labels) < cost(K, best):
+            best = labels
+    return best
+
+
+def nystrom_matrix(K, S):
+    """K̃ = K_S K_SS⁺ K_Sᵀ."""
+    values, vectors = np.linalg.eigh(K[np.ix_(S, S)])
+    kept = values > 1e-12 * len(S) * values.max()
+    Z = K[:, S] @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return Z @ Z.T
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sample", ["all rows", "few rows"])
+def test_inertia_is_the_dense_one_about_the_fitted_centers(
+    X, weights, seed, weighted, sample, monkeypatch
+):
+    if sample == "few rows":
+        monkeypatch.setattr(kmeans, "SAMPLE_BYTES", 1)
+    w = weights if weighted else None
+    model = clusterer(seed=seed).fit(X, sample_weight=w)
+    assert model.dual_coef_.shape == (N_LANDMARKS, N_CLUSTERS)
+    squared = all_squared_distances(model, rbf, X)
+    own = squared[np.arange(N_ROWS), model.labels_]
+    expected = own.sum() if w is None else w @ own
+    assert model.inertia_ == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("affine", [("rbf", rbf), ("laplacian", laplacian_kernel)])
+def test_every_row_is_at_its_nearest_center(X, seed, affine, small_sample):
+    name, kernel = affine
+    gamma = GAMMA if name == "rbf" else None
+    model = clusterer(seed=seed, kernel=name, gamma=gamma).fit(X)
+    squared = all_squared_distances(model, kernel, X)
+    own = squared[np.arange(N_ROWS), model.labels_]
+    assert np.all(own <= squared.min(axis=1) + 1e-7)
+    assert len(np.unique(model.labels_)) == N_CLUSTERS
+
+
+def test_labels_are_predictions_of_the_training_rows(X, seed, small_sample):
+    model = clusterer(seed=seed, max_iter=2, tol=1e3).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(X[7:9]), model.labels_[7:9])
+
+
+def test_new_rows_go_to_the_nearest_center_and_transform_is_the_distance(
+    X, X_new, seed
+):
+    model = clusterer(seed=seed).fit(X)
+    squared = all_squared_distances(model, rbf, X_new)
+    found = model.transform(X_new)
+    assert found.shape == (60, N_CLUSTERS)
+    np.testing.assert_allclose(found**2, squared, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(X_new), squared.argmin(axis=1))
+
+
+def test_score_is_minus_the_squared_distances(X, X_new, weights, seed):
+    model = clusterer(seed=seed).fit(X)
+    nearest = all_squared_distances(model, rbf, X_new).min(axis=1)
+    assert model.score(X_new) == pytest.approx(-nearest.sum(), rel=1e-6)
+    assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-6)
+    expected = -(weights[:60] @ nearest)
+    assert model.score(X_new, sample_weight=weights[:60]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centers_are_the_means_of_their_clusters_in_the_landmarks_span(
+    X, weights, seed, weighted, small_sample
+):
+    """What is left of the mean is orthogonal to every landmark: Lloyd's fixed point."""
+    w = weights if weighted else np.ones(N_ROWS)
+    model = clusterer(seed=seed, tol=0.0).fit(X, sample_weight=w)
+    points = model.landmarks_.points
+    H = memberships(model.labels_, w)
+    means = (H / H.sum(axis=0)).T @ rbf(X, points)
+    np.testing.assert_allclose(model.dual_coef_.T @ rbf(points), means, atol=1e-5)
+
+
+def test_inertia_is_the_cost_on_the_landmarks_and_what_they_leave(
+    X, seed, small_sample
+):
+    """cost of K̃ + tr K − tr K̃, at least the cost about the clusters' own means."""
+    K = rbf(X)
+    model = clusterer(seed=seed, tol=0.0).fit(X)
+    approximate = nystrom_matrix(K, model.landmarks_.indices)
+    c = np.trace(K) - np.trace(approximate)
+    expected = cost(approximate, model.labels_) + c
+    assert model.inertia_ == pytest.approx(expected, rel=1e-6)
+    assert model.inertia_ > cost(K, model.labels_)
+
+
+def test_more_passes_only_lower_the_inertia(X, seed, small_sample):
+    inertias = []
+    for max_iter in (1, 3, 10, 300):
+        model = clusterer(12, seed, tol=0.0, max_iter=max_iter)
+        if 1 < max_iter < 300:
+            with pytest.warns(ConvergenceWarning, match=f"after {max_iter} passes"):
+                model.fit(X)
+        else:
+            model.fit(X)
+        assert model.n_iter_ <= max_iter
+        inertias.append(model.inertia_)
+    assert 3 < model.n_iter_ < 300
+    assert np.all(np.diff(inertias) <= 1e-9)
+    assert inertias[-1] < inertias[0]
+
+
+def test_one_pass_already_beats_its_start(seed, small_sample):
+    X = blobs(seed)
+    model = clusterer(max_iter=1, seed=seed).fit(X)
+    assert model.n_iter_ == 1
+    assert model.inertia_ < clusterer(1, seed).fit(X).inertia_
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+# The paper: costs are preserved
+
+
+EPSILON = 0.5
+
+
+def tail_ridge(K, n_clusters):
+    """λ = (ε/k)·Σ_{i>k} σᵢ."""
+    values = np.linalg.eigvalsh(K)
+    return EPSILON / n_clusters * values[:-n_clusters].sum()
+
+
+def distortions(K, approximate, found, n_clusters, rng):
+    """(cost_K̃(C) + c)/cost_K(C) of clusterings of many kinds."""
+    left = K - approximate
+    c = np.trace(left)
+    n = len(K)
+    alone = np.zeros(n, dtype=int)
+    worst = np.argsort(np.diagonal(left))[1 - n_clusters :]
+    alone[worst] = np.arange(1, n_clusters)
+    clusterings = {
+        "found": found,
+        "best": exact_lloyd(K, n_clusters, rng, 5),
+        "of what is left": exact_lloyd(left, n_clusters, rng, 5),
+        "worst rows alone": alone,
+        "one cluster": np.zeros(n, dtype=int),
+    }
+    for i in range(5):
+        clusterings[f"random {i}"] = rng.integers(0, n_clusters, n)
+    _, vectors = np.linalg.eigh(left)
+    for i in (1, 2, 3):
+        clusterings[f"eigenvector {i}"] = (vectors[:, -i] > 0).astype(int)
+    return {
+        name: (cost(approximate, labels) + c) / cost(K, labels)
+        for name, labels in clusterings.items()
+    }
+
+
+@pytest.mark.parametrize("data", ["blobs", "circles"])
+def test_costs_of_all_clusterings_are_preserved(seed, data):
+    """cost_K(C) ≤ cost_K̃(C) + c ≤ (1 + ε)·cost_K(C), with landmarks by the ridge."""
+    for run in range(5 * seed, 5 * seed + 5):
+        X, k = blobs(run, 300), 5
+        if data == "circles":
+            X, k = make_circles(300, factor=0.4, noise=0.1, random_state=run)[0], 4
+        K = rbf(X)
+        options = {"ridge": tail_ridge(K, k), "n_landmarks": None}
+        model = clusterer(k, run, sampler="recursive", **options).fit(X)
+        S = model.landmarks_.indices
+        assert len(S) < 100
+        rng = np.random.default_rng(run)
+        found = distortions(K, nystrom_matrix(K, S), model.labels_, k, rng)
+        assert min(found.values()) >= 1 - 1e-9
+        assert max(found.values()) <= 1 + EPSILON, found
+
+
+def test_too_few_landmarks_do_not_preserve_costs(seed):
+    """The statement above can fail: two landmarks know two of five clusters."""
+    X = blobs(seed, 300)
+    K = rbf(X)
+    model = clusterer(seed=seed, n_landmarks=2, sampler="uniform").fit(X)
+    approximate = nystrom_matrix(K, model.landmarks_.indices)
+    rng = np.random.default_rng(seed)
+    found = distortions(K, approximate, model.labels_, N_CLUSTERS, rng)
+    assert found["best"] > 1 + EPSILON
+    assert found["of what is left"] > 1 + EPSILON
+
+
+@pytest.mark.parametrize("data", ["blobs", "circles"])
+def test_found_clusters_are_nearly_as_good_as_those_of_all_of_K(seed, data):
+    X, gamma, k = blobs(seed, 300, spread=1.5), 0.2, 5
+    if data == "circles":
+        X, _ = make_circles(300, factor=0.3, noise=0.05, random_state=seed)
+        gamma, k = 2.0, 6
+    K = rbf_kernel(X, gamma=gamma)
+    best = cost(K, exact_lloyd(K, k, np.random.default_rng(seed), 40))
+    model = clusterer(k, seed, gamma=gamma, n_init=10).fit(X)
+    assert cost(K, model.labels_) <= 1.03 * best
+
+
+def test_all_rows_as_landmarks_and_a_linear_kernel_are_as_plain_kmeans(seed):
+    X = blobs(seed, 500, centers=8, spread=1.0)
+    options = {"n_init": 10, "random_state": seed}
+    theirs = KMeans(8, **options).fit(X)
+    mine = KernelKMeans(8, kernel="linear", sampler=np.arange(500), **options).fit(X)
+    assert mine.inertia_ == pytest.approx(theirs.inertia_, rel=0.01)
+    centers = mine.dual_coef_.T @ mine.landmarks_.points
+    H = memberships(mine.labels_)
+    np.testing.assert_allclose(centers, (H / H.sum(axis=0)).T @ X, atol=0.05)
+
+
+def test_restarts_are_never_worse_and_mostly_better(X, seed, small_sample):
+    runs = range(8 * seed, 8 * seed + 8)
+    one = [clusterer(12, run).fit(X).inertia_ for run in runs]
+    several = [clusterer(12, run, n_init=6).fit(X).inertia_ for run in runs]
+    assert np.mean(several) < np.mean(one)
+    assert max(several) < max(one)
+
+
+# The same seed
+
+
+def test_the_same_seed_gives_the_same_clusters_and_another_may_not(X, seed):
+    first, again = (clusterer(20, seed).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(first.labels_, again.labels_)
+    np.testing.assert_array_equal(first.dual_coef_, again.dual_coef_)
+    assert first.inertia_ == again.inertia_
+    other = clusterer(20, seed + 1).fit(X)
+    assert adjusted_rand_score(first.labels_, other.labels_) < 1
+
+
+def test_threads_and_memory_maps_change_nothing(seed, tmp_path):
+    X = blobs(seed, 5000, spread=2.0)
+    options = {"n_landmarks": 20, "n_init": 2, "n_jobs": 1}
+    one = clusterer(seed=seed, **options).fit(X)
+    two = clusterer(seed=seed, **options | {"n_jobs": 2}).fit(X)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert isinstance(mapped, np.memmap)
+    stored = clusterer(seed=seed, **options).fit(mapped)
+    for other in (two, stored):
+        np.testing.assert_array_equal(other.labels_, one.labels_)
+        np.testing.assert_array_equal(other.dual_coef_, one.dual_coef_)
+        assert other.inertia_ == one.inertia_
+
+
+def test_a_random_state_instance_and_a_large_seed(X):
+    by_state = clusterer(seed=np.random.RandomState(3)).fit(X)
+    again = clusterer(seed=np.random.RandomState(3)).fit(X)
+    np.testing.assert_array_equal(by_state.labels_, again.labels_)
+    large = clusterer(seed=2**40 + 5).fit(X)
+    assert len(np.unique(large.labels_)) == N_CLUSTERS
+
+
+# Weights
+
+
+def test_weights_count_rows_as_often(rng, seed):
+    X = blobs(seed, 200, spread=0.3)
+    counts = rng.integers(0, 3, 200)
+    landmarks = np.flatnonzero(counts)[:30]
+    options = {"n_init": 10, "tol": 0.0}
+    weighted = clusterer(seed=seed, sampler=landmarks, **options)
+    weighted.fit(X, sample_weight=counts)
+    copies = np.repeat(np.arange(200), counts)
+    first = np.searchsorted(copies, landmarks)
+    repeated = clusterer(seed=seed, sampler=first, **options).fit(X[copies])
+    assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-6)
+    same = adjusted_rand_score(weighted.labels_[copies], repeated.labels_)
+    assert same == pytest.approx(1)
+
+
+def test_a_common_factor_of_all_weights_scales_the_inertia_only(X, seed):
+    options = {"sampler": np.arange(30)}
+    plain = clusterer(seed=seed, **options).fit(X)
+    scaled = clusterer(seed=seed, **options).fit(X, sample_weight=np.full(N_ROWS, 8.0))
+    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
+    assert scaled.inertia_ == pytest.approx(8 * plain.inertia_)
+    single = clusterer(seed=seed, **options).fit(X, sample_weight=8.0)
+    assert single.inertia_ == scaled.inertia_
+
+
+def test_rows_of_weight_zero_get_labels_but_move_nothing(X, rng, seed):
+    """Rows far away among the others, which would be centres of their own."""
+    n = N_ROWS + 50
+    real = np.sort(rng.choice(n, N_ROWS, replace=False))
+    padded = 20 + rng.standard_normal((n, 3))
+    padded[real] = X
+    w = np.zeros(n)
+    w[real] = 1
+    without = clusterer(seed=seed, sampler=np.arange(30)).fit(X)
+    model = clusterer(seed=seed, sampler=real[:30]).fit(padded, sample_weight=w)
+    np.testing.assert_allclose(model.dual_coef_, without.dual_coef_, atol=1e-6)
+    np.testing.assert_array_equal(model.labels_[real], without.labels_)
+    assert model.inertia_ == pytest.approx(without.inertia_)
+    nearest = all_squared_distances(model, rbf, padded).argmin(axis=1)
+    np.testing.assert_array_equal(model.labels_, nearest)
+
+
+def test_heavy_rows_draw_centers_to_them(seed):
+    """One heavy row in a wide cloud is a cluster of its own; unweighted it is not."""
+    X = np.random.default_rng(seed).standard_normal((200, 2))
+    w = np.ones(200)
+    w[0] = 1e6
+    options = {"kernel": "linear", "n_init": 5}
+    heavy = clusterer(3, seed, **options).fit(X, sample_weight=w)
+    assert heavy.transform(X[:1]).min() < 1e-2
+    assert clusterer(3, seed, **options).fit(X).transform(X[:1]).min() > 5e-2
+
+
+# Clusters that are few, many, tiny or empty
+
+
+@pytest.mark.parametrize("n_init", [1, 4])
+def test_tiny_far_clusters_are_found(rng, seed, n_init):
+    far = np.repeat([[30.0, 0], [0, 30], [-30, 0]], [1, 2, 3], axis=0)
+    X = np.vstack([rng.standard_normal((300, 2)), far])
+    model = clusterer(4, seed, kernel="linear", n_init=n_init).fit(X)
+    assert len(np.unique(model.labels_)) == 4
+    assert len(np.unique(model.labels_[300:])) == 3
+    assert not np.isin(model.labels_[:300], model.labels_[300:]).any()
+
+
+def test_no_cluster_stays_empty_where_rows_are_enough(rng, seed, small_sample):
+    X = rng.standard_normal((600, 2)) * [10, 0.1]
+    for run in range(4 * seed, 4 * seed + 4):
+        for n_clusters in (4, 30):
+            model = clusterer(n_clusters, run, gamma=2.0, n_init=2).fit(X)
+            assert len(np.unique(model.labels_)) == n_clusters
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_more_clusters_than_distinct_rows_warn_with_both_numbers(rng, seed, n_init):
+    X = np.repeat(rng.standard_normal((4, 3)), 20, axis=0)
+    message = r"distinct clusters \(4\) found smaller than n_clusters \(6\)"
+    model = clusterer(6, seed, n_init=n_init)
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        model.fit(X)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert model.inertia_ == pytest.approx(0, abs=1e-9)
+    assert np.isfinite(model.dual_coef_).all()
+    assert model.transform(X).shape == (80, 6)
+    assert np.isfinite(model.transform(X)).all()
+    by_row = model.labels_.reshape(4, 20)
+    assert (by_row == by_row[:, :1]).all()
+    assert len(set(by_row[:, 0])) == 4
+
+
+def test_more_clusters_than_rows_with_weight(X, seed):
+    w = np.zeros(N_ROWS)
+    w[:3] = 1
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(3\).*n_clusters \(5\)"):
+        model = clusterer(5, seed).fit(X, sample_weight=w)
+    assert model.inertia_ == pytest.approx(0, abs=1e-9)
+    assert np.isfinite(model.transform(X)).all()
+
+
+def test_one_cluster_is_the_mean(X, seed):
+    model = clusterer(1, seed, n_landmarks=1000).fit(X)
+    assert len(model.landmarks_) == N_ROWS
+    np.testing.assert_array_equal(model.labels_, 0)
+    expected = cost(rbf(X), np.zeros(N_ROWS, dtype=int))
+    assert model.inertia_ == pytest.approx(expected, rel=1e-8)
+
+
+def test_as_many_clusters_as_rows(X, seed):
+    model = clusterer(30, seed).fit(X[:30])
+    assert len(np.unique(model.labels_)) == 30
+    assert model.inertia_ == pytest.approx(0, abs=1e-9)
+    np.testing.assert_array_equal(model.transform(X[:30]).argmin(axis=1), model.labels_)
+
+
+def test_one_row(X):
+    model = clusterer(1).fit(X[:1])
+    np.testing.assert_array_equal(model.labels_, [0])
+    assert model.inertia_ == pytest.approx(0, abs=1e-12)
+
+
+def test_constant_rows_are_one_cluster(seed):
+    X = np.full((50, 2), 3.0)
+    model = clusterer(1, seed).fit(X)
+    np.testing.assert_allclose(model.transform(X), 0, atol=1e-6)
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(1\).*n_clusters \(2\)"):
+        model = clusterer(2, seed).fit(X)
+    assert len(np.unique(model.labels_)) == 1
+    assert np.isfinite(model.transform(X + 1)).all()
+
+
+def test_rows_without_any_feature_are_one_cluster(seed):
+    """The linear kernel of zeros has rank 0."""
+    model = clusterer(1, seed, kernel="linear").fit(np.zeros((20, 3)))
+    np.testing.assert_array_equal(model.labels_, 0)
+    assert model.inertia_ == 0
+    np.testing.assert_allclose(model.transform([[3.0, 4.0, 0.0]]), [[5.0]])
+
+
+# What rows may be
+
+
+def test_float32_rows_give_nearly_the_same_clusters(seed):
+    X = blobs(seed, 400, spread=1.0)
+    wide = clusterer(seed=seed, sampler=np.arange(40)).fit(X)
+    narrow = clusterer(seed=seed, sampler=np.arange(40)).fit(X.astype(np.float32))
+    assert np.mean(narrow.labels_ == wide.labels_) > 0.99
+    assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=1e-3)
+    found = narrow.transform(X.astype(np.float32))
+    assert found.dtype == np.float32
+    assert wide.transform(X).dtype == np.float64
+    squared = all_squared_distances(narrow, rbf, X.astype(np.float32).astype(float))
+    np.testing.assert_allclose(found**2, squared, atol=1e-3)
+    np.testing.assert_array_equal(narrow.predict(X.astype(np.float32)), narrow.labels_)
+
+
+def test_float32_rows_of_a_very_smooth_kernel(seed):
+    """Coefficients are large and of both signs, and float32 alone would not do."""
+    X = blobs(seed, 400, spread=1.0).astype(np.float32)
+    options = {"gamma": 1e-3, "sampler": np.arange(60), "n_init": 3}
+    wide = clusterer(seed=seed, **options).fit(X.astype(np.float64))
+    narrow = clusterer(seed=seed, **options).fit(X)
+    assert adjusted_rand_score(narrow.labels_, wide.labels_) > 0.98
+    assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=0.01)
+    np.testing.assert_array_equal(narrow.predict(X), narrow.labels_)
+    assert narrow.score(X) == pytest.approx(-narrow.inertia_, rel=0.01)
+
+
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, sp.coo_array])
+def test_sparse_rows_are_as_dense_ones(X, seed, make):
+    X = np.where(np.abs(X) > 0.5, X, 0)
+    options = {"sampler": np.arange(30)}
+    dense = clusterer(seed=seed, **options).fit(X)
+    sparse = clusterer(seed=seed, **options).fit(make(X))
+    assert np.mean(sparse.labels_ == dense.labels_) > 0.99
+    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-4)
+    np.testing.assert_array_equal(sparse.predict(make(X)), sparse.labels_)
+    np.testing.assert_allclose(sparse.transform(make(X)), sparse.transform(X))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+def test_words_with_a_kernel_of_two_words(seed, kind):
+    model = clusterer(2, seed, kernel=shared_letters, n_landmarks=5).fit(kind(WORDS))
+    K = np.array([[shared_letters(a, b) for b in WORDS] for a in WORDS])
+    S = model.landmarks_.indices
+    K_SS = K[np.ix_(S, S)]
+    squared = squared_distances(np.diagonal(K), K[:, S], K_SS, model.dual_coef_)
+    np.testing.assert_allclose(model.transform(kind(WORDS)) ** 2, squared, atol=1e-8)
+    assert model.inertia_ == pytest.approx(squared.min(axis=1).sum())
+    np.testing.assert_array_equal(model.predict(WORDS[:6]), model.labels_[:6])
+    # Words of x, y and z on one side.
+    np.testing.assert_array_equal(
+        model.labels_[:6] == model.labels_[3], [*"000110"] == np.array("1")
+    )
+
+
+def test_precomputed_kernel_is_as_its_rows(X, X_new, seed):
+    K = rbf(X)
+    model = clusterer(seed=seed, kernel="precomputed").fit(K)
+    S = model.landmarks_.indices
+    by_rows = clusterer(seed=seed, sampler=S).fit(X)
+    np.testing.assert_array_equal(model.labels_, by_rows.labels_)
+    assert model.inertia_ == pytest.approx(by_rows.inertia_)
+    np.testing.assert_array_equal(model.predict(K), model.labels_)
+    np.testing.assert_allclose(model.transform(K), by_rows.transform(X), atol=1e-6)
+    against = rbf(X_new, X)
+    np.testing.assert_array_equal(model.predict(against), by_rows.predict(X_new))
+    np.testing.assert_array_equal(model.predict(against[:, S]), by_rows.predict(X_new))
+
+
+@pytest.mark.parametrize("columns", ["all", "landmarks"])
+def test_precomputed_distances_of_new_rows_are_right_or_refused(
+    X, X_new, seed, columns
+):
+    """k(x, x) of a new row is in no column."""
+    model = clusterer(seed=seed, kernel="precomputed").fit(rbf(X))
+    S = model.landmarks_.indices
+    against = rbf(X_new, X)
+    expected = clusterer(seed=seed, sampler=S).fit(X).transform(X_new)
+    try:
+        found = model.transform(against if columns == "all" else against[:, S])
+    except ValueError:
+        return
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_landmarks_that_were_moved(X, X_new, seed):
+    model = clusterer(seed=seed, sampler="kmeans").fit(X)
+    assert model.landmarks_.indices is None
+    squared = all_squared_distances(model, rbf, X_new)
+    np.testing.assert_allclose(model.transform(X_new) ** 2, squared, atol=1e-6)
+    own = all_squared_distances(model, rbf, X).min(axis=1)
+    assert model.inertia_ == pytest.approx(own.sum())
+
+
+def test_landmarks_by_error_and_the_error_reported(X, seed):
+    options = {"n_landmarks": None, "max_trace_error": 0.05}
+    model = clusterer(seed=seed, **options).fit(X)
+    assert float(model.approximation_error_) <= 0.05
+    assert N_CLUSTERS < len(model.landmarks_) < N_ROWS
+    K = rbf(X)
+    left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices)) / np.trace(K)
+    assert float(model.approximation_error_) == pytest.approx(left, abs=1e-6)
+
+
+def test_an_indefinite_kernel_warns_and_clusters(X, seed):
+    model = clusterer(seed=seed, kernel="sigmoid")
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        model.fit(X)
+    assert model.approximation_error_ is None
+    assert np.isfinite(model.transform(X)).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+# Refused
+
+
+def refused(match, X, weights=None, **options):
+    """One clear error, nothing half fitted, and what was fitted before still answers."""
+    fresh = clusterer().set_params(**options)
+    before = set(vars(fresh))
+    with pytest.raises((ValueError, TypeError), match=match):
+        fresh.fit(X, sample_weight=weights)
+    assert set(vars(fresh)) == before
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+
+    rows = np.random.default_rng(0).standard_normal((50, 3))
+    fitted = clusterer().fit(rows)
+    expected, labels = fitted.transform(rows), fitted.labels_
+    fitted.set_params(**options)
+    with pytest.raises((ValueError, TypeError), match=match):
+        fitted.fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(fitted.transform(rows), expected)
+    np.testing.assert_array_equal(fitted.labels_, labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters=0 is not allowed.*whole number >= 1"),
+        ({"n_clusters": -2}, "n_clusters=-2 is not allowed"),
+        ({"n_clusters": 2.5}, "n_clusters=2.5 is not allowed"),
+        ({"n_clusters": True}, "n_clusters=True is not allowed"),
+        ({"n_clusters": None}, "n_clusters=None is not allowed"),
+        ({"n_clusters": "many"}, "n_clusters='many' is not allowed"),
+        ({"n_init": 0}, "n_init=0 is not allowed"),
+        ({"n_init": "warn"}, "n_init='warn' is not allowed"),
+        ({"n_init": None}, "n_init=None is not allowed"),
+        ({"n_init": 1.0}, "n_init=1.0 is not allowed"),
+        ({"max_iter": 0}, "max_iter=0 is not allowed"),
+        ({"max_iter": None}, "max_iter=None is not allowed"),
+        ({"tol": -1e-4}, "tol=-0.0001 is not allowed"),
+        ({"tol": np.nan}, "tol=nan is not allowed"),
+        ({"tol": np.inf}, "tol=inf is not allowed"),
+        ({"tol": "small"}, "tol='small' is not allowed"),
+        ({"tol": None}, "tol=None is not allowed"),
+        ({"n_landmarks": 0}, "n_landmarks=0 is not allowed"),
+        ({"kernel": "rbg"}, "kernel='rbg' is unknown; did you mean 'rbf'"),
+        ({"gamma": -1.0}, "gamma=-1.0 is not allowed"),
+        ({"sampler": "recursvie"}, "sampler='recursvie' is unknown"),
+        ({"ridge": 1.0, "max_trace_error": 0.1}, "ridge=1.0 and max_trace_error=0.1"),
+    ],
+    ids=str,
+)
+def test_options_that_are_not_allowed(X, options, message):
+    refused(message, X, **options)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_more_clusters_than_rows(X, normalize):
+    message = "n_samples=4 should be >= n_clusters=5"
+    refused(message, X[:4])
+    with pytest.raises(ValueError, match=message):
+        clusterer(affinity_normalize=normalize).fit(X[:4])
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_rows_that_are_not_finite(X, value, word):
+    fitted = clusterer().fit(X)
+    X = X.copy()
+    X[3, 2] = value
+    refused(f"X contains {word}", X)
+    for method in (fitted.predict, fitted.transform, fitted.score):
+        with pytest.raises(ValueError, match=f"X contains {word}"):
+            method(X)
+
+
+@pytest.mark.parametrize("X", [np.empty((0, 3)), sp.csr_array((0, 3)), []])
+def test_no_rows(X):
+    refused("0 sample|empty; at least one row", X)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (-np.ones(N_ROWS), "sample_weight must be >= 0"),
+        (np.zeros(N_ROWS), "at least one non-zero"),
+        (np.ones(N_ROWS - 1), r"sample_weight.shape == \(399,\), expected \(400,\)"),
+        (np.ones((N_ROWS, 1)), "must be 1D"),
+        (np.full(N_ROWS, np.nan), "sample_weight contains NaN"),
+    ],
+    ids=["negative", "zeros", "too few", "a column", "nan"],
+)
+def test_weights_that_are_not_weights(X, weights, message):
+    refused(message, X, weights)
+
+
+@pytest.mark.parametrize("shape", [(N_ROWS, 1), (1,), (3,)])
+def test_weights_of_a_score_that_are_not_one_per_row(X, shape):
+    """They would multiply by broadcasting."""
+    model = clusterer().fit(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.score(X, sample_weight=np.ones(shape))
+
+
+@pytest.mark.parametrize("method", ["predict", "transform", "score"])
+def test_answers_before_a_fit(X, method):
+    with pytest.raises(NotFittedError, match="This KernelKMeans instance is not"):
+        getattr(clusterer(), method)(X)
+
+
+def test_new_rows_of_another_width(X):
+    message = "X has 2 features, but KernelKMeans is expecting 3 features"
+    with pytest.raises(ValueError, match=message):
+        clusterer().fit(X).predict(X[:, :2])
+
+
+def test_a_kernel_that_fails_midway_leaves_the_old_fit(X):
+    calls = []
+
+    def breaks(X, Y):
+        calls.append(len(X))
+        if len(calls) > 3:
+            raise ValueError("the kernel broke")
+        return rbf_kernel(X, Y)
+
+    fitted = clusterer().fit(X)
+    expected, known = fitted.transform(X), set(vars(fitted))
+    fitted.set_params(kernel=kernels.blockwise(breaks), sampler=np.arange(5))
+    with pytest.raises(ValueError, match="the kernel broke"):
+        fitted.fit(X[:, :2])
+    assert set(vars(fitted)) == known
+    np.testing.assert_array_equal(fitted.transform(X), expected)
+
+
+# Among scikit-learn's tools
+
+
+def test_fit_predict_is_fit_and_labels(X, weights, seed):
+    fitted = clusterer(seed=seed).fit(X, sample_weight=weights)
+    found = clusterer(seed=seed).fit_predict(X, sample_weight=weights)
+    np.testing.assert_array_equal(found, fitted.labels_)
+    assert np.issubdtype(found.dtype, np.integer)
+    assert found.shape == (N_ROWS,)
+
+
+def test_in_a_pipeline(X, X_new, seed):
+    scaler = StandardScaler().fit(X)
+    alone = clusterer(seed=seed).fit(scaler.transform(X))
+    pipeline = make_pipeline(StandardScaler(), clusterer(seed=seed))
+    np.testing.assert_array_equal(pipeline.fit_predict(5 + 3 * X), alone.labels_)
+    expected = alone.transform(scaler.transform(X_new))
+    np.testing.assert_allclose(pipeline.transform(5 + 3 * X_new), expected, atol=1e-7)
+
+
+def test_clone_is_unfitted_and_fits_the_same(X, seed):
+    fitted = clusterer(seed=seed, n_init=2, tol=1e-3).fit(X)
+    cloned = clone(fitted)
+    with pytest.raises(NotFittedError):
+        cloned.predict(X)
+    np.testing.assert_array_equal(cloned.fit(X).labels_, fitted.labels_)
+
+
+def test_pickle_and_model_files(X, X_new, seed, tmp_path):
+    fitted = clusterer(seed=seed).fit(X)
+    expected = fitted.transform(X_new)
+    nystrom.save(fitted, tmp_path / "model.nystrom")
+    restored = [
+        pickle.loads(pickle.dumps(fitted)),
+        nystrom.load(tmp_path / "model.nystrom"),
+    ]
+    for model in restored:
+        np.testing.assert_array_equal(model.transform(X_new), expected)
+        np.testing.assert_array_equal(model.predict(X), fitted.labels_)
+        np.testing.assert_array_equal(model.labels_, fitted.labels_)
+        assert model.inertia_ == fitted.inertia_
+        assert str(model.landmarks_) == str(fitted.landmarks_)
+
+
+def test_frames_in_and_out(X, seed):
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = clusterer(2, seed).set_output(transform="pandas").fit(table)
+    found = model.transform(table)
+    np.testing.assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
+    assert list(found.columns) == ["kernelkmeans0", "kernelkmeans1"]
+    expected = clusterer(2, seed).fit(X).transform(X)
+    np.testing.assert_array_equal(found.to_numpy(), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[["b", "a", "c"]])
+
+
+def test_names_of_features_are_those_of_the_fit(X):
+    """Parameters set afterwards are for the next fit."""
+    model = clusterer(3).fit(X).set_params(n_clusters=7)
+    names = model.get_feature_names_out()
+    assert len(names) == model.transform(X).shape[1]
+
+
+def test_normalisation_asked_for_afterwards_is_for_the_next_fit(X):
+    model = clusterer(3).fit(X)
+    expected = model.transform(X)
+    model.set_params(affinity_normalize=True)
+    np.testing.assert_array_equal(model.transform(X), expected)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_a_second_fit_with_normalisation_forgets_the_centers(X):
+    """`dual_coef_` is said to be there without it only."""
+    model = clusterer(3).fit(X)
+    model.set_params(affinity_normalize=True).fit(X)
+    assert not hasattr(model, "dual_coef_")
+
+
+def test_no_array_of_rows_by_landmarks_is_held(rng, monkeypatch):
+    monkeypatch.setattr(kmeans, "SAMPLE_BYTES", 2**20)
+    n, s = 60_000, 100
+    X = rng.standard_normal((n, 2))
+    model = clusterer(4, sampler=np.arange(s), n_init=2, max_iter=3, tol=1e9, n_jobs=1)
+    model.fit(X[:3000])  # whatever is imported at first use
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        _, fitting = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        model.predict(X)
+        _, predicting = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(model.landmarks_) == s
+    whole = 4 * n * s
+    assert fitting < whole / 2
+    assert predicting < whole / 3
