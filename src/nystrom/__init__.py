@@ -33,6 +33,7 @@ from .functions import (
     effective_dimension,
     leverage_scores,
     select_landmarks,
+    spectral_embedding,
 )
 from .persistence import load, save
 
@@ -56,4 +57,5 @@ __all__ = [
     "save",
     "select_landmarks",
     "sources",
+    "spectral_embedding",
 ]

@@ -21,6 +21,8 @@ from .factor import least_ridge, weighted
 from .kernels import Kernel, Precomputed
 from .landmarks import Landmarks
 from .leverage import Spectrum, kernel_matrix, sample_scores
+from .methods.normalized_cut import embedding
+from .randomness import seed_of
 from .samplers.options import check_ridge
 from .sources import Source
 
@@ -240,6 +242,83 @@ def effective_dimension(
         verbose=verbose,
     )
     return float(scores.sum())
+
+
+def spectral_embedding(
+    X: Any,
+    n_components: int = 8,
+    *,
+    kernel: Any = "rbf",
+    gamma: Any = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    landmarks: Landmarks | None = None,
+    n_landmarks: int | None = None,
+    sampler: Any = "auto",
+    drop_first: bool = True,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> np.ndarray:
+    """Coordinates of rows by the leading eigenvectors of the normalised affinity.
+
+    As `sklearn.manifold.spectral_embedding` of K, with K̃ in place of K: the
+    eigenvectors u of D^(−½)K̃D^(−½), D being the row sums, as u/√d. In linear time,
+    without an n × n matrix.
+
+    Parameters
+    ----------
+    X, kernel, gamma, degree, coef0, kernel_params, n_jobs, verbose
+        As for `select_landmarks`; the kernel must not be negative.
+    n_components : int
+        How many coordinates.
+    landmarks : Landmarks or None
+        Landmarks chosen before; their kernel is used.
+    n_landmarks, sampler, random_state
+        How to choose them otherwise; None means 1000.
+    drop_first : bool
+        Whether to leave out the first eigenvector, which is constant.
+
+    Returns
+    -------
+    coordinates : ndarray of shape (n_rows, n_components)
+        Fewer columns where K̃ has a lower rank.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from nystrom import spectral_embedding
+    >>> X, y = make_moons(3000, noise=0.05, random_state=0)
+    >>> u = spectral_embedding(X, 1, gamma=50.0, n_landmarks=200, random_state=0)
+    >>> bool(abs(((u[:, 0] > 0) == y).mean() - 0.5) > 0.45)
+    True
+    """
+    n_components = check_count(n_components, "n_components") or 1
+    names = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    resolved, source = _rows_and_kernel(
+        X, kernel, names, kernel_params, landmarks, None, n_jobs
+    )
+    engine = engine_for(resolved, n_jobs, verbose)
+    if landmarks is None:
+        n_landmarks = check_count(n_landmarks, "n_landmarks", optional=True)
+        landmarks = choose(
+            resolved,
+            source,
+            n_landmarks or DEFAULT_LANDMARKS,
+            sampler,
+            Options(),
+            random_state=random_state,
+            engine=engine,
+        )
+        warn_about(landmarks)
+    elif isinstance(resolved, Precomputed):
+        landmarks = landmarks.updated(kernel=resolved)
+    first = int(drop_first)
+    _, coordinates = embedding(
+        landmarks, source, n_components + first, engine, seed=seed_of(random_state)
+    )
+    return coordinates[:, first:]
 
 
 def approximate(
