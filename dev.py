@@ -67,6 +67,7 @@ def main() -> None:
     install(EXTRAS[command])
     if command == "demo":
         run(PYTHON, "examples/demo.py", *rest)
+        run(PYTHON, "examples/estimators.py")
     elif command == "bench":
         name, *rest = rest or ["core"]
         run(PYTHON, f"benchmarks/{name}.py", *rest)

@@ -1,0 +1,731 @@
+"""Kernel CCA on landmarks, against dense NumPy and the paper."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from oracles_components import (
+    attained,
+    centering,
+    correlations,
+    nystrom_matrix,
+    printed_matrix,
+)
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import (
+    laplacian_kernel,
+    linear_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nystrom import KernelCCA, load, save
+from nystrom.engines import single_threaded_blas
+
+GAMMA = 0.4
+N_ROWS, N_NEW, N_LANDMARKS = 300, 60, 30
+
+both_forms = pytest.mark.parametrize("form", ["regularized", "paper"])
+centered_or_not = pytest.mark.parametrize("center", [True, False])
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    with single_threaded_blas():
+        yield
+
+
+def two_views(rng, n, noise=0.2):
+    """Three features and two, which share two hidden numbers in crooked ways."""
+    t, u = rng.uniform(-1, 1, (2, n))
+    X = np.c_[t + noise * rng.standard_normal(n), u, rng.standard_normal(n)]
+    Y = np.c_[np.cos(3 * t), u**2 + t] + noise * rng.standard_normal((n, 2))
+    return X, Y
+
+
+@pytest.fixture
+def views(rng):
+    return two_views(rng, N_ROWS)
+
+
+@pytest.fixture
+def new_views(views, rng):
+    return two_views(rng, N_NEW)
+
+
+def cca(n_components=2, **options):
+    given = {"gamma": GAMMA, "n_landmarks": N_LANDMARKS, "random_state": 0}
+    return KernelCCA(n_components, **given | options)
+
+
+def rbf(X, Y):
+    return rbf_kernel(X, Y, gamma=GAMMA)
+
+
+def as_two(value):
+    return value if isinstance(value, tuple) else (value, value)
+
+
+def dense_matrices(model, X, Y, kernel=rbf, *, center=True):
+    """A and B: K̃ of each view for the fitted landmarks, or HK̃H."""
+    matrices = [
+        nystrom_matrix(k, landmarks.points, rows)
+        for k, landmarks, rows in zip(
+            as_two(kernel), model.landmarks_, (X, Y), strict=True
+        )
+    ]
+    H = centering(len(X)) if center else np.eye(len(X))
+    return [H @ M @ H for M in matrices]
+
+
+def relative(found, expected):
+    """Root mean square error as a share of the values' own size."""
+    error = np.asarray(found, dtype=np.float64) - expected
+    return math.sqrt(np.mean(error**2) / np.mean(np.asarray(expected) ** 2))
+
+
+# Against dense NumPy
+
+
+@both_forms
+@centered_or_not
+@pytest.mark.parametrize("alpha", [1.0, (0.2, 10.0)])
+def test_correlations_are_the_dense_ones(views, seed, form, center, alpha):
+    model = cca(5, random_state=seed, form=form, center=center, alpha=alpha)
+    model.fit(*views)
+    A, B = dense_matrices(model, *views, center=center)
+    expected = correlations(A, B, as_two(alpha), form)[:5]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-8)
+
+
+@both_forms
+@centered_or_not
+def test_scores_of_the_training_rows_have_the_correlations(views, seed, form, center):
+    """SxᵀSy is diagonal, with the correlations on it, for any form and centring."""
+    model = cca(4, random_state=seed, form=form, center=center).fit(*views)
+    a, b = model.transform(*views)
+    expected = np.diag(model.canonical_correlations_)
+    np.testing.assert_allclose(a.T @ b, expected, rtol=0, atol=1e-8)
+    if center:
+        np.testing.assert_allclose(a.mean(axis=0), 0, atol=1e-10)
+        np.testing.assert_allclose(b.mean(axis=0), 0, atol=1e-10)
+
+
+@centered_or_not
+def test_scores_meet_the_constraint_of_the_program(views, seed, center):
+    """fᵀΦᵀΦf + λ‖f‖² = 1 for every direction f, which are orthogonal in that sense."""
+    alphas = (0.5, 3.0)
+    model = cca(4, random_state=seed, center=center, alpha=alphas).fit(*views)
+    parts = zip(
+        model.transform(*views),
+        model.dual_coef_,
+        model.landmarks_,
+        alphas,
+        strict=True,
+    )
+    for scores, dual, landmarks, alpha in parts:
+        assert dual.shape == (N_LANDMARKS, 4)
+        squares = dual.T @ rbf(landmarks.points, landmarks.points) @ dual
+        found = scores.T @ scores + alpha * squares
+        np.testing.assert_allclose(found, np.eye(4), rtol=0, atol=1e-8)
+
+
+@centered_or_not
+def test_scores_are_kernel_values_times_the_directions(views, new_views, center):
+    model = cca(3, center=center).fit(*views)
+    for i in range(2):
+        points = model.landmarks_[i].points
+        values = rbf(new_views[i], points)
+        if center:
+            values = values - rbf(views[i], points).mean(axis=0)
+        expected = values @ model.dual_coef_[i]
+        assert relative(model.transform(*new_views)[i], expected) < 1e-9
+
+
+@both_forms
+def test_all_rows_as_landmarks_give_the_exact_kernels_answer(rng, form):
+    X, Y = two_views(rng, 120)
+    model = cca(3, sampler=np.arange(120), form=form).fit(X, Y)
+    H = centering(120)
+    A, B = (H @ rbf(rows, rows) @ H for rows in (X, Y))
+    expected = correlations(A, B, (1.0, 1.0), form)[:3]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-7)
+
+
+def test_moved_landmarks(views, seed):
+    model = cca(3, random_state=seed, sampler="kmeans").fit(*views)
+    assert all(landmarks.indices is None for landmarks in model.landmarks_)
+    A, B = dense_matrices(model, *views)
+    expected = correlations(A, B, (1.0, 1.0))[:3]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-8)
+
+
+def test_linear_kernels_far_from_the_origin_are_ridge_cca(views):
+    X, Y = views
+    model = cca(2, kernel="linear", n_landmarks=10, alpha=0.1).fit(X + 3000, Y - 2000)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    expected = correlations(X @ X.T, Y @ Y.T, (0.1, 0.1))[:2]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-4)
+
+
+def test_very_smooth_kernel_against_dense(views):
+    def smooth(X, Y):
+        return rbf_kernel(X, Y, gamma=1e-4)
+
+    for dtype, error in [(np.float64, 1e-5), (np.float32, 1e-3)]:
+        X, Y = (rows.astype(dtype) for rows in views)
+        model = cca(2, gamma=1e-4, alpha=1e-3).fit(X, Y)
+        wide = [rows.astype(np.float64) for rows in (X, Y)]
+        H = centering(N_ROWS)
+        A, B = (H @ smooth(rows, rows) @ H for rows in wide)
+        expected = correlations(A, B, (1e-3, 1e-3))[:2]
+        np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=error)
+
+
+def test_approximation_errors_are_those_of_the_traces(views):
+    model = cca().fit(*views)
+    pairs = zip(
+        model.approximation_error_,
+        dense_matrices(model, *views, center=False),
+        strict=True,
+    )
+    for found, K_tilde in pairs:
+        assert found.exact
+        expected = 1 - np.trace(K_tilde) / N_ROWS
+        assert float(found) == pytest.approx(expected, rel=1e-4, abs=1e-9)
+
+
+# The paper
+
+
+@pytest.mark.parametrize("ridge", [1.0, 10.0])
+def test_the_printed_matrix_is_not_the_optimum_of_the_printed_program(views, ridge):
+    """σ₁(T) and the value that T's own α attain are both below what the program has.
+
+    With all rows as landmarks and without centring, as the paper has it.
+    """
+    X, Y = (rows[:150] for rows in views)
+    A, B = rbf(X, X), rbf(Y, Y)
+    ridges = (ridge, ridge)
+    options = {"sampler": np.arange(150), "center": False, "alpha": ridge}
+    printed = cca(1, form="paper", **options).fit(X, Y).canonical_correlations_[0]
+    model = cca(1, **options).fit(X, Y)
+    optimum = model.canonical_correlations_[0]
+    assert printed == pytest.approx(correlations(A, B, ridges, "paper")[0], rel=1e-8)
+    assert printed < optimum - 0.005
+    # The optimum is attained by the directions found, and T's α stay below.
+    a, b = (dual[:, 0] for dual in model.dual_coef_)
+    assert attained(A, B, ridges, a, b) == pytest.approx(optimum, rel=1e-7)
+    U, _, Vt = np.linalg.svd(printed_matrix(A, B, ridges))
+    I = np.eye(150)  # noqa: E741
+    of_printed = attained(
+        A,
+        B,
+        ridges,
+        np.linalg.solve(A + ridge * I, U[:, 0]),
+        np.linalg.solve(B + ridge * I, Vt[0]),
+    )
+    assert of_printed < optimum
+
+
+def test_no_other_functions_do_better(views, rng):
+    """σ₁ is the maximum of the program: random and nearby functions stay below."""
+    X, Y = (rows[:100] for rows in views)
+    A, B = rbf(X, X), rbf(Y, Y)
+    model = cca(1, sampler=np.arange(100), center=False).fit(X, Y)
+    optimum = model.canonical_correlations_[0]
+    a, b = (dual[:, 0] for dual in model.dual_coef_)
+    for size in (1e-3, 0.1, 10.0):
+        for _ in range(20):
+            near_a, near_b = (
+                v + size * np.linalg.norm(v) * rng.standard_normal(100) / 10
+                for v in (a, b)
+            )
+            assert attained(A, B, (1.0, 1.0), near_a, near_b) <= optimum + 1e-9
+
+
+def theorem_errors(views, seed, epsilon, alpha, **options):
+    """|σ₁(T̃) − σ₁(T)| and the same of σ₂, at ridge ε·λ."""
+    A, B = (rbf(rows, rows) for rows in views)
+    exact = correlations(A, B, (alpha, alpha), "paper")[:2]
+    given = {"ridge": epsilon * alpha, "n_landmarks": None} | options
+    model = cca(2, alpha=alpha, form="paper", center=False, random_state=seed, **given)
+    model.fit(*views)
+    return np.abs(model.canonical_correlations_ - exact), model
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5])
+def test_correlations_are_within_epsilon_of_the_exact_kernels(views, seed, epsilon):
+    """Landmarks at ridge ελ: K̃ ⪯ K ⪯ K̃ + ελI gives σ(T) up to ε (the CCA theorem)."""
+    for draw in range(5):
+        errors, model = theorem_errors(views, 10 * seed + draw, epsilon, 2.0)
+        assert all(2 < len(landmarks) < N_ROWS for landmarks in model.landmarks_)
+        assert np.all(errors <= epsilon)
+
+
+def test_two_landmarks_are_not_within_epsilon(views, seed):
+    for draw in range(5):
+        few = {"ridge": None, "n_landmarks": 2}
+        errors, _ = theorem_errors(views, 10 * seed + draw, 0.05, 2.0, **few)
+        assert errors.max() > 0.05
+
+
+# Scores
+
+
+def test_transform_of_one_view_is_the_first_of_the_pair(views, new_views):
+    model = cca(3).fit(*views)
+    a, b = model.transform(*new_views)
+    assert a.shape == b.shape == (N_NEW, 3)
+    np.testing.assert_array_equal(model.transform(new_views[0]), a)
+
+
+def test_fit_transform_gives_the_scores_of_the_first_view(views):
+    model = cca()
+    found = model.fit_transform(*views)
+    np.testing.assert_array_equal(found, model.transform(views[0]))
+    np.testing.assert_array_equal(found, cca().fit(*views).transform(views[0]))
+
+
+def test_score_finds_a_crooked_relation_on_new_rows(rng, seed):
+    views, new_views = two_views(rng, 500, 0.05), two_views(rng, 300, 0.05)
+    model = cca(1, random_state=seed, gamma=1.0).fit(*views)
+    assert model.score(*new_views) > 0.9
+    linear = cca(1, kernel="linear").fit(np.c_[views[0][:, 0]], np.c_[views[1][:, 0]])
+    assert abs(linear.score(new_views[0][:, :1], new_views[1][:, :1])) < 0.3
+
+
+def test_score_of_independent_views_is_near_zero_on_new_rows(rng, seed):
+    X, X_new = rng.standard_normal((2, 500, 3))
+    Y, Y_new = rng.standard_normal((2, 500, 2))
+    model = cca(1, random_state=seed).fit(X, Y)
+    assert abs(model.score(X_new, Y_new)) < 0.2
+    # On the rows fitted to there is always something to find.
+    assert model.score(X, Y) > 0.3
+
+
+def test_score_is_the_mean_correlation_of_the_pairs(views, new_views):
+    model = cca(3).fit(*views)
+    a, b = model.transform(*new_views)
+    each = [np.corrcoef(a[:, j], b[:, j])[0, 1] for j in range(3)]
+    assert model.score(*new_views) == pytest.approx(np.mean(each), rel=1e-12)
+
+
+def test_score_of_constant_rows_is_zero(views):
+    model = cca().fit(*views)
+    X, Y = (np.repeat(rows[:1], 4, axis=0) for rows in views)
+    assert model.score(X, Y) == 0
+
+
+def test_more_of_a_ridge_gives_less_correlation(views):
+    found = [
+        cca(1, alpha=alpha).fit(*views).canonical_correlations_[0]
+        for alpha in (0.01, 1.0, 100.0)
+    ]
+    assert 1 > found[0] > found[1] > found[2] > 0
+
+
+# One option per view
+
+
+def test_a_pair_of_kernels(views):
+    model = cca(3, kernel=("rbf", "laplacian")).fit(*views)
+
+    def laplacian(X, Y):
+        return laplacian_kernel(X, Y, gamma=GAMMA)
+
+    A, B = dense_matrices(model, *views, (rbf, laplacian))
+    expected = correlations(A, B, (1.0, 1.0))[:3]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-8)
+
+
+def test_a_pair_of_gammas(views):
+    model = cca(3, gamma=(0.1, 2.0)).fit(*views)
+    both = [lambda X, Y, g=g: rbf_kernel(X, Y, gamma=g) for g in (0.1, 2.0)]
+    A, B = dense_matrices(model, *views, tuple(both))
+    expected = correlations(A, B, (1.0, 1.0))[:3]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-8)
+
+
+def test_pairs_of_degrees_and_zero_coefficients(views):
+    options = {"degree": (2, 3), "coef0": (1.0, 0.5)}
+    model = cca(2, kernel="poly", **options).fit(*views)
+    both = [
+        lambda X, Y, d=d, c=c: polynomial_kernel(X, Y, d, GAMMA, c)
+        for d, c in ((2, 1.0), (3, 0.5))
+    ]
+    A, B = dense_matrices(model, *views, tuple(both))
+    expected = correlations(A, B, (1.0, 1.0))[:2]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("pair", [(0.5, 2.0), [0.5, 2.0], np.array([0.5, 2.0])])
+def test_alpha_as_any_sequence_of_two(views, pair):
+    model = cca(alpha=pair).fit(*views)
+    expected = cca(alpha=(0.5, 2.0)).fit(*views)
+    swapped = cca(alpha=(2.0, 0.5)).fit(*views)
+    found = model.canonical_correlations_
+    np.testing.assert_array_equal(found, expected.canonical_correlations_)
+    assert not np.allclose(found, swapped.canonical_correlations_, rtol=1e-4)
+
+
+def test_landmarks_are_a_pair(views):
+    model = cca().fit(*views)
+    first, second = model.landmarks_
+    assert first.points.shape == (N_LANDMARKS, 3)
+    assert second.points.shape == (N_LANDMARKS, 2)
+    for landmarks, rows in zip(model.landmarks_, views, strict=True):
+        np.testing.assert_array_equal(landmarks.points, rows[landmarks.indices])
+
+
+# Kinds of rows
+
+
+def test_one_column_may_come_in_one_dimension(views):
+    X, y = views[0], views[1][:, 0]
+    expected = cca().fit(X, y[:, None])
+    for given in (y, list(y), pd.Series(y), pd.DataFrame({"y": y})):
+        model = cca().fit(X, given)
+        np.testing.assert_array_equal(
+            model.canonical_correlations_, expected.canonical_correlations_
+        )
+        np.testing.assert_array_equal(
+            model.transform(X, given)[1], expected.transform(X, y[:, None])[1]
+        )
+
+
+def test_both_views_may_be_data_frames(views):
+    frames = [pd.DataFrame(rows).add_prefix("f") for rows in views]
+    expected = cca().fit(*views)
+    model = cca().fit(*frames)
+    assert list(model.feature_names_in_) == ["f0", "f1", "f2"]
+    for found, reference in zip(
+        model.transform(*frames), expected.transform(*views), strict=True
+    ):
+        np.testing.assert_array_equal(found, reference)
+
+
+def common_letters(a, b):
+    """The number of letters that two words share: an inner product of indicators."""
+    return float(len(set(a) & set(b)))
+
+
+def test_words_as_the_second_view(rng):
+    """A word has the letter a where X is positive, and others at random."""
+    x = rng.standard_normal(N_ROWS)
+    others = rng.choice(list("bcdef"), (N_ROWS, 2))
+    words = [
+        ("a" if v > 0 else "") + "".join(w) for v, w in zip(x, others, strict=True)
+    ]
+    indicators = np.array(
+        [[c in word for c in "abcdef"] for word in words], dtype=float
+    )
+    model = cca(2, kernel=("rbf", common_letters)).fit(x[:, None], words)
+    H = centering(N_ROWS)
+    A = H @ nystrom_matrix(rbf, model.landmarks_[0].points, x[:, None]) @ H
+    B = H @ indicators @ indicators.T @ H
+    expected = correlations(A, B, (1.0, 1.0))[:2]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-8)
+    assert all(word in words for word in model.landmarks_[1].points)
+    assert model.score(x[:, None], words) > 0.4
+    assert model.transform(x[:5, None], words[:5])[1].shape == (5, 2)
+
+
+def test_sparse_first_view_gives_the_dense_answer(rng):
+    X, Y = two_views(rng, N_ROWS)
+    X = np.where(rng.random(X.shape) < 0.3, 0, X)
+    expected, model = cca().fit(X, Y), cca().fit(sp.csr_array(X), Y)
+    np.testing.assert_allclose(
+        model.canonical_correlations_, expected.canonical_correlations_, rtol=1e-9
+    )
+    found = model.transform(sp.csr_array(X))
+    assert relative(found, expected.transform(X)) < 1e-7
+
+
+@pytest.mark.xfail(
+    raises=ValueError, reason="a sparse y is taken for a sequence and not understood"
+)
+def test_sparse_second_view_gives_the_dense_answer(views):
+    X, Y = views
+    model = cca().fit(X, sp.csr_array(Y))
+    np.testing.assert_allclose(
+        model.canonical_correlations_,
+        cca().fit(X, Y).canonical_correlations_,
+        rtol=1e-9,
+    )
+
+
+def test_float32_views_give_float32_scores_near_those_of_float64(views):
+    rows = np.arange(N_LANDMARKS)
+    narrow = [rows.astype(np.float32) for rows in views]
+    first = cca(sampler=rows).fit(*narrow)
+    wide = cca(sampler=rows).fit(*(rows.astype(np.float64) for rows in narrow))
+    np.testing.assert_allclose(
+        first.canonical_correlations_, wide.canonical_correlations_, rtol=1e-4
+    )
+    expected = wide.transform(*(rows.astype(np.float64) for rows in narrow))
+    for found, reference in zip(first.transform(*narrow), expected, strict=True):
+        assert found.dtype == np.float32
+        assert relative(found, reference) < 1e-3
+
+
+def test_each_view_keeps_its_precision(views):
+    X, Y = views[0].astype(np.float32), views[1]
+    a, b = cca().fit(X, Y).transform(X, Y)
+    assert (a.dtype, b.dtype) == (np.float32, np.float64)
+
+
+# The number of pairs
+
+
+def test_there_are_no_more_pairs_than_the_smaller_rank(views):
+    model = cca(50, kernel="linear").fit(*views)
+    assert model.canonical_correlations_.shape == (2,)
+    a, b = model.transform(*views)
+    assert a.shape == b.shape == (N_ROWS, 2)
+    assert len(model.get_feature_names_out()) == 2
+    X, Y = (rows - rows.mean(axis=0) for rows in views)
+    expected = correlations(linear_kernel(X), linear_kernel(Y), (1.0, 1.0))[:2]
+    np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-9)
+
+
+def test_leading_pairs_do_not_depend_on_how_many_are_asked_for(views):
+    few, many = cca(2).fit(*views), cca(6).fit(*views)
+    np.testing.assert_array_equal(
+        few.canonical_correlations_, many.canonical_correlations_[:2]
+    )
+    a, b = few.transform(views[0]), many.transform(views[0])[:, :2]
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+    assert np.all(np.diff(many.canonical_correlations_) <= 0)
+
+
+def test_a_view_that_is_not_centred_may_be_constant(views):
+    """Without centring a constant function correlates with a constant view."""
+    model = cca(1, center=False).fit(views[0], np.ones(N_ROWS))
+    assert model.canonical_correlations_[0] > 0.9
+
+
+# As part of scikit-learn
+
+
+def test_scaler_and_cca_in_a_pipeline(views, new_views):
+    X, Y = views
+    steps = make_pipeline(StandardScaler(), cca())
+    found = steps.fit_transform(X, Y)
+    scaler = StandardScaler().fit(X)
+    expected = cca().fit(scaler.transform(X), Y)
+    np.testing.assert_array_equal(found, expected.transform(scaler.transform(X)))
+    scaled = scaler.transform(new_views[0])
+    np.testing.assert_array_equal(
+        steps.transform(new_views[0]), expected.transform(scaled)
+    )
+    score = steps.score(*new_views)
+    assert score == expected.score(scaled, new_views[1])
+
+
+def test_grid_search_finds_a_width_that_generalizes(rng):
+    views = two_views(rng, N_ROWS, 0.05)
+    grid = {"gamma": [1e-6, 1.0]}
+    search = GridSearchCV(cca(1), grid, cv=3).fit(*views)
+    assert search.best_params_ == {"gamma": 1.0}
+
+
+def test_clones_have_the_parameters_and_no_fit(views):
+    model = cca(3, kernel=("rbf", "laplacian"), alpha=(1.0, 2.0), form="paper")
+    copy = clone(model.fit(*views))
+    assert copy.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        copy.transform(views[0])
+
+
+@pytest.mark.parametrize("way", ["pickle", "file"])
+def test_a_stored_model_gives_the_same_numbers(views, new_views, tmp_path, way):
+    model = cca(kernel=("rbf", "laplacian")).fit(*views)
+    if way == "pickle":
+        copy = pickle.loads(pickle.dumps(model))
+    else:
+        save(model, tmp_path / "model.nystrom")
+        copy = load(tmp_path / "model.nystrom")
+    for found, expected in zip(
+        copy.transform(*new_views), model.transform(*new_views), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert copy.score(*new_views) == model.score(*new_views)
+
+
+def test_data_frames_come_out_on_request(views):
+    model = cca().set_output(transform="pandas")
+    frame = model.fit_transform(*views)
+    assert list(frame.columns) == ["kernelcca0", "kernelcca1"]
+    np.testing.assert_array_equal(frame.to_numpy(), cca().fit_transform(*views))
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(rng, seed):
+    views = two_views(rng, 2500)
+    first, *others = (
+        cca(random_state=seed, n_jobs=n_jobs).fit(*views) for n_jobs in (1, 1, 2)
+    )
+    for other in others:
+        np.testing.assert_array_equal(
+            first.canonical_correlations_, other.canonical_correlations_
+        )
+        for a, b in zip(first.dual_coef_, other.dual_coef_, strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(
+            first.transform(views[0]), other.transform(views[0])
+        )
+    changed = cca(random_state=seed + 1).fit(*views)
+    assert not np.array_equal(
+        first.canonical_correlations_, changed.canonical_correlations_
+    )
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"alpha": 0}, "alpha=0 is not allowed.*must be > 0"),
+        ({"alpha": (1.0, 0.0)}, "alpha=.* is not allowed.*must be > 0"),
+        ({"alpha": -1}, "alpha=-1 is not allowed"),
+        ({"alpha": (1.0, -2.0)}, "alpha=-2.0 is not allowed"),
+        ({"alpha": np.nan}, "alpha=nan is not allowed"),
+        ({"alpha": [1.0, 2.0, 3.0]}, "alpha=.* is not allowed"),
+        ({"n_components": 0}, "n_components=0 is not allowed"),
+        ({"n_components": None}, "n_components=None is not allowed"),
+        ({"form": "printed"}, "form='printed' is unknown"),
+        ({"kernel": "rfb"}, "kernel='rfb' is unknown"),
+        ({"kernel": ("rbf", "rfb")}, "kernel='rfb' is unknown"),
+        ({"gamma": (1.0, -1.0)}, "gamma=-1.0 is not allowed"),
+        ({"n_landmarks": 0}, "n_landmarks=0 is not allowed"),
+        ({"n_landmarks": None}, "n_landmarks=None is not allowed"),
+        ({"sampler": "best"}, "sampler='best' is unknown"),
+    ],
+)
+def test_bad_options_are_refused(views, option, message):
+    with pytest.raises(ValueError, match=message):
+        cca(**option).fit(*views)
+
+
+@pytest.mark.parametrize("which", ["both", "second"])
+def test_precomputed_kernels_are_refused(views, which):
+    X, Y = views
+    square = rbf(Y, Y)
+    if which == "both":
+        model, X = cca(kernel="precomputed"), rbf(X, X)
+    else:
+        model = cca(kernel=("rbf", "precomputed"))
+    with pytest.raises(ValueError, match="KernelCCA takes rows"):
+        model.fit(X, square)
+
+
+@pytest.mark.xfail(
+    raises=AssertionError,
+    reason="rows are asked to be a square matrix, which is refused in turn",
+)
+def test_precomputed_kernels_are_refused_whatever_the_rows(views):
+    with pytest.raises(ValueError, match="KernelCCA takes rows"):
+        cca(kernel="precomputed").fit(*views)
+
+
+@pytest.mark.parametrize("constant", ["first", "second"])
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.3])
+def test_a_constant_view_is_refused(views, constant, value):
+    X, Y = views
+    if constant == "first":
+        X = np.full_like(X, value)
+    else:
+        Y = np.full_like(Y, value)
+    with pytest.raises(ValueError, match="A view is constant"):
+        cca().fit(X, Y)
+
+
+@pytest.mark.xfail(
+    raises=pytest.fail.Exception,
+    reason="rounding of the mean is taken for a direction of the constant view",
+)
+def test_a_constant_view_of_a_linear_kernel_is_refused(views):
+    with pytest.raises(ValueError, match="A view is constant"):
+        cca(kernel="linear").fit(np.full((N_ROWS, 2), 0.3), views[1])
+
+
+@pytest.mark.parametrize("method", ["fit", "transform", "score"])
+def test_views_of_different_length_are_refused(views, method):
+    X, Y = views
+    model = cca().fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"inconsistent numbers of samples: \[300, 299"
+    ):
+        getattr(model, method)(X, Y[:-1])
+
+
+def test_the_second_view_is_needed(views):
+    X, Y = views
+    message = "requires y to be passed, but the target y is None"
+    with pytest.raises(ValueError, match=message):
+        cca().fit(X, None)
+    with pytest.raises(ValueError, match=message):
+        cca().fit_transform(X)
+    with pytest.raises(ValueError, match=message):
+        cca().fit(X, Y).score(X, None)
+
+
+@pytest.mark.parametrize("view", [0, 1])
+def test_nan_in_either_view_is_refused(views, view):
+    views = [rows.copy() for rows in views]
+    views[view][3, 0] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        cca().fit(*views)
+
+
+def test_no_rows_and_a_single_row_are_refused(views):
+    X, Y = views
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        cca().fit(X[:0], Y[:0])
+    with pytest.raises(ValueError, match="at least two rows are needed"):
+        cca().fit(X[:1], Y[:1])
+
+
+def test_words_need_a_kernel_for_words(views):
+    with pytest.raises(ValueError, match="needs rows of numbers"):
+        cca().fit(views[0], ["tree", "free"] * 150)
+
+
+def test_new_rows_must_fit_the_old_ones(views):
+    X, Y = views
+    model = cca().fit(X, Y)
+    with pytest.raises(ValueError, match=r"X has 2 features.*expecting 3"):
+        model.transform(X[:, :2])
+    with pytest.raises(ValueError, match=r"y has 1 features.*expecting 2"):
+        model.transform(X, Y[:, 0])
+
+
+def test_an_unfitted_model_says_so(views):
+    with pytest.raises(NotFittedError):
+        cca().transform(views[0])
+
+
+def test_fit_transform_takes_no_further_parameters(views):
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        cca().fit_transform(*views, sample_weight=np.ones(N_ROWS))
+
+
+def test_a_failed_fit_leaves_the_fitted_state(views, new_views):
+    model = cca().fit(*views)
+    before, expected = dict(vars(model)), model.transform(*new_views)
+    with pytest.raises(ValueError, match="A view is constant"):
+        model.fit(views[0][:, :2], np.ones(N_ROWS))
+    assert vars(model) == before
+    for found, reference in zip(model.transform(*new_views), expected, strict=True):
+        np.testing.assert_array_equal(found, reference)
