@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -190,6 +191,11 @@ def test_very_smooth_kernel_against_dense(views):
         A, B = (H @ smooth(rows, rows) @ H for rows in wide)
         expected = correlations(A, B, (1e-3, 1e-3))[:2]
         np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=error)
+        a, b = model.transform(X, Y)
+        found = a.astype(np.float64).T @ b.astype(np.float64)
+        np.testing.assert_allclose(found, np.diag(expected), rtol=0, atol=error)
+        assert np.abs(a.mean(axis=0)).max() < error * np.abs(a).max()
+        assert np.abs(b.mean(axis=0)).max() < error * np.abs(b).max()
 
 
 def test_approximation_errors_are_those_of_the_traces(views):
@@ -452,9 +458,6 @@ def test_sparse_first_view_gives_the_dense_answer(rng):
     assert relative(found, expected.transform(X)) < 1e-7
 
 
-@pytest.mark.xfail(
-    raises=ValueError, reason="a sparse y is taken for a sequence and not understood"
-)
 def test_sparse_second_view_gives_the_dense_answer(views):
     X, Y = views
     model = cca().fit(X, sp.csr_array(Y))
@@ -466,17 +469,18 @@ def test_sparse_second_view_gives_the_dense_answer(views):
 
 
 def test_float32_views_give_float32_scores_near_those_of_float64(views):
+    """The Gram matrices are right to a thousandth of alpha."""
     rows = np.arange(N_LANDMARKS)
     narrow = [rows.astype(np.float32) for rows in views]
     first = cca(sampler=rows).fit(*narrow)
     wide = cca(sampler=rows).fit(*(rows.astype(np.float64) for rows in narrow))
     np.testing.assert_allclose(
-        first.canonical_correlations_, wide.canonical_correlations_, rtol=1e-4
+        first.canonical_correlations_, wide.canonical_correlations_, rtol=1e-3
     )
     expected = wide.transform(*(rows.astype(np.float64) for rows in narrow))
     for found, reference in zip(first.transform(*narrow), expected, strict=True):
         assert found.dtype == np.float32
-        assert relative(found, reference) < 1e-3
+        assert relative(found, reference) < 1e-2
 
 
 def test_each_view_keeps_its_precision(views):
@@ -590,6 +594,28 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(rng, seed):
     )
 
 
+@pytest.mark.parametrize(
+    "which",
+    [
+        0,
+        1,
+    ],
+)
+def test_a_function_of_two_rows_is_called_from_one_thread(rng, monkeypatch, which):
+    """Unless n_jobs asks for more, also where the other view's kernel may have more."""
+    monkeypatch.setattr("nystrom.engines.threads.threads_for", lambda n: n or 2)
+    callers = set()
+
+    def product(a, b):
+        callers.add(threading.get_ident())
+        return float(a @ b)
+
+    kernel = (product, "linear") if which == 0 else ("linear", product)
+    X, Y = two_views(rng, 5000)
+    cca(1, kernel=kernel, n_landmarks=4, sampler="uniform").fit(X, Y)
+    assert len(callers) == 1
+
+
 # Bad input
 
 
@@ -630,10 +656,6 @@ def test_precomputed_kernels_are_refused(views, which):
         model.fit(X, square)
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="rows are asked to be a square matrix, which is refused in turn",
-)
 def test_precomputed_kernels_are_refused_whatever_the_rows(views):
     with pytest.raises(ValueError, match="KernelCCA takes rows"):
         cca(kernel="precomputed").fit(*views)
@@ -651,10 +673,6 @@ def test_a_constant_view_is_refused(views, constant, value):
         cca().fit(X, Y)
 
 
-@pytest.mark.xfail(
-    raises=pytest.fail.Exception,
-    reason="rounding of the mean is taken for a direction of the constant view",
-)
 def test_a_constant_view_of_a_linear_kernel_is_refused(views):
     with pytest.raises(ValueError, match="A view is constant"):
         cca(kernel="linear").fit(np.full((N_ROWS, 2), 0.3), views[1])
@@ -729,3 +747,11 @@ def test_a_failed_fit_leaves_the_fitted_state(views, new_views):
     assert vars(model) == before
     for found, reference in zip(model.transform(*new_views), expected, strict=True):
         np.testing.assert_array_equal(found, reference)
+
+
+def test_a_failed_first_fit_leaves_nothing(views):
+    model = cca()
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="A view is constant"):
+        model.fit(views[0], np.ones(N_ROWS))
+    assert vars(model) == before

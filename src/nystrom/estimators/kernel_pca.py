@@ -360,6 +360,16 @@ class KernelPCA(
         if self.eigen_solver not in SOLVERS:
             raise unknown("eigen_solver", self.eigen_solver, list(SOLVERS))
         number(self.alpha, "alpha", least=0.0)
+        number(self.tol, "tol", least=0.0)
+        check_count(self.max_iter, "max_iter", optional=True)
+        if self.iterated_power != "auto":
+            number(self.iterated_power, "iterated_power", least=0.0)
+        width = getattr(self.kernel, "gamma", self.gamma)
+        if self.fit_inverse_transform and np.ndim(width) > 0:
+            raise ValueError(
+                "fit_inverse_transform=True needs one gamma: the way back is a kernel "
+                "of coordinates, not of features."
+            )
 
     def _keep(
         self, landmarks: Landmarks, found: Components, source: Source, engine: Engine

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from ..engines import Engine
 from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
+from ..samplers import as_sampler
 from ..sources import RowNumbers, Source, as_source
 from .callbacks import CallbackTask
 from .resolve import (
@@ -50,6 +51,7 @@ class OnLandmarks:
 
     def _check_limit(self) -> int | None:
         """`n_landmarks`: how many, or where something else decides, at most."""
+        as_sampler(self.sampler)  # refuses what is none, also where none is needed
         return check_count(
             self.n_landmarks, "n_landmarks", optional=self._as_many_as_needed()
         )

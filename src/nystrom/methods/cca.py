@@ -115,8 +115,10 @@ def _side(
     sums = moments(made, source, engine)
     problem = Centered.of(sums, center)
     values, vectors = np.linalg.eigh(problem.gram)
-    # Directions that are rounding have no say.
-    kept = values > arrays.epsilon(np.float64) * len(values) * values.max(initial=0.0)
+    # Directions that are rounding, beside all that was there before the mean was taken
+    # off, have no say.
+    rounding = arrays.epsilon(np.float64) * (100 + len(values)) * sums.kernel_trace
+    kept = values > rounding
     values = np.where(kept, values, 1.0)
     root = np.sqrt(values)
     h = root / (values + alpha) if form == "paper" else 1 / np.sqrt(values + alpha)

@@ -14,10 +14,19 @@ import scipy.linalg
 from scipy.sparse.linalg import eigsh
 from sklearn.utils.extmath import randomized_svd
 
+from .. import _arrays as arrays
 from ..engines import Engine
 from ..landmarks import Landmarks, TraceError
+from ..randomness import some_rows
 from ..sources import Source
-from .moments import FeatureMap, feature_map, moments, trace_error
+from .moments import (
+    TRIED_ROWS,
+    Evaluate,
+    FeatureMap,
+    feature_map,
+    moments,
+    trace_error,
+)
 from .ridge import Centered
 
 #: The Gram matrix is right to this share of its mean eigenvalue; smaller ones of K̃ are
@@ -77,10 +86,25 @@ def components(
 
 
 def resolving_map(landmarks: Landmarks, source: Source, *, center: bool) -> FeatureMap:
-    """The feature map for methods without a ridge: right to a share of tr K/s."""
+    """The feature map for methods without a ridge: right to a share of tr K/s.
+
+    Of tr HKH/s where the mean is taken off, which may be far less.
+    """
     total = float(source.n_rows if source.weights is None else source.weights.sum())
-    share = landmarks.factor.scale * total / max(1, len(landmarks))
+    share = _mean_square(landmarks, source, center) * total / max(1, len(landmarks))
     return feature_map(landmarks, source, 1e3 * RESOLUTION * share, center=center)
+
+
+def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
+    """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
+    kernel, points = landmarks.kernel, landmarks.points
+    evaluate = Evaluate(kernel, kernel.against(arrays.widen(points)), wide=True)
+    X = source.take(some_rows(source.n_rows, TRIED_ROWS))
+    whole = float(np.mean(evaluate.diag(X)))
+    if not center:
+        return whole
+    mean = np.mean(evaluate(X) @ landmarks.factor.for_blocks(np.float64).root, axis=0)
+    return max(whole - float(mean @ mean), arrays.epsilon(np.float64) * whole)
 
 
 def leading_eigenpairs(

@@ -198,7 +198,7 @@ def _products(
     product, total = np.zeros_like(U), np.zeros(U.shape[1])
     step = max(1, CACHED_VALUES // len(U))
     for start in range(0, n, step):
-        rows = slice(start, start + step)
+        rows = slice(start, min(start + step, n))
         K = evaluate(block.X[rows, ...] if arrays.is_array(block.X) else block.X[rows])
         fitted = K @ U - offset
         if block.weights is not None:
