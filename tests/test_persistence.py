@@ -729,6 +729,24 @@ def test_the_files_that_are_refused_would_run_if_trusted(path):
 #:     save(pipeline, "pipeline-format1.nystrom")
 #:     np.savez("format1.npz", new=new, features=features.transform(new),
 #:              predictions=pipeline.predict(new))
+#:
+#: And, from the same X and new, one model per estimator:
+#:
+#:     y, options = np.sin(X[:, 0]), {"gamma": 0.3, "n_landmarks": 5, "random_state": 0}
+#:     rbf = {"kernel": "rbf", **options}
+#:     models = {
+#:         "ridge": KernelRidge(0.1, **rbf).fit(X, y),
+#:         "ridge_cv": KernelRidgeCV(**rbf).fit(X, y),
+#:         "classifier": KernelRidgeClassifier(**rbf).fit(X, y > 0),
+#:         "pca": KernelPCA(2, fit_inverse_transform=True, **rbf).fit(X),
+#:         "kmeans": KernelKMeans(2, **options).fit(X),
+#:         "cut": KernelKMeans(2, affinity_normalize=True, **options).fit(X),
+#:         "cca": KernelCCA(2, **options).fit(X, y),
+#:     }
+#:     for name, model in models.items():
+#:         save(model, f"{name}-format1.nystrom")
+#:     np.savez("estimators-format1.npz", new=new, **{
+#:         name: getattr(model, METHODS[name])(new) for name, model in models.items()})
 MODELS = Path(__file__).parent / "models"
 
 
@@ -746,3 +764,31 @@ def test_files_of_earlier_versions_load(name, method, expected):
     with np.load(MODELS / "format1.npz") as kept:
         output = getattr(load(MODELS / name), method)(kept["new"])
         np.testing.assert_allclose(output, kept[expected], rtol=1e-12, atol=1e-14)
+
+
+#: What each kept estimator is asked for.
+METHODS = {
+    "ridge": "predict",
+    "ridge_cv": "predict",
+    "classifier": "decision_function",
+    "pca": "transform",
+    "kmeans": "transform",
+    "cut": "transform",
+    "cca": "transform",
+}
+
+
+@pytest.mark.filterwarnings(
+    f"ignore::{InconsistentVersionWarning.__module__}.InconsistentVersionWarning"
+)
+@pytest.mark.parametrize("name", METHODS)
+def test_estimators_of_earlier_versions_load(name):
+    model = load(MODELS / f"{name}-format1.nystrom")
+    with np.load(MODELS / "estimators-format1.npz") as kept:
+        output = getattr(model, METHODS[name])(kept["new"])
+        # A distance is the root of a difference: half of the digits are left near 0.
+        np.testing.assert_allclose(output, kept[name], rtol=1e-9, atol=1e-9)
+    if name == "pca":
+        assert model.inverse_transform(output).shape == (6, 3)
+    if name in ("ridge", "ridge_cv"):
+        assert np.all(model.predict(NEW, return_std=True)[1] > 0)
