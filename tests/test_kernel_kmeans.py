@@ -203,9 +203,6 @@ def test_centers_are_the_means_of_their_clusters_in_the_landmarks_span(
     assert away_from_means(model, X, w) < 1e-5
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a restart that still moves may overtake the one that stopped"
-)
 def test_centers_of_the_best_restart_are_means_too(small_sample):
     for run in range(15):
         X = np.random.default_rng(run).standard_normal((N_ROWS, 3))
@@ -481,9 +478,6 @@ def test_empty_clusters_are_put_where_rows_are_far(monkeypatch, seed, n_init):
     assert adjusted_rand_score(y, model.labels_) > 0.95
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an empty cluster is refilled from the sample alone"
-)
 def test_clusters_are_filled_with_rows_that_the_sample_missed(small_sample):
     """Five distinct rows are enough for four clusters, though four of them are rare."""
     X = np.zeros((600, 2))
@@ -551,7 +545,6 @@ def test_constant_rows_are_one_cluster(seed):
     assert np.isfinite(model.transform(X + 1)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="k-means on the sample refuses 0 features")
 def test_rows_without_any_feature_are_one_cluster(seed):
     """The linear kernel of zeros has rank 0."""
     model = clusterer(1, seed, kernel="linear").fit(np.zeros((20, 3)))
@@ -630,7 +623,6 @@ def test_precomputed_kernel_is_as_its_rows(X, X_new, seed):
     np.testing.assert_array_equal(model.predict(against[:, S]), by_rows.predict(X_new))
 
 
-@pytest.mark.xfail(strict=True, reason="takes entry (i, i) of new rows for k(x, x)")
 @pytest.mark.parametrize("columns", ["all", "landmarks"])
 def test_precomputed_distances_of_new_rows_are_right_or_refused(
     X, X_new, seed, columns
@@ -769,7 +761,6 @@ def test_weights_that_are_not_weights(X, weights, message):
     refused(message, X, weights)
 
 
-@pytest.mark.xfail(strict=True, reason="the weights of a score are not checked")
 @pytest.mark.parametrize("shape", [(N_ROWS, 1), (1,), (3,)])
 def test_weights_of_a_score_that_are_not_one_per_row(X, shape):
     """They would multiply by broadcasting."""
@@ -864,7 +855,6 @@ def test_frames_in_and_out(X, seed):
         model.predict(table[["b", "a", "c"]])
 
 
-@pytest.mark.xfail(strict=True, reason="counts the parameter, not the centres")
 def test_names_of_features_are_those_of_the_fit(X):
     """Parameters set afterwards are for the next fit."""
     model = clusterer(3).fit(X).set_params(n_clusters=7)
@@ -872,7 +862,6 @@ def test_names_of_features_are_those_of_the_fit(X):
     assert len(names) == model.transform(X).shape[1]
 
 
-@pytest.mark.xfail(strict=True, reason="looks at the parameter, not at what was fitted")
 def test_normalisation_asked_for_afterwards_is_for_the_next_fit(X):
     model = clusterer(3).fit(X)
     expected = model.transform(X)
@@ -881,7 +870,6 @@ def test_normalisation_asked_for_afterwards_is_for_the_next_fit(X):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-@pytest.mark.xfail(strict=True, reason="dual_coef_ of the fit before is kept")
 def test_a_second_fit_with_normalisation_forgets_the_centers(X):
     """`dual_coef_` is said to be there without it only."""
     model = clusterer(3).fit(X)

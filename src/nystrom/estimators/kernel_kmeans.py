@@ -13,7 +13,7 @@ from sklearn.base import (
 )
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
@@ -21,7 +21,7 @@ from ..engines import Engine
 from ..kernels.base import number
 from ..landmarks import Landmarks, TraceError
 from ..methods.kmeans import Values, assigned, cluster, distances
-from ..methods.normalized_cut import embed, embedding
+from ..methods.normalized_cut import Embedding, embed, embedding
 from ..methods.pca import resolving_map
 from ..randomness import seed_of, some_rows
 from ..sinks import ArraySink
@@ -110,6 +110,9 @@ class KernelKMeans(
     True
     """
 
+    _embedding: Embedding | None
+    _centers_of_embedding: Any
+
     def __init__(
         self,
         n_clusters=8,
@@ -191,6 +194,7 @@ class KernelKMeans(
             rows = some_rows(source.n_rows, ERROR_ROWS)
             error = estimated_error(landmarks, source, engine, rows)
             self._keep(landmarks, None if landmarks.indefinite else error)
+            self._n_features_out = n_clusters
         task.end()
         return self
 
@@ -241,7 +245,7 @@ class KernelKMeans(
             In the kernel's feature space; with `affinity_normalize`, in the embedding.
         """
         landmarks, source, engine = self._new(X, "transform")
-        if self.affinity_normalize:
+        if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
             found = self._centers_of_embedding.transform(rows)
         else:
@@ -270,13 +274,8 @@ class KernelKMeans(
             The higher the better.
         """
         nearest = np.asarray(self.transform(X), dtype=np.float64).min(axis=1) ** 2
-        return float(
-            -np.sum(nearest if sample_weight is None else sample_weight * nearest)
-        )
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_clusters)
+        weights = _check_sample_weight(sample_weight, nearest[:, None])
+        return float(-weights @ nearest)
 
     def _fit_features(
         self,
@@ -299,6 +298,7 @@ class KernelKMeans(
             seed=seed,
         )
         self._warn(found.n_distinct, n_clusters, found.converged)
+        self._embedding = self._centers_of_embedding = None
         self._centers, self._wide = found.centers, found.wide
         self.dual_coef_ = found.centers.dual
         self.inertia_ = found.inertia
@@ -325,6 +325,8 @@ class KernelKMeans(
             random_state=seed % 2**32,
         ).fit(rows, sample_weight=source.weights)
         self._centers_of_embedding = means
+        self.__dict__.pop("dual_coef_", None)
+        self.__dict__.pop("_centers", None)
         self.labels_, self.inertia_ = means.labels_, float(means.inertia_)
         self.n_iter_ = means.n_iter_
 
@@ -360,7 +362,7 @@ class KernelKMeans(
     def _labels(
         self, landmarks: Landmarks, source: Source, engine: Engine
     ) -> np.ndarray:
-        if self.affinity_normalize:
+        if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
             return self._centers_of_embedding.predict(rows)
         sink = ArraySink((source.n_rows,), np.empty(0), np.int32)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from .. import _arrays as arrays
 from ..engines import Engine
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..samplers import as_sampler
 from ..sources import RowNumbers, Source, as_source
@@ -132,7 +133,7 @@ class OnLandmarks:
             matrix = self._validated(X, reset=False)
             columns = landmarks.points
         check_namespace(matrix, like, name)
-        kernel: Kernel = Precomputed(matrix)
+        kernel: Kernel = _given(matrix)
         changed = landmarks.updated(kernel=kernel, points=columns)
         return changed, RowNumbers(matrix.shape[0])
 
@@ -143,6 +144,16 @@ class OnLandmarks:
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
         return tags
+
+
+def _given(matrix: Any) -> Kernel:
+    """The kernel of given values: of the training rows themselves, or of new ones.
+
+    Only values of rows with themselves are symmetric, and have k(x, x).
+    """
+    square = matrix.shape[0] == matrix.shape[1] and arrays.namespace(matrix) is np
+    own = square and np.array_equal(matrix, matrix.T)
+    return Precomputed(matrix) if own else NewRows(matrix)
 
 
 def without_matrix(landmarks: Landmarks) -> Landmarks:

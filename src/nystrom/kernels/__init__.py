@@ -19,7 +19,7 @@ RBF(gamma=0.5) + 2 * Linear()
 """
 
 from .base import Kernel
-from .custom import Blockwise, Pairwise, Precomputed, blockwise
+from .custom import Blockwise, NewRows, Pairwise, Precomputed, blockwise
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
@@ -34,6 +34,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "NewRows",
     "Pairwise",
     "Polynomial",
     "Precomputed",

@@ -188,3 +188,14 @@ class Precomputed(Kernel):
 
     def __str__(self) -> str:
         return "precomputed"
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows(Precomputed):
+    """Kernel values of new rows with training rows: k(x, x) is not among them."""
+
+    def diag(self, X: Any) -> Array:
+        raise ValueError(
+            "This needs k(x, x) of new rows, which the kernel values with training "
+            "rows do not tell (kernel='precomputed'). Fit with a kernel and rows."
+        )

@@ -7,28 +7,25 @@ the part of φ(x) outside the span included. Several restarts share every pass.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from .. import _arrays as arrays
 from ..engines import Engine
 from ..kernels import Kernel
-from ..randomness import Purpose, race, some_rows, uniforms
-from ..sources import Block, Held, Source
+from ..sinks import ArraySink
+from ..sources import Block, Source
+from .kmeans_start import Sample
 from .linear_map import needs_float64
 from .moments import FeatureMap
 
-#: Steps of Lloyd on the sample that restarts begin with; the passes over all rows go on
-#: from there.
-SAMPLE_STEPS = 50
-#: Features of the sample that are held meanwhile.
+#: Features of the sample that restarts begin with, held meanwhile.
 SAMPLE_BYTES = 64 * 2**20
+#: Restarts further behind the best than this share stop together with it.
+BEHIND = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +40,10 @@ class Centers:
     def at(cls, points: np.ndarray, root: np.ndarray) -> Centers:
         """Centres at points of Z."""
         return cls(points, root @ points.T, np.vecdot(points, points))
+
+    def part(self, which: slice) -> Centers:
+        """Some of them."""
+        return Centers(self.points[which], self.dual[:, which], self.squares[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,48 +75,61 @@ def cluster(
     """
     size = max(SAMPLE_BYTES // (4 * max(1, made.rank)), 50 * n_clusters)
     sample = Sample.of(made, source, size, seed)
-    starts = [sample.start(n_clusters, seed + i) for i in range(n_init)]
-    points = np.concatenate(starts)
+    points = np.concatenate([sample.start(n_clusters, seed + i) for i in range(n_init)])
     evaluate = evaluator(made, source, Centers.at(points, made.root))
     limit = tol * sample.variance
-    best = None
-    n_passes, moving = 0, True
-    while moving and n_passes < max_iter:
+    n_passes, leading, moving = 0, np.ones(n_init, dtype=bool), np.ones(n_init, bool)
+    while (leading & moving).any() and n_passes < max_iter:
         centers = Centers.at(points, made.root)
         shared = (evaluate, centers, n_clusters)
         sums, counts, inertias = engine.reduce(_step, source, shared, "k-means")
         n_passes += 1
-        best = _better(best, centers, inertias, counts, n_clusters)
-        moved = _means(sums @ made.root, counts, points)
-        moved = _refill(moved, counts, sample, n_clusters)
-        shifts = np.sum((moved - points) ** 2, axis=1).reshape(n_init, -1).sum(axis=1)
-        # Restarts that are behind stop with the one that leads.
-        moving = bool(shifts[np.argmin(inertias)] > limit)
-        points = moved
-    # The centres moved once more after they were last judged.
+        before, points = points, _means(sums @ made.root, counts, points)
+        for empty in np.unique(np.flatnonzero(counts == 0) // n_clusters):
+            mine = slice(empty * n_clusters, (empty + 1) * n_clusters)
+            rows = _farthest(evaluate, source, centers.part(mine), n_clusters, engine)
+            _refill(points[mine], counts[mine], made, source.take(rows))
+        shifts = np.sum((points - before) ** 2, axis=1).reshape(n_init, -1)
+        moving = shifts.sum(axis=1) > limit
+        leading = inertias <= (1 + BEHIND) * inertias.min()
+    # The centres have moved once more since they were judged.
     centers = Centers.at(points, made.root)
     shared = (evaluate, centers, n_clusters)
     _, counts, inertias = engine.reduce(_step, source, shared, "k-means")
-    best = _better(best, centers, inertias, counts, n_clusters)
-    wide = evaluate.dtype == np.float64
-    return replace(best, wide=wide, n_iterations=n_passes, converged=not moving)
+    best = int(np.argmin(np.where(leading, inertias, np.inf)))
+    mine = slice(best * n_clusters, (best + 1) * n_clusters)
+    return Clusters(
+        centers=centers.part(mine),
+        wide=evaluate.dtype == np.float64,
+        inertia=float(inertias[best]),
+        n_iterations=n_passes,
+        converged=not moving[best],
+        n_distinct=int(np.count_nonzero(counts[mine])),
+    )
 
 
-def _better(
-    best: Clusters | None,
-    centers: Centers,
-    inertias: np.ndarray,
-    counts: np.ndarray,
-    n_clusters: int,
-) -> Clusters:
-    """The restart of least inertia, or the best so far."""
-    i = int(np.argmin(inertias))
-    if best is not None and best.inertia <= inertias[i]:
-        return best
-    mine = slice(i * n_clusters, (i + 1) * n_clusters)
-    chosen = Centers(centers.points[mine], centers.dual[:, mine], centers.squares[mine])
-    n_distinct = int(np.count_nonzero(counts[mine]))
-    return Clusters(chosen, True, float(inertias[i]), 0, False, n_distinct)
+def _farthest(
+    evaluate: Values, source: Source, centers: Centers, size: int, engine: Engine
+) -> np.ndarray:
+    """The rows farthest from their nearest centre, the farthest first."""
+    sink = ArraySink((source.n_rows,))
+    engine.map(_nearest_squares, source, sink, (evaluate, centers), "empty clusters")
+    apart = sink.array if source.weights is None else sink.array * (source.weights > 0)
+    return np.argsort(-apart, kind="stable")[:size]
+
+
+def _nearest_squares(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:
+    nearest = _distances(evaluate(block.X), centers).min(axis=1)
+    return nearest + evaluate.diag(block.X)
+
+
+def _refill(
+    points: np.ndarray, counts: np.ndarray, made: FeatureMap, rows: Any
+) -> None:
+    """Put centres without rows at rows that are far from all."""
+    Z = made.evaluator()(rows) @ made.root
+    empty = np.flatnonzero(counts == 0)
+    points[empty] = Z[: len(empty)]
 
 
 @dataclass(frozen=True)
@@ -180,70 +194,6 @@ def _means(sums: np.ndarray, counts: np.ndarray, before: np.ndarray) -> np.ndarr
     full = counts > 0
     means = sums / np.where(full, counts, 1.0)[:, None]
     return np.where(full[:, None], means, before)
-
-
-def _refill(
-    points: np.ndarray,
-    counts: np.ndarray,
-    sample: Sample,
-    n_clusters: int,
-) -> np.ndarray:
-    """Put centres without rows where the sample is farthest from all others."""
-    for empty in np.flatnonzero(counts == 0):
-        first = empty - empty % n_clusters
-        others = points[first : first + n_clusters]
-        points[empty] = sample.farthest_from(others)
-    return points
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Features of some rows, held while restarts begin."""
-
-    Z: np.ndarray  # (m, r)
-    weights: np.ndarray  # (m,)
-
-    @classmethod
-    def of(cls, made: FeatureMap, source: Source, size: int, seed: int) -> Sample:
-        """Rows drawn uniformly, all if there are no more; rows of weight 0 never."""
-        w = source.weights
-        if w is None:
-            rows = some_rows(source.n_rows, size, seed)
-        else:
-            u = uniforms(seed, Purpose.CHECK, 0, source.n_rows)
-            rows = np.sort(race((w > 0).astype(np.float64), u, size)[0])
-        held = Held(source, rows)
-        evaluate, parts = made.evaluator(), []
-        for start in range(0, held.n_rows, 4096):
-            X = held.rows(start, min(start + 4096, held.n_rows))
-            parts.append((evaluate(X) @ made.root).astype(np.float32))
-        own = np.ones(len(rows)) if w is None else w[rows]
-        return cls(np.concatenate(parts), own)
-
-    @property
-    def variance(self) -> float:
-        """The mean variance of a feature, by which the tolerance is measured."""
-        return float(np.mean(np.var(self.Z, axis=0)))
-
-    def start(self, n_clusters: int, seed: int) -> np.ndarray:
-        """Centres by k-means++ and a few steps on the sample."""
-        seed = seed % 2**32
-        if len(self.Z) < n_clusters:
-            order = np.arange(n_clusters) % len(self.Z)
-            return self.Z[order].astype(np.float64)
-        means = KMeans(n_clusters, n_init=1, max_iter=SAMPLE_STEPS, random_state=seed)
-        with warnings.catch_warnings():
-            # Fewer distinct rows than clusters is told once, of all rows.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            means.fit(self.Z, sample_weight=self.weights)
-        return means.cluster_centers_.astype(np.float64)
-
-    def farthest_from(self, centers: np.ndarray) -> np.ndarray:
-        """The sampled row whose nearest centre is farthest."""
-        squares = np.vecdot(centers, centers)
-        left = (squares - 2 * (self.Z @ centers.T)).min(axis=1)
-        left += np.vecdot(self.Z, self.Z)
-        return self.Z[int(np.argmax(left))].astype(np.float64)
 
 
 def assigned(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from ..engines import Engine
+from ..kernels import NewRows
 from ..landmarks import Landmarks
 from ..leverage import diagonal
 from ..sources import Source
@@ -51,6 +52,8 @@ def embedding(
     floor = arrays.epsilon(np.float64) * len(gram) * values.max(initial=0.0)
     kept = values > floor
     dual = made.root @ (vectors[:, kept] / np.sqrt(values[kept]))
+    if not kept.any():  # no row is like any other: all are at one place
+        dual, values, kept = np.zeros((len(degree), 1)), np.zeros(1), np.array([True])
     found = Embedding(dual, degree, values[kept])
     return found, embed(found, landmarks, source, engine, d)
 
@@ -73,7 +76,10 @@ def degrees(
 ) -> np.ndarray:
     """The row sums of K̃; at least k(x, x), which a row has of itself alone."""
     sums = _mapped(landmarks, source, degree[:, None], engine, "degrees")
-    d = np.maximum(sums[:, 0], diagonal(landmarks.kernel, source, engine=engine))
+    d = sums[:, 0]
+    # New rows of a precomputed kernel come without it.
+    if not isinstance(landmarks.kernel, NewRows):
+        d = np.maximum(d, diagonal(landmarks.kernel, source, engine=engine))
     # A row without any affinity, its own included, is alone: any degree will do.
     return np.where(d > 0, d, 1.0)
 
