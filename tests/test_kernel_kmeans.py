@@ -765,7 +765,7 @@ def test_weights_that_are_not_weights(X, weights, message):
 def test_weights_of_a_score_that_are_not_one_per_row(X, shape):
     """They would multiply by broadcasting."""
     model = clusterer().fit(X)
-    with pytest.raises(ValueError, match="(?i)sample.weight"):
+    with pytest.raises(ValueError, match=r"(?i)sample.weight"):
         model.score(X, sample_weight=np.ones(shape))
 
 
