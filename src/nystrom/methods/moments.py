@@ -138,8 +138,8 @@ def _needs_float64(factor: Factor, n_rows: float, alpha: float) -> bool:
     # Directions that float32 cannot resolve are lost; each may have n/s times its
     # eigenvalue in K.
     lost = factor.eigenvalues[factor.rank : factor.for_blocks(np.float64).rank]
-    largest = max(lost, default=0.0) * n_rows / len(factor.eigenvalues)
-    return added > 4e-3 * alpha or max(mixed, largest) > 1e-3 * alpha
+    missed = float(lost.sum()) * n_rows / len(factor.eigenvalues)
+    return added > 4e-3 * alpha or max(mixed, missed) > 1e-3 * alpha
 
 
 def _is_safe(size: float, factor: Factor, alpha: float, margin: float = 1.0) -> bool:
