@@ -88,7 +88,9 @@ def cluster(
         for empty in np.unique(np.flatnonzero(counts == 0) // n_clusters):
             mine = slice(empty * n_clusters, (empty + 1) * n_clusters)
             rows = _farthest(evaluate, source, centers.part(mine), n_clusters, engine)
-            _refill(points[mine], counts[mine], made, source.take(rows))
+            far = made.evaluator()(source.take(rows)) @ made.root
+            candidates = np.concatenate([far, sample.Z])
+            _refill(points[mine], counts[mine] == 0, candidates)
         shifts = np.sum((points - before) ** 2, axis=1).reshape(n_init, -1)
         moving = shifts.sum(axis=1) > limit
         leading = inertias <= (1 + BEHIND) * inertias.min()
@@ -123,13 +125,17 @@ def _nearest_squares(block: Block, evaluate: Values, centers: Centers) -> np.nda
     return nearest + evaluate.diag(block.X)
 
 
-def _refill(
-    points: np.ndarray, counts: np.ndarray, made: FeatureMap, rows: Any
-) -> None:
-    """Put centres without rows at rows that are far from all."""
-    Z = made.evaluator()(rows) @ made.root
-    empty = np.flatnonzero(counts == 0)
-    points[empty] = Z[: len(empty)]
+def _refill(points: np.ndarray, empty: np.ndarray, candidates: np.ndarray) -> None:
+    """Put centres without rows at candidates, each the farthest from all so far."""
+    squares = np.vecdot(candidates, candidates)
+
+    def apart(center: np.ndarray) -> np.ndarray:
+        return squares - 2 * (candidates @ center) + center @ center
+
+    nearest = np.min([apart(center) for center in points[~empty]], axis=0)
+    for i in np.flatnonzero(empty):
+        points[i] = candidates[int(np.argmax(nearest))]
+        nearest = np.minimum(nearest, apart(points[i]))
 
 
 @dataclass(frozen=True)
