@@ -20,7 +20,8 @@ from ..approximation import estimated_error
 from ..engines import Engine
 from ..kernels.base import number
 from ..landmarks import Landmarks, TraceError
-from ..methods.kmeans import Values, assigned, cluster, distances
+from ..methods.kmeans import assigned, cluster, distances, values
+from ..methods.moments import Evaluate
 from ..methods.normalized_cut import Embedding, embed, embedding
 from ..methods.pca import resolving_map
 from ..randomness import seed_of, some_rows
@@ -356,8 +357,8 @@ class KernelKMeans(
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine
 
-    def _values(self, landmarks: Landmarks) -> Values:
-        return Values.of(landmarks.kernel, landmarks.points, wide=self._wide)
+    def _values(self, landmarks: Landmarks) -> Evaluate:
+        return values(landmarks.kernel, landmarks.points, wide=self._wide)
 
     def _labels(
         self, landmarks: Landmarks, source: Source, engine: Engine

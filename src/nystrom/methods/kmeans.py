@@ -7,7 +7,6 @@ the part of φ(x) outside the span included. Several restarts share every pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from ..sinks import ArraySink
 from ..sources import Block, Source
 from .kmeans_start import Sample
 from .linear_map import needs_float64
-from .moments import FeatureMap
+from .moments import Evaluate, FeatureMap
 
 #: Features of the sample that restarts begin with, held meanwhile.
 SAMPLE_BYTES = 64 * 2**20
@@ -102,7 +101,7 @@ def cluster(
     mine = slice(best * n_clusters, (best + 1) * n_clusters)
     return Clusters(
         centers=centers.part(mine),
-        wide=evaluate.dtype == np.float64,
+        wide=evaluate.wide,
         inertia=float(inertias[best]),
         n_iterations=n_passes,
         converged=not moving[best],
@@ -111,7 +110,7 @@ def cluster(
 
 
 def _farthest(
-    evaluate: Values, source: Source, centers: Centers, size: int, engine: Engine
+    evaluate: Evaluate, source: Source, centers: Centers, size: int, engine: Engine
 ) -> np.ndarray:
     """The rows farthest from their nearest centre, the farthest first."""
     sink = ArraySink((source.n_rows,))
@@ -120,7 +119,7 @@ def _farthest(
     return np.argsort(-apart, kind="stable")[:size]
 
 
-def _nearest_squares(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:
+def _nearest_squares(block: Block, evaluate: Evaluate, centers: Centers) -> np.ndarray:
     nearest = _distances(evaluate(block.X), centers).min(axis=1)
     return nearest + evaluate.diag(block.X)
 
@@ -138,41 +137,24 @@ def _refill(points: np.ndarray, empty: np.ndarray, candidates: np.ndarray) -> No
         nearest = np.minimum(nearest, apart(points[i]))
 
 
-@dataclass(frozen=True)
-class Values:
-    """k(x, landmarks) of rows on the host, in the precision that distances need."""
-
-    kernel: Kernel
-    against: Callable
-    dtype: np.dtype
-
-    @classmethod
-    def of(cls, kernel: Kernel, points: Any, *, wide: bool) -> Values:
-        """float32 values of float32 rows, unless `wide`."""
-        wide = wide or kernel.dtype(points) == np.float64
-        points = arrays.widen(points) if wide else points
-        dtype = np.dtype(np.float64 if wide else np.float32)
-        return cls(kernel, kernel.against(points), dtype)
-
-    def __call__(self, X: Any) -> np.ndarray:
-        X = arrays.widen(X) if self.dtype == np.float64 else X
-        return arrays.to_host(self.against(X)).astype(self.dtype, copy=False)
-
-    def diag(self, X: Any) -> np.ndarray:
-        """k(x, x) of each row."""
-        return arrays.host_values(self.kernel.diag(arrays.widen(X)))
+def values(kernel: Kernel, points: Any, *, wide: bool) -> Evaluate:
+    """Kernel values that stay float32 for float32 rows, unless `wide`."""
+    wide = wide or kernel.dtype(points) == np.float64
+    points = arrays.widen(points) if wide else points
+    dtype = np.float64 if wide else np.float32
+    return Evaluate(kernel, kernel.against(points), wide, dtype)
 
 
-def evaluator(made: FeatureMap, source: Source, centers: Centers) -> Values:
+def evaluator(made: FeatureMap, source: Source, centers: Centers) -> Evaluate:
     """float32 values where distances to the centres are good enough with them."""
     known = (made.kernel, made.points, source, centers.dual, -centers.squares / 2)
     narrow = made.kernel.dtype(made.points) == np.float32 and not made.wide
     narrow = narrow and not needs_float64(*known)
-    return Values.of(made.kernel, made.points, wide=not narrow)
+    return values(made.kernel, made.points, wide=not narrow)
 
 
 def _step(
-    block: Block, evaluate: Values, centers: Centers, n_clusters: int
+    block: Block, evaluate: Evaluate, centers: Centers, n_clusters: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums of kernel values and of weights by cluster, and the inertia, per restart."""
     K = evaluate(block.X)
@@ -202,12 +184,12 @@ def _means(sums: np.ndarray, counts: np.ndarray, before: np.ndarray) -> np.ndarr
     return np.where(full[:, None], means, before)
 
 
-def assigned(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:
+def assigned(block: Block, evaluate: Evaluate, centers: Centers) -> np.ndarray:
     """The number of the nearest centre of each row."""
     return _distances(evaluate(block.X), centers).argmin(axis=1)
 
 
-def distances(block: Block, evaluate: Values, centers: Centers) -> np.ndarray:
+def distances(block: Block, evaluate: Evaluate, centers: Centers) -> np.ndarray:
     """‖φ(x) − c‖ of each row and centre."""
     squared = _distances(evaluate(block.X), centers)
     squared += evaluate.diag(block.X)[:, None]

@@ -89,18 +89,28 @@ class FeatureMap:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """k(x, landmarks) and k(x, x) of rows, on the host in float64."""
+    """k(x, landmarks) and k(x, x) of rows, on the host, in float64 unless told."""
 
     kernel: Kernel
     against: Callable
-    wide: bool
+    wide: bool  # float32 rows are evaluated in float64
+    dtype: Any = np.float64  # what the values are handed out in
 
     def __call__(self, X: Any) -> np.ndarray:
-        return arrays.host_values(self.against(arrays.widen(X) if self.wide else X))
+        K = self.against(arrays.widen(X) if self.wide else X)
+        return arrays.to_host(K).astype(self.dtype, copy=False)
 
     def diag(self, X: Any) -> np.ndarray:
         """k(x, x) of each row."""
         return arrays.host_values(self.kernel.diag(arrays.widen(X)))
+
+
+def squared_projections(
+    block: Block, evaluate: Evaluate, M: np.ndarray, offset: np.ndarray
+) -> np.ndarray:
+    """‖k_S·M − offset‖² of each row."""
+    projected = evaluate(block.X) @ M - offset
+    return np.vecdot(projected, projected)
 
 
 def feature_map(

@@ -21,7 +21,7 @@ from ..randomness import Purpose, some_rows, uniforms
 from ..samplers.draws import probabilities_with_sum
 from ..sinks import ArraySink
 from ..sources import Block, Source, Subset
-from .moments import Evaluate, FeatureMap, moments
+from .moments import Evaluate, FeatureMap, moments, squared_projections
 
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
@@ -150,7 +150,7 @@ def drawn_rows(
     M = made.root @ scipy.linalg.solve_triangular(L.T, signs) / np.sqrt(PROJECTED)
     sink = ArraySink((n,))
     shared = (made.evaluator(), M, made.shift @ M)
-    engine.map(_squared_projections, source, sink, shared, "leverage scores")
+    engine.map(squared_projections, source, sink, shared, "leverage scores")
     w = np.ones(n) if source.weights is None else source.weights
     # No score is above 1, though rows in directions that the first sample has not seen
     # seem so.
@@ -206,10 +206,3 @@ def _products(
         product += K.T @ fitted
         total += fitted.sum(axis=0)
     return product, total
-
-
-def _squared_projections(
-    block: Block, evaluate: Evaluate, M: np.ndarray, offset: np.ndarray
-) -> np.ndarray:
-    projected = evaluate(block.X) @ M - offset
-    return np.vecdot(projected, projected)

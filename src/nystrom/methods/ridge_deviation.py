@@ -11,8 +11,8 @@ from ..engines import Engine
 from ..kernels import Kernel
 from ..leverage import residuals
 from ..sinks import ArraySink
-from ..sources import Block, Source
-from .moments import Evaluate
+from ..sources import Source
+from .moments import Evaluate, squared_projections
 from .ridge import Posterior
 
 
@@ -36,15 +36,8 @@ def deviations(
         R = known.shrunk_root(alpha)
         sink = ArraySink((source.n_rows,))
         shared = (evaluate, R, known.center @ R)
-        engine.map(_squared_norms, source, sink, shared, "deviations")
+        engine.map(squared_projections, source, sink, shared, "deviations")
         variance = left + alpha * (sink.array + known.own + noise)
         those = known.alphas == alpha
         out[:, those] = np.sqrt(variance[:, None] * known.scales[those])
     return out
-
-
-def _squared_norms(
-    block: Block, evaluate: Evaluate, R: np.ndarray, offset: np.ndarray
-) -> np.ndarray:
-    projected = evaluate(block.X) @ R - offset
-    return np.vecdot(projected, projected)
