@@ -24,13 +24,12 @@ from ..methods.cca import FORMS, Canonical, Pair, canonical_pairs
 from ..methods.linear_map import linear_map
 from ..methods.moments import feature_map
 from ..sources import Source, as_source
-from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
-from .on_landmarks import OnLandmarks
+from .callbacks import CallbackSupportMixin, with_callbacks
+from .on_landmarks import OnLandmarks, fitting
 from .resolve import (
     check_count,
     check_rows,
     engine_for,
-    fitted_or_not,
     holds_objects,
     warn_about,
 )
@@ -158,8 +157,7 @@ class KernelCCA(
         self : KernelCCA
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             n_components = check_count(self.n_components, "n_components")
             assert n_components is not None
             if self.form not in FORMS:
@@ -198,7 +196,6 @@ class KernelCCA(
                 form=self.form,
             )
             self._keep(chosen, found)
-        task.end()
         return self
 
     def transform(self, X, y=None):

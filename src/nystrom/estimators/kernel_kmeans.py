@@ -27,9 +27,9 @@ from ..methods.pca import resolving_map
 from ..randomness import seed_of, some_rows
 from ..sinks import ArraySink
 from ..sources import Source
-from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
-from .on_landmarks import OnLandmarks, without_matrix
-from .resolve import check_count, engine_for, fitted_or_not, warn, warn_about
+from .callbacks import CallbackSupportMixin, with_callbacks
+from .on_landmarks import OnLandmarks, fitting, without_matrix
+from .resolve import check_count, engine_for, warn, warn_about
 
 #: Rows on which the error is estimated.
 ERROR_ROWS = 1024
@@ -172,8 +172,7 @@ class KernelKMeans(
         self : KernelKMeans
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             n_clusters = check_count(self.n_clusters, "n_clusters")
             assert n_clusters is not None
             n_init = 1 if self.n_init == "auto" else check_count(self.n_init, "n_init")
@@ -196,7 +195,6 @@ class KernelKMeans(
             error = estimated_error(landmarks, source, engine, rows)
             self._keep(landmarks, None if landmarks.indefinite else error)
             self._n_features_out = n_clusters
-        task.end()
         return self
 
     def fit_predict(self, X, y=None, sample_weight=None):

@@ -31,8 +31,8 @@ from ..methods.preimage import Preimage, preimage
 from ..randomness import seed_of
 from ..sources import Source, as_source
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
-from .on_landmarks import OnLandmarks, without_matrix
-from .resolve import check_count, engine_for, fitted_or_not, warn_about
+from .on_landmarks import OnLandmarks, fitting, without_matrix
+from .resolve import check_count, engine_for, warn_about
 
 #: What scikit-learn's own class takes, and runs exactly.
 EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
@@ -198,10 +198,8 @@ class KernelPCA(
         self : KernelPCA
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             self._fit(X, task)
-        task.end()
         return self
 
     @with_callbacks
@@ -224,14 +222,12 @@ class KernelPCA(
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             mapped = self._fit(X, task)
             if mapped is None:
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
             else:
                 rows = self._coordinates(*mapped)
-        task.end()
         return rows
 
     def transform(self, X):

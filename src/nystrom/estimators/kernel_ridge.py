@@ -19,9 +19,8 @@ from ..methods.risk import RiskBound
 from ..randomness import seed_of
 from ..samplers.draws import all_rows
 from ..sources import Source
-from .callbacks import CallbackTask, with_callbacks
-from .on_landmarks import without_matrix
-from .resolve import fitted_or_not
+from .callbacks import with_callbacks
+from .on_landmarks import fitting, without_matrix
 from .ridge_base import (
     Model,
     OnRidge,
@@ -177,8 +176,7 @@ class KernelRidge(RegressorMixin, OnRidge):
         self : KernelRidge
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             X, y = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, columns_of(y).shape[1])
             solver = check_solver(self.solver, alphas)
@@ -204,7 +202,6 @@ class KernelRidge(RegressorMixin, OnRidge):
                     ravel=y.ndim == 1,
                     weighted=sample_weight is not None,
                 )
-        task.end()
         return self
 
     def predict(self, X, return_std=False, noise=False):

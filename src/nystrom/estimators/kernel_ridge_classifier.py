@@ -20,8 +20,9 @@ from .. import _arrays as arrays
 from ..methods.ridge_fit import fit_ridge
 from ..randomness import seed_of
 from ..sources import Source
-from .callbacks import CallbackTask, with_callbacks
-from .resolve import explaining_text, fitted_or_not, holds_objects
+from .callbacks import with_callbacks
+from .on_landmarks import fitting
+from .resolve import explaining_text, holds_objects
 from .ridge_base import OnRidge, check_alphas, check_solver, length_of
 
 
@@ -125,8 +126,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         self : KernelRidgeClassifier
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             X, y = self._rows_and_classes(X, y)
             binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
             Y = binarizer.fit_transform(y).astype(np.float64)
@@ -159,7 +159,6 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             )
             self._binarizer = binarizer
             self.classes_ = binarizer.classes_
-        task.end()
         return self
 
     def decision_function(self, X):

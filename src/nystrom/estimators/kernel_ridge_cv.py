@@ -20,8 +20,8 @@ from ..methods.ridge_cv import Split, cross_validated, leave_one_out
 from ..methods.ridge_fit import finish
 from ..randomness import Purpose, seed_of, uniforms
 from ..sources import Source
-from .callbacks import CallbackTask, with_callbacks
-from .resolve import fitted_or_not
+from .callbacks import with_callbacks
+from .on_landmarks import fitting
 from .ridge_base import OnRidge, columns_of, in_library_of
 
 
@@ -149,8 +149,7 @@ risk_bound_, n_features_in_
         self : KernelRidgeCV
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             X, y = self._rows_and_targets(X, y)
             alphas = _check_alphas(self.alphas)
             gammas = self._check_gammas()
@@ -182,7 +181,6 @@ risk_bound_, n_features_in_
             self._keep_scores(
                 best.landmarks, alphas, chosen, best.errors, np.array(curves)
             )
-        task.end()
         return self
 
     def predict(self, X, return_std=False, noise=False):

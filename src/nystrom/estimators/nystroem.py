@@ -21,13 +21,12 @@ from ..samplers import Leverage, Recursive
 from ..samplers.options import uses_theory
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
-from .on_landmarks import OnLandmarks, without_matrix
+from .on_landmarks import OnLandmarks, fitting, without_matrix
 from .resolve import (
     Options,
     check_count,
     choose,
     engine_for,
-    fitted_or_not,
     kernel_and_source,
     warn,
     warn_about,
@@ -160,15 +159,13 @@ class Nystroem(
         self : Nystroem
             The fitted estimator.
         """
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             landmarks, source, engine = self._landmarks(X, task)
             error = landmarks.error  # exact, where it decided their number
             if error is None:
                 rows = some_rows(source.n_rows, ERROR_ROWS)
                 error = estimated_error(landmarks, source, engine, rows)
             self._finish(landmarks, error)
-        task.end()
         return self
 
     @with_callbacks
@@ -191,12 +188,10 @@ class Nystroem(
         """
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
-        task = CallbackTask(self, X, y)
-        with fitted_or_not(self):
+        with fitting(self, X, y) as task:
             landmarks, source, engine = self._landmarks(X, task)
             Z, error = features_and_error(landmarks, source, engine)
             self._finish(landmarks, error)
-        task.end()
         return Z
 
     def transform(self, X):

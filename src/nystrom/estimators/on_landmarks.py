@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,19 @@ from .resolve import (
     choose,
     engine_for,
     explaining_text,
+    fitted_or_not,
     holds_objects,
     kernel_and_source,
 )
+
+
+@contextmanager
+def fitting(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
+    """Around every fit: callbacks are told, and a fit that fails leaves no trace."""
+    task = CallbackTask(estimator, X, y)
+    with fitted_or_not(estimator):
+        yield task
+    task.end()
 
 
 class OnLandmarks:
