@@ -20,7 +20,7 @@ from statistics import median
 
 import numpy as np
 from core import GAMMA, SIZE, Row, choose, load, resident, timed
-from plain import rpcholesky_landmarks
+from harness.plain import RBF, rpcholesky_landmarks
 from sklearn.kernel_approximation import Nystroem as Theirs
 
 from nystrom import Nystroem, approximate, select_landmarks
@@ -38,7 +38,7 @@ def times(X: np.ndarray) -> list[Row]:
     params = {"gamma": GAMMA, "n_components": SIZE, "random_state": 0}
     jobs["sklearn"] = lambda: Theirs(**params).fit_transform(X)
     jobs["ours"] = lambda: Nystroem(**params).fit_transform(X)
-    jobs["plain"] = lambda: rpcholesky_landmarks(X, GAMMA, SIZE, 0)
+    jobs["plain"] = lambda: rpcholesky_landmarks(X, RBF(GAMMA), SIZE, 0)
     runs = [{name: timed(job) for name, job in jobs.items()} for _ in range(3)]
     seconds = {name: median(run[name] for run in runs) for name in jobs}
     auto, theirs, pivoted = (seconds[k] for k in ("auto", "sklearn", "rpcholesky"))

@@ -26,7 +26,7 @@ from statistics import median
 import numpy as np
 import scipy
 import sklearn
-from plain import recursive_landmarks
+from harness.plain import RBF, recursive_landmarks
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem as Theirs
 
@@ -93,12 +93,12 @@ def against_plain(X: np.ndarray) -> list[Row]:
     """`recursive` against the same algorithm in plain NumPy."""
     ours, wide = beside(
         lambda: choose(X, "recursive"),
-        lambda: recursive_landmarks(X.astype(np.float64), GAMMA, SIZE, 0),
+        lambda: recursive_landmarks(X.astype(np.float64), RBF(GAMMA), SIZE, 0),
         2,
     )
     again, narrow = beside(
         lambda: choose(X, "recursive"),
-        lambda: recursive_landmarks(X, GAMMA, SIZE, 0),
+        lambda: recursive_landmarks(X, RBF(GAMMA), SIZE, 0),
         2,
     )
     return [

@@ -7,17 +7,54 @@ an explicit inverse. Randomly pivoted Cholesky in blocks with rejection, the pee
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 
-def rbf(X: np.ndarray, Y: np.ndarray, gamma: float) -> np.ndarray:
-    """exp(−γ‖x − y‖²) for all pairs, in one piece."""
-    distances = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * X @ Y.T
-    return np.exp(-gamma * distances)
+class RBF:
+    """exp(−γ‖x − y‖²) for all pairs, in one piece; it counts its values."""
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+        self.evaluations = 0
+
+    def __call__(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        self.evaluations += len(X) * len(Y)
+        distances = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * X @ Y.T
+        return np.exp(-self.gamma * distances)
+
+
+class PlainNystroem:
+    """KS(SᵀKS)^(-1/2) by an eigendecomposition, for landmarks of a function below."""
+
+    def __init__(self, choose: Callable, gamma: float, s: int, seed: int) -> None:
+        self.choose, self.s, self.seed = choose, s, seed
+        self.kernel = RBF(gamma)
+
+    def fit(self, X: np.ndarray) -> PlainNystroem:
+        """Choose landmarks and factor their kernel matrix."""
+        self.kernel.evaluations = 0
+        self.landmarks = X[self.choose(X, self.kernel, self.s, self.seed)]
+        K = self.kernel(self.landmarks, self.landmarks).astype(np.float64)
+        values, vectors = np.linalg.eigh(K)
+        keep = values > len(K) * np.finfo(X.dtype).eps * values[-1]
+        root = vectors[:, keep] / np.sqrt(values[keep])
+        self.root = root.astype(X.dtype)
+        self.chosen = self.kernel.evaluations
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """The features of rows."""
+        return self.kernel(X, self.landmarks) @ self.root
+
+    def evaluations(self, n: int) -> int:
+        """Kernel values for fit and for the transform of n rows."""
+        return self.chosen + n * self.s
 
 
 def recursive_landmarks(
-    X: np.ndarray, gamma: float, n_landmarks: int, seed: int
+    X: np.ndarray, kernel: RBF, n_landmarks: int, seed: int
 ) -> np.ndarray:
     """Row numbers of the landmarks."""
     rng = np.random.default_rng(seed)
@@ -30,11 +67,11 @@ def recursive_landmarks(
     weights = np.ones(len(sample), dtype=X.dtype)
     for level in range(n_levels - 1, -1, -1):
         rows = order[: int(np.ceil(n / 2**level))]
-        K_sample = rbf(X[sample], X[sample], gamma)
+        K_sample = kernel(X[sample], X[sample])
         weighted = K_sample * np.outer(weights, weights)
         ridge = np.linalg.eigvalsh(weighted)[: len(sample) - k].sum() / k
         inverse = np.linalg.inv(K_sample + np.diag(ridge / weights**2))
-        KS = rbf(X[rows], X[sample], gamma)
+        KS = kernel(X[rows], X[sample])
         captured = ((KS @ inverse.astype(X.dtype)) * KS).sum(axis=1)
         scores = np.maximum(0, 1 - captured) / ridge
         if level == 0:
@@ -48,7 +85,7 @@ def recursive_landmarks(
 
 
 def rpcholesky_landmarks(
-    X: np.ndarray, gamma: float, n_landmarks: int, seed: int, block: int = 100
+    X: np.ndarray, kernel: RBF, n_landmarks: int, seed: int, block: int = 100
 ) -> np.ndarray:
     """Row numbers of the landmarks."""
     rng = np.random.default_rng(seed)
@@ -59,7 +96,7 @@ def rpcholesky_landmarks(
     while len(chosen) < s:
         k = len(chosen)
         rows = rng.choice(n, block, p=left / left.sum())
-        columns = rbf(X, X[rows], gamma) - factor[:, :k] @ factor[rows, :k].T
+        columns = kernel(X, X[rows]) - factor[:, :k] @ factor[rows, :k].T
         corner = columns[rows].astype(np.float64)
         limits = rng.random(block) * np.diagonal(corner)
         accepted: list[int] = []

@@ -1,0 +1,27 @@
+"""Figure 3: ‖K − K̃‖₂ against the seconds that building K̃ takes."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+
+from .reading import TITLES, curves, draw, rows, save
+
+
+def figure() -> None:
+    """One panel per set; without random features, as in the paper."""
+    picture, panels = plt.subplots(1, 4, figsize=(15, 3.6))
+    for panel, (data, title) in zip(panels, TITLES.items(), strict=True):
+        found = rows("paper", experiment=("error", "error-large"), data=data)
+        found = [row for row in found if row["method"] != "fourier"]
+        errors = curves(found, "spectral_error")
+        for method, (_, seconds) in curves(found, "seconds").items():
+            draw(panel, method, seconds, errors[method][1])
+        panel.set_title(title, fontsize=9)
+        panel.set(xscale="log", yscale="log", xlabel="seconds")
+    panels[0].set_ylabel("‖K − K̃‖₂")
+    panels[0].legend(fontsize=7)
+    save(picture, "figure3")
+
+
+if __name__ == "__main__":
+    figure()

@@ -1,0 +1,37 @@
+"""Figure 4: the accelerated variant's time and error on Covertype, trade-off on Year."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+
+from .reading import curves, draw, rows, save
+
+METHODS = ("fourier", "uniform", "recursive", "accelerated", "auto")
+
+
+def figure() -> None:
+    """Three panels, as in the paper."""
+    picture, (times, errors, tradeoff) = plt.subplots(1, 3, figsize=(12, 3.6))
+    experiment = ("error", "error-large")
+    found = rows("paper", experiment=experiment, data="covertype", method=METHODS)
+    for method, (s, seconds) in curves(found, "seconds").items():
+        draw(times, method, s, seconds)
+    for method, (s, error) in curves(found, "spectral_error").items():
+        draw(errors, method, s, error)
+    found = rows("paper", experiment=experiment, data="year", method=METHODS)
+    year = curves(found, "spectral_error")
+    for method, (_, seconds) in curves(found, "seconds").items():
+        if method != "fourier":
+            draw(tradeoff, method, seconds, year[method][1])
+    times.set_title("Covertype, 20 000 rows", fontsize=9)
+    times.set(xlabel="samples s", ylabel="seconds", xscale="log", yscale="log")
+    errors.set_title("Covertype, 20 000 rows", fontsize=9)
+    errors.set(xlabel="samples s", ylabel="‖K − K̃‖₂", xscale="log", yscale="log")
+    tradeoff.set_title("YearPredictionMSD, 7000 rows", fontsize=9)
+    tradeoff.set(xlabel="seconds", ylabel="‖K − K̃‖₂", xscale="log", yscale="log")
+    times.legend(fontsize=7)
+    save(picture, "figure4")
+
+
+if __name__ == "__main__":
+    figure()
