@@ -4,7 +4,8 @@
     python3 dev.py demo     every sampler and estimator at work: tables and a picture
     python3 dev.py test     lint, types and the whole test suite
     python3 dev.py lint     ruff and mypy alone
-    python3 dev.py bench    a benchmark: `dev.py bench core path/to/covertype.npz`
+    python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
+                            `--data folder` where files of the real sets are
 
 The first use makes .venv and installs the project into it; later ones start at once.
 Further arguments go to the command: `python3 dev.py test -k leverage`.
@@ -54,6 +55,24 @@ def lint() -> None:
     run(PYTHON, "-m", "mypy")
 
 
+def bench(name: str, *rest: str) -> None:
+    """An experiment of benchmarks/configs, the figures, or a script of its own."""
+    folder = ROOT / "benchmarks"
+    if (folder / "configs" / f"{name}.toml").exists():
+        run(PYTHON, folder / "run.py", name, *rest)
+    elif (folder / f"{name}.py").exists():
+        run(PYTHON, folder / f"{name}.py", *rest)
+    elif name == "figures":
+        run(PYTHON, folder / "figures", *rest)
+    else:
+        configs = sorted(path.stem for path in folder.glob("configs/*.toml"))
+        scripts = sorted(path.stem for path in folder.glob("*.py"))
+        sys.exit(
+            f"unknown benchmark {name!r}; there are {', '.join(configs)}, figures, and "
+            f"{', '.join(set(scripts) - {'run'})}."
+        )
+
+
 def main() -> None:
     """Install what the command needs, and run it."""
     if sys.version_info < (3, 11):  # noqa: UP036 (that is what it finds out)
@@ -69,8 +88,7 @@ def main() -> None:
         run(PYTHON, "examples/demo.py", *rest)
         run(PYTHON, "examples/estimators.py")
     elif command == "bench":
-        name, *rest = rest or ["core"]
-        run(PYTHON, f"benchmarks/{name}.py", *rest)
+        bench(*rest or ["smoke"])
     else:
         lint()
         if command == "test":

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from figures import draw
 from harness import config, results
 from harness.measuring import threads, versions
 from harness.tasks import TASKS
@@ -80,6 +81,8 @@ def main() -> None:
     out = given.out or RESULTS / f"{given.name}.csv"
     folder = None if given.data is None else given.data.resolve()
     measure(config.FOLDER / f"{given.name}.toml", out, folder, given.only)
+    if given.out is None and not given.only:
+        draw(given.name)
 
 
 if __name__ == "__main__":

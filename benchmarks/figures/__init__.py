@@ -1,1 +1,27 @@
-"""One file per figure of the paper: each reads a CSV of results/ and draws."""
+"""One file per figure or set of tables: each reads a CSV of results/ and draws.
+
+    python3 dev.py bench figures [paper|peers|scaling]
+
+Pictures go to build/figures/.
+"""
+
+from __future__ import annotations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from . import figure1, figure2, figure3, figure4, figure5, peers, scaling
+
+#: What is drawn from which results.
+FIGURES = {
+    "paper": [figure1, figure2, figure3, figure4, figure5],
+    "peers": [peers],
+    "scaling": [scaling],
+}
+
+
+def draw(name: str) -> None:
+    """All figures and tables of one results file."""
+    for module in FIGURES.get(name, []):
+        module.figure()

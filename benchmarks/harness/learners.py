@@ -1,6 +1,6 @@
 """Models by name, for peers that are no feature maps: kernel ridge regression whole.
 
-A peer that is not installed raises `MissingError`, and its cases are skipped with a word.
+A peer that is not installed raises `MissingError`; its cases are skipped with a word.
 """
 
 from __future__ import annotations

@@ -1,0 +1,13 @@
+"""All figures whose results are there, or those named."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from figures import FIGURES, draw
+from figures.reading import RESULTS
+
+for name in sys.argv[1:] or FIGURES:
+    if (RESULTS / f"{name}.csv").exists():
+        draw(name)

@@ -1,0 +1,103 @@
+"""Cost against n and s: fitted exponents with their intervals, and the picture.
+
+Table 1 of the paper: every application costs n times something.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.stats
+
+from .reading import Row, draw, number, rows, save
+
+
+def exponent(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """p of y ∝ xᵖ by least squares of logarithms, and half its 95 % interval."""
+    fitted = scipy.stats.linregress(np.log(x), np.log(y))
+    if len(x) < 3:
+        return float(fitted.slope), float("nan")
+    t = scipy.stats.t.ppf(0.975, len(x) - 2)
+    return float(fitted.slope), float(t * fitted.stderr)
+
+
+def series(found: list[Row], along: str, name: str) -> dict[str, tuple]:
+    """For each method: values of n or s, and the mean of a column."""
+    cells: dict[str, dict[float, list[float]]] = {}
+    for row in found:
+        line = cells.setdefault(row["method"], {})
+        line.setdefault(float(row[along]), []).append(number(row, name))
+    return {
+        method: (
+            np.array(sorted(line)),
+            np.array([np.mean(line[x]) for x in sorted(line)]),
+        )
+        for method, line in cells.items()
+    }
+
+
+def table(title: str, found: list[Row], along: str, least: float = 0) -> None:
+    """Exponents of seconds and of kernel evaluations, as Markdown."""
+    print(f"\n{title}\n")
+    print(f"| | {along} from – to | exponent of time | of kernel evaluations |")
+    print("|---|---|---|---|")
+    evaluations = series(found, along, "evaluations")
+    for method, (x, seconds) in series(found, along, "fit_seconds").items():
+        used = x >= least
+        if used.sum() < 2:
+            continue
+        p, dp = exponent(x[used], seconds[used])
+        q, dq = (float("nan"),) * 2
+        if evaluations[method][1].min() > 0:
+            q, dq = exponent(x[used], evaluations[method][1][used])
+        span = f"{x[used][0]:.0f} – {x[used][-1]:.0f}"
+        print(f"| {method} | {span} | {p:.3f} ± {dp:.3f} | {q:.3f} ± {dq:.3f} |")
+
+
+def billion(found: list[Row]) -> None:
+    """Seconds and memory for 10⁹ rows, from the largest n that was measured."""
+    largest = max(int(row["n"]) for row in found)
+    print(f"\n10⁹ rows, as {1e9 / largest:.0f} × what {largest} rows take\n")
+    print("| | seconds measured | hours predicted | MB beside the rows, measured |")
+    print("|---|---|---|---|")
+    for row in found:
+        if int(row["n"]) == largest:
+            seconds = number(row, "fit_seconds")
+            hours = seconds * 1e9 / largest / 3600
+            memory = number(row, "peak_mb")
+            name = f"{row['method']}, {row['threads']} threads"
+            print(f"| {name} | {seconds:.1f} | {hours:.1f} | {memory:.0f} |")
+
+
+def figure() -> None:
+    """Seconds against n and against s, for two threads; tables for both."""
+    picture, panels = plt.subplots(1, 2, figsize=(9, 3.8))
+    for panel, along in zip(panels, ("n", "s"), strict=True):
+        experiments = ("n",) if along == "n" else ("s", "s-largest")
+        found = rows("scaling", experiment=experiments)
+        two = [row for row in found if row["threads"] == "2"]
+        for method, (x, seconds) in series(two, along, "fit_seconds").items():
+            draw(panel, method, x, seconds)
+        panel.set(xscale="log", yscale="log", xlabel=along, ylabel="seconds")
+        panel.legend(fontsize=7)
+        for threads in ("1", "2"):
+            part = [row for row in found if row["threads"] == threads]
+            if along == "n":
+                table(f"{threads} threads, all n", part, along)
+                table(f"{threads} threads, n ≥ 500 s", part, along, 500 * 200)
+            else:
+                table(f"{threads} threads, s", part, along)
+        if along == "n" and found:
+            billion(found)
+    panels[0].set_title("s = 200", fontsize=9)
+    panels[1].set_title("n = 100 000", fontsize=9)
+    for s in ("100", "200", "400"):
+        part = rows("scaling", experiment="applications", s=s)
+        table(f"Table 1, s = {s}", part, "n")
+    part = rows("scaling", experiment="applications", rows="400000")
+    table("Table 1, 400 000 rows", part, "s")
+    save(picture, "scaling")
+
+
+if __name__ == "__main__":
+    figure()

@@ -1,0 +1,158 @@
+"""How close the passes come to the machine: their GEMM and exp at measured rates.
+
+    python3 dev.py bench limit --data folder
+
+Covertype, float32, 1000 landmarks. For each pass over the rows, what it cannot do
+without is counted (multiply-adds of the kernel block and of the product after it,
+exponentials) and divided by the rates that NumPy reaches for just these in the same
+run; the share is that time over the pass's own. The table goes to results/limit.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from harness.config import Problem
+from harness.measuring import threads, timed, versions
+from harness.problems import load
+
+from nystrom import select_landmarks
+from nystrom.approximation import features
+from nystrom.engines import Threads
+from nystrom.factor import ridge_root, weighted
+from nystrom.landmarks import Landmarks
+from nystrom.leverage import COLUMN_BLOCKS, residuals
+from nystrom.methods.moments import feature_map, moments
+from nystrom.sources import Dense
+
+RESULTS = Path(__file__).parent / "results" / "limit.csv"
+GAMMA, SIZE, ROWS, REPEATS = 0.01, 1000, 300_000, 5
+TILE = 1024
+FIELDS = ["pass", "threads", "kernel_gemm", "exp", "product", "needed_seconds"]
+FIELDS += ["seconds", "share", "n", "d", "s"]
+
+
+def gemm_rate(dtype: type) -> float:
+    """Multiply-adds per second of a large product."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8192, SIZE)).astype(dtype)
+    B = rng.standard_normal((SIZE, SIZE)).astype(dtype)
+    seconds, _ = timed(lambda: [A @ B for _ in range(8)])
+    return 8 * A.size * SIZE / seconds
+
+
+def thin_gemm_rate(d: int) -> float:
+    """Multiply-adds per second of float32 tiles of rows times landmarks."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((64 * TILE, d)).astype(np.float32)
+    B = rng.standard_normal((d, SIZE)).astype(np.float32)
+    out = np.empty((len(A), SIZE), dtype=np.float32)
+    seconds, _ = timed(lambda: np.matmul(A, B, out=out))
+    return A.size * SIZE / seconds
+
+
+def exp_rate(n_threads: int) -> float:
+    """float32 exponentials per second, in place, tile by tile."""
+    tiles = [np.full((TILE, SIZE), -1.0, dtype=np.float32) for _ in range(n_threads)]
+
+    def work(tile: np.ndarray) -> None:
+        for _ in range(40):
+            tile.fill(-1.0)
+            np.exp(tile, out=tile)
+
+    def fill(tile: np.ndarray) -> None:
+        for _ in range(40):
+            tile.fill(-1.0)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        both, _ = timed(lambda: list(pool.map(work, tiles)))
+        filling, _ = timed(lambda: list(pool.map(fill, tiles)))
+    return 40 * n_threads * TILE * SIZE / (both - filling)
+
+
+def passes(
+    landmarks: Landmarks, X: np.ndarray, y: np.ndarray
+) -> dict[str, tuple[Callable, type, float]]:
+    """For each: the pass, the precision of its product, multiply-adds per row."""
+    source, engine = Dense(X), Threads()
+    K = weighted(landmarks.kernel.gram(landmarks.points), np.ones(SIZE))
+    B = ridge_root(K, np.ones(SIZE), float(np.trace(K)) / SIZE)
+    targets = source.having(targets=y[:, None])
+    # A ridge that needs no whitening: the Gram matrix of K's blocks as they are.
+    made = feature_map(landmarks, targets, 1e-2 * len(X), center=False)
+    scores = lambda: residuals(  # noqa: E731
+        landmarks.kernel, source, landmarks.points, B, engine=engine, triangular=True
+    )
+    # A triangular factor in column blocks needs this share of the dense product.
+    triangle = (1 + 1 / COLUMN_BLOCKS) / 2
+    whitened = ", whitened" if made.whiten else ""
+    return {
+        "score": (scores, np.float32, triangle * SIZE**2),
+        "feature": (
+            lambda: features(landmarks, source, engine),
+            np.float32,
+            float(SIZE**2),
+        ),
+        f"Gram{whitened}": (
+            lambda: moments(made, targets, engine),
+            np.float64,
+            0.5 * SIZE**2,
+        ),
+    }
+
+
+def measure(X: np.ndarray, y: np.ndarray, n_threads: int) -> list[dict]:
+    """A row for each pass."""
+    options = {"gamma": GAMMA, "n_landmarks": SIZE, "random_state": 0}
+    n, d = X.shape
+    with threads(n_threads):
+        landmarks = select_landmarks(X, sampler="accelerated", **options)
+        jobs = passes(landmarks, X, y)
+        rates: dict[object, list[float]] = {}
+        seconds: dict[str, list[float]] = {}
+        for _ in range(REPEATS):
+            for dtype in (np.float32, np.float64):
+                rates.setdefault(dtype, []).append(gemm_rate(dtype))
+            rates.setdefault("thin", []).append(thin_gemm_rate(d + 2))
+            rates.setdefault("exp", []).append(exp_rate(n_threads))
+            for name, (job, _, _) in jobs.items():
+                seconds.setdefault(name, []).append(timed(job)[0])
+    rate = {name: median(values) for name, values in rates.items()}
+    print({str(name): f"{value / 1e9:.1f} G/s" for name, value in rate.items()})
+    table = []
+    for name, (_, dtype, work) in jobs.items():
+        # Two columns more: the kernel's block is one product with norms appended.
+        parts = [n * SIZE * (d + 2) / rate["thin"], n * SIZE / rate["exp"]]
+        parts.append(n * work / rate[dtype])
+        took, needed = median(seconds[name]), sum(parts)
+        values = [name, n_threads, *parts, needed, took, needed / took, n, d, SIZE]
+        table.append(dict(zip(FIELDS, values, strict=True)))
+        print(f"{name:<16} {needed:6.2f} s needed, {took:6.2f} s, {needed / took:.2f}")
+    return table
+
+
+def main() -> None:
+    """One and two threads."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, help="a folder with the real sets' files")
+    rows = load(Problem("covertype", ROWS, "float32", ""), parser.parse_args().data)
+    about = versions()
+    with RESULTS.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*FIELDS, *about], lineterminator="\n")
+        writer.writeheader()
+        for n_threads in (1, 2):
+            for row in measure(rows.X, rows.y, n_threads):
+                short = {
+                    k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()
+                }
+                writer.writerow(short | about)
+
+
+if __name__ == "__main__":
+    main()
