@@ -13,24 +13,23 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from data import gamma_for, load
-from landmarks import WIDTHS, features, kernel_matrix, norms
+from harness.config import Problem
+from harness.errors import DenseKernel
+from harness.problems import gamma_for, load
 
-from nystrom import select_landmarks
-from nystrom.kernels import RBF
+from nystrom import approximate, select_landmarks
 
 RESULTS = Path(__file__).parent / "results" / "ridge.csv"
 FIELDS = ["data", "width", "n", "λ", "d_eff", "landmarks", "kept", "seeds", "worst"]
+WIDTHS = ("0.2/median", "1/median", "6/median")
 N_ROWS, MOST = 3000, 150
 TOGETHER = 20  # landmark sets whose norms are found in lock-step
 
 
-def measure(X: np.ndarray, g: float, share: float, seeds: int) -> list | None:
+def measure(X: np.ndarray, gamma: float, share: float, seeds: int) -> list | None:
     """λ, d_eff, mean number of landmarks, seeds within λ, worst error over λ."""
-    gamma = gamma_for(X, g)
-    kernel = RBF(gamma)
-    K = kernel_matrix(kernel, X)
-    values = np.linalg.eigvalsh(K)
+    kernel = DenseKernel(X, gamma)
+    values = np.linalg.eigvalsh(kernel.K)
     ridge = share * values[-1]
     d_eff = float((values / (values + ridge)).sum())
     if d_eff > MOST:  # nearly all rows would be landmarks
@@ -42,7 +41,8 @@ def measure(X: np.ndarray, g: float, share: float, seeds: int) -> list | None:
             for seed in range(start, min(start + TOGETHER, seeds))
         ]
         sizes += [len(landmarks) for landmarks in chosen]
-        errors.append(norms(K, [features(kernel, X, c.points) for c in chosen]))
+        Zs = [approximate(X, landmarks).features() for landmarks in chosen]
+        errors.append(kernel.spectral_errors(Zs))
     found = np.concatenate(errors) / ridge
     kept = int(np.count_nonzero(found <= 1))
     return [ridge, d_eff, float(np.mean(sizes)), kept, seeds, float(found.max())]
@@ -55,10 +55,11 @@ def main() -> None:
         writer = csv.writer(file)
         writer.writerow(FIELDS)
         for name in ("covertype", "cod_rna", "adult", "year"):
-            X = load(name, Path(sys.argv[1]), N_ROWS)
-            for width, g in WIDTHS.items():
+            for width in WIDTHS:
+                problem = Problem(name, N_ROWS, "float64", width)
+                X = load(problem, Path(sys.argv[1])).X
                 for share in (0.03, 0.003):
-                    found = measure(X, g, share, seeds)
+                    found = measure(X, gamma_for(problem, X), share, seeds)
                     if found is None:
                         continue
                     row = [name, width, len(X), *found]

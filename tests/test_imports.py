@@ -110,7 +110,14 @@ def test_nothing_is_called_by_what_it_is_not():
 
 @pytest.mark.parametrize(
     "module",
-    [nystrom, nystrom.kernels, nystrom.sources, nystrom.engines, nystrom.samplers],
+    [
+        nystrom,
+        nystrom.datasets,
+        nystrom.kernels,
+        nystrom.sources,
+        nystrom.engines,
+        nystrom.samplers,
+    ],
     ids=lambda m: m.__name__,
 )
 def test_public_names_exist(module):

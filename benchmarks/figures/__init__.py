@@ -1,6 +1,6 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
-    python3 dev.py bench figures [paper|peers|scaling]
+    python3 dev.py bench figures [paper|peers|scaling|landmarks]
 
 Pictures go to build/figures/.
 """
@@ -11,11 +11,21 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from . import figure1, figure2, figure3, figure4, figure5, peers, scaling
+from . import (
+    figure1,
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    landmarks,
+    peers,
+    scaling,
+)
 
 #: What is drawn from which results.
 FIGURES = {
     "paper": [figure1, figure2, figure3, figure4, figure5],
+    "landmarks": [landmarks],
     "peers": [peers],
     "scaling": [scaling],
 }

@@ -20,7 +20,7 @@ Examples
 (1797, 100)
 """
 
-from . import engines, kernels, samplers, sources
+from . import datasets, engines, kernels, samplers, sources
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_pca import KernelPCA
@@ -48,6 +48,7 @@ __all__ = [
     "KernelRidgeClassifier",
     "Nystroem",
     "approximate",
+    "datasets",
     "effective_dimension",
     "engines",
     "kernels",

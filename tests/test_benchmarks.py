@@ -1,0 +1,209 @@
+"""The harness works: every task, method and figure, on few rows. No timings."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import figures  # noqa: E402
+from figures import peers, reading, scaling  # noqa: E402
+from harness import config, results  # noqa: E402
+from harness.errors import DenseKernel  # noqa: E402
+from harness.methods import feature_map  # noqa: E402
+from harness.problems import gamma_for, load  # noqa: E402
+
+SMOKE = BENCHMARKS / "configs" / "smoke.toml"
+
+
+def run(out: Path, *options: str) -> subprocess.CompletedProcess:
+    """`dev.py bench smoke`, but for the installation."""
+    environment = {**os.environ, "NYSTROM_SCRATCH": str(out.parent / "scratch")}
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "smoke", "--out", str(out)]
+    return subprocess.run(
+        [*command, *options], env=environment, text=True, capture_output=True
+    )
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """The results of a whole run."""
+    out = tmp_path_factory.mktemp("bench") / "smoke.csv"
+    done = run(out)
+    assert done.returncode == 0, done.stderr
+    return out, done.stderr
+
+
+def test_every_case_has_a_row_or_a_word(smoke):
+    out, said = smoke
+    wanted = [case for part in config.read(SMOKE) for case in part.cases()]
+    found = [results.key(row) for row in results.read(out)]
+    assert len(found) == len(set(found))
+    missing = {case.method for case in set(wanted) - set(found)}
+    for method in missing:
+        assert importlib.util.find_spec(method) is None
+        assert f"{method} was skipped: {method} is not installed" in said
+    assert set(found) <= set(wanted)
+    assert f"{len(wanted)}/{len(wanted)}" in said  # the progress bar's end
+
+
+def test_rows_tell_cost_error_and_versions(smoke):
+    rows = results.read(smoke[0])
+    for row in rows:
+        assert row["nystrom"]
+        assert row["numpy"]
+        assert row["threads"] in ("1", "2")
+        if sys.platform == "linux":
+            assert float(row["peak_mb"]) >= 0
+        assert sum(reading.number(row, name) for name in ("seconds",)) > 0
+        if row["experiment"] == "approximate" and row["method"] != "fourier":
+            assert 0 <= float(row["spectral_error"]) <= 1.001 * float(row["norm"])
+        if row["experiment"] in ("learn", "classify"):
+            assert 0 <= float(row["test_error"]) <= 100
+    ours = [r for r in rows if r["method"] in ("auto", "recursive", "rpcholesky")]
+    assert all(int(row["evaluations"]) > 0 for row in ours)
+
+
+def test_nothing_costs_nothing_and_has_the_whole_error(smoke):
+    found = [row for row in results.read(smoke[0]) if row["method"] == "nothing"]
+    approximations = [row for row in found if row["experiment"] == "approximate"]
+    assert approximations
+    for row in approximations:
+        assert row["spectral_error"] == row["norm"]
+        assert float(row["trace_error"]) == float(row["trace"])
+        assert row["evaluations"] == "0"
+        others = [
+            float(r["spectral_error"])
+            for r in results.read(smoke[0])
+            if r["experiment"] == "approximate" and r["method"] in ("auto", "sklearn")
+        ]
+        assert max(others) < float(row["norm"])
+
+
+def test_a_killed_run_goes_on(smoke, tmp_path):
+    """Rows that were there stay as they are; half a line is cut off."""
+    lines = smoke[0].read_text().splitlines(keepends=True)
+    out = tmp_path / "smoke.csv"
+    kept = lines[:31]
+    out.write_text("".join(kept) + lines[31][:40])
+    done = run(out, "--only", "approximate")
+    assert done.returncode == 0, done.stderr
+    again = out.read_text().splitlines(keepends=True)
+    assert again[: len(kept)] == kept
+    keys = [results.key(row) for row in results.read(out)]
+    assert len(keys) == len(set(keys))
+    part = next(e for e in config.read(SMOKE) if e.name == "approximate")
+    assert set(keys) == set(part.cases())
+
+
+def test_all_configurations_can_be_read():
+    for path in sorted(config.FOLDER.glob("*.toml")):
+        cases = [case for part in config.read(path) for case in part.cases()]
+        assert len(cases) == len(set(cases)) > 0
+
+
+def test_tracked_results_have_the_harness_columns():
+    for path in config.FOLDER.glob("*.toml"):
+        kept = BENCHMARKS / "results" / f"{path.stem}.csv"
+        if kept.exists():
+            with kept.open(newline="") as file:
+                assert next(csv.reader(file)) == results.FIELDS
+
+
+def test_two_experiments_of_one_name_are_refused(tmp_path):
+    table = '[[experiment]]\nname="a"\ntask="grow"\ndata="flat"\nrows=1\n'
+    table += 'methods="auto"\nsizes=1\n'
+    path = tmp_path / "twice.toml"
+    path.write_text(table + table)
+    with pytest.raises(ValueError, match="names of their own"):
+        config.read(path)
+
+
+def test_unknown_methods_and_widths_are_refused():
+    with pytest.raises(ValueError, match="'resursive' is unknown"):
+        feature_map("resursive", 1.0, 3, 0)
+    X = np.zeros((3, 2))
+    with pytest.raises(ValueError, match="allowed: a number"):
+        gamma_for(config.Problem("flat", 3, "float64", "2/mean"), X)
+
+
+def test_errors_are_those_of_the_dense_matrix(rng):
+    X = rng.normal(size=(150, 3))
+    K = DenseKernel(X, 0.5)
+    exact = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    np.testing.assert_allclose(K.K, exact, atol=1e-13)
+    Zs = [rng.normal(size=(150, 4)), np.linalg.cholesky(exact)[:, :40]]
+    wanted = [np.abs(np.linalg.eigvalsh(exact - Z @ Z.T)).max() for Z in Zs]
+    np.testing.assert_allclose(K.spectral_errors(Zs), wanted, rtol=1e-6)
+    for Z in Zs:
+        assert K.trace_error(Z) == pytest.approx(np.trace(exact - Z @ Z.T))
+
+
+@pytest.mark.parametrize("name", ["plain recursive", "plain rpcholesky", "sklearn"])
+def test_peers_are_in_good_health(name):
+    """A peer that is broken would make us look good."""
+    problem = config.Problem("clusters", 400, "float64", "1/median")
+    X = load(problem, None).X
+    K = DenseKernel(X, gamma_for(problem, X))
+    made = feature_map(name, gamma_for(problem, X), 150, 0).fit(X)
+    error = K.spectral_errors([made.transform(X)])[0]
+    assert error < 0.02 * K.norm
+    assert made.evaluations(len(X)) >= 150 * (150 + len(X))
+
+
+def test_rows_are_the_same_at_every_call():
+    problem = config.Problem("tails", 300, "float32", "1/median")
+    first, second = load(problem, None), load(problem, None)
+    np.testing.assert_array_equal(first.X, second.X)
+    assert first.X.dtype == np.float32
+    assert first.classes
+
+
+def test_long_rows_begin_alike(tmp_path, monkeypatch):
+    monkeypatch.setenv("NYSTROM_SCRATCH", str(tmp_path))
+    short = load(config.Problem("long", 50, "float32", "1"), None).X
+    longer = load(config.Problem("long", 120, "float32", "1"), None).X
+    np.testing.assert_array_equal(short, longer[:50])
+    assert isinstance(longer, np.memmap)
+
+
+def test_exponents_and_their_intervals(rng):
+    n = np.array([1e3, 1e4, 1e5, 1e6])
+    assert scaling.exponent(n, 3 * n**1.5)[0] == pytest.approx(1.5)
+    inside = 0
+    for _ in range(200):
+        p, half = scaling.exponent(n, n * np.exp(0.1 * rng.normal(size=4)))
+        inside += abs(p - 1) <= half
+    # 190 of 200 expected; fewer than 172 is a false alarm once in 10⁶.
+    assert 172 <= inside <= 200
+
+
+def test_interpolation_stays_between_what_was_measured():
+    x, y = np.array([1.0, 100.0]), np.array([1.0, 0.01])
+    assert peers.interpolated(x, y, 10.0) == pytest.approx(0.1)
+    assert np.isnan(peers.interpolated(x, y, 1000.0))
+
+
+@pytest.mark.parametrize("name", sorted(figures.FIGURES))
+def test_figures_are_drawn_from_tracked_results(name, tmp_path, monkeypatch, capsys):
+    kept = BENCHMARKS / "results" / f"{name}.csv"
+    if not kept.exists():
+        pytest.skip(f"no {kept.name} yet")
+    monkeypatch.setattr(reading, "PICTURES", tmp_path)
+    monkeypatch.setattr(reading, "BENCHMARKS", tmp_path / "benchmarks")
+    monkeypatch.setattr(figures.figure1, "SEEDS", 1)
+    monkeypatch.setattr(figures.figure1, "RESULTS", tmp_path)
+    figures.draw(name)
+    said = capsys.readouterr().out
+    assert "nan" not in said.replace("± nan", "")
+    for picture in tmp_path.glob("*.png"):
+        assert picture.stat().st_size > 10_000
