@@ -20,11 +20,12 @@ from . import (
     landmarks,
     peers,
     scaling,
+    tables,
 )
 
 #: What is drawn from which results.
 FIGURES = {
-    "paper": [figure1, figure2, figure3, figure4, figure5],
+    "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
     "peers": [peers],
     "scaling": [scaling],
