@@ -4,8 +4,9 @@
 
 Covertype, float32, 1000 landmarks. For each pass over the rows, what it cannot do
 without is counted (multiply-adds of the kernel block and of the product after it,
-exponentials) and divided by the rates that NumPy reaches for just these in the same
-run; the share is that time over the pass's own. The table goes to results/limit.csv.
+exponentials) and divided by the best rates that NumPy reached for just these in the
+same run; the share is that time over the pass's own median. The table goes to
+results/limit.csv.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from nystrom.methods.moments import feature_map, moments
 from nystrom.sources import Dense
 
 RESULTS = Path(__file__).parent / "results" / "limit.csv"
-GAMMA, SIZE, ROWS, REPEATS = 0.01, 1000, 300_000, 5
-TILE = 1024
+GAMMA, SIZE, ROWS, REPEATS = 0.01, 1000, 200_000, 5
+TILE, TRIES = 1024, range(8)
 FIELDS = ["pass", "threads", "kernel_gemm", "exp", "product", "needed_seconds"]
 FIELDS += ["seconds", "share", "n", "d", "s"]
 
@@ -43,8 +44,10 @@ def gemm_rate(dtype: type) -> float:
     rng = np.random.default_rng(0)
     A = rng.standard_normal((8192, SIZE)).astype(dtype)
     B = rng.standard_normal((SIZE, SIZE)).astype(dtype)
-    seconds, _ = timed(lambda: [A @ B for _ in range(8)])
-    return 8 * A.size * SIZE / seconds
+    out = np.empty_like(A)
+    return (
+        A.size * SIZE / min(timed(lambda: np.matmul(A, B, out=out))[0] for _ in TRIES)
+    )
 
 
 def thin_gemm_rate(d: int) -> float:
@@ -53,8 +56,9 @@ def thin_gemm_rate(d: int) -> float:
     A = rng.standard_normal((64 * TILE, d)).astype(np.float32)
     B = rng.standard_normal((d, SIZE)).astype(np.float32)
     out = np.empty((len(A), SIZE), dtype=np.float32)
-    seconds, _ = timed(lambda: np.matmul(A, B, out=out))
-    return A.size * SIZE / seconds
+    return (
+        A.size * SIZE / min(timed(lambda: np.matmul(A, B, out=out))[0] for _ in TRIES)
+    )
 
 
 def exp_rate(n_threads: int) -> float:
@@ -123,8 +127,12 @@ def measure(X: np.ndarray, y: np.ndarray, n_threads: int) -> list[dict]:
             rates.setdefault("exp", []).append(exp_rate(n_threads))
             for name, (job, _, _) in jobs.items():
                 seconds.setdefault(name, []).append(timed(job)[0])
-    rate = {name: median(values) for name, values in rates.items()}
-    print({str(name): f"{value / 1e9:.1f} G/s" for name, value in rate.items()})
+    # The best that was seen is the machine's; of a pass, what one may expect.
+    rate = {name: max(values) for name, values in rates.items()}
+    print(
+        {str(name): f"{value / 1e9:.1f} G/s" for name, value in rate.items()},
+        flush=True,
+    )
     table = []
     for name, (_, dtype, work) in jobs.items():
         # Two columns more: the kernel's block is one product with norms appended.

@@ -1,17 +1,20 @@
-"""Figure 2: ‖K − K̃‖₂ against samples, four sets of 20 000 rows, means of 10 trials."""
+"""Figure 2: ‖K − K̃‖₂ against samples, four sets of 20 000 rows, means of 10 trials.
+
+A star marks a part of a set, or a stand-in; results/paper.csv says which.
+"""
 
 from __future__ import annotations
 
 import matplotlib.pyplot as plt
 
-from .reading import TITLES, curves, draw, rows, save
+from .reading import TITLES, curves, draw, log_log, rows, save
 
 EXPERIMENTS = ("error", "error-large", "greedy")
 
 
 def figure() -> None:
     """One panel per set."""
-    picture, panels = plt.subplots(1, 4, figsize=(15, 3.6))
+    picture, panels = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
     for panel, (data, title) in zip(panels, TITLES.items(), strict=True):
         found = rows("paper", experiment=EXPERIMENTS, data=data)
         found = [row for row in found if row["method"] != "nothing"]
@@ -19,11 +22,10 @@ def figure() -> None:
             draw(panel, method, s, error)
         if not found:
             continue
-        n, origin = found[0]["n"], found[0]["origin"]
-        part = "" if origin == "file" else f", {origin}"
-        panel.set_title(f"{title}\n{n} rows{part}", fontsize=9)
-        panel.set(xscale="log", yscale="log", xlabel="samples s")
-    panels[0].set_ylabel("‖K − K̃‖₂")
+        whole = "" if found[0]["origin"] in ("file", "download", "cache") else "*"
+        panel.set_title(f"{title}, {found[0]['n']} rows{whole}", fontsize=9)
+        sizes = sorted({int(row["s"]) for row in found})
+        log_log(panel, "samples s", "‖K − K̃‖₂" if panel is panels[0] else "", sizes)
     panels[0].legend(fontsize=7)
     save(picture, "figure2")
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from .reading import TITLES, curves, draw, rows, save
+from .reading import TITLES, curves, draw, log_log, rows, save
 
 
 def figure() -> None:
     """One panel per set; without random features, as in the paper."""
-    picture, panels = plt.subplots(1, 4, figsize=(15, 3.6))
+    picture, panels = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
     for panel, (data, title) in zip(panels, TITLES.items(), strict=True):
         found = rows("paper", experiment=("error", "error-large"), data=data)
         found = [row for row in found if row["method"] != "fourier"]
@@ -21,8 +21,7 @@ def figure() -> None:
         for method, (_, seconds) in curves(found, "seconds", np.median).items():
             draw(panel, method, seconds, errors[method][1])
         panel.set_title(title, fontsize=9)
-        panel.set(xscale="log", yscale="log", xlabel="seconds")
-    panels[0].set_ylabel("‖K − K̃‖₂")
+        log_log(panel, "seconds", "‖K − K̃‖₂" if panel is panels[0] else "")
     panels[0].legend(fontsize=7)
     save(picture, "figure3")
 

@@ -9,7 +9,7 @@ from .reading import curves, draw, rows, save
 
 def figure() -> None:
     """Two panels, as in the paper."""
-    picture, panels = plt.subplots(1, 2, figsize=(8.5, 3.6))
+    picture, panels = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
     labels = {
         "classification": ("Covertype, class 2 or not, LIBLINEAR", "% wrong"),
         "regression": ("YearPredictionMSD, ridge regression", "RMSE, years"),
@@ -22,6 +22,9 @@ def figure() -> None:
             title = f"{title}\n{found[0]['n']} training rows, {found[0]['origin']}"
         panel.set_title(title, fontsize=9)
         panel.set(xlabel="samples s", ylabel=unit, xscale="log")
+        sizes = sorted({int(row["s"]) for row in found})
+        panel.set_xticks(sizes, [str(size) for size in sizes], fontsize=8)
+        panel.minorticks_off()
         panel.legend(fontsize=7)
     save(picture, "figure5")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from .reading import Row, curves, draw, number, rows, save
+from .reading import Row, curves, draw, log_log, number, rows, save
 
 BASE = "sklearn"
 
@@ -122,9 +122,7 @@ def figure() -> None:
     for method, (_, seconds) in curves(found, "seconds", np.median).items():
         if method != "nothing":
             draw(panel, method, seconds, errors[method][1])
-    panel.set(
-        xscale="log", yscale="log", xlabel="seconds", ylabel="‖K − K̃‖₂, 8000 rows"
-    )
+    log_log(panel, "seconds", "‖K − K̃‖₂ on 8000 rows")
     panel.set_title("Covertype, 581 012 rows", fontsize=9)
     panel.legend(fontsize=7)
     save(picture, "peers")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 BENCHMARKS = Path(__file__).parents[1]
 RESULTS = BENCHMARKS / "results"
@@ -70,6 +71,19 @@ def curves(
         )
         for method, sizes in cells.items()
     }
+
+
+def log_log(axes, xlabel: str, ylabel: str, sizes: Iterable[float] = ()) -> None:
+    """Logarithmic axes, with the sizes themselves as ticks where they are along x."""
+    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        if high < 100 * low:  # too few powers of ten to read it by
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+    if sizes:
+        axes.set_xticks(list(sizes), [f"{size:g}" for size in sizes], fontsize=8)
 
 
 def draw(axes, method: str, x: np.ndarray, y: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.stats
 
-from .reading import Row, draw, number, rows, save
+from .reading import Row, draw, log_log, number, rows, save
 
 
 def exponent(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -71,14 +71,14 @@ def billion(found: list[Row]) -> None:
 
 def figure() -> None:
     """Seconds against n and against s, for two threads; tables for both."""
-    picture, panels = plt.subplots(1, 2, figsize=(9, 3.8))
+    picture, panels = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
     for panel, along in zip(panels, ("n", "s"), strict=True):
         experiments = ("n",) if along == "n" else ("s", "s-largest")
         found = rows("scaling", experiment=experiments)
         two = [row for row in found if row["threads"] == "2"]
         for method, (x, seconds) in series(two, along, "fit_seconds").items():
             draw(panel, method, x, seconds)
-        panel.set(xscale="log", yscale="log", xlabel=along, ylabel="seconds")
+        log_log(panel, along, "seconds")
         panel.legend(fontsize=7)
         for threads in ("1", "2"):
             part = [row for row in found if row["threads"] == threads]

@@ -36,9 +36,10 @@ class PlainNystroem:
         """Choose landmarks and factor their kernel matrix."""
         self.kernel.evaluations = 0
         self.landmarks = X[self.choose(X, self.kernel, self.s, self.seed)]
-        K = self.kernel(self.landmarks, self.landmarks).astype(np.float64)
-        values, vectors = np.linalg.eigh(K)
-        keep = values > len(K) * np.finfo(X.dtype).eps * values[-1]
+        wide = self.landmarks.astype(np.float64)
+        values, vectors = np.linalg.eigh(self.kernel(wide, wide))
+        # Directions below the rounding of K's rows would only amplify it.
+        keep = values > np.finfo(X.dtype).eps * values[-1]
         root = vectors[:, keep] / np.sqrt(values[keep])
         self.root = root.astype(X.dtype)
         self.chosen = self.kernel.evaluations
