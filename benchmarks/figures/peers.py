@@ -79,6 +79,8 @@ def trade_off(found: list[Row]) -> None:
         if t[-1] < time:
             reached = float(e[-1])
         cells = [f"{word}{size:.0f}", f"{word}{took:.2f}", f"{word}{took / time:.3f}"]
+        if np.isnan(size):
+            cells = ["not reached", "–", "–"]
         print(f"| {method} | " + " | ".join([*cells, f"{reached:.3g}"]) + " |")
 
 
