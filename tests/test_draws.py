@@ -43,7 +43,7 @@ def top_probabilities():
     X = rng.standard_normal((1500, 2))
     X[:30] *= 10
     rule = TheoryRidge(20.0, 0.03, oversampling=2.0)
-    levels = recurse(RBF(0.02), as_source(X), rule, seed=0, engine=Threads(1))
+    levels = list(recurse(RBF(0.02), as_source(X), rule, seed=0, engine=Threads(1)))
     p = levels[-1].probabilities[:200]
     assert p.min() < 0.1 < 0.5 < p.max()
     return p

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from nystrom import randomness
 from nystrom.randomness import (
     Purpose,
     race,
@@ -18,6 +19,7 @@ from nystrom.randomness import (
     seed_of,
     some_rows,
     uniforms,
+    uniforms_at,
 )
 
 #: The chance that a test of chance fails although all is well.
@@ -251,6 +253,37 @@ def test_the_scale_of_the_weights_does_not_matter(rng):
 def test_rows_that_arrive_together_are_ordered_by_number():
     rows, _ = race(np.ones(6), np.full(6, 0.5), 4)
     np.testing.assert_array_equal(rows, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("heat", [1, 7, 50])
+@pytest.mark.parametrize("size", [1, 20, 99, 100, 150])
+def test_a_race_in_heats_is_the_same_race(heat, size, rng, monkeypatch):
+    weights = rng.choice([0.0, 1e-300, 0.1, 1.0, 30.0], 100)
+    u = rng.choice(rng.random(60), 100)  # some arrive together
+    at_once = race(weights, u, size), race(None, u, size)
+    monkeypatch.setattr(randomness, "HEAT", heat)
+    for found, expected in zip((weights, None), at_once, strict=True):
+        rows, limit = race(found, u, size)
+        np.testing.assert_array_equal(rows, expected[0])
+        assert limit == expected[1]
+
+
+def test_no_weights_are_weights_of_one(rng):
+    u = rng.random(500)
+    rows, limit = race(None, u, 40)
+    ones = race(np.ones(500), u, 40)
+    np.testing.assert_array_equal(rows, ones[0])
+    assert limit == ones[1]
+
+
+@pytest.mark.parametrize("heat", [1, 10, 2**20])
+def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
+    monkeypatch.setattr(randomness, "HEAT", heat)
+    rows = np.flatnonzero(rng.random(3000) < 0.05)
+    whole = uniforms(seed, Purpose.KEEP, 0, 3000, level=2)
+    found = uniforms_at(seed, Purpose.KEEP, rows, level=2)
+    np.testing.assert_array_equal(found, whole[rows])
+    assert len(uniforms_at(seed, Purpose.KEEP, rows[:0])) == 0
 
 
 def test_where_all_weights_are_zero_nobody_wins():

@@ -20,7 +20,7 @@ import pytest
 from nystrom import factor
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF
-from nystrom.randomness import Purpose, uniforms
+from nystrom.randomness import Purpose, uniforms, uniforms_at
 from nystrom.samplers import recursion, rules
 from nystrom.samplers.recursion import recurse
 from nystrom.samplers.rules import (
@@ -95,9 +95,8 @@ def found_levels(name, seed, weighted=False):
     n = N_ROWS[name]
     X = rows_of(seed, n)
     source = as_source(X, weights_of(seed, n) if weighted else None)
-    return recurse(
-        RBF(GAMMA), source, rule_of(name), seed=seed, engine=Threads(n_jobs=1)
-    )
+    engine = Threads(n_jobs=1)
+    return list(recurse(RBF(GAMMA), source, rule_of(name), seed=seed, engine=engine))
 
 
 def assert_same_levels(found, expected):
@@ -144,7 +143,8 @@ def test_a_cap_scales_down_the_levels_below_the_top(seed):
     numbers = randomness(seed, 1500)
     expected = oracle.practical_2(K, ridge, *numbers, largest=cap)
     rule = PracticalRidge(ridge, cap)
-    found = recurse(RBF(0.5), as_source(X), rule, seed=seed, engine=Threads(1))
+    engine = Threads(1)
+    found = list(recurse(RBF(0.5), as_source(X), rule, seed=seed, engine=engine))
     assert_same_levels(found, expected)
     assert found[-2].probabilities.sum() == pytest.approx(2 * cap)
     assert found[-1].probabilities.sum() > 2 * cap
@@ -155,7 +155,7 @@ def test_few_landmarks_begin_with_a_base_of_64_rows(seed):
     numbers = randomness(seed, 1500)
     dense = oracle.practical_3(oracle.rbf_matrix(X, GAMMA), 20, *numbers, base=64)
     rule, engine = PracticalSize(20), Threads(1)
-    found = recurse(RBF(GAMMA), as_source(X), rule, seed=seed, engine=engine)
+    found = list(recurse(RBF(GAMMA), as_source(X), rule, seed=seed, engine=engine))
     assert_same_levels(found, dense)
     assert len(found[0].sample.indices) == math.ceil(1500 / 2**5)
 
@@ -190,10 +190,8 @@ def _constant(module, name, value):
 def _one_stream_for_all_levels(patch):
     patch.setattr(
         recursion,
-        "uniforms",
-        lambda seed, purpose, start, stop, level=0: uniforms(
-            seed, purpose, start, stop
-        ),
+        "uniforms_at",
+        lambda seed, purpose, rows, level: uniforms_at(seed, purpose, rows),
     )
 
 

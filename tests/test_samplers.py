@@ -462,10 +462,10 @@ def test_accelerated_levels_have_the_size_of_the_authors_program(
 
     def recorded(kernel, source, rule, **options):
         rules.append(rule)
-        return recurse(kernel, source, rule, **options)
+        return climb(kernel, source, rule, **options)
 
-    recurse = recursive.recurse
-    monkeypatch.setattr(recursive, "recurse", recorded)
+    climb = recursive.climb
+    monkeypatch.setattr(recursive, "climb", recorded)
     X = rng.standard_normal((n, 2))
     landmarks = select_landmarks(X, n_landmarks=s, sampler="accelerated")
     assert len(landmarks) == s

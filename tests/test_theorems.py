@@ -104,7 +104,7 @@ def algorithm_1(B, ridge, seed, delta=DELTA, oversampling=16.0):
 
 def algorithm_2(B, ridge, seed, delta=DELTA, oversampling=16.0):
     rule = TheoryRidge(ridge, delta, oversampling)
-    levels = recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))
+    levels = [*recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))]
     assert len(levels) >= 2
     p = levels[-1].probabilities
     return kept_by_coins(p, seed), p
@@ -112,7 +112,7 @@ def algorithm_2(B, ridge, seed, delta=DELTA, oversampling=16.0):
 
 def algorithm_3(B, size, seed, delta=DELTA):
     rule = TheorySize(size, delta)
-    levels = recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))
+    levels = [*recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))]
     assert len(levels) >= 2
     p = levels[-1].probabilities
     return kept_by_coins(p, seed), p, levels[-1].ridge
@@ -309,7 +309,7 @@ def test_the_invariant_fails_for_most_seeds_with_far_fewer_samples_in_algorithm_
     B, n_runs = factor_of_kernel(rng, 1200), 30
     ridge = tail(B.T @ B, 1)
     rule, source = TheorySize(SIZE, DELTA), as_source(B)
-    top = recurse(Linear(), source, rule, seed=seed, engine=Threads(1))[-1]
+    *_, top = recurse(Linear(), source, rule, seed=seed, engine=Threads(1))
     # Fewer samples at the top alone: below it there would soon be none to go on with.
     p = TheorySize(SIZE, DELTA, oversampling=0.02).probabilities(top.scores, 0)
     failures = sum(

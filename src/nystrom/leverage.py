@@ -168,7 +168,7 @@ def sample_scores(
     engine: Engine,
     stage: str = "scores",
 ) -> tuple[np.ndarray, Residuals]:
-    """l̃ᵢ of every row from a weighted sample (the Lemma), and the pass behind it.
+    """l̃ᵢ of every row from a weighted sample (the Lemma), and what the pass took.
 
     `SKS` is the weighted matrix SᵀKS. Rows of weight w count as w rows: their scores
     are those of W^½KW^½.
@@ -177,12 +177,13 @@ def sample_scores(
     left = residuals(
         kernel, source, points, B, engine=engine, triangular=True, stage=stage
     )
+    scores = left.values  # in place: n numbers are the most that is in memory
     with np.errstate(over="ignore"):  # a sample of zeros leaves λ at the least number
-        scores = left.values / ridge
+        scores /= ridge
     if source.weights is not None:
         scores *= source.weights
     # Whatever is this far beyond 1 is certain to be taken, and sums must stay finite.
-    return np.minimum(scores, 1 / arrays.epsilon(np.float64)), left
+    return np.minimum(scores, 1 / arrays.epsilon(np.float64), out=scores), left
 
 
 def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+#: Rows at a time, where one number per row would be too many at once.
+HEAT = 2**20
+
 
 class Purpose(IntEnum):
     """What a stream is for; the numbers are part of what a seed means."""
@@ -40,6 +43,22 @@ def uniforms(
     return np.random.Generator(generator).random(stop - start + skip)[skip:]
 
 
+def uniforms_at(
+    seed: int, purpose: Purpose, rows: np.ndarray, level: int = 0
+) -> np.ndarray:
+    """The numbers of some rows, ascending, of one stream, without all others."""
+    found = np.empty(len(rows))
+    begun = 0
+    while begun < len(rows):
+        start = int(rows[begun])
+        stop = min(start + HEAT, int(rows[-1]) + 1)
+        ended = begun + int(np.searchsorted(rows[begun:], stop))
+        u = uniforms(seed, purpose, start, stop, level)
+        found[begun:ended] = u[rows[begun:ended] - start]
+        begun = ended
+    return found
+
+
 def seed_of(random_state: Any) -> int:
     """The seed that `random_state` (None, int, RandomState, Generator) stands for."""
     if isinstance(random_state, (int, np.integer)) and not isinstance(
@@ -51,24 +70,46 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int64).max))
 
 
-def race(weights: np.ndarray, u: np.ndarray, size: int) -> tuple[np.ndarray, float]:
+def race(
+    weights: np.ndarray | None, u: np.ndarray, size: int
+) -> tuple[np.ndarray, float]:
     """`size` different rows drawn one after the other ∝ weights, in order of the draw.
 
     An exponential race: row i arrives at −log(1 − uᵢ)/wᵢ, and the first `size` win.
     Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival
     of the first row that lost comes back too: given it, row i had won with probability
-    1 − exp(−wᵢ·arrival).
+    1 − exp(−wᵢ·arrival). Without weights all are 1.
+
+    Rows run in heats, of which only those who may still win are remembered.
     """
-    runners = np.flatnonzero(weights > 0)
-    with np.errstate(over="ignore"):  # a weight of 1e-300 arrives at infinity: fine
-        arrival = -np.log1p(-u[runners]) / weights[runners]
-    if size >= len(runners):
-        order = np.lexsort((runners, arrival))
-        return runners[order], np.inf
-    limit = np.partition(arrival, size)[size]
-    first = np.flatnonzero(arrival <= limit)
-    order = np.lexsort((runners[first], arrival[first]))[:size]
-    return runners[first[order]], float(limit)
+    rows, arrival = np.empty(0, dtype=np.intp), np.empty(0)
+    limit = np.inf
+    for start in range(0, len(u), HEAT):
+        stop = min(start + HEAT, len(u))
+        new, came = _heat(
+            None if weights is None else weights[start:stop], u[start:stop], limit
+        )
+        rows = np.concatenate([rows, new + start])
+        arrival = np.concatenate([arrival, came])
+        if len(rows) > size:
+            limit = float(np.partition(arrival, size)[size])
+            ahead = arrival <= limit
+            rows, arrival = rows[ahead], arrival[ahead]
+    return rows[np.lexsort((rows, arrival))[:size]], limit
+
+
+def _heat(
+    w: np.ndarray | None, u: np.ndarray, limit: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Who arrives by the limit, and when. No arrival is before u/w: few need a log."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        bound = u if w is None else u / w
+        may = bound <= limit * (1 + 1e-9)
+        runners = np.flatnonzero(may if w is None else may & (w > 0))
+        arrival = -np.log1p(-u[runners])
+        # A weight of 1e-300 arrives at infinity: fine.
+        arrival = arrival if w is None else arrival / w[runners]
+    return runners, arrival
 
 
 def some_rows(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
@@ -76,7 +117,7 @@ def some_rows(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
     if size >= n_rows:
         return np.arange(n_rows)
     u = uniforms(seed, Purpose.CHECK, 0, n_rows)
-    return np.sort(race(np.ones(n_rows), u, size)[0])
+    return np.sort(race(None, u, size)[0])
 
 
 def race_probabilities(weights: np.ndarray, limit: float) -> np.ndarray:

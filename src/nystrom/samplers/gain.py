@@ -26,7 +26,7 @@ from .draws import probabilities_with_sum
 from .pivoted import Pivoted
 from .pivots import Pivots
 from .pool import Pool
-from .recursion import notes_of, recurse, total_evaluations
+from .recursion import climb
 from .rules import PracticalSize
 from .uniform import Uniform
 
@@ -116,7 +116,7 @@ class ByGain:
         n = self.source.n_rows
         u = uniforms(self.seed, Purpose.FRESH, 0, n, round=self.round)
         self.round += 1
-        return np.sort(race(np.ones(n), u, size)[0])
+        return np.sort(race(None, u, size)[0])
 
     def _chances(
         self, rule: PracticalSize, among: np.ndarray | None, all_in_pool: bool
@@ -129,10 +129,11 @@ class ByGain:
             whole = whole * rows.weights
         if all_in_pool and self.kernel.psd:
             return whole
-        levels = recurse(self.kernel, rows, rule, seed=self.seed, engine=self.engine)
-        self.pivots.n_evaluations += total_evaluations(levels)
-        self.notes = notes_of(levels)
-        scores = np.minimum(1.0, levels[-1].scores)
+        climbed = climb(self.kernel, rows, rule, seed=self.seed, engine=self.engine)
+        assert climbed.top is not None
+        self.pivots.n_evaluations += climbed.n_evaluations
+        self.notes = climbed.notes
+        scores = np.minimum(1.0, climbed.top.scores)
         if not scores.any() or not whole.any():
             return whole
         by_score = (1 - BY_DIAGONAL) * scores / scores.sum()

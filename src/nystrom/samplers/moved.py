@@ -114,7 +114,7 @@ def moved(
 def _uniform_rows(source: Source, size: int, seed: int, level: int) -> Subset:
     n = source.n_rows
     u = uniforms(seed, Purpose.FRESH, 0, n, level=level)
-    return Subset(source, np.sort(race(np.ones(n), u, size)[0]))
+    return Subset(source, np.sort(race(None, u, size)[0]))
 
 
 def _means(

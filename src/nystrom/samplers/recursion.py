@@ -8,6 +8,7 @@ business; this file is what all variants share.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from ..engines import Engine
 from ..factor import check_finite, is_indefinite, rounding_of, weighted
 from ..kernels import Kernel
 from ..leverage import sample_scores
-from ..randomness import Purpose, race, uniforms
+from ..randomness import Purpose, race, uniforms, uniforms_at
 from ..sources import Source, Subset
 
 
@@ -61,22 +62,48 @@ class Sample:
 class Level:
     """One level: its rows, the sample below that scored them, λ, and all scores."""
 
+    rule: Rule
     level: int
     rows: np.ndarray | None  # None: all rows
     sample: Sample
     ridge: float
     scores: np.ndarray
-    probabilities: np.ndarray
     n_evaluations: int
     widened: bool
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Each row's to be kept; not stored, for not every variant asks for them."""
+        return self.rule.probabilities(self.scores, self.level)
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """What is kept of a recursion: the scores of all rows, and what they took."""
+
+    top: Level | None  # None: there was nothing to halve, every row is to be taken
+    n_evaluations: int
+    notes: tuple[str, ...]
+
+
+def climb(
+    kernel: Kernel, source: Source, rule: Rule, *, seed: int, engine: Engine
+) -> Climbed:
+    """The last level of the recursion; the others together hold as much memory."""
+    top, n_evaluations, widened = None, 0, []
+    for top in recurse(kernel, source, rule, seed=seed, engine=engine):
+        n_evaluations += top.n_evaluations
+        widened += [str(top.level)] if top.widened else []
+    note = f"float64 scores on level {', '.join(widened)}"
+    return Climbed(top, n_evaluations, (note,) if widened else ())
 
 
 def recurse(
     kernel: Kernel, source: Source, rule: Rule, *, seed: int, engine: Engine
-) -> list[Level]:
+) -> Iterator[Level]:
     """All levels from the smallest to level 0, the whole data set.
 
-    Empty when there is nothing to halve: then every row is to be taken.
+    None when there is nothing to halve: then every row is to be taken.
     """
     if kernel.psd is False:
         raise IndefiniteKernelError(0)
@@ -84,21 +111,24 @@ def recurse(
     u = uniforms(seed, Purpose.MEMBERSHIP, 0, n)
     n_levels = rule.n_levels(u)
     if n_levels == 0:
-        return []
+        return
     base = rule.members(u, n_levels)
     sample = Sample(base, np.ones(len(base)), np.ones(len(base)))
-    levels: list[Level] = []
+    n_evaluations = 0
     for level in range(n_levels - 1, -1, -1):
         rows = rule.members(u, level) if level else None
+        if level == 0:
+            del u
         try:
             done = _score(kernel, source, rows, sample, rule, level, engine)
         except IndefiniteKernelError as found:
-            found.n_evaluations += total_evaluations(levels)
+            found.n_evaluations += n_evaluations
             raise
-        levels.append(done)
+        n_evaluations += done.n_evaluations
+        yield done
         if level:
-            sample = _keep(done, rule, seed, n)
-    return levels
+            sample = _keep(done, rule, seed)
+        del done  # before the next one, twice as large, is made
 
 
 def _score(
@@ -134,31 +164,19 @@ def _score(
         stage=f"scores, level {level}",
     )
     evaluations = left.n_evaluations + kernel.gram_evaluations(len(K))
-    p = rule.probabilities(scores, level)
-    return Level(level, rows, sample, ridge, scores, p, evaluations, left.widened)
+    return Level(rule, level, rows, sample, ridge, scores, evaluations, left.widened)
 
 
-def _keep(level: Level, rule: Rule, seed: int, n_rows: int) -> Sample:
+def _keep(level: Level, rule: Rule, seed: int) -> Sample:
     """Throw each row's coin; draw uniformly where too few are left to go on with."""
     assert level.rows is not None
     p = level.probabilities
     # Every level throws coins of its own: reused, the weights 1/√p would be wrong.
-    coins = uniforms(seed, Purpose.KEEP, 0, n_rows, level.level)[level.rows]
+    coins = uniforms_at(seed, Purpose.KEEP, level.rows, level.level)
     kept = np.flatnonzero(coins < p)
     least, refill = rule.least_sample()
     if len(kept) < min(least, len(p)):
         refill = min(refill, len(p))
-        kept = np.sort(race(np.ones(len(p)), coins, refill)[0])
+        kept = np.sort(race(None, coins, refill)[0])
         p = np.full(len(p), refill / len(p))
     return Sample(level.rows[kept], 1 / np.sqrt(p[kept]), p[kept])
-
-
-def notes_of(levels: list[Level]) -> tuple[str, ...]:
-    """What the reader of the result should know."""
-    widened = [str(done.level) for done in levels if done.widened]
-    return (f"float64 scores on level {', '.join(widened)}",) if widened else ()
-
-
-def total_evaluations(levels: list[Level]) -> int:
-    """Kernel evaluations of all levels."""
-    return sum(done.n_evaluations for done in levels)

@@ -17,13 +17,7 @@ from ..landmarks import Guarantee, Landmarks
 from ..sources import Source
 from .draws import all_rows, as_landmarks, at_most_rows, exactly, kept_by_coins
 from .options import check_delta, check_ridge, uses_theory
-from .recursion import (
-    IndefiniteKernelError,
-    Level,
-    notes_of,
-    recurse,
-    total_evaluations,
-)
+from .recursion import Climbed, IndefiniteKernelError, climb
 from .rules import (
     PracticalRidge,
     PracticalSize,
@@ -131,13 +125,13 @@ def by_size(
         return all_rows(kernel, source, name)
     try:
         rule = PracticalSize(level_size)
-        levels = recurse(kernel, source, rule, seed=seed, engine=engine)
+        climbed = climb(kernel, source, rule, seed=seed, engine=engine)
     except IndefiniteKernelError as found:
         spent = found.n_evaluations
         return uniform_instead(kernel, source, n_landmarks, seed, name, spent)
-    top = levels[-1]
-    drawn = exactly(n_landmarks, np.minimum(1.0, top.scores), seed)
-    return as_landmarks(drawn, kernel, source, name, **_facts(levels))
+    assert climbed.top is not None
+    drawn = exactly(n_landmarks, np.minimum(1.0, climbed.top.scores), seed)
+    return as_landmarks(drawn, kernel, source, name, **_facts(climbed))
 
 
 def by_size_theory(
@@ -157,16 +151,17 @@ def by_size_theory(
             "constants='practical'."
         )
     try:
-        levels = recurse(kernel, source, rule, seed=seed, engine=engine)
+        climbed = climb(kernel, source, rule, seed=seed, engine=engine)
     except IndefiniteKernelError as found:
         size, spent = rule.sample_size, found.n_evaluations
         return uniform_instead(kernel, source, size, seed, name, spent)
-    kept = kept_by_coins(levels[-1].probabilities, seed)
+    assert climbed.top is not None
+    kept = kept_by_coins(climbed.top.probabilities, seed)
     # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
     weighted = source.weights is not None
-    guarantee = Guarantee(levels[-1].ridge, 1 - 3 * rule.delta, weighted)
+    guarantee = Guarantee(climbed.top.ridge, 1 - 3 * rule.delta, weighted)
     return as_landmarks(
-        kept, kernel, source, name, guarantee=guarantee, **_facts(levels)
+        kept, kernel, source, name, guarantee=guarantee, **_facts(climbed)
     )
 
 
@@ -183,7 +178,7 @@ def by_ridge(
     name = "recursive (theory)" if theory else "recursive"
     n = source.n_rows
     try:
-        levels = recurse(kernel, source, rule, seed=seed, engine=engine)
+        climbed = climb(kernel, source, rule, seed=seed, engine=engine)
     except IndefiniteKernelError as found:
         if largest is not None:
             spent = found.n_evaluations
@@ -192,10 +187,11 @@ def by_ridge(
             f"ridge={rule.fixed_ridge} has no meaning for {kernel}, which is not "
             "positive semi-definite; give n_landmarks instead."
         ) from None
-    p = levels[-1].probabilities if levels else np.ones(n)
-    d_eff = float(levels[-1].scores.sum()) if levels else np.inf
+    top = climbed.top
+    p = top.probabilities if top else np.ones(n)
+    d_eff = float(top.scores.sum()) if top else np.inf
     kept = at_most_rows(kept_by_coins(p, seed, d_eff), p, largest, seed)
-    facts = _facts(levels) if levels else {"ridge": rule.fixed_ridge}
+    facts = _facts(climbed) if top else {"ridge": rule.fixed_ridge}
     if (
         isinstance(rule, TheoryRidge)
         and not kept.n_wanted
@@ -207,11 +203,12 @@ def by_ridge(
     return as_landmarks(kept, kernel, source, name, **facts)
 
 
-def _facts(levels: list[Level]) -> dict:
-    top = levels[-1]
+def _facts(climbed: Climbed) -> dict:
+    top = climbed.top
+    assert top is not None
     return {
         "ridge": top.ridge,
         "effective_dimension": float(np.minimum(1.0, top.scores).sum()),
-        "n_kernel_evaluations": total_evaluations(levels),
-        "notes": notes_of(levels),
+        "n_kernel_evaluations": climbed.n_evaluations,
+        "notes": climbed.notes,
     }

@@ -33,8 +33,7 @@ class InOrder:
         values = kernel.dtype(arrays.widen(source.take(np.arange(1))))
         self.least = arrays.epsilon(values) ** 0.5
         n = source.n_rows
-        w = np.ones(n) if source.weights is None else source.weights
-        self.order, _ = race(w, uniforms(seed, Purpose.DRAW, 0, n), n)
+        self.order, _ = race(source.weights, uniforms(seed, Purpose.DRAW, 0, n), n)
         self.n_seen = 0
 
     @property
@@ -74,9 +73,9 @@ class Uniform:
         n = source.n_rows
         if n_landmarks >= n:
             return all_rows(kernel, source, "uniform")
-        w = np.ones(n) if source.weights is None else source.weights
+        w = source.weights
         rows, limit = race(w, uniforms(seed, Purpose.DRAW, 0, n), n_landmarks)
-        if source.weights is None:
+        if w is None:
             p = np.full(n_landmarks, n_landmarks / n)
         else:
             p = race_probabilities(w[rows], limit)
