@@ -128,7 +128,7 @@ def figure() -> None:
     panel.set_title("Covertype, 581 012 rows", fontsize=9)
     panel.legend(fontsize=7)
     save(picture, "peers")
-    everything = rows("peers", experiment=("covertype", "sets"))
+    everything = rows("peers", experiment="covertype")
     print("\n## auto against its peers, ratios")
     ratios(everything, ("rpcholesky", "plain rpcholesky", "sklearn"))
     print("\n## Whole models, Covertype")

@@ -7,7 +7,7 @@ import numpy as np
 from .peers import interpolated
 from .reading import TITLES, Row, curves, number, rows
 
-EXPERIMENTS = ("error", "error-large", "greedy")
+EXPERIMENTS = ("error", "greedy")
 
 
 def errors(data: str) -> list[Row]:
