@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 from nystrom import KernelRidgeCV
 
-GAMMAS = np.geomspace(1e-4, 1, 13)  # √10 apart, less where it matters: three a decade
+GAMMAS = np.geomspace(1e-4, 1, 13)  # three a decade
 ALPHAS = np.geomspace(1e-4, 100, 13)
 COSTS = np.geomspace(1e-2, 1e3, 6)
 FIELDS = ["data", "n", "d", "origin", "gamma", "sigma", "alpha", "C", "error"]
