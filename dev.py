@@ -69,7 +69,7 @@ def bench(name: str, *rest: str) -> None:
         scripts = sorted(path.stem for path in folder.glob("*.py"))
         sys.exit(
             f"unknown benchmark {name!r}; there are {', '.join(configs)}, figures, and "
-            f"{', '.join(set(scripts) - {'run'})}."
+            f"{', '.join(sorted(set(scripts) - {'run'}))}."
         )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from nystrom import KernelCCA, KernelKMeans, KernelPCA, KernelRidge, select_landmarks
 from nystrom.samplers import NAMES as SAMPLERS
@@ -37,7 +39,9 @@ def _kmeans(X: np.ndarray, y: np.ndarray, gamma: float, s: int, seed: int) -> in
     # As many rounds for every n: how many it takes to converge is luck.
     rounds = {"n_init": 1, "max_iter": 5, "tol": 0}
     model = KernelKMeans(8, gamma=gamma, **rounds, **_landmarks(s, seed))
-    return model.fit(X).landmarks_.n_kernel_evaluations
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X).landmarks_.n_kernel_evaluations
 
 
 def _cca(X: np.ndarray, y: np.ndarray, gamma: float, s: int, seed: int) -> int:
