@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -656,3 +657,25 @@ def test_a_guarantee_names_the_matrix_it_is_about(X, seed):
     weighted = select_landmarks(X, sample_weight=np.full(len(X), 2.0), **options)
     assert str(plain.guarantee).startswith("‖K − K̃‖₂ ≤ 50")
     assert str(weighted.guarantee).startswith("‖W^½(K − K̃)W^½‖₂ ≤ 50")
+
+
+def peak_bytes(sampler, n):
+    """Of Python's and NumPy's own allocations while choosing, on one thread."""
+    X = np.random.default_rng(0).normal(size=(n, 2)).astype(np.float32)
+    options = {"gamma": 1.0, "n_landmarks": 20, "random_state": 0, "n_jobs": 1}
+    tracemalloc.start()
+    try:
+        select_landmarks(X, sampler=sampler, **options)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("sampler", "numbers"),
+    [("uniform", 2), ("recursive", 4), ("accelerated", 4), ("auto", 4)],
+)
+def test_choosing_holds_few_numbers_per_row(sampler, numbers):
+    """Keeping the lower levels, or drawing in one go, takes five to ten."""
+    more = peak_bytes(sampler, 800_000) - peak_bytes(sampler, 400_000)
+    assert more / 400_000 <= 8 * numbers

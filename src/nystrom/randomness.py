@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 #: Rows at a time, where one number per row would be too many at once.
-HEAT = 2**20
+HEAT = 2**17
 
 
 class Purpose(IntEnum):
