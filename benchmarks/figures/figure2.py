@@ -26,7 +26,8 @@ def figure() -> None:
         panel.set_title(f"{title}, {found[0]['n']} rows{whole}", fontsize=9)
         sizes = sorted({int(row["s"]) for row in found})
         log_log(panel, "samples s", "‖K − K̃‖₂" if panel is panels[0] else "", sizes)
-    panels[0].legend(fontsize=7)
+    names = panels[0].get_legend_handles_labels()
+    picture.legend(*names, loc="outside lower center", ncols=7, fontsize=8)
     save(picture, "figure2")
 
 
