@@ -19,7 +19,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from core import GAMMA, SIZE, Row, choose, load, resident, timed
+from core import GAMMA, SIZE, Row, choose, load, timed
+from harness.measuring import peak_memory
 from harness.plain import RBF, rpcholesky_landmarks
 from sklearn.kernel_approximation import Nystroem as Theirs
 
@@ -89,10 +90,9 @@ def peak_above(path: str, sampler: str, queue: multiprocessing.Queue) -> None:
     """In a process of its own: MB above the data while choosing."""
     X = np.load(path)
     select_landmarks(X[:2000], n_landmarks=2, sampler=sampler)  # libraries load
-    before = resident(peak=False)
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    choose(X, sampler)
-    queue.put(resident(peak=True) - before)
+    with peak_memory() as peak:
+        choose(X, sampler)
+    queue.put(peak.mb)
 
 
 def memory(X: np.ndarray) -> list[Row]:

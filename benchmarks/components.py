@@ -18,7 +18,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from core import Row, beside, load, report, resident, timed
+from core import Row, beside, load, report, timed
+from harness.measuring import peak_memory
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem as Theirs
@@ -107,10 +108,9 @@ def peak_above(which: str, folder: str, queue: multiprocessing.Queue) -> None:
     }[which]
     KernelPCA(2, kernel="rbf", n_landmarks=5).fit(X[:2000])  # libraries load
     make_pipeline(Theirs(n_components=5), KMeans(2), PCA(2)).fit(X[:2000])
-    before = resident(peak=False)
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    model.fit(X)
-    queue.put(resident(peak=True) - before)
+    with peak_memory() as peak:
+        model.fit(X)
+    queue.put(peak.mb)
 
 
 def memory(X: np.ndarray) -> list[Row]:

@@ -18,7 +18,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
@@ -26,6 +25,7 @@ from statistics import median
 import numpy as np
 import scipy
 import sklearn
+from harness import measuring
 from harness.plain import RBF, recursive_landmarks
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem as Theirs
@@ -57,9 +57,7 @@ def load(path: str | None) -> tuple[np.ndarray, str]:
 
 def timed(f: Callable) -> float:
     """Seconds that f takes."""
-    begun = time.perf_counter()
-    f()
-    return time.perf_counter() - begun
+    return measuring.timed(f)[0]
 
 
 def beside(ours: Callable, theirs: Callable, repeats: int) -> tuple[float, float]:
@@ -190,23 +188,15 @@ def small(repeats: int = 31) -> list[Row]:
     ]
 
 
-def resident(peak: bool) -> float:
-    """MB in memory now, or at most since the peak was last reset (Linux)."""
-    name = "VmHWM:" if peak else "VmRSS:"
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
-
-
 def peak_above(which: str, path: str, queue: multiprocessing.Queue) -> None:
     """In a process of its own: MB above the data and the result."""
     X = np.load(path)
     Nystroem(n_components=2, random_state=0).fit_transform(X[:2000])  # libraries load
     Theirs(n_components=2, random_state=0).fit_transform(X[:2000])
-    before = resident(peak=False)
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     Estimator = Nystroem if which == "ours" else Theirs
-    Z = Estimator(gamma=GAMMA, n_components=SIZE, random_state=0).fit_transform(X)
-    queue.put(resident(peak=True) - before - Z.nbytes / 2**20)
+    with measuring.peak_memory() as peak:
+        Z = Estimator(gamma=GAMMA, n_components=SIZE, random_state=0).fit_transform(X)
+    queue.put(peak.mb - Z.nbytes / 2**20)
 
 
 def memory(X: np.ndarray) -> list[Row]:

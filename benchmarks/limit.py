@@ -16,6 +16,7 @@ import argparse
 import csv
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -91,8 +92,14 @@ def passes(
     targets = source.having(targets=y[:, None])
     # A ridge that needs no whitening: the Gram matrix of K's blocks as they are.
     made = feature_map(landmarks, targets, 1e-2 * len(X), center=False)
-    scores = lambda: residuals(  # noqa: E731
-        landmarks.kernel, source, landmarks.points, B, engine=engine, triangular=True
+    scores = partial(
+        residuals,
+        landmarks.kernel,
+        source,
+        landmarks.points,
+        B,
+        engine=engine,
+        triangular=True,
     )
     # A triangular factor in column blocks needs this share of the dense product.
     triangle = (1 + 1 / COLUMN_BLOCKS) / 2

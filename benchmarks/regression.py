@@ -18,7 +18,8 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from core import Row, load, report, resident, timed
+from core import Row, load, report, timed
+from harness.measuring import peak_memory
 from sklearn.kernel_approximation import Nystroem as Theirs
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -136,10 +137,9 @@ def peak_above(which: str, folder: str, queue: multiprocessing.Queue) -> None:
     X, y = np.load(f"{folder}/X.npy"), np.load(f"{folder}/y.npy")
     for model in (ours(2), theirs(2)):  # libraries load
         model.fit(X[:2000], y[:2000])
-    before = resident(peak=False)
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    (ours() if which == "ours" else theirs()).fit(X, y)
-    queue.put(resident(peak=True) - before)
+    with peak_memory() as peak:
+        (ours() if which == "ours" else theirs()).fit(X, y)
+    queue.put(peak.mb)
 
 
 def memory(X: np.ndarray, y: np.ndarray, *_) -> list[Row]:

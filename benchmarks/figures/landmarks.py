@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .reading import Row, number, rows
+from .reading import Row, geometric_mean, number, rows
 
 METHODS = ["uniform", "recursive", "accelerated", "rpcholesky", "greedy", "auto"]
 METHODS += ["kmeans"]
@@ -13,11 +13,6 @@ BASELINES = ["rpcholesky", "uniform"]
 NOISE = 1e-12
 #: An error, and what it is relative to.
 ERRORS = {"spectral_error": "norm", "trace_error": "trace"}
-
-
-def geometric_mean(values: list[float]) -> float:
-    """exp of the mean logarithm."""
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def by_case(found: list[Row]) -> dict[str, dict[str, dict[str, Row]]]:

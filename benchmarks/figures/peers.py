@@ -5,14 +5,9 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from .reading import Row, curves, draw, log_log, number, rows, save
+from .reading import Row, curves, draw, geometric_mean, log_log, number, rows, save
 
 BASE = "sklearn"
-
-
-def geometric_mean(values: list[float]) -> float:
-    """exp of the mean logarithm."""
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def groups(found: list[Row]) -> dict[tuple[str, str], list[Row]]:

@@ -73,6 +73,11 @@ def curves(
     }
 
 
+def geometric_mean(values: list[float]) -> float:
+    """exp of the mean logarithm."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
 def log_log(axes, xlabel: str, ylabel: str, sizes: Iterable[float] = ()) -> None:
     """Logarithmic axes, with the sizes themselves as ticks where they are along x."""
     axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from nystrom import datasets
+from nystrom.datasets.preprocessing import standardised
 
 from .config import Problem
 from .made import MADE, long
@@ -76,7 +77,7 @@ def _whole(name: str, folder: Path | None) -> Rows:
     origin = bunch.origin
     if name == "year" and local is not None and len(X) < bunch.n_rows_whole:
         bunch = fetch(path=local, dtype=np.float64, preprocess=False)
-        X, y = standardised(bunch.data[:YEAR_ROWS]), bunch.target[:YEAR_ROWS]
+        X, y = standardised(bunch.data[:YEAR_ROWS], X.dtype), bunch.target[:YEAR_ROWS]
         origin = f"{YEAR_ROWS} of {bunch.n_rows_whole} rows"
     # Two classes, as in the paper: class 2 against the rest.
     if name == "covertype":
@@ -84,12 +85,6 @@ def _whole(name: str, folder: Path | None) -> Rows:
     elif name == "adult":
         y = np.where(y == y.max(), 1, -1)
     return Rows(X, y.astype(np.float64), origin)
-
-
-def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and variance 1; constant ones become 0."""
-    deviations = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
 
 
 def gamma_for(problem: Problem, X: np.ndarray) -> float:
