@@ -17,7 +17,7 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import figures  # noqa: E402
 from figures import peers, reading, scaling  # noqa: E402
-from harness import config, results  # noqa: E402
+from harness import config, plain, results  # noqa: E402
 from harness.errors import DenseKernel  # noqa: E402
 from harness.methods import feature_map  # noqa: E402
 from harness.problems import gamma_for, load  # noqa: E402
@@ -158,6 +158,16 @@ def test_peers_are_in_good_health(name):
     error = K.spectral_errors([made.transform(X)])[0]
     assert error < 0.02 * K.norm
     assert made.evaluations(len(X)) >= 150 * (150 + len(X))
+
+
+@pytest.mark.parametrize(("name", "size"), [("recursive", 60), ("rpcholesky", 20)])
+def test_plain_peers_find_the_rows_that_count(name, size, rng, seed):
+    """Twenty rows far from all others, of 1000: uniform draws hit one or two."""
+    X = 0.01 * rng.normal(size=(1000, 2))
+    X[-20:] += 100 * np.arange(1, 21)[:, None]
+    choose = getattr(plain, f"{name}_landmarks")
+    found = choose(X, plain.RBF(0.5), size, seed)
+    assert np.count_nonzero(found >= 980) >= 15
 
 
 def test_rows_are_the_same_at_every_call():

@@ -77,7 +77,7 @@ def recursive_landmarks(
         scores = np.maximum(0, 1 - captured) / ridge
         if level == 0:
             p = np.minimum(1, scores).astype(np.float64)
-            return rng.choice(n, s, replace=False, p=p / p.sum())
+            return rows[rng.choice(n, s, replace=False, p=p / p.sum())]
         p = np.minimum(1, q * scores)
         kept = rng.random(len(rows)) < p
         sample, weights = rows[kept], 1 / np.sqrt(p[kept])
