@@ -146,8 +146,7 @@ class KernelCCA(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             The first view.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or list
             The second view.
@@ -203,8 +202,7 @@ class KernelCCA(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows of the first view.
         y : array-like or list, default=None
             Rows of the second view.

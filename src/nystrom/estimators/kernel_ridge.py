@@ -163,8 +163,7 @@ class KernelRidge(RegressorMixin, OnRidge):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
@@ -209,8 +208,7 @@ class KernelRidge(RegressorMixin, OnRidge):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
             (n_samples, n_training), or with the landmarks alone.
         return_std : bool, default=False

@@ -113,8 +113,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Classes; 0 and 1 for each label where a row may have several.
@@ -166,8 +165,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -182,8 +180,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows.
 
         Returns

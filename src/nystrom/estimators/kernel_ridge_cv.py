@@ -136,8 +136,7 @@ risk_bound_, n_features_in_
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
@@ -188,8 +187,7 @@ risk_bound_, n_features_in_
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
             Whether to return the predictive standard deviation too.

@@ -148,8 +148,7 @@ class Nystroem(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : ignored
             For pipelines.
@@ -199,8 +198,7 @@ class Nystroem(
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or list of
-        objects
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
             (n_samples, n_training), or with the landmarks alone.
 
