@@ -55,6 +55,17 @@ def lint() -> None:
     run(PYTHON, "-m", "mypy")
 
 
+def test(*rest: str) -> None:
+    """The whole suite on all cores, or a part of it: `-k leverage`, a file.
+
+    BLAS has one thread in each process: two that share the cores wait for each other.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    side_by_side = () if rest else ("-n", "auto")
+    run(PYTHON, "-m", "pytest", *side_by_side, *rest)
+
+
 def bench(name: str, *rest: str) -> None:
     """An experiment of benchmarks/configs, the figures, or a script of its own."""
     folder = ROOT / "benchmarks"
@@ -92,7 +103,7 @@ def main() -> None:
     else:
         lint()
         if command == "test":
-            run(PYTHON, "-m", "pytest", *rest)
+            test(*rest)
 
 
 if __name__ == "__main__":

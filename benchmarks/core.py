@@ -32,10 +32,10 @@ from sklearn.kernel_approximation import Nystroem as Theirs
 
 import nystrom
 from nystrom import Nystroem, approximate, select_landmarks
-from nystrom.approximation import features
 from nystrom.engines import Threads
 from nystrom.factor import ridge_root, weighted
-from nystrom.leverage import COLUMN_BLOCKS, residuals
+from nystrom.features import features
+from nystrom.residuals import COLUMN_BLOCKS, residuals
 from nystrom.sources import Dense
 
 GAMMA, SIZE = 0.01, 1000
@@ -120,12 +120,7 @@ def passes(X: np.ndarray) -> list[Row]:
         scores.append(
             timed(
                 lambda: residuals(
-                    landmarks.kernel,
-                    source,
-                    landmarks.points,
-                    B,
-                    engine=engine,
-                    triangular=True,
+                    landmarks.columns(), source, B, engine=engine, triangular=True
                 )
             )
         )

@@ -16,7 +16,6 @@ import argparse
 import csv
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -26,12 +25,12 @@ from harness.measuring import threads, timed, versions
 from harness.problems import load
 
 from nystrom import select_landmarks
-from nystrom.approximation import features
 from nystrom.engines import Threads
 from nystrom.factor import ridge_root, weighted
+from nystrom.features import FeatureMap, features
 from nystrom.landmarks import Landmarks
-from nystrom.leverage import COLUMN_BLOCKS, residuals
-from nystrom.methods.moments import feature_map, moments
+from nystrom.moments import moments
+from nystrom.residuals import COLUMN_BLOCKS, residuals
 from nystrom.sources import Dense
 
 RESULTS = Path(__file__).parent / "results" / "limit.csv"
@@ -91,28 +90,25 @@ def passes(
     B = ridge_root(K, np.ones(SIZE), float(np.trace(K)) / SIZE)
     targets = source.having(targets=y[:, None])
     # A ridge that needs no whitening: the Gram matrix of K's blocks as they are.
-    made = feature_map(landmarks, targets, 1e-2 * len(X), center=False)
-    scores = partial(
-        residuals,
-        landmarks.kernel,
-        source,
-        landmarks.points,
-        B,
-        engine=engine,
-        triangular=True,
-    )
+    mapping = FeatureMap.for_ridge(landmarks, targets, 1e-2 * len(X), center=False)
     # A triangular factor in column blocks needs this share of the dense product.
     triangle = (1 + 1 / COLUMN_BLOCKS) / 2
-    whitened = ", whitened" if made.whiten else ""
+    whitened = ", whitened" if mapping.whiten else ""
     return {
-        "score": (scores, np.float32, triangle * SIZE**2),
+        "score": (
+            lambda: residuals(
+                landmarks.columns(), source, B, engine=engine, triangular=True
+            ),
+            np.float32,
+            triangle * SIZE**2,
+        ),
         "feature": (
             lambda: features(landmarks, source, engine),
             np.float32,
             float(SIZE**2),
         ),
         f"Gram{whitened}": (
-            lambda: moments(made, targets, engine),
+            lambda: moments(mapping, targets, engine),
             np.float64,
             0.5 * SIZE**2,
         ),

@@ -26,8 +26,9 @@ from sklearn.pipeline import make_pipeline
 
 from nystrom import KernelRidge, KernelRidgeCV, select_landmarks
 from nystrom.engines import Threads
-from nystrom.methods.moments import feature_map, moments
-from nystrom.methods.ridge_fit import cheaper_solver
+from nystrom.features import FeatureMap
+from nystrom.methods.ridge.fit import cheaper_solver
+from nystrom.moments import moments
 from nystrom.sources import Dense
 
 GAMMA, ALPHA, TRAINING = 0.1, 0.05, 500_000
@@ -77,15 +78,15 @@ def gram(X: np.ndarray, y: np.ndarray, *_) -> list[Row]:
         X, gamma=GAMMA, n_landmarks=1000, sampler="uniform", random_state=0
     )
     source, engine = Dense(X).having(targets=y[:, None]), Threads()
-    made = feature_map(landmarks, source, ALPHA, center=False)
+    mapping = FeatureMap.for_ridge(landmarks, source, ALPHA, center=False)
     rng = np.random.default_rng(0)
     A, M = rng.standard_normal((8192, 1000)), rng.standard_normal((1000, 1000))
     products, passes = [], []
     for _ in range(3):
         products.append(timed(lambda: [A @ M for _ in range(8)]))
-        passes.append(timed(lambda: moments(made, source, engine)))
+        passes.append(timed(lambda: moments(mapping, source, engine)))
     rate, reached = 8 * len(A) / min(products), len(X) / median(passes)
-    whitened = "whitened" if made.whiten else "not whitened"
+    whitened = "whitened" if mapping.whiten else "not whitened"
     what = f"Gram pass, rows per s, share of GEMM, {whitened}"
     return [(what, reached, rate, reached / rate, "≥ 0.65")]
 
@@ -122,8 +123,8 @@ def solvers(X: np.ndarray, y: np.ndarray, Xt: np.ndarray, yt: np.ndarray) -> lis
     direct, cg = ours(4000, solver="direct"), ours(4000, solver="cg")
     a, b = timed(lambda: cg.fit(X, y)), timed(lambda: direct.fit(X, y))
     landmarks = direct.landmarks_
-    made = feature_map(landmarks, Dense(X), ALPHA, center=False)
-    print(f"auto takes {cheaper_solver(made, Dense(X))}")
+    mapping = FeatureMap.for_ridge(landmarks, Dense(X), ALPHA, center=False)
+    print(f"auto takes {cheaper_solver(mapping, Dense(X))}")
     wrong = [percent_wrong(model, Xt, yt) for model in (cg, direct)]
     return [
         ("cg against direct, 4000 landmarks, 100 000 rows", a, b, a / b, "-"),

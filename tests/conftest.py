@@ -1,4 +1,4 @@
-"""What all tests share: the seed they run with, and lists that contracts run over."""
+"""The seed that all tests run with; what contracts run over is in `lists.py`."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from lists import SAMPLERS
 from scipy.sparse.linalg import aslinearoperator, cg, eigsh
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
@@ -194,9 +195,6 @@ def test_eigenvectors_are_orthonormal_on_a_badly_conditioned_kernel(X, seed):
 
 
 # Truths for every seed
-
-
-SAMPLERS = ["accelerated", "leverage", "recursive", "uniform"]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

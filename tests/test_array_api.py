@@ -9,13 +9,17 @@ from __future__ import annotations
 import array_api_strict as xp
 import numpy as np
 import pytest
-from oracles_kernels import CASES
+from lists import KERNELS, SAMPLERS
 
 from nystrom import kernels, samplers
-from nystrom.approximation import Approximation, features_and_error
+from nystrom.approximation import Approximation
+from nystrom.columns import Columns
 from nystrom.engines import Threads
+from nystrom.features import features_and_error
 from nystrom.kernels.names import as_kernel
-from nystrom.leverage import Spectrum, kernel_matrix, residuals
+from nystrom.ledger import Ledger
+from nystrom.residuals import residuals
+from nystrom.scores import Spectrum, kernel_matrix
 from nystrom.sinks import ArraySink
 from nystrom.sources import Subset, as_source
 
@@ -31,7 +35,7 @@ def host(X):
     return np.from_dlpack(X.to_device(CPU))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", KERNELS, ids=str)
 def test_kernels_give_what_they_give_in_numpy_and_stay_on_the_device(case, rng):
     for dtype, atol in [(np.float64, 1e-10), (np.float32, 2e-3)]:
         X, Y = case.rows(rng, 12, dtype=dtype), case.rows(rng, 5, dtype=dtype)
@@ -157,15 +161,17 @@ def test_residuals_are_those_of_numpy(dtype, triangular, rng):
     X = rng.standard_normal((1500, 3)).astype(dtype)
     kernel, engine = kernels.RBF(0.5), Threads(2)
     B = np.triu(rng.standard_normal((9, 9))) / 20
+    ledgers = Ledger(), Ledger()
     numpy, other = (
         residuals(
-            kernel, s, s.take(np.arange(9)), B, engine=engine, triangular=triangular
+            Columns(kernel, source.take(np.arange(9))), source, B,
+            engine=engine, ledger=ledger, triangular=triangular,
         )
-        for s in both(X)
-    )
+        for source, ledger in zip(both(X), ledgers, strict=True)
+    )  # fmt: skip
     assert isinstance(other.values, np.ndarray)
     np.testing.assert_allclose(other.values, numpy.values, atol=1e-5)
-    assert other.n_evaluations == numpy.n_evaluations
+    assert ledgers[0].n_evaluations == ledgers[1].n_evaluations >= 1500 * 10
 
 
 def test_exact_scores_are_those_of_numpy(rng):
@@ -180,10 +186,7 @@ def test_exact_scores_are_those_of_numpy(rng):
 @pytest.mark.parametrize(
     "sampler",
     [
-        samplers.Uniform(),
-        samplers.Recursive(),
-        samplers.Accelerated(),
-        samplers.Leverage(),
+        *map(samplers.as_sampler, SAMPLERS),
         samplers.Recursive(ridge=3.0),
         samplers.GivenRows(np.array([5, 2, 400])),
     ],
@@ -198,6 +201,9 @@ def test_the_same_seed_gives_the_same_landmarks_and_close_features(sampler, rng,
     )
     np.testing.assert_array_equal(other.indices, numpy.indices)
     assert other.points.device == OTHER
+    assert other.points.dtype == xp.float64
+    assert other.notes == numpy.notes
+    np.testing.assert_allclose(host(other.points), numpy.points, atol=1e-9)
     Z, W = (
         Approximation(source, landmarks, engine).features()
         for source, landmarks in zip(both(X), (numpy, other), strict=True)
@@ -214,7 +220,7 @@ def test_the_approximation_is_that_of_numpy(dtype, rng):
     sampler = samplers.GivenRows(np.arange(0, 1100, 50))
     results = []
     for source in both(X):
-        landmarks = sampler(kernel, source, None, seed=0, engine=engine)
+        landmarks = sampler(kernel, source, 22, seed=0, engine=engine)
         approximation = Approximation(source, landmarks, engine)
         _, error = features_and_error(landmarks, source, engine)
         results.append(

@@ -9,6 +9,16 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from lists import (
+    DISTANCE_NAMES,
+    GAMMA_NAMES,
+    HISTOGRAM_NAMES,
+    ONE_GAMMA_NAMES,
+    RIDGED,
+    SAMPLERS,
+    but,
+    classes,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_info
@@ -69,9 +79,9 @@ def test_ridge(ridge):
 
 @pytest.mark.parametrize("ridge", [0, -1.0, np.nan, np.inf, "a"])
 def test_ridge_of_a_sampler(ridge):
-    for sampler in (samplers.Recursive, samplers.Leverage):
+    for name in RIDGED:
         with pytest.raises(ValueError, match=r"ridge=.* is not allowed; .*> 0"):
-            sampler(ridge=ridge)
+            samplers.NAMES[name](ridge=ridge)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,8 @@ def test_unknown_kernel_that_is_near_none():
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("recursvie", "recursive"), ("Uniform", "uniform"), ("levrage", "leverage")],
+    [("recursvie", "recursive"), ("levrage", "leverage")]
+    + [(name.capitalize(), name) for name in SAMPLERS],
 )
 def test_unknown_sampler(name, nearest):
     message = rf"sampler='{name}' is unknown; did you mean '{nearest}'\? Allowed: "
@@ -108,8 +119,10 @@ def test_kernel_of_another_type(kernel):
     refused(X, r"kernel=.* is not a kernel; pass a name", kernel=kernel)
 
 
-def test_kernel_given_as_a_class():
-    refused(X, r"RBF is a class; pass .*RBF\(", kernel=kernels.RBF)
+@pytest.mark.parametrize("name", classes(kernels, kernels.Kernel))
+def test_kernel_given_as_a_class(name):
+    message = rf"kernel={name} is a class; pass .*\.{name}\("
+    refused(X, message, kernel=getattr(kernels, name))
 
 
 @pytest.mark.parametrize("sampler", [3, None, 1.5, [0.5, 1.5], [True, False], {}])
@@ -117,9 +130,11 @@ def test_sampler_of_another_type(sampler):
     refused(X, r"sampler=.* is not a sampler; pass a name", sampler=sampler)
 
 
-def test_sampler_given_as_a_class():
-    message = r"sampler=Recursive is a class; pass Recursive\(\)"
-    refused(X, message, sampler=samplers.Recursive)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_sampler_given_as_a_class(sampler):
+    name = samplers.NAMES[sampler].__name__
+    message = rf"sampler={name} is a class; pass {name}\(\)"
+    refused(X, message, sampler=samplers.NAMES[sampler])
 
 
 def test_sampler_that_returns_something_else():
@@ -154,7 +169,7 @@ def test_points_for_a_precomputed_kernel():
     refused(K, "(?i)row numbers", kernel="precomputed", sampler=K[:3])
 
 
-@pytest.mark.parametrize("sampler", ["accelerated", "uniform", [1, 2]])
+@pytest.mark.parametrize("sampler", [*but(RIDGED, ["auto"]), [1, 2]], ids=str)
 def test_ridge_with_a_sampler_that_has_none(sampler):
     message = r"ridge=1.0 cannot be combined with the sampler \w+; .*'recursive'"
     refused(X, message, sampler=sampler, ridge=1.0)
@@ -171,35 +186,32 @@ def test_number_of_jobs_at_transform():
         fitted.transform(X)
 
 
-WITH_GAMMA = ["rbf", "laplacian", "matern12", "polynomial", "sigmoid", "chi2"]
-
-
-@pytest.mark.parametrize("kernel", WITH_GAMMA)
+@pytest.mark.parametrize("kernel", GAMMA_NAMES)
 @pytest.mark.parametrize("gamma", [-1.0, np.nan, np.inf])
 def test_gamma_that_is_negative_or_not_finite(kernel, gamma):
     refused(np.abs(X), rf"gamma={gamma} is not allowed", kernel=kernel, gamma=gamma)
 
 
-@pytest.mark.parametrize("kernel", WITH_GAMMA)
+@pytest.mark.parametrize("kernel", GAMMA_NAMES)
 @pytest.mark.parametrize("gamma", ["scael", "auto", ""])
 def test_gamma_that_is_an_unknown_word(kernel, gamma):
     message = rf"gamma='{gamma}' is unknown; allowed: .*'scale', 'median'"
     refused(np.abs(X), message, kernel=kernel, gamma=gamma)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern32"])
+@pytest.mark.parametrize("kernel", DISTANCE_NAMES)
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_gamma_for_another_number_of_features(kernel, storage):
     message = "has 2 values, but rows have 4 features"
     refused(storage(X), message, kernel=kernel, gamma=[1.0, 2.0])
 
 
-@pytest.mark.parametrize("kernel", ["polynomial", "sigmoid", "chi2"])
+@pytest.mark.parametrize("kernel", ONE_GAMMA_NAMES)
 def test_gamma_for_each_feature_where_the_kernel_has_only_one(kernel):
     refused(np.abs(X), "gamma", kernel=kernel, gamma=[1.0, 2.0, 3.0, 4.0])
 
 
-@pytest.mark.parametrize("kernel", ["polynomial", "sigmoid", "chi2"])
+@pytest.mark.parametrize("kernel", ONE_GAMMA_NAMES)
 def test_gamma_median_where_the_kernel_has_no_distance(kernel):
     message = f"gamma='median' is for kernels of a distance, not for kernel='{kernel}'"
     refused(np.abs(X), message, kernel=kernel, gamma="median")
@@ -372,21 +384,21 @@ def test_complex_numbers():
     refused(X + 1j, "Complex data not supported")
 
 
-@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
+@pytest.mark.parametrize("kernel", HISTOGRAM_NAMES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_negative_values_for_kernels_of_histograms(kernel, dtype):
     refused(X.astype(dtype), "contains negative values.*>= 0", kernel=kernel)
 
 
 @pytest.mark.filterwarnings("ignore:The kernel AdditiveChi2")
-@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
+@pytest.mark.parametrize("kernel", HISTOGRAM_NAMES)
 def test_new_negative_values_for_kernels_of_histograms(kernel):
     fitted = Nystroem(kernel, n_components=5).fit(np.abs(X))
     with pytest.raises(ValueError, match="contains negative values"):
         fitted.transform(X)
 
 
-@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
+@pytest.mark.parametrize("kernel", HISTOGRAM_NAMES)
 def test_sparse_rows_for_kernels_of_histograms(kernel):
     rows = sp.csr_array(np.abs(X))
     refused(rows, r"dense rows only; call X.toarray\(\)", kernel=kernel)

@@ -70,6 +70,7 @@ def test_rows_tell_cost_error_and_versions(smoke):
         if row["experiment"] in ("learn", "classify"):
             assert 0 <= float(row["test_error"]) <= 100
     ours = [r for r in rows if r["method"] in ("auto", "recursive", "rpcholesky")]
+    assert ours
     assert all(int(row["evaluations"]) > 0 for row in ours)
 
 

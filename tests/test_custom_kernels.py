@@ -9,9 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from nystrom import kernels, samplers
+from nystrom.columns import Columns
 from nystrom.engines import Threads
 from nystrom.kernels.names import as_kernel
-from nystrom.leverage import residuals
+from nystrom.ledger import Ledger
+from nystrom.residuals import residuals
 from nystrom.sources import as_source
 
 WORDS = ["tree", "three", "free", "brie", "grief", "tea", ""]
@@ -79,11 +81,10 @@ def test_blocks_and_diagonals_make_one_call_per_entry():
 
 
 def test_a_pass_makes_as_many_calls_as_it_reports():
-    function = Counted(common_letters)
-    result = residuals(
-        as_kernel(function), as_source(WORDS), WORDS[:3], np.eye(3), engine=Threads(1)
-    )
-    assert function.calls == result.n_evaluations == 7 * (3 + 1)
+    function, ledger = Counted(common_letters), Ledger()
+    columns = Columns(as_kernel(function), WORDS[:3])
+    residuals(columns, as_source(WORDS), np.eye(3), engine=Threads(1), ledger=ledger)
+    assert function.calls == ledger.n_evaluations == 7 * (3 + 1)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_rows_of_csr_reach_the_function_one_by_one(rng):
 
 
 def test_a_function_of_rows_is_of_unknown_definiteness_and_prints_by_name():
-    assert as_kernel(common_letters).psd is None
+    assert as_kernel(common_letters).traits.psd is None
     assert str(as_kernel(common_letters)) == "common_letters"
 
 

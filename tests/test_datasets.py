@@ -12,7 +12,7 @@ from archive_server import MODULES, ArchiveServer, serve, year_text, zipped
 from oracles_datasets import numeric_oracle
 
 from nystrom import datasets
-from nystrom.datasets.archives import ARCHIVES
+from nystrom.datasets.by_name import ARCHIVES
 
 NAMES = sorted(MODULES)
 FETCHERS = {name: getattr(datasets, f"fetch_{name}") for name in NAMES}

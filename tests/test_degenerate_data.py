@@ -15,20 +15,44 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from lists import (
+    CHOOSING,
+    CUBIC,
+    MISSING_RARE_ROWS,
+    OFF_THE_ROWS,
+    RIDGED,
+    SAMPLERS,
+    SCORED,
+    WITHOUT_SCORES,
+    but,
+)
 from oracles_sampling import rbf_matrix
 
 from nystrom import Nystroem, approximate, leverage_scores, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.kernels import RBF, Cosine, Kernel, Linear, Polynomial, blockwise
-from nystrom.samplers import NAMES
-from nystrom.samplers.recursion import recurse
-from nystrom.samplers.rules import PracticalRidge, PracticalSize
-from nystrom.sources import as_source
+from nystrom.kernels import (
+    RBF,
+    Cosine,
+    Kernel,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    blockwise,
+)
+from nystrom.ledger import Ledger
+from nystrom.samplers import Leverage, exact_scores
+from nystrom.samplers.choosing import Work
+from nystrom.samplers.recursive.levels import recurse
+from nystrom.samplers.recursive.rules import (
+    PracticalRidge,
+    PracticalSize,
+    coin_probabilities,
+)
+from nystrom.scores import Spectrum
+from nystrom.sources import RowNumbers, as_source
 
-SIZED = list(NAMES)
-SCORED = [name for name in NAMES if name != "uniform"]
-#: Those that find rare rows; "accelerated" trades that for time.
-FINDING = ["recursive", "leverage", "auto", "rpcholesky", "greedy"]
 DTYPES = [np.float64, np.float32]
 
 
@@ -37,6 +61,12 @@ def one_blas_thread():
     """Many small matrices: threads inside BLAS only wait for each other."""
     with single_threaded_blas():
         yield
+
+
+def levels_of(kernel, X, rule, seed):
+    """All levels of the recursion."""
+    work = Work(kernel, as_source(X), seed, Threads(1), Ledger())
+    return list(recurse(work, rule))
 
 
 def distinct(points):
@@ -121,8 +151,8 @@ CASES = {
 PAIRS = [
     (case, sampler)
     for case in CASES
-    for sampler in SIZED
-    if sampler != "kmeans" or CASES[case].kernel.of_distance
+    for sampler in SAMPLERS
+    if sampler not in OFF_THE_ROWS or CASES[case].kernel.traits.of_distance
 ]
 
 
@@ -130,7 +160,7 @@ def assert_sound(landmarks, X, n_landmarks):
     """The right number of different rows; every number finite and in its range."""
     n = len(X)
     assert len(landmarks) == min(n, n_landmarks)
-    if landmarks.sampler == "kmeans":
+    if landmarks.sampler in OFF_THE_ROWS:
         assert landmarks.indices is None
         # Means of rows lie between them.
         slack = 1e-6 * np.abs(X).max()
@@ -172,7 +202,7 @@ def test_every_sampler_takes_degenerate_data(
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float64", "float32"])
-@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+@pytest.mark.parametrize("sampler", SCORED)
 @pytest.mark.parametrize("case", CASES)
 def test_the_dimension_of_degenerate_data_lies_between_0_and_n(
     case, sampler, dtype, rng, seed
@@ -186,11 +216,11 @@ def test_the_dimension_of_degenerate_data_lies_between_0_and_n(
 
 
 @pytest.mark.parametrize("options", [{}, {"delta": 0.03}], ids=["practical", "theory"])
-@pytest.mark.parametrize("sampler", ["recursive", "leverage"])
+@pytest.mark.parametrize("sampler", RIDGED)
 @pytest.mark.parametrize("case", CASES)
 def test_a_ridge_takes_degenerate_data(case, sampler, options, rng, seed):
     case = CASES[case]
-    n = 200 if sampler == "leverage" else 800
+    n = 200 if sampler in CUBIC else 800
     X = case.rows(rng, n)
     scale = float(np.mean(case.kernel.diag(X))) or 1.0
     for ridge in (1e-3 * scale, scale):
@@ -258,7 +288,7 @@ def test_scores_of_a_kernel_that_is_the_identity_are_all_near_1(rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float64", "float32"])
-@pytest.mark.parametrize("sampler", SIZED)
+@pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize(
     ("n", "s"), [(1, 1), (1, 5), (2, 1), (3, 2), (7, 7), (7, 8), (65, 1), (130, 129)]
 )
@@ -288,7 +318,7 @@ def test_a_ridge_for_few_rows(n, options, rng, seed):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float64", "float32"])
-@pytest.mark.parametrize("sampler", FINDING)
+@pytest.mark.parametrize("sampler", but(MISSING_RARE_ROWS))
 def test_three_distinct_rows_are_mostly_all_found(sampler, dtype, rng, seed):
     """Two of them are rare: a uniform draw of 20 misses one nearly always."""
     X = np.array([[0.0, 0], [5, 0], [0, 5]])[np.repeat([0, 1, 2], [2, 3, 295])]
@@ -304,7 +334,7 @@ def test_three_distinct_rows_are_mostly_all_found(sampler, dtype, rng, seed):
     assert found >= 7  # each run misses one with a probability of 1 %
 
 
-@pytest.mark.parametrize("sampler", FINDING)
+@pytest.mark.parametrize("sampler", but(MISSING_RARE_ROWS, OFF_THE_ROWS))
 def test_a_kernel_of_small_rank_is_exact_with_few_landmarks(sampler, rng, seed):
     X = rng.standard_normal((500, 4))
     landmarks = select_landmarks(
@@ -313,7 +343,7 @@ def test_a_kernel_of_small_rank_is_exact_with_few_landmarks(sampler, rng, seed):
     assert approximate(X, landmarks).relative_trace_error.value < 1e-12
 
 
-@pytest.mark.parametrize("sampler", SCORED)
+@pytest.mark.parametrize("sampler", but(WITHOUT_SCORES))
 def test_float32_far_from_the_origin_is_as_good_as_near_it(sampler, rng, seed):
     near = rng.standard_normal((1500, 2)).astype(np.float32)
     near = (near * 64).round() / 64  # exact after the shift, too
@@ -321,7 +351,7 @@ def test_float32_far_from_the_origin_is_as_good_as_near_it(sampler, rng, seed):
     errors = []
     for X in (near, far):
         landmarks = select_landmarks(
-            X[: 400 if sampler == "leverage" else 1500],
+            X[: 400 if sampler in CUBIC else 1500],
             gamma=0.3,
             n_landmarks=30,
             sampler=sampler,
@@ -331,7 +361,7 @@ def test_float32_far_from_the_origin_is_as_good_as_near_it(sampler, rng, seed):
     assert errors[1] == pytest.approx(errors[0], rel=0.2)
 
 
-@pytest.mark.parametrize("sampler", SCORED)
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_copies_are_no_reason_to_stop_early(sampler, rng, seed):
     """Fewer different rows than landmarks: the rest is filled up, and rank tells."""
     X = np.repeat(rng.standard_normal((5, 2)) * 4, 60, axis=0)
@@ -349,8 +379,8 @@ def test_copies_are_no_reason_to_stop_early(sampler, rng, seed):
 def test_the_ridge_of_a_sample_without_a_tail_is_positive(kernel, rng, seed):
     """There λ is rounding noise of either sign, or an absolute constant."""
     X = rng.standard_normal((300, 1))
-    rule, engine = PracticalSize(40), Threads(1)
-    levels = recurse(kernel, as_source(X), rule, seed=seed, engine=engine)
+    levels = levels_of(kernel, X, PracticalSize(40), seed)
+    assert levels
     for level in levels:
         assert level.ridge > 0
         assert np.all(np.isfinite(level.scores))
@@ -363,12 +393,10 @@ def test_the_ridge_of_a_sample_without_a_tail_is_positive(kernel, rng, seed):
 def test_the_ridge_is_relative_to_the_kernel(scale, rng, seed):
     X = rng.standard_normal((300, 1))
     one, two = (
-        recurse(
-            factor * RBF(0.5), as_source(X), PracticalSize(20), seed=seed,
-            engine=Threads(1),
-        )
+        levels_of(factor * RBF(0.5), X, PracticalSize(20), seed)
         for factor in (1.0, scale)
-    )  # fmt: skip
+    )
+    assert one
     for a, b in zip(one, two, strict=True):
         assert b.ridge == pytest.approx(scale * a.ridge, rel=1e-6)
 
@@ -382,8 +410,10 @@ def test_one_landmark_has_a_finite_oversampling():
 @pytest.mark.parametrize("size", [1, 2, 3, 10])
 def test_a_sample_is_never_too_small_to_go_on_with(size, rng, seed):
     X = rng.standard_normal((500, 2))
-    rule, engine = PracticalSize(size), Threads(1)
-    for level in recurse(RBF(1e9), as_source(X), rule, seed=seed, engine=engine):
+    rule = PracticalSize(size)
+    levels = levels_of(RBF(1e9), X, rule, seed)
+    assert levels
+    for level in levels:
         assert len(level.sample.indices) >= min(size, rule.k + 1)
         assert np.all(np.isfinite(level.sample.weights))
 
@@ -391,21 +421,90 @@ def test_a_sample_is_never_too_small_to_go_on_with(size, rng, seed):
 def test_a_sample_does_not_grow_where_all_scores_are_1(rng, seed):
     """K = I: every score is 1, and p = min(1, q·l̃) alone would keep every row."""
     X = 100 * rng.standard_normal((2000, 2))
-    rule, engine = PracticalSize(70), Threads(1)
-    levels = recurse(RBF(10.0), as_source(X), rule, seed=seed, engine=engine)
+    levels = levels_of(RBF(10.0), X, PracticalSize(70), seed)
     assert max(len(level.sample.indices) for level in levels) < 2 * 70 + 6 * 12
 
 
 def test_a_tiny_ridge_takes_all_rows_without_growing_the_levels_past_the_rows(rng):
     X = rng.standard_normal((400, 2))
-    levels = recurse(
-        RBF(10.0), as_source(X), PracticalRidge(1e-300), seed=0, engine=Threads(1)
-    )
-    assert all(np.all(np.isfinite(level.scores)) for level in levels)
+    levels = levels_of(RBF(10.0), X, PracticalRidge(1e-300), seed=0)
+    finite = [np.all(np.isfinite(level.scores)) for level in levels]
+    assert finite
+    assert all(finite)
     assert len(select_landmarks(X, gamma=10.0, ridge=1e-12)) > 350
 
 
-@pytest.mark.parametrize("sampler", SIZED)
+@pytest.mark.parametrize("scale", [1e-290, 1e-160, 1.0, 1e160, 1e290])
+def test_the_least_ridge_for_a_size_is_found_at_any_scale(scale, rng, monkeypatch):
+    K = rbf_matrix(rng.standard_normal((100, 2)), 0.5)
+    tried = []
+
+    def counted(scores, delta):
+        tried.append(scores.sum())
+        assert len(tried) < 50
+        return coin_probabilities(scores, delta)
+
+    monkeypatch.setattr(exact_scores, "coin_probabilities", counted)
+    found = Leverage(delta=0.01)(
+        Precomputed(scale * K), RowNumbers(100), 60, seed=0, engine=Threads(1)
+    )
+    assert tried
+    scores = Spectrum.of(K).scores(found.ridge / scale)
+    assert 59 < coin_probabilities(scores, 0.01).sum() <= 60
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), Matern(1.0, 2.5), RationalQuadratic()])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_row_whose_squared_norm_overflows_is_like_no_other(kernel, sampler, rng):
+    X = rng.standard_normal((40, 3))
+    X[7] *= 1e200
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=30, sampler=sampler, random_state=0
+    )
+    assert_sound(landmarks, X, 30)
+    assert np.all(np.isfinite(approximate(X, landmarks).features()))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+def test_kernel_values_that_overflow_are_one_error(kernel, rng):
+    X = rng.standard_normal((40, 3))
+    X[7] *= 1e200
+    with pytest.raises(ValueError, match="the scale of the data"):
+        select_landmarks(X, kernel=kernel, n_landmarks=9, sampler="leverage")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine"])
+@pytest.mark.parametrize("sampler", ["auto", "recursive", "accelerated"])
+def test_many_float32_rows_of_zeros(sampler, kernel, seed):
+    """The root of the least ridge is too large for float32, in which it is tried."""
+    X = np.zeros((1500, 3), dtype=np.float32)
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=30, sampler=sampler, random_state=seed
+    )
+    assert_sound(landmarks, X, 30)
+    assert landmarks.rank == 0
+
+
+def test_weights_that_make_kernel_values_overflow_are_one_error(rng):
+    X = 1e100 * rng.standard_normal((40, 3))
+    with pytest.raises(ValueError, match="the scale of the data"):
+        select_landmarks(
+            X,
+            kernel="linear",
+            n_landmarks=9,
+            sampler="leverage",
+            sample_weight=np.full(40, 1e150),
+        )
+
+
+def test_a_root_too_large_for_float32_is_one_error(rng):
+    X = (1e-40 * rng.standard_normal((40, 3))).astype(np.float32)
+    landmarks = select_landmarks(X, kernel="linear", n_landmarks=3, random_state=0)
+    with pytest.raises(ValueError, match="the scale of the data"):
+        approximate(X, landmarks).features()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_inverse_is_never_formed_of_a_singular_matrix(sampler, rng, seed):
     """Near copies: K_SS is singular to working precision."""
     X = np.repeat(rng.standard_normal((20, 2)), 20, axis=0)
@@ -419,22 +518,22 @@ def test_the_inverse_is_never_formed_of_a_singular_matrix(sampler, rng, seed):
     assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -1e-6
 
 
-def test_rows_all_zero_but_a_few_in_csr(rng, seed):
+@pytest.mark.parametrize("sampler", CHOOSING)
+def test_rows_all_zero_but_a_few_in_csr(sampler, rng, seed):
     """As in counts of words: most rows of a level have k(x, x) = 0."""
-    dense = few_nonzero(rng, 1500)
-    for sampler in ("accelerated", "recursive", "auto", "rpcholesky", "greedy"):
-        landmarks = select_landmarks(
-            sp.csr_array(dense),
-            kernel="linear",
-            n_landmarks=20,
-            sampler=sampler,
-            random_state=seed,
-        )
-        assert len(np.unique(landmarks.indices)) == 20
+    dense = few_nonzero(rng, 400 if sampler in CUBIC else 1500)
+    landmarks = select_landmarks(
+        sp.csr_array(dense),
+        kernel="linear",
+        n_landmarks=20,
+        sampler=sampler,
+        random_state=seed,
+    )
+    assert len(np.unique(landmarks.indices)) == 20
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float64", "float32"])
-@pytest.mark.parametrize("sampler", SIZED)
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_estimator_keeps_its_number_of_columns(sampler, dtype, rng, seed):
     X = np.repeat(rng.standard_normal((4, 2)), 30, axis=0).astype(dtype)
     model = Nystroem(
@@ -445,7 +544,7 @@ def test_the_estimator_keeps_its_number_of_columns(sampler, dtype, rng, seed):
 
 
 @given(
-    sampler=st.sampled_from(SIZED),
+    sampler=st.sampled_from(SAMPLERS),
     n=st.integers(1, 60),
     n_distinct=st.integers(1, 5),
     n_landmarks=st.integers(1, 70),

@@ -16,9 +16,11 @@ from scipy.stats import binom
 
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
+from nystrom.ledger import Ledger
+from nystrom.samplers.choosing import Work
 from nystrom.samplers.draws import at_most_rows, exactly, kept_by_coins
-from nystrom.samplers.recursion import recurse
-from nystrom.samplers.rules import TheoryRidge
+from nystrom.samplers.recursive.levels import recurse
+from nystrom.samplers.recursive.rules import TheoryRidge
 from nystrom.sources import as_source
 
 FALSE_ALARM = 1e-6
@@ -43,8 +45,8 @@ def top_probabilities():
     X = rng.standard_normal((1500, 2))
     X[:30] *= 10
     rule = TheoryRidge(20.0, 0.03, oversampling=2.0)
-    levels = list(recurse(RBF(0.02), as_source(X), rule, seed=0, engine=Threads(1)))
-    p = levels[-1].probabilities[:200]
+    work = Work(RBF(0.02), as_source(X), 0, Threads(1), Ledger())
+    p = list(recurse(work, rule))[-1].probabilities[:200]
     assert p.min() < 0.1 < 0.5 < p.max()
     return p
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import signal
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lists import ENGINES, ESTIMATORS
+from sklearn.base import clone
 from threadpoolctl import (
     OpenBLASController,
     ThreadpoolController,
@@ -19,13 +22,16 @@ from threadpoolctl import (
     threadpool_limits,
 )
 
-from nystrom.engines import TILE, Bar, Threads, single_threaded_blas
-from nystrom.engines.base import Tree, add
-from nystrom.sinks import ArraySink
+import nystrom
+from nystrom import engines
+from nystrom.edge import engine as edge
+from nystrom.engines import TILE, Bar, Engine, SumSink, Threads, single_threaded_blas
+from nystrom.engines.summing import Tree, add
+from nystrom.sinks import ArraySink, SplitSink
 from nystrom.sources import RowNumbers, as_source
 
 SIZES = [1, TILE - 1, TILE, TILE + 1, 4 * TILE, 13 * TILE + 5]
-ENGINES = [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]  # (n_jobs, tiles_per_task)
+each_engine = pytest.mark.parametrize("make", ENGINES, ids=lambda m: str(m.keywords))
 
 
 def blas_threads():
@@ -91,15 +97,15 @@ def sums(block, power):
 @pytest.mark.parametrize("n_rows", SIZES)
 def test_map_equals_a_plain_loop(n_rows, rng):
     source = rows_of(n_rows, rng)
-    for n_jobs, tiles_per_task in ENGINES:
-        engine = Threads(n_jobs, tiles_per_task=tiles_per_task)
+    for make in ENGINES:
         sink = ArraySink((n_rows, 2))
         sink.array[:] = np.nan
-        engine.map(slowly(lambda block, c: c * block.X), source, sink, (3.0,))
+        make().map(slowly(lambda block, c: c * block.X), source, sink, (3.0,), "map")
         np.testing.assert_array_equal(sink.array, 3.0 * source.X)
 
 
-def test_map_hands_out_tiles_cut_at_multiples_of_the_tile(rng):
+@each_engine
+def test_map_hands_out_tiles_cut_at_multiples_of_the_tile(make, rng):
     starts, sizes = [], []
 
     def look(block):
@@ -112,14 +118,16 @@ def test_map_hands_out_tiles_cut_at_multiples_of_the_tile(rng):
 
     n_rows = 5 * TILE + 7
     source = as_source(rng.standard_normal((n_rows, 2)), np.arange(n_rows))
-    Threads(2).map(slowly(look), source, ArraySink((n_rows,)))
+    make().map(slowly(look), source, ArraySink((n_rows,)), (), "map")
     assert sorted(starts) == [i * TILE for i in range(6)]
     assert sorted(sizes) == [7, *[TILE] * 5]
 
 
-def test_no_rows_beyond_the_last_are_asked_for():
+@each_engine
+def test_no_rows_beyond_the_last_are_asked_for(make):
     n_rows = 3 * TILE + 5
-    total = Threads(1).reduce(lambda block: int(block.X.sum()), RowNumbers(n_rows))
+    source = RowNumbers(n_rows)
+    total = make().reduce(lambda block: int(block.X.sum()), source, (), "sum")
     assert total == sum(range(n_rows))
 
 
@@ -137,9 +145,8 @@ def test_reduce_has_the_same_bits_for_every_engine(n_rows, rng):
     bounds = [(i, min(i + TILE, n_rows)) for i in range(0, n_rows, TILE)]
     with threadpool_limits(1, user_api="blas"):
         G, total = tree_sum([sums(source.block(i, j), 2) for i, j in bounds])
-    for n_jobs, tiles_per_task in ENGINES:
-        engine = Threads(n_jobs, tiles_per_task=tiles_per_task)
-        again, again_total = engine.reduce(slowly(sums), source, (2,))
+    for make in ENGINES:
+        again, again_total = make().reduce(slowly(sums), source, (2,), "sums")
         np.testing.assert_array_equal(again, G)
         assert again_total == total
 
@@ -172,19 +179,181 @@ def test_work_is_shared_by_threads_when_there_is_enough_of_it(rng):
         time.sleep(0.002)
         return 1
 
-    assert Threads(2).reduce(name, rows_of(20 * TILE, rng)) == 20
+    assert Threads(2).reduce(name, rows_of(20 * TILE, rng), (), "sum") == 20
     assert len([n for n in names if n.startswith("nystrom")]) == 2
     names.clear()
-    assert Threads(1).reduce(name, rows_of(20 * TILE, rng)) == 20
+    assert Threads(1).reduce(name, rows_of(20 * TILE, rng), (), "sum") == 20
     assert names == {threading.current_thread().name}
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_empty_source_is_a_pass_without_work(n_jobs):
+@each_engine
+def test_an_empty_source_is_a_pass_without_work(make):
     seen = []
-    engine = Threads(n_jobs, lambda *state: seen.append(state))
-    engine.map(lambda block: block.X, as_source(np.empty((0, 2))), ArraySink((0, 2)))
-    assert all(done == total == 0 for _, done, total in seen)
+    engine = make(progress=lambda *state: seen.append(state))
+    source, sink = as_source(np.empty((0, 2))), ArraySink((0, 2))
+    engine.map(lambda block: block.X, source, sink, (), "nothing")
+    assert seen == [("nothing", 0, 0)]
+    assert engine.passes == ["nothing"]
+
+
+@each_engine
+def test_results_may_be_read_only_and_are_not_written_into(make, rng):
+    source, made = rows_of(5 * TILE + 7, rng), []
+
+    def read_only(block):
+        result = block.X.T @ block.X
+        result.flags.writeable = False
+        made.append((result, result.copy()))
+        return result
+
+    total = make().reduce(read_only, source, (), "sum")
+    expected, _ = make().reduce(sums, source, (1,), "sum")
+    np.testing.assert_array_equal(total, expected)
+    for result, copy in made:
+        np.testing.assert_array_equal(result, copy)
+
+
+def test_a_sum_has_the_wider_dtype_of_both():
+    left, right = np.ones(2, np.float32), np.full(2, 1e-9)
+    assert add(left, right).dtype == add(right, left).dtype == np.float64
+    assert add(np.ones(2, int), right)[0] > 1
+
+
+# --- passes -------------------------------------------------------------------------
+
+
+@each_engine
+def test_every_pass_has_a_name(make, rng):
+    engine, source = make(), rows_of(2 * TILE, rng)
+    assert engine.passes == []
+    engine.map(lambda block: block.X, source, ArraySink((2 * TILE, 2)), (), "first")
+    engine.reduce(lambda block: 1, source, (), "second")
+    engine.reduce(lambda block: 1, source, (), "first")
+    assert engine.passes == ["first", "second", "first"]
+    assert make().passes == []
+    with pytest.raises(TypeError):
+        engine.map(lambda block: block.X, source, ArraySink((2 * TILE, 2)), ())
+    with pytest.raises(TypeError):
+        engine.reduce(lambda block: 1, source, ())
+
+
+@each_engine
+def test_another_hook_and_no_hook_change_nothing_else(make, rng):
+    seen, told, source = [], [], rows_of(3 * TILE + 5, rng)
+    engine = make(progress=lambda *state: seen.append(state))
+    assert isinstance(engine.local, Engine)
+    silenced = {
+        "quiet": engine.quiet(),
+        "local": engine.local.quiet(),
+        "telling": engine.telling(lambda *state: told.append(state)),
+    }
+    results = [e.reduce(sums, source, (2,), name) for name, e in silenced.items()]
+    assert seen == []
+    assert {state[0] for state in told} == {"telling"}
+    results.append(engine.reduce(sums, source, (2,), "loud"))
+    assert {state[0] for state in seen} == {"loud"}
+    for G, total in results:
+        np.testing.assert_array_equal(G, results[0][0])
+        assert total == results[0][1]
+    # One list for all of them: they are the same engine.
+    assert engine.passes == [*silenced, "loud"]
+
+
+def test_an_engine_has_both_verbs():
+    class MapOnly(Engine):
+        def map(self, f, source, sink, shared, name):
+            raise NotImplementedError
+
+    for incomplete in (Engine, MapOnly):
+        with pytest.raises(TypeError, match="abstract"):
+            incomplete()
+
+
+# --- sinks --------------------------------------------------------------------------
+
+
+class Watched:
+    """A sink that keeps the order in which it was used."""
+
+    def __init__(self, sink):
+        self.sink, self.anywhere, self.seen = sink, sink.anywhere, []
+
+    def open(self):
+        self.seen.append("open")
+        self.sink.open()
+
+    def put(self, start, rows):
+        self.seen.append(start)
+        self.sink.put(start, rows)
+
+    def close(self, complete):
+        self.seen.append(("close", complete))
+        self.sink.close(complete)
+
+
+@each_engine
+def test_a_sink_is_opened_before_the_rows_and_closed_after_them(make, rng):
+    source, sink = rows_of(7 * TILE, rng), Watched(ArraySink((7 * TILE, 2)))
+    make().map(slowly(lambda block: block.X), source, sink, (), "rows")
+    first, *puts, last = sink.seen
+    assert first == "open"
+    assert sorted(puts) == [i * TILE for i in range(7)]
+    assert last == ("close", True)
+    np.testing.assert_array_equal(sink.sink.array, source.X)
+
+
+def rows_and_sums(block, power):
+    return 2 * block.X, sums(block, power)
+
+
+@each_engine
+def test_rows_and_sums_of_one_pass_are_those_of_two(make, rng):
+    n_rows = 13 * TILE + 5
+    source, rows, added = rows_of(n_rows, rng), ArraySink((n_rows, 2)), SumSink(TILE)
+    parts = [Watched(rows), Watched(added)]
+    make().map(slowly(rows_and_sums), source, SplitSink(*parts), (2,), "both")
+    np.testing.assert_array_equal(rows.array, 2 * source.X)
+    G, total = make().reduce(sums, source, (2,), "sums")
+    np.testing.assert_array_equal(added.total()[0], G)
+    assert added.total()[1] == total
+    for part in parts:
+        assert part.seen[0] == "open"
+        assert part.seen[-1] == ("close", True)
+
+
+@given(data=st.data(), n_terms=st.integers(1, 40))
+def test_a_sum_does_not_depend_on_the_order_of_arrival(data, n_terms):
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    terms = list(np.random.default_rng(seed).standard_normal(n_terms))
+    sink = SumSink(TILE)
+    for i in data.draw(st.permutations(range(n_terms))):
+        sink.put(i * TILE, terms[i])
+    assert sink.total() == tree_sum(terms)
+
+
+def test_parts_go_to_a_sink_each():
+    one, two = ArraySink((2, 1)), ArraySink((2,))
+    split = SplitSink(one, two)
+    split.put(0, (np.ones((2, 1)), np.zeros(2)))
+    np.testing.assert_array_equal(one.array, [[1], [1]])
+    np.testing.assert_array_equal(two.array, [0, 0])
+    with pytest.raises(ValueError, match="argument"):
+        split.put(0, (np.ones((2, 1)),))
+
+
+def test_rows_may_come_from_anywhere_if_every_part_may():
+    here, there = Watched(ArraySink((1,))), Watched(ArraySink((1,)))
+    there.anywhere = True
+    assert not SplitSink(here, there).anywhere
+    assert SplitSink(there, there).anywhere
+
+
+def test_a_sink_fills_an_array_there_is():
+    array = np.zeros((4, 3))
+    sink = ArraySink.into(array[:, 1:])
+    sink.put(2, np.ones((2, 2)))
+    assert sink.array.base is array
+    np.testing.assert_array_equal(array, [[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]])
 
 
 def test_a_sink_is_one_array_of_the_dtype_asked_for():
@@ -196,11 +365,140 @@ def test_a_sink_is_one_array_of_the_dtype_asked_for():
     assert ArraySink((3,)).array.dtype == np.float64
 
 
+# --- using --------------------------------------------------------------------------
+
+
+def with_few_landmarks(estimator):
+    estimator = clone(estimator)
+    few = {"n_landmarks": 8} if "n_landmarks" in estimator.get_params() else {}
+    return estimator.set_params(**few)
+
+
+def results_of(estimator, X):
+    """The estimator fitted, and applied to its own rows."""
+    fitted = clone(estimator).fit(X, (X[:, 0] > 0).astype(float))
+    verbs = [verb for verb in ("transform", "predict") if hasattr(fitted, verb)]
+    assert verbs
+    return [getattr(fitted, verb)(X) for verb in verbs]
+
+
+@pytest.fixture
+def no_other_engine(monkeypatch):
+    """What n_jobs would make is an error."""
+
+    def refuse(n_jobs):
+        raise AssertionError(f"an engine of n_jobs={n_jobs}")
+
+    monkeypatch.setattr(edge, "Threads", refuse)
+
+
+@pytest.mark.parametrize("estimator", map(with_few_landmarks, ESTIMATORS), ids=str)
+def test_an_estimator_runs_on_the_engine_in_use(estimator, rng, request):
+    X = rng.standard_normal((3 * TILE // 2, 3))
+    expected = results_of(estimator, X)
+    request.getfixturevalue("no_other_engine")
+    with pytest.raises(AssertionError, match="an engine of n_jobs"):
+        results_of(estimator, X)
+    names = []
+    for make in (ENGINES[0], ENGINES[-1]):
+        engine = make()
+        with engines.using(engine):
+            found = results_of(estimator, X)
+        assert len(engine.passes) > 1
+        names.append(engine.passes)
+        for one, two in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(one, two)
+    # The same passes in the same order: each is known by its number.
+    assert names[0] == names[1]
+
+
+FUNCTIONS = {
+    "select_landmarks": lambda X: nystrom.select_landmarks(X, n_landmarks=9),
+    "approximate": lambda X: nystrom.approximate(X, given_rows(X)) @ np.ones(len(X)),
+    "leverage_scores": lambda X: nystrom.leverage_scores(
+        X, ridge=1.0, landmarks=given_rows(X)
+    ),
+    "effective_dimension": lambda X: nystrom.effective_dimension(
+        X, ridge=1.0, landmarks=given_rows(X)
+    ),
+    "spectral_embedding": lambda X: nystrom.spectral_embedding(X, n_landmarks=9),
+}
+
+
+def given_rows(X):
+    return nystrom.select_landmarks(X, sampler=np.arange(9))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_runs_on_the_engine_in_use(name, rng, no_other_engine):
+    assert FUNCTIONS.keys() == {f for f in nystrom.__all__ if is_function(f)}
+    engine = Threads(1)
+    with engines.using(engine):
+        FUNCTIONS[name](rng.standard_normal((300, 3)))
+    assert engine.passes
+
+
+def is_function(name):
+    return name not in ("load", "save") and inspect.isfunction(getattr(nystrom, name))
+
+
+def test_verbose_tells_of_passes_on_the_engine_in_use(rng, capsys):
+    seen = []
+    engine = Threads(1, progress=lambda *state: seen.append(state))
+    X = rng.standard_normal((300, 3))
+    with engines.using(engine):
+        nystrom.select_landmarks(X, n_landmarks=9)
+        assert capsys.readouterr().err == ""
+        assert seen
+        n_passes = len(engine.passes)
+        nystrom.select_landmarks(X, n_landmarks=9, verbose=1)
+    assert "100 %" in capsys.readouterr().err
+    assert len(engine.passes) > n_passes
+
+
+def test_the_innermost_engine_is_in_use_and_the_outer_one_again_after_it():
+    one, two = Threads(1), Threads(1)
+    assert engines.current() is None
+    with engines.using(one) as given_back:
+        assert given_back is one
+        assert engines.current() is one
+        with engines.using(two):
+            assert engines.current() is two
+        assert engines.current() is one
+        with engines.using(one):
+            assert engines.current() is one
+        assert engines.current() is one
+    assert engines.current() is None
+
+
+def test_after_an_error_the_engine_is_in_use_no_more():
+    one, two = Threads(1), Threads(1)
+    with engines.using(one):
+        with pytest.raises(ExpectedError), engines.using(two):
+            raise ExpectedError
+        assert engines.current() is one
+    with pytest.raises(ExpectedError), engines.using(two):
+        raise ExpectedError
+    assert engines.current() is None
+
+
+@pytest.mark.parametrize("engine", [None, 2, "threads", Threads, object()])
+def test_what_is_no_engine_is_refused(engine):
+    one = Threads(1)
+    with engines.using(one):
+        with (
+            pytest.raises(TypeError, match=r"is no engine; .*Threads\(n_jobs=2\)"),
+            engines.using(engine),
+        ):
+            pass
+        assert engines.current() is one
+
+
 # --- BLAS ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_blas_has_one_thread_inside_a_pass(n_jobs, rng, nothing_left):
+@each_engine
+def test_blas_has_one_thread_inside_a_pass(make, rng, nothing_left):
     seen = set()
 
     def look(block):
@@ -208,7 +506,7 @@ def test_blas_has_one_thread_inside_a_pass(n_jobs, rng, nothing_left):
             seen.update(blas_threads())
         return 0
 
-    Threads(n_jobs).reduce(slowly(look), rows_of(8 * TILE, rng))
+    make().reduce(slowly(look), rows_of(8 * TILE, rng), (), "sum")
     assert seen == {1}
 
 
@@ -235,7 +533,11 @@ def test_blas_has_one_thread_inside_a_pass_from_whichever_thread(rng, nothing_le
     seen = []
 
     def run():
-        Threads(1).reduce(lambda block: seen.append(blas_threads()) or 1, source)
+        Threads(1).reduce(look, source, (), "sum")
+
+    def look(block):
+        seen.append(blas_threads())
+        return 1
 
     source = rows_of(5, rng)
     run()
@@ -267,8 +569,8 @@ def test_overlapping_passes_restore_the_limit(rng, nothing_left):
     counts = {}
 
     def run(n_tiles):
-        engine = Threads(2)
-        counts[n_tiles] = engine.reduce(slowly(look), rows_of(n_tiles * TILE, rng))
+        source = rows_of(n_tiles * TILE, rng)
+        counts[n_tiles] = Threads(2).reduce(slowly(look), source, (), "sum")
 
     threads = [threading.Thread(target=run, args=(n,)) for n in (3, 5, 8, 12)]
     for thread in threads:
@@ -286,10 +588,11 @@ class ExpectedError(Exception):
     pass
 
 
-class FailingSink:
+class FailingSink(ArraySink):
     def put(self, start, rows):
         if start == 3 * TILE:
             raise ExpectedError
+        super().put(start, rows)
 
 
 class FailingSource(type(as_source(np.empty((1, 1))))):
@@ -310,22 +613,25 @@ def failing_hook(stage, done, total):
         raise ExpectedError
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@each_engine
 @pytest.mark.parametrize("culprit", ["function", "sink", "source", "hook"])
 def test_an_error_comes_through_and_leaves_nothing_behind(
-    culprit, n_jobs, rng, nothing_left
+    culprit, make, rng, nothing_left
 ):
     X = rng.standard_normal((9 * TILE, 2))
     source = FailingSource(X) if culprit == "source" else as_source(X)
     f = fail if culprit == "function" else lambda block: block.X[:, 0]
-    sink = FailingSink() if culprit == "sink" else ArraySink((len(X),))
+    make_sink = FailingSink if culprit == "sink" else ArraySink
+    sink = Watched(make_sink((len(X),)))
     hook = {"progress": failing_hook} if culprit == "hook" else {}
-    engine = Threads(n_jobs, **hook)
+    engine = make(**hook)
     with pytest.raises(ExpectedError):
-        engine.map(slowly(f), source, sink)
+        engine.map(slowly(f), source, sink, (), "map")
+    assert sink.seen[0] == "open"
+    assert sink.seen[-1] == ("close", False)
     if culprit in ("function", "hook"):
         with pytest.raises(ExpectedError):
-            engine.reduce(slowly(lambda block: f(block).sum()), source)
+            engine.reduce(slowly(lambda block: f(block).sum()), source, (), "sum")
 
 
 def test_after_an_error_no_work_goes_on_and_none_is_begun(rng, nothing_left):
@@ -340,7 +646,7 @@ def test_after_an_error_no_work_goes_on_and_none_is_begun(rng, nothing_left):
         return 1
 
     with pytest.raises(ExpectedError):
-        Threads(3, tiles_per_task=1).reduce(count, rows_of(100 * TILE, rng))
+        Threads(3, tiles_per_task=1).reduce(count, rows_of(100 * TILE, rng), (), "sum")
     assert len(begun) < 20
     assert {*begun} - {*ended} == {TILE}
 
@@ -367,8 +673,9 @@ def test_ctrl_c_ends_the_pass_and_leaves_nothing_behind(
         time.sleep(0.002)
         return 1
 
+    engine = Threads(n_jobs, tiles_per_task=1)
     with pytest.raises(KeyboardInterrupt):
-        Threads(n_jobs, tiles_per_task=1).reduce(press, rows_of(200 * TILE, rng))
+        engine.reduce(press, rows_of(200 * TILE, rng), (), "sum")
     assert len(begun) < 100
 
 
@@ -381,8 +688,8 @@ def test_after_ctrl_c_the_engine_works_again(rng, interrupts, nothing_left):
         time.sleep(0.002)
 
     with pytest.raises(KeyboardInterrupt):
-        engine.map(press, source, ArraySink((9 * TILE,)))
-    assert engine.reduce(slowly(lambda block: 1), source) == 9
+        engine.map(press, source, ArraySink((9 * TILE,)), (), "map")
+    assert engine.reduce(slowly(lambda block: 1), source, (), "sum") == 9
 
 
 # --- n_jobs -------------------------------------------------------------------------
@@ -432,15 +739,16 @@ def test_tiles_per_task_is_a_power_of_two(tiles):
 
 
 @pytest.mark.parametrize("n_rows", SIZES)
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_progress_rises_to_the_total_in_the_callers_thread(n_jobs, n_rows, rng):
+@each_engine
+def test_progress_rises_to_the_total_in_the_callers_thread(make, n_rows, rng):
     seen, threads = [], set()
 
     def hook(*state):
         seen.append(state)
         threads.add(threading.current_thread())
 
-    Threads(n_jobs, hook).reduce(slowly(sums), rows_of(n_rows, rng), (1,), "a stage")
+    engine = make(progress=hook)
+    engine.reduce(slowly(sums), rows_of(n_rows, rng), (1,), "a stage")
     n_tiles = -(-n_rows // TILE)
     stages, done, totals = zip(*seen, strict=True)
     assert set(stages) == {"a stage"}

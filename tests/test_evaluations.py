@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lists import (
+    CHOOSING,
+    CUBIC,
+    MANY_PASSES,
+    OFF_THE_ROWS,
+    WITHOUT_SCORES,
+    but,
+)
 
 from nystrom import select_landmarks
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Pairwise, blockwise
-from nystrom.samplers import (
-    NAMES,
-    Accelerated,
-    GainPivoted,
-    Greedy,
-    KMeans,
-    Leverage,
-    Recursive,
-    RPCholesky,
-    Uniform,
-    as_sampler,
-)
+from nystrom.samplers import Leverage, Recursive, as_sampler
 from nystrom.sources import as_source
-
-SIZED = [name for name in NAMES if name != "kmeans"]  # which needs a distance
 
 
 class Counted:
@@ -63,33 +58,22 @@ def chosen(form, sampler, X, n_landmarks, seed, weights=None, **counted):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", CHOOSING)
 def test_every_sampler_counts_every_entry(name, form, rng, seed):
     X = rng.standard_normal((150, 2))
     landmarks, n = chosen(form, as_sampler(name), X, 12, seed)
     assert landmarks.n_kernel_evaluations == n
-    assert (n == 0) == (name == "uniform")
+    assert (n == 0) == (name in WITHOUT_SCORES)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_landmarks", [1, 40])
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        Recursive(),
-        Accelerated(),
-        Recursive(ridge=1.0),
-        RPCholesky(),
-        Greedy(),
-        GainPivoted(),
-    ],
-    ids=["recursive", "accelerated", "ridge", "rpcholesky", "greedy", "auto"],
-)
-def test_passes_over_many_tiles_are_counted(sampler, n_landmarks, dtype, rng, seed):
+@pytest.mark.parametrize("name", [*but(OFF_THE_ROWS, CUBIC), "ridge"])
+def test_passes_over_many_tiles_are_counted(name, n_landmarks, dtype, rng, seed):
     """In float32 also the rows on which precision is tried."""
-    n_rows = 1100 if sampler == Greedy() else 2500  # it makes many passes
-    X = rng.standard_normal((n_rows, 2)).astype(dtype)
-    if sampler == Recursive(ridge=1.0):
+    X = rng.standard_normal((1100 if name in MANY_PASSES else 2500, 2)).astype(dtype)
+    sampler = Recursive(ridge=1.0) if name == "ridge" else as_sampler(name)
+    if name == "ridge":
         n_landmarks = None
     for gamma in (0.5, 1e-4):  # the second needs float64
         landmarks, n = chosen("blocks", sampler, X, n_landmarks, seed, gamma=gamma)
@@ -116,7 +100,7 @@ def test_options_are_counted_too(sampler, n_rows, form, rng, seed):
     assert landmarks.n_kernel_evaluations == n
 
 
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", CHOOSING)
 def test_all_rows_take_no_evaluation(name, rng):
     X = rng.standard_normal((30, 2))
     landmarks, n = chosen("pairs", as_sampler(name), X, 30, 0)
@@ -126,18 +110,18 @@ def test_all_rows_take_no_evaluation(name, rng):
 @pytest.mark.parametrize("given", [np.array([1, 2]), np.zeros((2, 2))])
 def test_given_landmarks_take_no_evaluation(given, rng):
     X = rng.standard_normal((30, 2))
-    landmarks, n = chosen("pairs", as_sampler(given), X, None, 0)
+    landmarks, n = chosen("pairs", as_sampler(given), X, 2, 0)
     assert landmarks.n_kernel_evaluations == n == 0
 
 
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", CHOOSING)
 def test_weights_of_rows_change_no_count(name, rng, seed):
     X, w = rng.standard_normal((300, 2)), rng.uniform(0.5, 2, 300)
     landmarks, n = chosen("blocks", as_sampler(name), X, 20, seed, weights=w)
     assert landmarks.n_kernel_evaluations == n
 
 
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", CHOOSING)
 def test_rows_that_run_out_are_counted(name, rng, seed):
     """Passes over duplicates that find nothing more are evaluations too."""
     X = rng.standard_normal((9, 2))[np.arange(250) % 9]
@@ -170,17 +154,15 @@ class CountedRBF(RBF):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("gamma", [0.5, 50.0, 1e-4])
 @pytest.mark.parametrize("n_rows", [150, 3000])
-def test_landmarks_that_move_count_every_entry(n_rows, gamma, dtype, rng, seed):
+@pytest.mark.parametrize("name", OFF_THE_ROWS)
+def test_landmarks_that_move_count_every_entry(name, n_rows, gamma, dtype, rng, seed):
     X = rng.standard_normal((n_rows, 2)).astype(dtype)
-    kernel = CountedRBF(gamma)
-    landmarks = KMeans()(kernel, as_source(X), 12, seed=seed, engine=Threads(1))
+    kernel, engine = CountedRBF(gamma), Threads(1)
+    landmarks = as_sampler(name)(kernel, as_source(X), 12, seed=seed, engine=engine)
     assert landmarks.n_kernel_evaluations == sum(kernel.seen) > 0
 
 
-INDEFINITE = [name for name in SIZED if name != "uniform"]
-
-
-@pytest.mark.parametrize("name", INDEFINITE)
+@pytest.mark.parametrize("name", but(OFF_THE_ROWS, WITHOUT_SCORES))
 def test_entries_that_showed_a_kernel_to_be_indefinite_are_counted(name, rng, seed):
     X = rng.standard_normal((200, 2))
     landmarks, n = chosen("blocks", as_sampler(name), X, 20, seed, sign=-1.0)
@@ -190,17 +172,21 @@ def test_entries_that_showed_a_kernel_to_be_indefinite_are_counted(name, rng, se
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_only_the_factor_of_the_landmarks_comes_on_top(form, rng, seed):
+@pytest.mark.parametrize("name", CHOOSING)
+def test_only_the_factor_of_the_landmarks_comes_on_top(name, form, rng, seed):
     """`select_landmarks` looks at K_SS once, for rank and definiteness."""
     X, counter = rng.standard_normal((150, 2)), Counted()
     kernel = counter.kernel(form)
     landmarks = select_landmarks(
-        X, kernel=kernel, n_landmarks=12, sampler="recursive", random_state=seed
+        X, kernel=kernel, n_landmarks=12, sampler=name, random_state=seed
     )
-    factor = kernel.gram_evaluations(12)
-    assert counter.n == landmarks.n_kernel_evaluations + factor
-    assert (landmarks.rank, str(landmarks)) is not None
-    assert counter.n == landmarks.n_kernel_evaluations + factor
+    n = landmarks.n_kernel_evaluations + kernel.gram_evaluations(12)
+    assert counter.n == n
+    # What it has to say of the landmarks takes no evaluation more.
+    assert landmarks.rank == 12
+    assert "rank 12" in str(landmarks)
+    assert not landmarks.indefinite
+    assert counter.n == n
 
 
 def test_pairs_of_a_symmetric_matrix_are_evaluated_once():
@@ -216,8 +202,3 @@ def test_the_recursion_costs_a_few_passes_over_the_landmarks_columns(rng, seed):
         X, gamma=0.2, n_landmarks=100, sampler="recursive", random_state=seed
     )
     assert 0.5 * 6000 * 100 < landmarks.n_kernel_evaluations < 4 * 6000 * 100
-
-
-def test_uniform_evaluates_nothing(rng):
-    landmarks, n = chosen("pairs", Uniform(), rng.standard_normal((50, 2)), 5, 0)
-    assert landmarks.n_kernel_evaluations == n == 0

@@ -5,19 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nystrom import kernels
-from nystrom.factor import (
-    check_finite,
-    factorize,
-    is_indefinite,
-    least_ridge,
-    ridge_root,
-    tail_ridge,
-    weighted,
-)
+from nystrom.factor import factorize, ridge_root, tail_ridge, weighted
+from nystrom.precision import is_indefinite, least_ridge
+from nystrom.refusals import check_finite
 
 SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
 
@@ -95,6 +90,58 @@ def test_copies_of_rows_add_no_rank(distinct, n_copies, kernel, dtype, rng):
     factor = factorize(kernel.gram(copies), dtype)
     assert factor.rank == distinct
     assert not factor.indefinite
+
+
+FAR_APART = [
+    kernels.Matern(0.01, 1.5),
+    kernels.Matern(0.01, 2.5),
+    kernels.RBF(1e3),
+    kernels.RBF(1e3) + kernels.Linear(),
+    2.0 * kernels.RationalQuadratic(0.01),
+]
+
+
+def repeated_rows(rng, dtype=np.float64):
+    """14 rows far from each other in the kernel's units, and which each row is."""
+    which = rng.integers(0, 14, 200)
+    X = (0.5 * rng.standard_normal((14, 3))).astype(dtype)
+    X[which[0], 1] = 0.0
+    return X[which], which
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("kernel", FAR_APART, ids=str)
+def test_equal_rows_have_equal_rows_of_the_kernel_matrix(kernel, form, dtype, rng):
+    """Where squared distances in the kernel's units are large, rounding is too."""
+    X, which = repeated_rows(rng, dtype)
+    X[np.flatnonzero(X[:, 1] == 0)[1::2], 1] = -0.0
+    K = kernel.gram(X if form == "dense" else sp.csr_array(X))
+    np.testing.assert_array_equal(K, K.T)
+    for i in range(14):
+        rows = K[which == i]
+        np.testing.assert_array_equal(rows, rows[[0] * len(rows)])
+    assert factorize(K).rank == len(np.unique(which))
+
+
+def test_zeros_that_csr_stores_make_no_other_row(rng):
+    X, _ = repeated_rows(rng)
+    stored = sp.csr_array(X)
+    stored.data[stored.indptr[5] : stored.indptr[6]] = 0.0
+    stored.data[stored.indptr[9] : stored.indptr[10]] = 0.0
+    K = kernels.RBF(1e3).gram(stored)
+    np.testing.assert_array_equal(K[5], K[9])
+    assert factorize(K).rank == 15
+
+
+@pytest.mark.parametrize("kernel", [*FAR_APART, kernels.RBF(0.1)], ids=str)
+def test_rows_that_differ_are_as_the_kernel_has_them(kernel, rng):
+    X = rng.standard_normal((60, 3))
+    X[30:] = np.nextafter(X[:30], 9.0)
+    K = kernel(X, X)
+    expected = (K + K.T) / 2
+    np.fill_diagonal(expected, kernel.diag(X))
+    np.testing.assert_array_equal(kernel.gram(X), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

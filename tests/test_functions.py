@@ -262,18 +262,6 @@ def test_delta_brings_a_guarantee(X):
     assert "‖K − K̃‖₂ ≤ 5" in str(landmarks)
 
 
-def test_rows_of_weight_zero_are_left_out(X, seed):
-    weights = np.ones(N_ROWS)
-    weights[::2] = 0
-    for sampler in ("accelerated", "recursive", "leverage", "uniform"):
-        landmarks = select_landmarks(
-            X, n_landmarks=20, sample_weight=weights, random_state=seed, sampler=sampler
-        )
-        assert np.all(landmarks.indices % 2 == 1)
-        assert landmarks.n_rows == N_ROWS
-        np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
-
-
 def test_more_landmarks_than_rows_of_positive_weight(X):
     weights = np.zeros(N_ROWS)
     weights[[3, 5, 7]] = 1

@@ -7,6 +7,7 @@ whole matrix; what is random has bounds calibrated over many seeds.
 from __future__ import annotations
 
 import tracemalloc
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,14 +18,19 @@ from oracles_sampling import rbf_matrix
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import TILE, Threads, single_threaded_blas
 from nystrom.kernels import RBF, blockwise
-from nystrom.landmarks import WeightedRows
-from nystrom.samplers import gain
-from nystrom.samplers import pool as pools
+from nystrom.ledger import Ledger
+from nystrom.precision import FINE
+from nystrom.samplers.choosing import Work
 from nystrom.samplers.draws import probabilities_with_sum
-from nystrom.samplers.gains import LEAST_SHARE, best_pivots
-from nystrom.samplers.pivots import Pivots
+from nystrom.samplers.gain import by_gain, plan
+from nystrom.samplers.gain import pool as pools
+from nystrom.samplers.gain.by_gain import ByGain
+from nystrom.samplers.gain.plan import Plan
+from nystrom.samplers.gain.pool import Pool
+from nystrom.samplers.gain.ranking import LEAST_SHARE, best_pivots
+from nystrom.samplers.pivoting.pivots import Pivots
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -41,6 +47,10 @@ def one_blas_thread():
 @pytest.fixture
 def X(rng):
     return rng.standard_normal((60, 3))
+
+
+def work_on(X, seed=0, gamma=GAMMA, weights=None):
+    return Work(RBF(gamma), as_source(X, weights), seed, ENGINE, Ledger())
 
 
 # Pivots of a few proposals
@@ -155,22 +165,21 @@ class Spy:
 
 
 def make_pool(X, weights=None, begun=(), wide=False):
-    source = as_source(X)
-    pivots = Pivots(RBF(GAMMA), source)
+    work = work_on(X)
+    pivots = Pivots(work)
     if len(begun):
         pivots.add(np.array(begun))
     weights = np.ones(len(X)) if weights is None else weights
-    rows = WeightedRows(np.arange(len(X)), weights)
-    return pools.Pool(RBF(GAMMA), source, rows, pivots, len(X), ENGINE, wide=wide)
+    return Pool(work, np.arange(len(X)), weights, pivots, len(X), wide=wide)
 
 
 def run(pool, spy, K, n_blocks=4, atol=1e-9):
     """Blocks of pivots; at each, everything is compared with the dense matrices."""
-    w = pool.rows.weights
+    w = pool.weights
     carried = 0
     for _ in range(n_blocks):
         R = left_of(K, pool.pivots.indices)
-        proposals = np.argsort(-pool.weights(), kind="stable")[:6]
+        proposals = np.argsort(-pool.chances(), kind="stable")[:6]
         old = pool.candidates
         pool.choose(proposals, 3, keep=4)
         c = np.concatenate([old, proposals])
@@ -202,6 +211,12 @@ def test_a_pool_of_all_rows_is_the_dense_algorithm(begun, X, rng, monkeypatch):
         run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA))
 
 
+def test_a_pool_of_several_tiles_is_the_dense_algorithm(rng, monkeypatch):
+    X = rng.standard_normal((2 * TILE + 50, 3))
+    pool = make_pool(X, rng.uniform(0.5, 30, len(X)), begun=(5, 17, 2000))
+    run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA), n_blocks=3)
+
+
 def test_a_float32_pool_is_close_to_a_float64_one(X, rng, monkeypatch):
     X, w = X.astype(np.float32), rng.uniform(0.5, 30, 60)
     K = rbf_matrix(X.astype(np.float64), GAMMA)
@@ -217,7 +232,7 @@ def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch)
     for _ in range(6):
         before = np.trace(left_of(K, pool.pivots.indices))
         assert pool.left == pytest.approx(before)
-        proposals = rng.permutation(np.flatnonzero(pool.weights()))[:8]
+        proposals = rng.permutation(np.flatnonzero(pool.chances()))[:8]
         c = np.concatenate([pool.candidates, proposals])
         assert pool.choose(proposals, 1, keep=5) == 1
         after = np.trace(left_of(K, pool.pivots.indices))
@@ -232,8 +247,9 @@ def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch)
 
 def test_a_pool_of_what_the_pivots_span_has_nothing_left(X):
     pool = make_pool(X[np.arange(60) % 5], begun=range(5))
+    assert pool.is_dry
     assert not pool.residual.any()
-    assert not pool.weights().any()
+    assert not pool.chances().any()
     assert not pool.too_fine
 
 
@@ -250,14 +266,14 @@ def test_a_pool_that_is_too_fine_for_float32_says_so(X):
     X = X.astype(np.float32)
     pool = make_pool(X)
     assert not pool.too_fine
-    while pool.left > 0.5 * pools.FINE * pool.whole:
-        pool.choose(np.argsort(-pool.weights())[:6], 3, keep=4)
+    while pool.left > 0.5 * FINE * pool.whole:
+        pool.choose(np.argsort(-pool.chances())[:6], 3, keep=4)
     assert pool.too_fine
     assert not make_pool(X, begun=pool.pivots.indices, wide=True).too_fine
 
 
 def grown(X, s, seed, gamma, weights=None):
-    growth = gain.ByGain(RBF(gamma), as_source(X, weights), seed, ENGINE)
+    growth = ByGain(work_on(X, seed, gamma, weights))
     growth.grow(s)
     return growth
 
@@ -294,54 +310,68 @@ def test_probabilities_with_a_sum(chances, size):
         assert np.all(ratios[0] * chances[p == 1] >= 1 - 1e-9)
 
 
+@pytest.mark.parametrize("scale", [2.0**-1070, 2.0**-1000, 2.0**1013])
+def test_probabilities_of_chances_at_any_scale(scale, rng):
+    chances = rng.integers(1, 100, 40).astype(np.float64)
+    chances[:3] = 900
+    expected = probabilities_with_sum(chances, 12)
+    assert 0 < np.count_nonzero(expected == 1) < 12
+    np.testing.assert_array_equal(probabilities_with_sum(scale * chances, 12), expected)
+
+
+def test_probabilities_of_chances_beside_one_that_is_certain():
+    p = probabilities_with_sum(np.array([1e300, 1e-20, 1e-20, 2e-20]), 2)
+    np.testing.assert_allclose(p, [1, 0.25, 0.25, 0.5])
+    p = probabilities_with_sum(np.array([1e300, 1e-310, 1e-310, 2e-310]), 2)
+    np.testing.assert_allclose(p, [1, 0.25, 0.25, 0.5])
+
+
 def lopsided(rng, n=1500):
-    """A dense cloud, few rows around it, and kernel values of very different size."""
+    """A dense cloud, and rows around it, which come first."""
     X = rng.standard_normal((n, 2))
-    X[:40] *= 8
+    X[:200] *= 8
     return X
 
 
-def estimates(growth, draw, n_draws=150):
-    """What each of many pools says of tr K, of what is left, and how large it is."""
-    said = np.empty((n_draws, 3))
-    for run in range(n_draws):
-        draw()
-        said[run] = growth.pool.whole, growth.pool.left, len(growth.pool.rows)
-    return said
+class SeenPool(Pool):
+    """What each pool says when it is drawn, beside the truth, and if it had no weights.
+
+    The first is about tr K, later ones are about what the pivots leave of it.
+    """
+
+    said: ClassVar[list[tuple[float, float, float]]] = []
+
+    def __init__(self, work, indices, weights, pivots, *rest, **options):
+        left = pivots.residuals(work.source, ENGINE)
+        super().__init__(work, indices, weights, pivots, *rest, **options)
+        self.said.append((self.left, work.source.weights @ left, self.residual.sum()))
 
 
 def z_score(values, truth):
-    return abs(values.mean() - truth) / (values.std() / np.sqrt(len(values)))
+    off = values - truth
+    return abs(off.mean()) / (off.std() / np.sqrt(len(off)))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_the_first_pool_stands_for_all_rows(weighted, rng, seed):
+@pytest.mark.parametrize(
+    ("weighted", "some"), [(True, False), (False, True)], ids=["weighted", "some rows"]
+)
+def test_pools_stand_for_all_rows(weighted, some, rng, seed, monkeypatch):
     """Within 5 standard errors of the truth: a false alarm in about 10⁶ runs."""
-    X = lopsided(rng)
+    X, n_runs = lopsided(rng), 100
     w = rng.uniform(0.2, 5, len(X)) if weighted else None
-    growth = gain.ByGain(RBF(2.0), as_source(X, w), seed, ENGINE)
-    said = estimates(growth, lambda: growth._draw_first(20))
-    truth = len(X) if w is None else w.sum()
-    assert z_score(said[:, 0], truth) < 5
-    # The planted fault: with weights of 1 it stands for itself alone.
-    assert z_score(said[:, 2], truth) > 50
-
-
-@pytest.mark.parametrize("some", [False, True], ids=["all rows", "some rows"])
-def test_a_later_pool_stands_for_all_rows(some, rng, seed):
-    X, s = lopsided(rng), 20
-    growth = gain.ByGain(RBF(2.0), as_source(X), seed, ENGINE)
-    growth.pivots.add(np.arange(0, 600, 30))
-    left = growth.pivots.residuals(growth.source, ENGINE)
-
-    def draw():
-        among = np.sort(rng.permutation(len(X))[:500]) if some else None
-        growth._draw_left(left if among is None else left[among], among, s)
-
-    said = estimates(growth, draw)
-    assert z_score(said[:, 1], left.sum()) < 5
-    assert growth.looked == (not some)
-    assert growth.pool.residual.sum() < 0.5 * left.sum()  # the planted fault again
+    monkeypatch.setattr(by_gain, "Pool", SeenPool)
+    monkeypatch.setattr(SeenPool, "said", [])
+    monkeypatch.setattr(by_gain, "LOOKS", ())
+    if some:  # too few evaluations are allowed for a look at all rows
+        monkeypatch.setattr(plan, "REFRESHING", plan.REFRESHING - 0.85)
+    for run in range(n_runs * seed, n_runs * (seed + 1)):
+        growth = grown(X, 20, run, 0.3, w)
+        assert growth.by_all_rows == (not some)
+    first, later = np.array(SeenPool.said).reshape(n_runs, 2, 3).transpose(1, 2, 0)
+    for said, truth, unweighted in (first, later):
+        assert z_score(said, truth) < 5
+        # The planted fault: with weights of 1 it stands for itself alone.
+        assert z_score(unweighted, truth) > 50
 
 
 # How good the landmarks are
@@ -421,16 +451,19 @@ def test_many_copies_do_not_keep_a_rare_row_out(dtype, rng, seed):
 
 
 def rank_found(rng, seed, monkeypatch):
-    """From pools of 30 rows, the first of which cannot hold the five rare rows."""
+    """From pools of 30 rows, the first of which does not hold the five rare rows."""
     kind = zipf(rng, 3000, 60)
     kind[:5] = np.arange(60, 65)
     X = (4 * rng.standard_normal((65, 6)))[kind]
-    monkeypatch.setattr(gain, "pool_size", lambda n, s: 30)
-    monkeypatch.setattr(
-        gain.ByGain,
-        "_draw_first",
-        lambda self, size: self._draw((kind < 60).astype(float), size),
-    )
+
+    def pool(work, indices, weights, pivots, *rest, **options):
+        if len(pivots) == 0:
+            often = kind[indices] < 60
+            indices, weights = indices[often], weights[often]
+        return Pool(work, indices, weights, pivots, *rest, **options)
+
+    monkeypatch.setattr(Plan, "pool_size", 30)
+    monkeypatch.setattr(by_gain, "Pool", pool)
     growth = grown(X, 80, seed, 0.5)
     assert len(growth.pivots) == len(np.unique(kind[growth.pivots.indices]))
     return len(growth.pivots), growth
@@ -445,11 +478,33 @@ def test_a_dry_pool_is_not_a_rank_found(rng, seed, monkeypatch):
 def test_a_dry_pool_taken_for_the_rank_would_show(rng, seed, monkeypatch):
     """The planted fault for the test above."""
 
-    def stop(self, size, block):
-        self.exhausted = True
+    def dry(self):
+        return "pool" in vars(self) and self.pool.is_dry
 
-    monkeypatch.setattr(gain.ByGain, "_replace_dry_pool", stop)
+    exhausted = property(dry, lambda self, value: None)
+    monkeypatch.setattr(ByGain, "exhausted", exhausted, raising=False)
     assert rank_found(rng, seed, monkeypatch)[0] < 60
+
+
+def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
+    """ω·r is 0 and r is not: such a pool is not dry, and a new one draws nothing."""
+    asked, chances = [], Pool.chances
+
+    def counted(self):
+        asked.append(len(self.pivots))
+        assert len(asked) < 200
+        return chances(self)
+
+    monkeypatch.setattr(Pool, "chances", counted)
+    X, w = rng.standard_normal((3000, 2)), np.full(3000, 5e-324)
+    growth = grown(X, 20, seed, 0.1, w)
+    assert asked
+    assert growth.exhausted
+    asked.clear()
+    landmarks = select_landmarks(
+        X, gamma=0.1, n_landmarks=20, random_state=seed, sample_weight=w
+    )
+    assert len(np.unique(landmarks.indices)) == 20
 
 
 # Rows and kernels of every kind
@@ -527,12 +582,25 @@ def test_weights_are_copies_in_terms_of_error(rng, seed):
     assert weighted == pytest.approx(repeated, rel=0.15)
 
 
-def test_rows_of_weight_0_are_in_no_pool(rng, seed):
-    X = rng.standard_normal((2000, 2))
-    w = np.where(rng.uniform(size=2000) < 0.5, 0.0, 2.0)
+@pytest.mark.parametrize("n", [200, 2000], ids=["all in the pool", "some"])
+def test_rows_of_weight_0_are_in_no_pool(n, rng, seed, monkeypatch):
+    drawn = []
+
+    class Seen(Pool):
+        def __init__(self, work, indices, weights, *args, **options):
+            drawn.append((work.source.take(indices), weights))
+            super().__init__(work, indices, weights, *args, **options)
+
+    monkeypatch.setattr(by_gain, "Pool", Seen)
+    X = rng.standard_normal((n, 2))
+    w = np.where(rng.uniform(size=n) < 0.5, 0.0, 2.0)
     landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w, random_state=seed)
     assert np.all(w[landmarks.indices] > 0)
-    assert np.all(landmarks.pool.weights > 0)
+    assert len(drawn) > 1  # one by score, one by what is left
+    kept = {tuple(x) for x in X[w > 0]}
+    for points, weights in drawn:
+        assert np.all(weights > 0)
+        assert {tuple(x) for x in points} <= kept
 
 
 # Cost

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,29 +17,65 @@ import nystrom
 PACKAGE = Path(nystrom.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-#: Each line may import the lines above it.
+#: Each line may import the lines above it, and nothing from its own.
 LINES = [
-    ["_arrays"],
-    ["kernels", "sources", "sinks", "engines", "randomness"],
-    ["landmarks", "factor"],
-    ["leverage"],
-    ["samplers", "approximation", "spectral"],
-    ["methods"],
+    ["_arrays", "refusals", "randomness", "ledger"],
+    ["precision", "sources", "sinks"],
+    ["kernels", "engines", "trace_error"],
+    ["columns", "factor"],
+    ["landmarks", "residuals"],
+    ["scores", "features", "spectral_error"],
+    ["moments"],
+    ["samplers", "approximation"],
+    ["methods", "edge"],
     ["estimators", "functions"],
-    ["persistence", "displays"],
-    ["cli"],
+    ["saved_names"],
+    ["persistence"],
     ["__init__"],
 ]
-#: What may be imported from the same line besides.
-BESIDE = {
-    ("engines", "sources"),
-    ("engines", "sinks"),
-    ("landmarks", "factor"),
-    ("approximation", "spectral"),
-    ("functions", "estimators"),
+#: What needs little may import no more than that, and nothing from elsewhere above.
+ONLY = {
+    "_arrays": set(),
+    "refusals": set(),
+    "randomness": set(),
+    "ledger": set(),
+    "precision": {"_arrays"},
+    "sources": {"_arrays"},
+    "sinks": {"_arrays"},
+    "engines": {"sources", "sinks"},
+    "trace_error": {"sources"},
+    "factor": {"precision", "refusals", "engines"},
+    "persistence": {"saved_names"},
 }
 #: Needs nothing, and nothing needs it but the public surface.
 ALONE = ["datasets"]
+#: Files of one part, in the order in which they may import each other.
+INSIDE = {
+    "samplers": [
+        ["goal", "draws"],
+        ["choosing"],
+        ["theory", "given", "pivoting"],
+        ["recursive", "uniform"],
+        ["exact_scores", "gain"],
+        ["__init__"],
+    ],
+    "methods": [
+        ["__init__"],
+        ["linear_map"],
+        ["ridge", "kmeans"],
+        ["pca", "preimage", "cca"],
+        ["spectral_embedding"],
+    ],
+    "engines": [
+        ["blas", "progress", "summing"],
+        ["engine"],
+        ["tiles", "using"],
+        ["threads"],
+        ["__init__"],
+    ],
+}
+#: Files that need each other: kernels make sums of kernels, which are kernels.
+CIRCLES = {("nystrom.kernels.base", "nystrom.kernels.algebra")}
 
 
 def part_of(path):
@@ -52,31 +91,49 @@ def absolute(node, path):
     return ".".join([*base, *([node.module] if node.module else [])])
 
 
-def imports(path):
-    """The parts of the package that a file imports, wherever in the file."""
+@cache
+def imported_names(path):
+    """The dotted names that a file imports, wherever in the file."""
+    names = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             whence = absolute(node, path)
-            names = [f"{whence}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            head, *rest = name.split(".")
-            if head == "nystrom" and rest:
-                yield rest[0]
+            names += [f"{whence}.{alias.name}" for alias in node.names]
+    return [name for name in names if name.startswith("nystrom.")]
 
 
-def line_of(part):
-    return next(i for i, line in enumerate(LINES) if part in line)
+def imports(path):
+    """The parts of the package that a file imports."""
+    return [name.split(".")[1] for name in imported_names(path)]
+
+
+def dotted(path):
+    """The name that a file is imported by."""
+    parts = ("nystrom", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def files_imported(path):
+    """The files of the package that a file imports, by their dotted names."""
+    files = {dotted(module) for module in MODULES}
+    for name in imported_names(path):
+        yield name if name in files else name.rpartition(".")[0]
+
+
+def line_of(part, lines=None):
+    lines = LINES if lines is None else lines
+    return next(i for i, line in enumerate(lines) if part in line)
 
 
 def is_allowed(importer, imported):
-    if importer == imported or (importer, imported) in BESIDE:
+    if importer == imported:
         return True
     if importer in ALONE or imported in ALONE:
         return importer == "__init__"
+    if importer in ONLY:
+        return imported in ONLY[importer]
     return line_of(imported) < line_of(importer)
 
 
@@ -87,19 +144,117 @@ def test_imports_point_one_way(path):
     assert turned_back == []
 
 
+def inner(name, part):
+    """The file or folder of a part that a dotted name is about; None outside of it."""
+    head, *rest = name.removeprefix("nystrom.").split(".")
+    return (rest[0] if rest else "__init__") if head == part else None
+
+
+@pytest.mark.parametrize("part", INSIDE)
+def test_imports_inside_a_part_point_one_way(part):
+    lines, turned_back = INSIDE[part], []
+    for path in (PACKAGE / part).rglob("*.py"):
+        importer = inner(dotted(path), part)
+        for name in files_imported(path):
+            imported = inner(name, part)
+            if imported in (None, importer):
+                continue
+            if line_of(imported, lines) >= line_of(importer, lines):
+                turned_back.append((dotted(path), name))
+    assert turned_back == []
+
+
+def test_no_files_import_each_other_in_a_circle():
+    needs = {dotted(path): set(files_imported(path)) for path in MODULES}
+    for name, needed in needs.items():
+        needed -= {name, *(other for one, other in CIRCLES if one == name)}
+    TopologicalSorter(needs).prepare()  # raises CycleError
+    assert all(
+        other in files_imported(PACKAGE.parent / f"{one.replace('.', '/')}.py")
+        for one, other in CIRCLES
+    )
+
+
 def test_the_reading_of_imports_finds_what_is_there():
-    assert set(imports(PACKAGE / "leverage.py")) >= {"_arrays", "engines", "factor"}
-    assert set(imports(PACKAGE / "engines" / "base.py")) >= {"sinks", "sources"}
-    assert set(imports(PACKAGE / "kernels" / "names.py")) == {"kernels"}
+    residuals = set(imports(PACKAGE / "residuals.py"))
+    assert residuals >= {"_arrays", "precision", "columns", "engines", "ledger"}
+    assert set(imports(PACKAGE / "engines" / "engine.py")) >= {"sinks", "sources"}
+    assert set(imports(PACKAGE / "kernels" / "names.py")) == {"kernels", "refusals"}
     assert "estimators" in imports(PACKAGE / "__init__.py")
-    assert not is_allowed("kernels", "leverage")
-    assert not is_allowed("samplers", "approximation")
-    assert not is_allowed("sources", "kernels")
+    deep = set(imports(PACKAGE / "samplers" / "gain" / "pool.py"))
+    assert deep >= {"_arrays", "precision", "sinks", "samplers"}
+    assert "nystrom.samplers.pivoting.pivots" in files_imported(
+        PACKAGE / "samplers" / "gain" / "pool.py"
+    )
+    for importer, imported in [
+        ("kernels", "residuals"),
+        ("samplers", "approximation"),
+        ("approximation", "samplers"),
+        ("sources", "kernels"),
+        ("functions", "estimators"),
+        ("edge", "methods"),
+        ("precision", "refusals"),
+        ("engines", "precision"),
+        ("factor", "columns"),
+        ("methods", "datasets"),
+    ]:
+        assert not is_allowed(importer, imported)
 
 
 def test_every_part_has_its_line():
-    parts = {part_of(path) for path in MODULES}
-    assert parts <= {part for line in LINES for part in line} | set(ALONE)
+    parts = [part for line in LINES for part in line] + ALONE
+    assert len(set(parts)) == len(parts)
+    assert {part_of(path) for path in MODULES} == set(parts)
+    assert set(ONLY) | set(INSIDE) <= set(parts)
+
+
+@pytest.mark.parametrize("part", INSIDE)
+def test_every_file_inside_has_its_line(part):
+    inside = {inner(dotted(path), part) for path in (PACKAGE / part).rglob("*.py")}
+    assert inside == {name for line in INSIDE[part] for name in line}
+
+
+#: Endings that make another word of the same thing.
+ENDINGS = re.compile(
+    r"(ations?|ates?|ions?|ives?|ings?|ants?|ers?|ors?|eds?|es?|ly|s)$"
+)
+
+
+def root(stem):
+    """A name without its ending: gain and gains, pivots and pivoted are one."""
+    short = ENDINGS.sub("", stem.strip("_"))
+    return short if len(short) >= 3 else stem
+
+
+def named_alike(stems):
+    """Pairs of names that differ only by an ending."""
+    stems = sorted(set(stems))
+    return {
+        (one, other)
+        for i, one in enumerate(stems)
+        for other in stems[i + 1 :]
+        if root(one) == root(other)
+    }
+
+
+def test_no_names_of_files_differ_by_an_ending():
+    stems = [path.stem for path in MODULES if path.stem != "__init__"]
+    assert not named_alike(stems)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("gain", "gains"),
+        ("pivoted", "pivots"),
+        ("recursion", "recursive"),
+        ("sampler", "samplers"),
+        ("score", "scoring"),
+        ("approximate", "approximation"),
+    ],
+)
+def test_names_that_differ_by_an_ending_are_told(pair):
+    assert named_alike(["uniform", *pair, "goal"]) == {pair}
 
 
 def test_nothing_is_called_by_what_it_is_not():

@@ -674,9 +674,13 @@ def test_a_constant_view_is_refused(views, constant, value):
         cca().fit(X, Y)
 
 
-def test_a_constant_view_of_a_linear_kernel_is_refused(views):
-    with pytest.raises(ValueError, match="A view is constant"):
-        cca(kernel="linear").fit(np.full((N_ROWS, 2), 0.3), views[1])
+@pytest.mark.parametrize("value", [0.0, 0.3])
+def test_a_constant_view_of_a_linear_kernel_is_refused(views, value):
+    """That of zeros has no features at all."""
+    X = np.full((N_ROWS, 2), value)
+    for pair in ((X, views[1]), (views[0], X)):
+        with pytest.raises(ValueError, match="A view is constant"):
+            cca(kernel="linear").fit(*pair)
 
 
 @pytest.mark.parametrize("method", ["fit", "transform", "score"])

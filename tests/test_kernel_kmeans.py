@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ from threadpoolctl import threadpool_limits
 
 import nystrom
 from nystrom import KernelKMeans, kernels
-from nystrom.methods import kmeans
+from nystrom.methods.kmeans import clustering
+from nystrom.methods.kmeans.start import HeldFeatures
 
 N_ROWS, N_LANDMARKS, N_CLUSTERS, GAMMA = 400, 40, 5, 0.5
 WORDS = ["ab", "abc", "bcd", "xyz", "xy", "zab"] * 15
@@ -37,7 +39,7 @@ def one_thread():
 @pytest.fixture
 def small_sample(monkeypatch):
     """Restarts begin on 50 rows per cluster, so that passes have work left to do."""
-    monkeypatch.setattr(kmeans, "SAMPLE_BYTES", 1)
+    monkeypatch.setattr(clustering, "SAMPLE_BYTES", 1)
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def test_inertia_is_the_dense_one_about_the_fitted_centers(
     X, weights, seed, weighted, sample, monkeypatch
 ):
     if sample == "few rows":
-        monkeypatch.setattr(kmeans, "SAMPLE_BYTES", 1)
+        monkeypatch.setattr(clustering, "SAMPLE_BYTES", 1)
     w = weights if weighted else None
     model = clusterer(seed=seed).fit(X, sample_weight=w)
     assert model.dual_coef_.shape == (N_LANDMARKS, N_CLUSTERS)
@@ -472,7 +474,7 @@ def test_empty_clusters_are_put_where_rows_are_far(monkeypatch, seed, n_init):
     def at_one_row(sample, n_clusters, seed):
         return np.repeat(sample.Z[:1], n_clusters, axis=0).astype(np.float64)
 
-    monkeypatch.setattr(kmeans.Sample, "start", at_one_row)
+    monkeypatch.setattr(HeldFeatures, "start", at_one_row)
     X, y = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9], [9, 9]], random_state=seed)
     model = clusterer(4, seed, kernel="linear", n_init=n_init).fit(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
@@ -503,6 +505,39 @@ def test_more_clusters_than_distinct_rows_warn_with_both_numbers(rng, seed, n_in
     by_row = model.labels_.reshape(4, 20)
     assert (by_row == by_row[:, :1]).all()
     assert len(set(by_row[:, 0])) == 4
+
+
+class Shaken:
+    """Held features of which another row is the farthest whenever they are read."""
+
+    def __init__(self, held, rng):
+        self.held, self.rng = held, rng
+        self.start, self.variance = held.start, held.variance
+        self.n_read = 0
+
+    @property
+    def Z(self):
+        self.n_read += 1
+        return self.held.Z + 1e-4 * self.rng.standard_normal(self.held.Z.shape)
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_clusters_that_stay_empty_do_not_move_for_ever(monkeypatch, rng, seed, n_init):
+    """Rounding alone says where they are put: here it is another row each time."""
+    shaken = []
+
+    def held(*args):
+        shaken.append(Shaken(HeldFeatures.of(*args), rng))
+        return shaken[-1]
+
+    monkeypatch.setattr(clustering, "HeldFeatures", SimpleNamespace(of=held))
+    X = np.repeat(10 * rng.standard_normal((14, 3)), 20, axis=0)
+    model = clusterer(20, seed, kernel="matern32", gamma=100, n_init=n_init)
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(14\).*n_clusters \(20\)"):
+        model.fit(X)
+    assert shaken[0].n_read > 1
+    assert model.n_iter_ < 10
+    assert model.inertia_ == pytest.approx(0, abs=1e-6)
 
 
 def test_more_clusters_than_rows_with_weight(X, seed):
@@ -568,6 +603,16 @@ def test_float32_rows_give_nearly_the_same_clusters(seed):
     squared = all_squared_distances(narrow, rbf, X.astype(np.float32).astype(float))
     np.testing.assert_allclose(found**2, squared, atol=1e-3)
     np.testing.assert_array_equal(narrow.predict(X.astype(np.float32)), narrow.labels_)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "scale", "dtype"),
+    [("polynomial", 1e32, np.float32), ("linear", 1e90, np.float64)],
+)
+def test_kernel_values_too_large_to_square_are_one_error(kernel, scale, dtype, seed):
+    X = (scale * blobs(seed, 60, spread=1.0)).astype(dtype)
+    with pytest.raises(ValueError, match="the scale of the data"):
+        clusterer(3, seed, kernel=kernel, n_landmarks=20, sampler="uniform").fit(X)
 
 
 def test_float32_rows_of_a_very_smooth_kernel(seed):
@@ -880,7 +925,7 @@ def test_a_second_fit_with_normalisation_forgets_the_centers(X):
 
 
 def test_no_array_of_rows_by_landmarks_is_held(rng, monkeypatch):
-    monkeypatch.setattr(kmeans, "SAMPLE_BYTES", 2**20)
+    monkeypatch.setattr(clustering, "SAMPLE_BYTES", 2**20)
     n, s = 60_000, 100
     X = rng.standard_normal((n, 2))
     model = clusterer(4, sampler=np.arange(s), n_init=2, max_iter=3, tol=1e9, n_jobs=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lists import DISTANCE_NAMES, ONE_GAMMA_NAMES
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
@@ -67,13 +68,13 @@ def test_rational_quadratic_by_name(X):
     np.testing.assert_allclose(kernel(X, X[:5]), expected(X, X[:5]))
 
 
-@pytest.mark.parametrize("name", ["rbf", "laplacian", "matern32", "rational_quadratic"])
+@pytest.mark.parametrize("name", DISTANCE_NAMES)
 def test_gamma_may_be_one_number_per_feature(name, X):
     one, each = as_kernel(name, gamma=0.7), as_kernel(name, gamma=[0.7] * 4)
     np.testing.assert_allclose(each(X, X[:5]), one(X, X[:5]))
 
 
-@pytest.mark.parametrize("name", ["poly", "sigmoid", "chi2"])
+@pytest.mark.parametrize("name", ONE_GAMMA_NAMES)
 def test_gamma_per_feature_is_refused_where_the_kernel_takes_one_number(name):
     with pytest.raises(ValueError, match="gamma"):
         as_kernel(name, gamma=[0.1, 0.2, 0.3, 0.4])

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from lists import OFF_THE_ROWS, SAMPLERS
 from oracles_components import (
     DenseComponents,
     captured,
@@ -96,11 +97,11 @@ def test_eigenvalues_are_those_of_the_dense_matrix(X, seed, center):
 
 
 @centered_or_not
-@pytest.mark.parametrize("sampler", ["auto", "uniform", "kmeans"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_coordinates_are_the_dense_projections(X, X_new, seed, center, sampler):
     model = pca(random_state=seed, center=center, sampler=sampler).fit(X)
     moved = model.landmarks_.indices is None
-    assert moved == (sampler == "kmeans")
+    assert moved == (sampler in OFF_THE_ROWS)
     expected = DenseComponents.of(rbf, model.X_fit_, X, X_new, K, center=center)
     np.testing.assert_allclose(model.eigenvalues_, expected.values, rtol=1e-9)
     assert_same_projections(model, expected, X, X_new)
@@ -647,6 +648,19 @@ def test_way_back_needs_one_gamma(X):
 # Exact mode
 
 
+def assert_exact_on(model, X):
+    """All rows are landmarks, and nothing of K is left."""
+    landmarks, n = model.landmarks_, len(X)
+    assert landmarks.sampler == "exact"
+    assert landmarks.n_rows == len(landmarks) == n
+    np.testing.assert_array_equal(landmarks.indices, np.arange(n))
+    np.testing.assert_array_equal(landmarks.points, X)
+    assert landmarks.n_kernel_evaluations == landmarks.kernel.gram_evaluations(n)
+    assert landmarks.error is model.approximation_error_
+    assert float(landmarks.error) == 0
+    assert landmarks.error.exact
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -666,8 +680,7 @@ def test_few_rows_have_scikit_learns_own_answer(rng, options):
         if name.endswith("_") and not name.startswith("_"):
             found, expected = getattr(model, name), getattr(reference, name)
             np.testing.assert_array_equal(found, expected, err_msg=name)
-    assert model.landmarks_ is None
-    assert float(model.approximation_error_) == 0
+    assert_exact_on(model, X)
     expected = reference.transform(X_new)
     np.testing.assert_array_equal(model.transform(X_new), expected)
     np.testing.assert_array_equal(
@@ -681,8 +694,24 @@ def test_few_rows_have_scikit_learns_own_answer(rng, options):
 
 
 def test_one_row_more_than_landmarks_is_no_longer_exact(X):
-    assert pca(n_landmarks=N_ROWS).fit(X).landmarks_ is None
-    assert len(pca(n_landmarks=N_ROWS - 1).fit(X).landmarks_) == N_ROWS - 1
+    assert_exact_on(pca(n_landmarks=N_ROWS).fit(X), X)
+    landmarks = pca(n_landmarks=N_ROWS - 1).fit(X).landmarks_
+    assert len(landmarks) == N_ROWS - 1
+    assert landmarks.sampler != "exact"
+
+
+def test_the_landmarks_of_exact_mode_have_the_kernel(X):
+    model = pca(n_landmarks=N_ROWS).fit(X)
+    K = model.landmarks_.kernel.gram(model.landmarks_.points)
+    np.testing.assert_allclose(K, rbf(X, X), rtol=1e-12)
+    assert model.landmarks_.rank == np.linalg.matrix_rank(K)
+    assert "landmarks of 400 rows by exact" in str(model.landmarks_)
+
+
+def test_exact_mode_keeps_no_precomputed_matrix_in_its_landmarks(X):
+    model = pca(kernel="precomputed", n_landmarks=N_ROWS).fit(rbf(X, X))
+    assert_exact_on(model, np.arange(N_ROWS))
+    assert len(pickle.dumps(model.landmarks_)) < 8 * N_ROWS**2 / 10
 
 
 def test_refitting_in_the_other_mode_is_a_fresh_fit(X, X_new):
@@ -692,7 +721,7 @@ def test_refitting_in_the_other_mode_is_a_fresh_fit(X, X_new):
         found = model.fit(rows).transform(X_new)
         fresh = pca().fit(rows)
         np.testing.assert_array_equal(found, fresh.transform(X_new))
-        assert (model.landmarks_ is None) == (rows is few)
+        assert (model.landmarks_.sampler == "exact") == (rows is few)
 
 
 # As part of scikit-learn
@@ -824,11 +853,17 @@ def test_bad_options_are_refused(X, option, message):
 
 
 @pytest.mark.parametrize(
-    "option",
-    [{"n_components": 0}, {"eigen_solver": "lapack"}, {"alpha": -1}, {"gamma": -1}],
+    ("option", "message"),
+    [
+        ({"n_components": 0}, "'n_components' parameter"),
+        ({"eigen_solver": "lapack"}, "'eigen_solver' parameter"),
+        ({"alpha": -1}, "'alpha' parameter"),
+        ({"gamma": -1}, "gamma=-1 is not allowed"),
+        ({"gamma": -1, "kernel": "linear"}, "'gamma' parameter"),
+    ],
 )
-def test_bad_options_are_refused_in_exact_mode_too(X, option):
-    with pytest.raises(ValueError, match=f"'{next(iter(option))}' parameter"):
+def test_bad_options_are_refused_in_exact_mode_too(X, option, message):
+    with pytest.raises(ValueError, match=message):
         pca(**{"n_landmarks": 1000} | option).fit(X)
 
 

@@ -33,10 +33,12 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from nystrom import KernelRidge, kernels
+from nystrom import KernelRidge, kernels, moments, precision
+from nystrom.columns import Columns
 from nystrom.engines import single_threaded_blas
-from nystrom.methods import moments, ridge_cg, ridge_fit
-from nystrom.methods.ridge_fit import cheaper_solver
+from nystrom.methods.linear_map import LinearMap
+from nystrom.methods.ridge import cg, fit
+from nystrom.methods.ridge.fit import cheaper_solver
 from nystrom.randomness import some_rows
 
 GAMMA = 0.5
@@ -323,12 +325,12 @@ def test_badly_conditioned_kernels_with_many_rows(case, rng, seed, solver, dtype
     assert relative(found, expected) < limit
     if solver == "cg":
         # The preconditioner is of drawn rows, not of all.
-        assert len(X) > (ridge_cg.FIRST_ROWS + ridge_cg.DRAWN_ROWS) * 100
+        assert len(X) > (cg.FIRST_ROWS + cg.DRAWN_ROWS) * 100
         assert model.n_iter_ < 40
 
 
 def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkeypatch):
-    monkeypatch.setattr(moments, "_is_safe", lambda *_, **__: True)
+    monkeypatch.setattr(precision, "unwhitened_gram_is_right", lambda *_: True)
     case = BAD["smooth"]
     X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
     model = fitted(case, X.astype(np.float64), y, 100, sampler, seed)
@@ -338,7 +340,7 @@ def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkey
 
 
 def test_kernel_values_in_float32_are_beyond_tolerance(rng, seed, monkeypatch):
-    monkeypatch.setattr(moments, "_needs_float64", lambda *_: False)
+    monkeypatch.setattr(precision, "ridge_needs_float64", lambda *_: False)
     case = BAD["smooth"]
     X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
     model = fitted(case, X, y, 100, sampler, seed)
@@ -356,29 +358,26 @@ def test_float64_kernel_values_for_float32_rows_are_reported(rng, seed):
 
 
 def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
-    tried = some_rows(3000, moments.TRIED_ROWS)
+    tried = some_rows(3000, precision.TRIED_ROWS)
     X = rng.standard_normal((3000, 3))
     y = target_of(X, rng)
     cubic = {"kernel": "poly", "gamma": 0.005, "degree": 3, "coef0": 1}
     model = ridge(sampler=tried[:60], solver="direct", n_jobs=1, **cubic)
-    whitened = []
-    of_block = moments._block_moments
+    passes = []
 
-    def seen(block, evaluate, root, *rest):
-        whitened.append(root is not None)
-        return of_block(block, evaluate, root, *rest)
+    def seen(mapping, *rest):
+        passes.append(mapping.whiten)
+        return summed(mapping, *rest)
 
-    monkeypatch.setattr(moments, "_block_moments", seen)
+    summed = moments.moments
+    monkeypatch.setattr(moments, "moments", seen)  # for passes that are made again
+    monkeypatch.setattr(fit, "moments", seen)
     model.fit(X, y)
-    assert not any(whitened)
-    whitened.clear()
+    assert passes == [False]
+    passes.clear()
     X[np.setdiff1d(np.arange(3000), tried)[:3]] *= 1000
     model.fit(X, y)
-    assert not whitened[0]
-    # All over again.
-    half = len(whitened) // 2
-    assert not any(whitened[:half])
-    assert all(whitened[half:])
+    assert passes == [False, True]
 
 
 def small_clusters(rng, n=5000, n_clusters=12, size=8):
@@ -389,8 +388,8 @@ def small_clusters(rng, n=5000, n_clusters=12, size=8):
     return X, target_of(X, rng)
 
 
-def uniform_rows(made, source, alpha, engine, seed):
-    rows = some_rows(source.n_rows, ridge_cg.DRAWN_ROWS * len(made.shift), seed)
+def uniform_rows(mapping, source, alpha, engine, seed):
+    rows = some_rows(source.n_rows, cg.DRAWN_ROWS * len(mapping.shift), seed)
     return rows, np.full(len(rows), source.n_rows / len(rows))
 
 
@@ -401,14 +400,14 @@ def test_rows_by_leverage_precondition_where_uniform_ones_do_not(
     model = ridge(1e-3, seed, solver="cg", gamma=0.3, n_landmarks=120)
     n_iterations = model.fit(X, y).n_iter_
     assert n_iterations < 60
-    monkeypatch.setattr(ridge_cg, "drawn_rows", uniform_rows)
-    monkeypatch.setattr(ridge_cg, "MOST_ITERATIONS", 1000)
+    monkeypatch.setattr(cg, "drawn_rows", uniform_rows)
+    monkeypatch.setattr(cg, "MOST_ITERATIONS", 1000)
     # Directions of a cluster without a drawn row have eigenvalues of up to size/alpha.
     assert model.fit(X, y).n_iter_ > 1.5 * n_iterations
 
 
 def test_conjugate_gradients_that_do_not_converge_say_so(X, y, monkeypatch):
-    monkeypatch.setattr(ridge_cg, "MOST_ITERATIONS", 2)
+    monkeypatch.setattr(cg, "MOST_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="solver='direct'"):
         model = ridge(1e-3, solver="cg").fit(X, y)
     assert model.n_iter_ == 2
@@ -650,7 +649,8 @@ def test_enough_landmarks_for_epsilon_are_used_as_needed(X, y, seed):
     model = ridge(5.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y)
     assert model.solver_ == "direct"
     assert 1 < len(model.landmarks_) < N_ROWS
-    assert ridge(50.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y).landmarks_
+    fewer = ridge(50.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y)
+    assert 1 <= len(fewer.landmarks_) < len(model.landmarks_)
     more = ridge(5.0, seed, epsilon=0.1, n_landmarks=N_ROWS).fit(X, y)
     assert len(more.landmarks_) > len(model.landmarks_)
 
@@ -987,7 +987,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(
     expected = model.predict(X_new, return_std=True)
     fresh = ridge()
     if stage == "late":
-        monkeypatch.setattr(ridge_fit, "needs_float64", interrupted)
+        monkeypatch.setattr(LinearMap, "as_precise_as_needed", interrupted)
     bad = X[:, :3].copy()
     if stage == "early":
         bad[7, 1] = np.nan
@@ -1028,25 +1028,24 @@ def test_a_refit_leaves_nothing_of_the_fit_before(X, X_new, y, seed):
 # Which solver
 
 
-def problem(n_landmarks, *, n=100_000, d=10, kernel=None, **options):
+def problem(
+    n_landmarks, *, n=100_000, d=10, kernel=None, dtype=np.float64, alpha=1.0,
+    whiten=False,
+):  # fmt: skip
     """What the choice looks at."""
-    defaults = {
-        "alpha": 1.0,
-        "whiten": False,
-        "wide": False,
-        "points": np.zeros((1, d)),
-    }
-    made = SimpleNamespace(
-        shift=np.zeros(n_landmarks), kernel=kernel or kernels.RBF(1.0)
+    mapping = SimpleNamespace(
+        columns=Columns(kernel or kernels.RBF(1.0), np.zeros((1, d), dtype)),
+        shift=np.zeros(n_landmarks),
+        alpha=alpha,
+        whiten=whiten,
     )
-    vars(made).update(defaults | options)
-    return made, SimpleNamespace(n_rows=n, n_features=d)
+    return mapping, SimpleNamespace(n_rows=n, n_features=d)
 
 
 @pytest.mark.parametrize("whiten", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_few_landmarks_are_solved_directly_and_many_by_steps(whiten, dtype):
-    options = {"whiten": whiten, "points": np.zeros((1, 10), dtype)}
+    options = {"whiten": whiten, "dtype": dtype}
     assert cheaper_solver(*problem(200, **options)) == "direct"
     assert cheaper_solver(*problem(20_000, n=10**6, **options)) == "cg"
 
@@ -1071,8 +1070,8 @@ def test_auto_follows_the_count_of_operations(rng, seed, monkeypatch):
     X = rng.standard_normal((1500, 4))
     y = target_of(X, rng)
     assert ridge(seed=seed).fit(X, y).solver_ == "direct"
-    monkeypatch.setattr(ridge_fit, "EVALUATION_COST", 0)
-    monkeypatch.setattr(ridge_fit, "EXPECTED_STEPS", 1)
+    monkeypatch.setattr(fit, "EVALUATION_COST", 0)
+    monkeypatch.setattr(fit, "EXPECTED_STEPS", 1)
     model = ridge(seed=seed).fit(X, y)
     assert model.solver_ == "cg"
     assert 0 < model.n_iter_ < 40

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -13,10 +15,11 @@ from sklearn.model_selection import (
 )
 
 from nystrom import KernelRidge, KernelRidgeCV, kernels
+from nystrom.estimators import kernel_ridge_cv
 from nystrom.estimators.kernel_ridge_cv import random_folds
-from nystrom.methods import ridge_cv
-from nystrom.methods.moments import TRIED_ROWS
-from nystrom.methods.ridge import Path
+from nystrom.methods.ridge import cross_validation
+from nystrom.methods.ridge.path import Path
+from nystrom.precision import TRIED_ROWS
 
 N_ROWS, N_LANDMARKS, GAMMA = 150, 18, 0.3
 ALPHAS = np.array([1e-3, 0.1, 3.0])
@@ -588,41 +591,47 @@ def without_the_cross_terms(sums, coef, about_shift):
     )
 
 
-def with_train_and_test_swapped(train, test, alphas, fit_intercept):
-    return score(test, train, alphas, fit_intercept)
+def with_train_and_test_swapped(mapping, source, splits, *rest):
+    return cross_validated(mapping, source, [pair[::-1] for pair in splits], *rest)
 
 
-def without_the_leverage_of_the_constant(block, *shared):
-    *rest, own = shared
-    assert own > 0
-    return left_out(block, *rest, 0.0)
+def without_the_leverage_of_the_constant(mapping, problem, *rest):
+    assert problem.fit_intercept
+    return leave_one_out(mapping, replace(problem, fit_intercept=False), *rest)
 
 
 def without_the_degree_of_the_constant(self, alphas):
     return degrees_of_freedom(self, alphas) - 1
 
 
-squared_errors, score = ridge_cv.squared_errors, ridge_cv._score
-left_out, degrees_of_freedom = ridge_cv._left_out, Path.degrees_of_freedom
+squared_errors = cross_validation.squared_errors
+cross_validated = cross_validation.cross_validated
+leave_one_out = cross_validation.leave_one_out
+degrees_of_freedom = Path.degrees_of_freedom
 
 FAULTS = {
     "a constant forgotten": (
         KFold(4),
-        ridge_cv,
+        cross_validation,
         "squared_errors",
         without_the_constant,
     ),
     "a term forgotten": (
         KFold(4),
-        ridge_cv,
+        cross_validation,
         "squared_errors",
         without_the_cross_terms,
     ),
-    "parts swapped": (KFold(4), ridge_cv, "_score", with_train_and_test_swapped),
+    "parts swapped": (
+        KFold(4),
+        kernel_ridge_cv,
+        "cross_validated",
+        with_train_and_test_swapped,
+    ),
     "leverage too small": (
         "loo",
-        ridge_cv,
-        "_left_out",
+        kernel_ridge_cv,
+        "leave_one_out",
         without_the_leverage_of_the_constant,
     ),
     "too few degrees": (

@@ -10,9 +10,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from lists import (
+    DEFINITE_KERNELS,
+    DISTANCE_KERNELS,
+    HISTOGRAM_KERNELS,
+    KERNELS,
+    SPARSE_KERNELS,
+)
 from oracles_kernels import (
-    CASES,
-    OF_DISTANCE,
     cosine,
     laplacian,
     linear,
@@ -24,11 +29,9 @@ from oracles_kernels import (
 
 from nystrom import kernels
 
-each_kernel = pytest.mark.parametrize("case", CASES, ids=str)
-of_distance = pytest.mark.parametrize("case", OF_DISTANCE, ids=str)
-sparse_kernel = pytest.mark.parametrize(
-    "case", [case for case in CASES if not case.histograms], ids=str
-)
+each_kernel = pytest.mark.parametrize("case", KERNELS, ids=str)
+of_distance = pytest.mark.parametrize("case", DISTANCE_KERNELS, ids=str)
+sparse_kernel = pytest.mark.parametrize("case", SPARSE_KERNELS, ids=str)
 
 #: What a float32 block may be off by, for kernels with k(x, x) = 1.
 FLOAT32 = 1e-4
@@ -42,7 +45,7 @@ def test_block_equals_the_formula(case, rng):
     np.testing.assert_allclose(K, matrix(case.formula, X, Y), rtol=1e-10, atol=1e-13)
 
 
-@each_kernel
+@pytest.mark.parametrize("case", [c for c in KERNELS if c.sklearn], ids=str)
 def test_block_equals_scikit_learns(case, rng):
     X, Y = case.rows(rng, 23), case.rows(rng, 9)
     K = case.kernel(X, Y)
@@ -55,6 +58,16 @@ def test_float32_rows_give_float32_blocks_close_to_the_formula(case, rng):
     K, diagonal = case.kernel(X, Y), case.kernel.diag(X)
     assert K.dtype == diagonal.dtype == case.kernel.dtype(X) == np.float32
     np.testing.assert_allclose(K, matrix(case.formula, X, Y), rtol=1e-4, atol=1e-5)
+
+
+@each_kernel
+def test_the_block_of_swapped_rows_is_the_transpose(case, rng):
+    X, Y = case.rows(rng, 23), case.rows(rng, 9)
+    K, swapped = case.kernel(X, Y), case.kernel(Y, X)
+    np.testing.assert_allclose(swapped.T, K, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        case.kernel.diag(X), np.diag(case.kernel(X, X)), rtol=1e-12, atol=1e-7
+    )
 
 
 @each_kernel
@@ -111,7 +124,7 @@ def test_csr_blocks_in_float32_are_float32_and_close(case, rng):
     np.testing.assert_allclose(K, matrix(case.formula, X, Y), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.histograms], ids=str)
+@pytest.mark.parametrize("case", HISTOGRAM_KERNELS, ids=str)
 def test_kernels_of_histograms_refuse_csr_and_negative_entries(case, rng):
     X = case.rows(rng, 4)
     with pytest.raises(ValueError, match="dense rows only"):
@@ -307,10 +320,10 @@ def test_a_kernel_plus_or_times_something_else_is_a_type_error():
 
 
 def test_definiteness_is_known_or_unknown_but_never_claimed_wrongly():
-    assert kernels.RBF().psd is True
-    assert kernels.Polynomial(0.5, 3, 1.0).psd is True
-    assert kernels.Sigmoid().psd is False
-    assert kernels.AdditiveChi2().psd is False
+    assert kernels.RBF().traits.psd is True
+    assert kernels.Polynomial(0.5, 3, 1.0).traits.psd is True
+    assert kernels.Sigmoid().traits.psd is False
+    assert kernels.AdditiveChi2().traits.psd is False
     for kernel in [
         kernels.Polynomial(0.5, 3, -1.0),
         kernels.Polynomial(0.5, 2.5, 1.0),
@@ -319,21 +332,31 @@ def test_definiteness_is_known_or_unknown_but_never_claimed_wrongly():
         kernels.blockwise(np.dot),
         kernels.Precomputed(np.eye(2)),
     ]:
-        assert kernel.psd is None, kernel
-    assert (kernels.RBF() + kernels.Linear()).psd is True
-    assert (2 * kernels.RBF() * kernels.Linear()).psd is True
-    assert (2 * kernels.Sigmoid()).psd is False
+        assert kernel.traits.psd is None, kernel
+    assert (kernels.RBF() + kernels.Linear()).traits.psd is True
+    assert (2 * kernels.RBF() * kernels.Linear()).traits.psd is True
+    assert (2 * kernels.Sigmoid()).traits.psd is False
 
 
-def test_chi2_of_negative_gamma_is_not_called_definite():
-    try:
-        kernel = kernels.Chi2(-1.0)
-    except ValueError:
-        return
-    assert kernel.psd is not True
+def test_a_sum_or_product_has_the_traits_of_both():
+    rows = kernels.Pairwise(np.dot)
+    both = kernels.Traits(psd=None, any_rows=True, costly=True)
+    for kernel in [rows + kernels.blockwise(np.dot), rows * rows, 2 * rows]:
+        assert kernel.traits == both, kernel
+    for kernel in [rows + kernels.RBF(), 2 * kernels.RBF() * rows]:
+        assert kernel.traits == kernels.Traits(psd=None, costly=True), kernel
+    near = kernels.Traits(of_distance=True)
+    assert (kernels.RBF() + 2 * kernels.Laplacian()).traits == near
+    assert (kernels.RBF() * kernels.Linear()).traits == kernels.Traits()
+    assert (kernels.RBF() + kernels.Precomputed(np.eye(2))).traits.by_number
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.kernel.psd], ids=str)
+def test_chi2_of_negative_gamma_is_refused_since_it_would_not_be_definite():
+    with pytest.raises(ValueError, match=r"gamma=-1.0 is not allowed"):
+        kernels.Chi2(-1.0)
+
+
+@pytest.mark.parametrize("case", DEFINITE_KERNELS, ids=str)
 @given(data=st.data())
 def test_kernels_called_definite_are(case, data):
     X = data.draw(blocks(positive=case.histograms, largest=1e3))
@@ -389,12 +412,6 @@ def test_cosine_does_not_depend_on_the_scale(exponent, rng):
 # --- degenerate data ----------------------------------------------------------------
 
 
-def is_bounded(case):
-    """k(x, y) ≤ 1 = k(x, x)."""
-    bounded = kernels.Laplacian | kernels.Chi2
-    return case in OF_DISTANCE or isinstance(case.kernel, bounded)
-
-
 @st.composite
 def blocks(draw, positive=False, largest=1e12):
     """Rows that may repeat, be constant or zero, at any scale, in both precisions."""
@@ -417,7 +434,11 @@ def blocks(draw, positive=False, largest=1e12):
     return X.astype(draw(st.sampled_from([np.float32, np.float64])))
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if is_bounded(c)], ids=str)
+# χ² is a distance too, but not one whose means kmeans could take.
+CHI2 = [case for case in HISTOGRAM_KERNELS if isinstance(case.kernel, kernels.Chi2)]
+
+
+@pytest.mark.parametrize("case", [*DISTANCE_KERNELS, *CHI2], ids=str)
 @given(data=st.data())
 def test_functions_of_a_distance_are_at_most_1_and_1_on_equal_rows(case, data):
     X = data.draw(blocks(positive=case.histograms))

@@ -10,11 +10,14 @@ from oracles_sampling import exact_scores, lemma_scores, rbf_matrix
 from sklearn import config_context
 
 from nystrom import effective_dimension, leverage_scores, select_landmarks
+from nystrom.columns import Columns
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.factor import ridge_root
 from nystrom.kernels import RBF, Linear
 from nystrom.landmarks import Landmarks
-from nystrom.leverage import Spectrum, residuals
+from nystrom.ledger import Ledger
+from nystrom.residuals import residuals
+from nystrom.scores import Spectrum
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -265,9 +268,8 @@ def test_residuals_tell_that_float32_was_not_enough(smooth32):
     points, ridge = smooth32[:60], 1e-7
     K = RBF(0.01).gram(points)
     B = ridge_root(K, np.ones(60), ridge)
-    done = residuals(
-        RBF(0.01), as_source(smooth32), points, B, engine=Threads(1), triangular=True
-    )
+    columns, source = Columns(RBF(0.01), points), as_source(smooth32)
+    done = residuals(columns, source, B, engine=Threads(1), triangular=True)
     assert done.widened
     expected = lemma_scores(
         rbf_matrix(smooth32.astype(np.float64), 0.01), np.arange(60), np.ones(60), ridge
@@ -278,8 +280,8 @@ def test_residuals_tell_that_float32_was_not_enough(smooth32):
 def test_float32_is_kept_where_it_is_enough(smooth32):
     points = smooth32[:60]
     B = ridge_root(RBF(2.0).gram(points), np.ones(60), 1.0)
-    source, engine = as_source(smooth32), Threads(1)
-    done = residuals(RBF(2.0), source, points, B, engine=engine, triangular=True)
+    columns, source = Columns(RBF(2.0), points), as_source(smooth32)
+    done = residuals(columns, source, B, engine=Threads(1), triangular=True)
     assert not done.widened
 
 
@@ -310,13 +312,14 @@ def test_a_residual_below_rounding_is_exactly_0(X):
     # Rank 3: three landmarks leave nothing over but rounding noise of either sign.
     points = X[:5]
     B = ridge_root(Linear().gram(points), np.ones(5), 1e-13)
-    left = residuals(Linear(), as_source(X), points, B, engine=Threads(1)).values
+    columns = Columns(Linear(), points)
+    left = residuals(columns, as_source(X), B, engine=Threads(1)).values
     assert left.min() >= 0
     assert left.max() < 1e-10
 
 
 def test_an_empty_sample_leaves_all_of_the_diagonal(X):
-    source, engine = as_source(X), Threads(1)
-    left = residuals(Linear(), source, X[:0], np.empty((0, 0)), engine=engine)
+    columns, none, ledger = Columns(Linear(), X[:0]), np.empty((0, 0)), Ledger()
+    left = residuals(columns, as_source(X), none, engine=Threads(1), ledger=ledger)
     np.testing.assert_allclose(left.values, np.sum(X**2, axis=1), rtol=1e-14)
-    assert left.n_evaluations == 300
+    assert ledger.n_evaluations == 300

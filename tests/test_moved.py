@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import array_api_strict as xp
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from nystrom import Nystroem, approximate, select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import single_threaded_blas
 from nystrom.kernels import (
     RBF,
     Cosine,
@@ -20,8 +21,7 @@ from nystrom.kernels import (
     RationalQuadratic,
     blockwise,
 )
-from nystrom.samplers import KMeans, moved
-from nystrom.sources import as_source
+from nystrom.samplers.gain import lloyd
 
 GAMMA = 0.3
 OF_DISTANCE = [
@@ -88,7 +88,7 @@ def test_each_landmark_goes_towards_the_mean_of_its_rows(
     Z = start.points
     means = dense_means(kernel, X, Z, np.ones(600) if w is None else w)
     length = length_of(found)
-    assert length in (0, *moved.LENGTHS)
+    assert length in (0, *lloyd.LENGTHS)
     np.testing.assert_allclose(found.points, Z + length * (means - Z), atol=1e-12)
     assert found.indices is found.weights is found.probabilities is None
     assert found.n_kernel_evaluations > start.n_kernel_evaluations
@@ -103,21 +103,39 @@ def test_rows_of_weight_0_move_nothing(X, rng, seed):
     np.testing.assert_array_equal(one.points, two.points)
 
 
-def test_a_landmark_without_rows_stays(X):
-    Z = np.concatenate([X[:5], [[0, 9.0, 0], [1e6, 0, 0]]])
-    means = moved._means(RBF(GAMMA), Z, Z, as_source(X), Threads(1))
+def moved_from(start, X, seed, monkeypatch):
+    """Where these landmarks go, instead of those of "auto"."""
+    auto = SimpleNamespace(choose=lambda work, goal: start)
+    monkeypatch.setattr(lloyd, "GainPivoted", lambda: auto)
+    return chosen(X, seed, s=len(start))
+
+
+def one_whole_step(Z, X, seed, monkeypatch):
+    """Where landmarks at Z go if they must go all the way, as means of all rows."""
+    monkeypatch.setattr(lloyd, "LENGTHS", (1.0,))
+    monkeypatch.setattr(lloyd, "ROWS_PER_LANDMARK", len(X))
+    start = select_landmarks(X, kernel=RBF(GAMMA), sampler=Z)
+    found = moved_from(start, X, seed, monkeypatch)
+    assert length_of(found) == 1
+    return found.points
+
+
+def test_a_landmark_without_rows_stays(X, seed, monkeypatch):
+    # The first five are outside the cloud, so that going to the means is a gain.
+    outside = 3 * X[:5] / np.linalg.norm(X[:5], axis=1)[:, None]
+    Z = np.concatenate([outside, [[0, 9.0, 0], [1e6, 0, 0]]])
+    means = one_whole_step(Z, X, seed, monkeypatch)
     np.testing.assert_array_equal(means[5:], Z[5:])
     assert np.all(np.any(means[:5] != Z[:5], axis=1))
-    np.testing.assert_allclose(means, dense_means(RBF(GAMMA), X, Z, np.ones(600)))
+    expected = dense_means(RBF(GAMMA), X, Z, np.ones(600))
+    np.testing.assert_allclose(means, expected, atol=1e-12)
 
 
-def test_a_row_far_from_every_landmark_pulls_none(X):
+def test_a_row_far_from_every_landmark_pulls_none(X, seed, monkeypatch):
     """Its kernel values are all 0, and the largest of them is the first."""
     far = np.concatenate([X, [[1e6, 0, 0]]])
-    with_it, without = (
-        moved._means(RBF(GAMMA), X[:5], X[:5], as_source(rows), Threads(1))
-        for rows in (far, X)
-    )
+    Z = 3 * X[:5] / np.linalg.norm(X[:5], axis=1)[:, None]
+    with_it, without = (one_whole_step(Z, rows, seed, monkeypatch) for rows in (far, X))
     np.testing.assert_array_equal(with_it, without)
 
 
@@ -125,7 +143,7 @@ def test_a_row_far_from_every_landmark_pulls_none(X):
 
 
 def test_no_length_no_step(X, seed, monkeypatch):
-    monkeypatch.setattr(moved, "LENGTHS", ())
+    monkeypatch.setattr(lloyd, "LENGTHS", ())
     found = chosen(X, seed)
     np.testing.assert_array_equal(found.points, chosen(X, seed, "auto").points)
     assert found.notes[-1] == "not moved"
@@ -146,17 +164,27 @@ def test_copies_do_not_move_by_rounding(rng, seed):
     assert len(np.unique(found.points, axis=0)) == found.rank == 4
 
 
-def test_the_guard_takes_the_best_sure_length(rng):
-    still, noise = np.full(400, 1.0), 0.1 * rng.standard_normal(400)
-    lefts = dict.fromkeys((0.0, *moved.LENGTHS), still)
-    assert moved._best_length(lefts) == 0
-    assert moved._best_length(lefts | {0.5: still - 0.2, 1.0: still - 0.1}) == 0.5
+def test_the_guard_takes_the_best_sure_length(X, rng, seed, monkeypatch):
+    still, noise = np.full(256, 1.0), 0.1 * rng.standard_normal(256)
+    still[7] = 300.0
+    start = chosen(X, seed, "auto", s=5)
+
+    def length_if(lefts):
+        """The length of the step if each leaves so much of the fresh rows."""
+        tried = [lefts.get(length, still) for length in (0.0, *lloyd.LENGTHS)]
+        left = iter(SimpleNamespace(values=values) for values in tried)
+        monkeypatch.setattr(lloyd, "residuals", lambda *_, **__: next(left))
+        return length_of(moved_from(start, X, seed, monkeypatch))
+
+    assert length_if({}) == 0
+    assert length_if({0.5: still - 0.2, 1.0: still - 0.1}) == 0.5
+    assert length_if({0.5: still - 0.1, 1.0: still - 0.2}) == 1.0
     # More on the mean, but carried by one row: not sure.
     one = still.copy()
-    one[7] -= 300.0
-    assert moved._best_length(lefts | {0.5: still - 0.2, 1.0: one}) == 0.5
-    assert moved._best_length(lefts | {1.0: one}) == 0
-    assert moved._best_length(lefts | {1.0: still + 0.05 + noise}) == 0
+    one[7] = 1.0
+    assert length_if({0.5: still - 0.2, 1.0: one}) == 0.5
+    assert length_if({1.0: one}) == 0
+    assert length_if({1.0: still + 0.05 + noise}) == 0
 
 
 @pytest.mark.parametrize("kernel", OF_DISTANCE, ids=str)
@@ -190,20 +218,6 @@ def test_float32_stays_float32(X, seed):
     assert np.median(distances) < 1e-4
 
 
-def test_arrays_of_another_library_stay_there(X, seed):
-    device = xp.Device("device1")
-    sources = as_source(X), as_source(xp.asarray(X, device=device))
-    numpy, other = (
-        KMeans()(RBF(GAMMA), source, 20, seed=seed, engine=Threads(1))
-        for source in sources
-    )
-    assert other.points.device == device
-    assert other.points.dtype == xp.float64
-    assert other.notes == numpy.notes
-    points = np.from_dlpack(other.points.to_device(xp.Device("CPU_DEVICE")))
-    np.testing.assert_allclose(points, numpy.points, atol=1e-9)
-
-
 def dot(x, y):
     return float(x @ y)
 
@@ -219,7 +233,6 @@ def dot(x, y):
         RBF(GAMMA) + Linear(),
         RBF(GAMMA) * Linear(),
     ],
-    ids=str,
 )
 def test_other_kernels_are_refused(kernel, X):
     with pytest.raises(ValueError, match=r"not known to fall .* Use sampler='auto'"):

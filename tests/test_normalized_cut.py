@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import nystrom
 from nystrom import KernelKMeans, select_landmarks
 from nystrom.engines import Threads
-from nystrom.methods.normalized_cut import embed, embedding
+from nystrom.methods.spectral_embedding import embed, embedding
 from nystrom.sources import as_source
 
 N_ROWS, GAMMA = 600, 20.0
@@ -228,7 +228,9 @@ def test_transform_is_the_distance_to_centers_in_the_embedding(seed):
     assert np.sum(found.min(axis=1) ** 2) == pytest.approx(model.inertia_)
     assert model.score(X) == pytest.approx(-model.inertia_)
     # Centres are means, dense: distances follow from the embedded rows.
-    rows = embed(model._embedding, model.landmarks_, as_source(X), Threads(1))
+    rows = nystrom.spectral_embedding(
+        X, 3, landmarks=model.landmarks_, drop_first=False, random_state=seed
+    )
     for j in range(3):
         center = rows[model.labels_ == j].mean(axis=0)
         expected = np.linalg.norm(rows - center, axis=1)

@@ -16,15 +16,21 @@ from scipy.stats import chi2
 
 from nystrom import select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.kernels import RBF, Linear, Precomputed, blockwise
-from nystrom.samplers import Greedy, RPCholesky, cholesky
-from nystrom.samplers.pivots import Pivots
+from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic, blockwise
+from nystrom.ledger import Ledger
+from nystrom.randomness import Purpose, uniforms
+from nystrom.samplers import Greedy, RPCholesky
+from nystrom.samplers.choosing import Work
+from nystrom.samplers.pivoting import bounded, rpcholesky
+from nystrom.samplers.pivoting.bounded import Bounded
+from nystrom.samplers.pivoting.greedy import Greedily
+from nystrom.samplers.pivoting.pivots import Pivots
+from nystrom.samplers.pivoting.rpcholesky import Randomly
 from nystrom.sources import RowNumbers, as_source
 
 FALSE_ALARM = 1e-6
 BOTH = [Greedy(), RPCholesky()]
 ENGINE = Threads(1)
-NUMBERS = cholesky.Randomly._numbers
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +38,10 @@ def one_blas_thread():
     """Many small matrices: threads inside BLAS only wait for each other."""
     with single_threaded_blas():
         yield
+
+
+def work_on(kernel, X, seed=0):
+    return Work(kernel, as_source(X), seed, ENGINE, Ledger())
 
 
 def deflated(K, j):
@@ -50,14 +60,23 @@ def textbook(K, size, w):
     return order
 
 
+def kept(self, value):
+    vars(self)["in_vain"] = value
+
+
+def many_or_none(self):
+    return 1e9 * vars(self)["in_vain"]
+
+
 def passes(monkeypatch, when):
     """Make a pass after every row looked at in vain, never, or as costs say."""
     if when == "always":
-        monkeypatch.setattr(cholesky.Bounded, "_worth_a_pass", lambda self, batch: 0)
+        in_vain = property(many_or_none, kept)
+        monkeypatch.setattr(Bounded, "in_vain", in_vain, raising=False)
     elif when == "never":
-        monkeypatch.setattr(cholesky, "PASS_COST", (1.0, 1.0, 1.0))
+        monkeypatch.setattr(bounded, "PASS_COST", (1.0, 1.0, 1.0))
     elif when == "often":
-        monkeypatch.setattr(cholesky, "PASS_COST", (0.0, 0.0, 0.0))
+        monkeypatch.setattr(bounded, "PASS_COST", (0.0, 0.0, 0.0))
 
 
 # Greedy
@@ -112,7 +131,7 @@ def test_greedy_has_the_order_of_the_textbook(batch, when, rng, monkeypatch):
     A = rng.standard_normal((n, n)) * rng.uniform(0.1, 2, n)[:, None]
     K, w = A @ A.T, rng.uniform(0.5, 2, n)
     passes(monkeypatch, when)
-    monkeypatch.setattr(cholesky, "BATCH", batch)
+    monkeypatch.setattr(bounded, "BATCH", batch)
     source = RowNumbers(n, w)
     for size in (1, 2, 16, 30):
         found = Greedy()(Precomputed(K), source, size, seed=0, engine=ENGINE)
@@ -164,14 +183,14 @@ def ordered_draws(K, size, w):
     return chances
 
 
-def statistic(K, size, w, seed, n_draws=1000):
+def statistic(K, size, w, seed, n_draws=1000, source=None):
     """Chi-square of all ordered outcomes, and its limit for one in a million."""
     chances = ordered_draws(K, size, w)
     assert sum(chances.values()) == pytest.approx(1)
     # Only outcomes expected often enough for the chi-square distribution by themselves.
     rare = [order for order, chance in chances.items() if chance * n_draws < 10]
     counts = dict.fromkeys(chances, 0)
-    kernel, source = Precomputed(K), RowNumbers(len(K), w)
+    kernel, source = Precomputed(K), source or RowNumbers(len(K), w)
     for draw in range(n_draws * seed, n_draws * (seed + 1)):
         found = RPCholesky()(kernel, source, size, seed=draw, engine=ENGINE)
         counts[tuple(found.indices.tolist())] += 1
@@ -193,6 +212,8 @@ UNEQUAL = NEAR * np.outer(SCALES, SCALES)
 # Both rows have 0.3 left after the first, the second of what was more than three times
 # as much: it is rejected often, and must come back.
 REJECTED = np.array([[10, 7**0.5, 0], [7**0.5, 1, 0], [0, 0, 0.3]])
+# The same with a tenth of it left.
+SPANNED = np.array([[10, 3, 0], [3, 1, 0], [0, 0, 0.1]])
 APART = rbf_matrix(np.array([[0.0], [0.9], [2.0]]), 0.7)
 FIVE = rbf_matrix(np.array([[0.0], [0.3], [0.9], [1.0], [2.5]]), 0.8)
 WAYS = [("as costs say", (16, 256)), ("always", (16, 256)), ("always", (1, 1)),
@@ -203,7 +224,7 @@ WAYS = [("as costs say", (16, 256)), ("always", (16, 256)), ("always", (1, 1)),
 def test_pivots_are_drawn_by_what_is_left(when, batch, seed, monkeypatch):
     """Every ordered pair of rows as often as it should be, whatever was looked at."""
     passes(monkeypatch, when)
-    monkeypatch.setattr(cholesky, "BATCH", batch)
+    monkeypatch.setattr(bounded, "BATCH", batch)
     value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
     assert value < limit
 
@@ -235,30 +256,75 @@ def test_rejected_rows_come_back(when, seed, monkeypatch):
     assert value < limit
 
 
+@pytest.mark.parametrize("K", [SPANNED, UNEQUAL], ids=["spanned", "unequal"])
+def test_bounds_brought_down_at_every_ring_change_no_chance(K, seed, monkeypatch):
+    passes(monkeypatch, "never")
+    monkeypatch.setattr(rpcholesky, "PATIENCE", 0)
+    value, limit = statistic(K, 2, np.ones(len(K)), seed)
+    assert value < limit
+
+
+def few_nearly_alike(rng):
+    """All but 1e-9 of every row is gone with the first pivot."""
+    return RationalQuadratic(1e3), 0.01 * rng.standard_normal((7, 30)), 6
+
+
+def of_unlike_scales(rng):
+    """The largest rows are nearly parallel, and the smallest ring 1e18 times later."""
+    X = np.array([[1e6, 1.0], [1e6, 2.0], [1e6, 3.0], [0.0, 1e-3]])
+    return Linear(), np.concatenate([X, 1e-3 * rng.standard_normal((3, 2))]), 3
+
+
+@pytest.mark.parametrize("make", [few_nearly_alike, of_unlike_scales])
+def test_a_row_with_next_to_nothing_left_does_not_ring_for_ever(make, rng, monkeypatch):
+    kernel, X, size = make(rng)
+    rings = []
+
+    def counted(seed, purpose, *args, **options):
+        if purpose is Purpose.PROPOSE:
+            rings.append(args)
+            assert len(rings) < 20_000 * size
+        return uniforms(seed, purpose, *args, **options)
+
+    monkeypatch.setattr(rpcholesky, "uniforms", counted)
+    for seed in range(5):
+        rings.clear()
+        landmarks = RPCholesky()(kernel, as_source(X), size, seed=seed, engine=ENGINE)
+        assert rings
+        assert len(np.unique(landmarks.indices)) == size
+
+
+def plant(monkeypatch, coin=None, clock=None):
+    """This coin, or this time to the next ring, whenever a row rings."""
+
+    def numbers(seed, purpose, *args, **options):
+        drawn = uniforms(seed, purpose, *args, **options)
+        if purpose is Purpose.PROPOSE:
+            drawn[0] = drawn[0] if coin is None else coin
+            drawn[1] = drawn[1] if clock is None else clock
+        return drawn
+
+    monkeypatch.setattr(rpcholesky, "uniforms", numbers)
+
+
 def test_taking_every_row_that_rings_is_noticed(seed, monkeypatch):
     """Draws ∝ k(x, x), not ∝ what is left."""
 
-    def certain(self, row):
-        return np.array([0.0, NUMBERS(self, row)[1]])
-
-    monkeypatch.setattr(cholesky.Randomly, "_numbers", certain)
+    plant(monkeypatch, coin=0.0)
     value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
     assert value > limit
 
 
 def test_a_rejected_row_that_never_rings_again_is_noticed(seed, monkeypatch):
-    def silent(self, row):
-        return np.array([NUMBERS(self, row)[0], 1 - 2.0**-53])
-
     passes(monkeypatch, "never")
-    monkeypatch.setattr(cholesky.Randomly, "_numbers", silent)
+    plant(monkeypatch, clock=1 - 2.0**-53)
     value, limit = statistic(REJECTED, 2, np.ones(3), seed)
     assert value > limit
 
 
-def test_weights_of_rows_that_do_not_count_are_noticed(seed, monkeypatch):
-    monkeypatch.setattr(cholesky.Bounded, "_weighted", lambda self, left: left)
-    value, limit = statistic(NEAR, 2, np.array([1.0, 0.3, 2.0, 1.0]), seed)
+def test_weights_of_rows_that_do_not_count_are_noticed(seed):
+    w = np.array([1.0, 0.3, 2.0, 1.0])
+    value, limit = statistic(NEAR, 2, w, seed, source=RowNumbers(4))
     assert value > limit
 
 
@@ -275,10 +341,10 @@ def test_random_pivots_of_many_rows_go_where_something_is_left(rng, seed):
 # The factor
 
 
-@pytest.mark.parametrize("make", [cholesky.Greedily, cholesky.Randomly])
+@pytest.mark.parametrize("make", [Greedily, Randomly])
 def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
     X = rng.standard_normal((400, 3))
-    growth = make(RBF(0.5), as_source(X), seed, ENGINE)
+    growth = make(work_on(RBF(0.5), X, seed))
     growth.grow(30)
     first = growth.pivots.indices.tolist()
     growth.grow(70)
@@ -295,7 +361,7 @@ def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
 
 def test_what_is_left_only_falls(rng, seed):
     X = rng.standard_normal((300, 3))
-    growth = cholesky.Randomly(RBF(0.5), as_source(X), seed, ENGINE)
+    growth = Randomly(work_on(RBF(0.5), X, seed))
     before = np.ones(300)
     for size in (1, 5, 20, 60, 100):
         growth.grow(size)
@@ -308,7 +374,7 @@ def test_what_is_left_only_falls(rng, seed):
 def test_added_rows_that_others_span_are_left_out(rng):
     X = rng.standard_normal((10, 2))
     X = np.concatenate([X, X[:3]])
-    pivots = Pivots(RBF(1.0), as_source(X))
+    pivots = Pivots(work_on(RBF(1.0), X))
     kept, corner = pivots.add(np.array([0, 10, 4]))
     assert kept.tolist() == [0, 2]
     assert corner.shape == (2, 2)
@@ -325,7 +391,7 @@ def test_added_rows_that_others_span_are_left_out(rng):
 
 
 def grown(sampler, kernel, X, size, seed):
-    growth = sampler.growth(kernel, as_source(X), seed, ENGINE)
+    growth = sampler.growth(work_on(kernel, X, seed))
     growth.grow(size)
     return growth
 
@@ -398,6 +464,16 @@ def test_an_indefinite_kernel_means_uniform_rows_and_a_note(sampler, rng, seed):
             note = f"uniform instead of {sampler}: the kernel is indefinite"
             assert landmarks.notes == (note,)
     np.testing.assert_array_equal(*rows.values())
+
+
+@pytest.mark.parametrize("diagonal", [[-1.0] * 6, [1.0, 1.0, -1.0, -2.0, -3.0, -4.0]])
+@pytest.mark.parametrize("sampler", BOTH, ids=str)
+def test_rows_with_less_than_nothing_are_no_pivots(sampler, diagonal, seed):
+    K = np.diag(diagonal)
+    found = sampler(Precomputed(K), RowNumbers(6), 4, seed=seed, engine=ENGINE)
+    assert len(np.unique(found.indices)) == len(found) == 4
+    n_positive = np.count_nonzero(np.diag(K) > 0)
+    assert np.all(found.indices[:n_positive] < n_positive)
 
 
 @pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])

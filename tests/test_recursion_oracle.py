@@ -9,7 +9,6 @@ make that comparison fail.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -20,10 +19,12 @@ import pytest
 from nystrom import factor
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF
+from nystrom.ledger import Ledger
 from nystrom.randomness import Purpose, uniforms, uniforms_at
-from nystrom.samplers import recursion, rules
-from nystrom.samplers.recursion import recurse
-from nystrom.samplers.rules import (
+from nystrom.samplers.choosing import Work
+from nystrom.samplers.recursive import levels, rules
+from nystrom.samplers.recursive.levels import recurse
+from nystrom.samplers.recursive.rules import (
     PracticalRidge,
     PracticalSize,
     TheoryRidge,
@@ -95,8 +96,11 @@ def found_levels(name, seed, weighted=False):
     n = N_ROWS[name]
     X = rows_of(seed, n)
     source = as_source(X, weights_of(seed, n) if weighted else None)
-    engine = Threads(n_jobs=1)
-    return list(recurse(RBF(GAMMA), source, rule_of(name), seed=seed, engine=engine))
+    return list(recurse(work_on(source, seed), rule_of(name)))
+
+
+def work_on(source, seed, gamma=GAMMA):
+    return Work(RBF(gamma), source, seed, Threads(1), Ledger())
 
 
 def assert_same_levels(found, expected):
@@ -143,8 +147,7 @@ def test_a_cap_scales_down_the_levels_below_the_top(seed):
     numbers = randomness(seed, 1500)
     expected = oracle.practical_2(K, ridge, *numbers, largest=cap)
     rule = PracticalRidge(ridge, cap)
-    engine = Threads(1)
-    found = list(recurse(RBF(0.5), as_source(X), rule, seed=seed, engine=engine))
+    found = list(recurse(work_on(as_source(X), seed, gamma=0.5), rule))
     assert_same_levels(found, expected)
     assert found[-2].probabilities.sum() == pytest.approx(2 * cap)
     assert found[-1].probabilities.sum() > 2 * cap
@@ -154,8 +157,7 @@ def test_few_landmarks_begin_with_a_base_of_64_rows(seed):
     X = rows_of(seed, 1500)
     numbers = randomness(seed, 1500)
     dense = oracle.practical_3(oracle.rbf_matrix(X, GAMMA), 20, *numbers, base=64)
-    rule, engine = PracticalSize(20), Threads(1)
-    found = list(recurse(RBF(GAMMA), as_source(X), rule, seed=seed, engine=engine))
+    found = list(recurse(work_on(as_source(X), seed), PracticalSize(20)))
     assert_same_levels(found, dense)
     assert len(found[0].sample.indices) == math.ceil(1500 / 2**5)
 
@@ -165,9 +167,8 @@ def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
     monkeypatch.setattr(
         PracticalSize, "probabilities", lambda self, scores, level: 1e-9 + 0 * scores
     )
-    source, rule = as_source(rows_of(seed, 500)), PracticalSize(20)
-    levels = recurse(RBF(GAMMA), source, rule, seed=seed, engine=Threads(1))
-    for below, above in pairwise(levels):
+    work = work_on(as_source(rows_of(seed, 500)), seed)
+    for below, above in pairwise(recurse(work, PracticalSize(20))):
         coins = uniforms(seed, Purpose.KEEP, 0, 500, below.level)[below.rows]
         smallest = below.rows[np.sort(np.argsort(coins)[:20])]
         np.testing.assert_array_equal(above.sample.indices, smallest)
@@ -189,7 +190,7 @@ def _constant(module, name, value):
 
 def _one_stream_for_all_levels(patch):
     patch.setattr(
-        recursion,
+        levels,
         "uniforms_at",
         lambda seed, purpose, rows, level: uniforms_at(seed, purpose, rows),
     )
@@ -197,7 +198,7 @@ def _one_stream_for_all_levels(patch):
 
 def _same_stream_for_membership_and_coins(patch):
     patch.setattr(
-        recursion,
+        levels,
         "uniforms",
         lambda seed, purpose, start, stop, level=0: uniforms(
             seed, Purpose.KEEP, start, stop, level
@@ -206,26 +207,25 @@ def _same_stream_for_membership_and_coins(patch):
 
 
 def _sample_weights(change):
-    keep = recursion._keep
+    make = levels.WeightedSample
 
-    def kept(*args):
-        sample = keep(*args)
-        return replace(sample, weights=change(sample.probabilities))
+    def sample(indices, weights, probabilities):
+        return make(indices, change(probabilities), probabilities)
 
-    return lambda patch: patch.setattr(recursion, "_keep", kept)
+    return lambda patch: patch.setattr(levels, "WeightedSample", sample)
 
 
 def _more_levels(rule):
-    levels = rule.n_levels
+    n_levels = rule.n_levels
     return lambda patch: patch.setattr(
-        rule, "n_levels", lambda self, u: levels(self, u) + 1
+        rule, "n_levels", lambda self, u: n_levels(self, u) + 1
     )
 
 
 def _fewer_levels(rule):
-    levels = rule.n_levels
+    n_levels = rule.n_levels
     return lambda patch: patch.setattr(
-        rule, "n_levels", lambda self, u: levels(self, u) - 1
+        rule, "n_levels", lambda self, u: n_levels(self, u) - 1
     )
 
 
@@ -234,13 +234,13 @@ def _ridge(rule, new):
 
 
 def _score(change):
-    score = recursion.sample_scores
+    score = levels.sample_scores
 
     def scores(*args, **kwargs):
         values, left = score(*args, **kwargs)
         return change(values), left
 
-    return lambda patch: patch.setattr(recursion, "sample_scores", scores)
+    return lambda patch: patch.setattr(levels, "sample_scores", scores)
 
 
 def _algorithm_2(factor=1.5, shrink=3, log=math.log, total=np.sum):
@@ -341,7 +341,7 @@ FAULTS = {
             rules.Halves, "members", rules.Coins.members
         ),
         "absolute 1e-5 on SᵀKS": lambda patch: patch.setattr(
-            recursion,
+            levels,
             "weighted",
             lambda K, w: factor.weighted(K, w) + 1e-5 * np.eye(len(K)),
         ),

@@ -24,6 +24,7 @@ from nystrom import (
     kernels,
     samplers,
 )
+from nystrom.sources import as_source
 
 N_ROWS, N_FEATURES, N_LANDMARKS, GAMMA = 90, 4, 12, 0.2
 ESTIMATORS = {
@@ -527,6 +528,24 @@ def test_precomputed_kernel_with_all_rows_is_exact(X, y, rng, seed):
     np.testing.assert_allclose(fitted.predict(new), theirs.predict(new), atol=1e-10)
     with pytest.raises(ValueError, match="X has 12 features"):
         fitted.predict(new[:, :12])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_the_exact_solution_keeps_the_rows_of_a_source_and_not_the_source(
+    kernel, X, y, seed
+):
+    rows = rbf_kernel(X) if kernel == "precomputed" else X
+    model = estimator("KernelRidge", seed, kernel=kernel, n_landmarks=N_ROWS)
+    fitted = clone(model).fit(as_source(rows), y)
+    assert fitted.solver_ == "exact"
+    np.testing.assert_array_equal(fitted.X_fit_, rows)
+    expected = clone(model).fit(rows, y)
+    for found, wanted in zip(
+        fitted.predict(rows, return_std=True),
+        expected.predict(rows, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_rows_no_more_than_landmarks_are_exact(X, y, rng, seed):

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from lists import SOURCES
 
 from nystrom import sources
 from nystrom.sources import Held, Subset, as_source
@@ -28,10 +29,6 @@ class Opaque:
 def memory_map(X, folder):
     np.save(folder / "rows.npy", X.astype(np.float32))
     return np.load(folder / "rows.npy", mmap_mode="r")
-
-
-def every_other(source):
-    return Subset(source, np.arange(0, source.n_rows, 2))
 
 
 #: name: (how ROWS are stored, the dtype of the rows that come back)
@@ -66,11 +63,13 @@ STORED: dict[str, tuple[Any, Any]] = {
         np.float64,
     ),
     "held": (
-        lambda X, _: Held(as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)),
+        lambda X, _: Held.of(
+            as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)
+        ),
         np.float64,
     ),
     "held csr": (
-        lambda X, _: Held(as_source(sp.csr_array(X * 1.0)), np.arange(7)),
+        lambda X, _: Held.of(as_source(sp.csr_array(X * 1.0)), np.arange(7)),
         np.float64,
     ),
     "subset of a subset of csr": (
@@ -107,6 +106,83 @@ def test_every_storage_gives_the_same_rows(kind, tmp_path):
         # The layout decides how products round: rows one after the other, always.
         assert source.rows(1, 5).flags.c_contiguous
         assert source.take(np.array([4, 1])).flags.c_contiguous
+
+
+def listed(rows):
+    """Rows of whatever kind as a list, to compare."""
+    if isinstance(rows, tuple):
+        return [list(pair) for pair in zip(*map(listed, rows), strict=True)]
+    return [np.asarray(row).tolist() for row in dense(rows)]
+
+
+#: What the rows of a source are, where they are not those it was made of.
+ARE_THEMSELVES = {
+    "RowNumbers": list(range(7)),
+    "Pair": [[row, row[::-1]] for row in ROWS.tolist()],
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_gives_the_rows_that_it_is_asked_for(kind):
+    source = SOURCES[kind](ROWS * 1.0)
+    expected = ARE_THEMSELVES.get(kind, ROWS.tolist())
+    assert source.n_rows == 7
+    assert source.n_features in (5, None)
+    assert as_source(source) is source
+    for start, stop in [(0, 7), (0, 1), (2, 6), (6, 7), (3, 3)]:
+        assert listed(source.rows(start, stop)) == expected[start:stop]
+        assert listed(source.block(start, stop).X) == expected[start:stop]
+    for numbers in [[3], [6, 0, 2, 0], list(range(7)), []]:
+        found = source.take(np.array(numbers, dtype=int))
+        assert listed(found) == [expected[i] for i in numbers]
+
+
+#: A pair of blocks is not rows that could be held.
+PARTS = [(kind, part) for kind in SOURCES for part in (Subset, Held.of)]
+PARTS.remove(("Pair", Held.of))
+
+
+@pytest.mark.parametrize(("kind", "part"), PARTS)
+def test_every_source_has_parts(kind, part):
+    source = SOURCES[kind](ROWS * 1.0).having(weights=np.arange(7.0))
+    expected = ARE_THEMSELVES.get(kind, ROWS.tolist())
+    some = part(source, np.array([1, 4, 6]))
+    assert (some.n_rows, some.n_features) == (3, source.n_features)
+    assert listed(some.rows(0, 3)) == [expected[i] for i in (1, 4, 6)]
+    assert listed(some.rows(1, 2)) == [expected[4]]
+    assert listed(some.take(np.array([2, 0, 2]))) == [expected[i] for i in (6, 1, 6)]
+    assert some.block(1, 3).weights.tolist() == [4, 6]
+    assert some.is_weighted
+    assert not part(source.having(weights=None), np.array([1, 4, 6])).is_weighted
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_may_be_given_weights_and_targets(kind):
+    source = SOURCES[kind](ROWS * 1.0)
+    given = source.having(weights=np.arange(7.0), targets=ROWS[:, :2])
+    block = given.block(2, 5)
+    assert block.start == 2
+    assert block.weights.tolist() == [2, 3, 4]
+    assert block.targets.tolist() == ROWS[2:5, :2].tolist()
+    assert listed(block.X) == listed(source.rows(2, 5))
+    assert given.is_weighted
+    assert given.total_weight == 21
+    assert given.weights_of(np.array([6, 0])).tolist() == [6, 0]
+    assert source.targets is None
+    assert as_source(source, np.ones(7)).block(1, 3).weights.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_rows_without_weights_count_once_and_take_no_memory(kind):
+    source = SOURCES[kind](ROWS * 1.0)
+    assert not source.is_weighted
+    assert source.total_weight == 7
+    some = source.weights_of(np.array([6, 0]))
+    for weights in (source.weights, source.block(2, 5).weights, some):
+        assert set(weights.tolist()) == {1.0}
+        assert weights.strides == (0,)
+    assert (len(source.weights), len(some)) == (7, 2)
+    assert len(source.block(2, 5).weights) == 3
 
 
 def test_arrays_that_need_no_copy_are_not_copied():
@@ -154,16 +230,6 @@ def test_a_column_of_text_is_rows_of_objects(column):
     assert source.rows(0, 2) == list(column)
 
 
-def test_row_numbers_are_their_own_rows():
-    source = sources.RowNumbers(9)
-    assert (source.n_rows, source.n_features) == (9, None)
-    np.testing.assert_array_equal(source.rows(3, 6), [3, 4, 5])
-    np.testing.assert_array_equal(source.take(np.array([7, 2])), [7, 2])
-    np.testing.assert_array_equal(
-        Subset(source, np.array([1, 5, 8])).rows(1, 3), [5, 8]
-    )
-
-
 @pytest.mark.parametrize(
     "X",
     [
@@ -201,18 +267,9 @@ def test_blocks_carry_their_place_and_their_weights():
     assert block.start == 2
     np.testing.assert_array_equal(block.X, ROWS[2:5])
     np.testing.assert_array_equal(block.weights, [2, 3, 4])
-    assert as_source(ROWS).block(2, 5).weights is None
+    np.testing.assert_array_equal(as_source(ROWS).block(2, 5).weights, [1, 1, 1])
     subset = Subset(source, np.array([1, 4, 6]))
     np.testing.assert_array_equal(subset.block(1, 3).weights, [4, 6])
-
-
-def test_a_source_stays_itself_and_may_be_given_weights():
-    source = as_source(ROWS)
-    assert as_source(source) is source
-    weighted = as_source(source, np.ones(7))
-    assert source.weights is None
-    np.testing.assert_array_equal(weighted.block(1, 3).weights, [1, 1])
-    np.testing.assert_array_equal(weighted.rows(1, 3), ROWS[1:3])
 
 
 def test_a_source_of_your_own_needs_two_methods():

@@ -19,10 +19,12 @@ from scipy.stats import binom
 from nystrom import approximate, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Linear
-from nystrom.samplers import rules
+from nystrom.ledger import Ledger
+from nystrom.samplers.choosing import Work
 from nystrom.samplers.draws import kept_by_coins
-from nystrom.samplers.recursion import recurse
-from nystrom.samplers.rules import TheoryRidge, TheorySize, coin_probabilities
+from nystrom.samplers.recursive import rules
+from nystrom.samplers.recursive.levels import recurse
+from nystrom.samplers.recursive.rules import TheoryRidge, TheorySize, coin_probabilities
 from nystrom.sources import as_source
 
 DELTA = 0.03
@@ -102,9 +104,13 @@ def algorithm_1(B, ridge, seed, delta=DELTA, oversampling=16.0):
     return kept_by_coins(p, seed), p
 
 
+def work_on(B, seed):
+    return Work(Linear(), as_source(B), seed, Threads(1), Ledger())
+
+
 def algorithm_2(B, ridge, seed, delta=DELTA, oversampling=16.0):
     rule = TheoryRidge(ridge, delta, oversampling)
-    levels = [*recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))]
+    levels = [*recurse(work_on(B, seed), rule)]
     assert len(levels) >= 2
     p = levels[-1].probabilities
     return kept_by_coins(p, seed), p
@@ -112,7 +118,7 @@ def algorithm_2(B, ridge, seed, delta=DELTA, oversampling=16.0):
 
 def algorithm_3(B, size, seed, delta=DELTA):
     rule = TheorySize(size, delta)
-    levels = [*recurse(Linear(), as_source(B), rule, seed=seed, engine=Threads(1))]
+    levels = [*recurse(work_on(B, seed), rule)]
     assert len(levels) >= 2
     p = levels[-1].probabilities
     return kept_by_coins(p, seed), p, levels[-1].ridge
@@ -308,8 +314,7 @@ def test_the_invariant_fails_for_most_seeds_with_far_fewer_samples_in_algorithm_
 ):
     B, n_runs = factor_of_kernel(rng, 1200), 30
     ridge = tail(B.T @ B, 1)
-    rule, source = TheorySize(SIZE, DELTA), as_source(B)
-    *_, top = recurse(Linear(), source, rule, seed=seed, engine=Threads(1))
+    *_, top = recurse(work_on(B, seed), TheorySize(SIZE, DELTA))
     # Fewer samples at the top alone: below it there would soon be none to go on with.
     p = TheorySize(SIZE, DELTA, oversampling=0.02).probabilities(top.scores, 0)
     failures = sum(

@@ -51,14 +51,23 @@ def to_host(x: Array) -> np.ndarray:
 def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
     """Host values in the library and on the device of `like`, with its dtype.
 
-    A dtype that is NumPy's stands for the one of the same name there.
+    A dtype that is NumPy's stands for the one of the same name there. What is too large
+    for it becomes infinite.
     """
-    dtype = like.dtype if dtype is None else dtype
+    dtype = own_dtype(like.dtype if dtype is None else dtype, like)
     if sp.issparse(like) or _is_numpy(like):
-        return np.ascontiguousarray(values, dtype=dtype)
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(values, dtype=dtype)
     xp = array_namespace(like)
-    dtype = getattr(xp, dtype.name) if isinstance(dtype, np.dtype) else dtype
     return xp.asarray(np.ascontiguousarray(values), dtype=dtype, device=device(like))
+
+
+def own_dtype(dtype: Any, like: Array) -> Any:
+    """NumPy's dtype as that of the same name in the library of `like`."""
+    xp = namespace(like)
+    if xp is np or not isinstance(dtype, np.dtype):
+        return dtype
+    return getattr(xp, dtype.name)
 
 
 def float_dtype(x: Array) -> Any:
@@ -116,12 +125,55 @@ def epsilon(dtype: Any, like: Array = None) -> float:
     return float(xp.finfo(dtype).eps)
 
 
-def take_rows(x: Array, rows: np.ndarray) -> Array:
-    """x[rows]."""
+def count_rows(x: Any) -> int:
+    """How many rows an array, CSR matrix or list has."""
+    return x.shape[0] if hasattr(x, "shape") else len(x)
+
+
+def slice_rows(x: Any, start: int, stop: int) -> Any:
+    """x[start:stop], also of a list."""
+    return x[start:stop, ...] if is_array(x) else x[start:stop]
+
+
+def take_rows(x: Any, rows: np.ndarray) -> Any:
+    """x[rows], also of a list."""
+    if isinstance(x, list):
+        return [x[i] for i in rows]
     if sp.issparse(x) or _is_numpy(x):
         return x[rows]
     xp = array_namespace(x)
     return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
+
+
+def append_rows(x: Any, more: Any) -> Any:
+    """The rows of x, and after them those of another of its kind."""
+    if isinstance(x, list):
+        return [*x, *more]
+    if sp.issparse(x):
+        return sp.vstack([x, more], format="csr")
+    if _is_numpy(x):
+        return np.concatenate([x, more])
+    return array_namespace(x).concat([x, more], axis=0)
+
+
+def first_of_equals(x: Any) -> np.ndarray | None:
+    """For each row the place of the first one that equals it.
+
+    None where no two are equal, or rows are no numbers.
+    """
+    if not is_block(x):
+        return None
+    if sp.issparse(x):
+        x = sp.csr_array(x, copy=True)
+        x.sum_duplicates()
+        x.eliminate_zeros()
+        bounds = zip(x.indptr[:-1], x.indptr[1:], strict=True)
+        keys = [(x.indices[a:b].tobytes(), x.data[a:b].tobytes()) for a, b in bounds]
+    else:
+        keys = [row.tobytes() for row in to_host(x) + 0.0]  # −0 becomes 0
+    seen: dict[Any, int] = {}
+    first = [seen.setdefault(key, place) for place, key in enumerate(keys)]
+    return None if len(seen) == len(first) else np.array(first)
 
 
 def dot(X: Array, Y: Array) -> Array:

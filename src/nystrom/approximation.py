@@ -6,23 +6,30 @@ evaluations each. Sums over rows are float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from . import _arrays as arrays
 from ._arrays import Array
+from .columns import diagonal
 from .engines import Engine
-from .factor import check_finite
-from .kernels import Kernel
-from .landmarks import Landmarks, TraceError
-from .leverage import diagonal, residuals
+from .engines.blas import blas_threads_for
+from .features import FeatureMap, Tiles, features
+from .landmarks import Landmarks
+from .moments import moments
+from .precision import EPS64
+from .randomness import some_rows
+from .refusals import count
+from .residuals import residuals
 from .sinks import ArraySink
 from .sources import Block, Source, Subset
-from .spectral import SpectralError, spectral_error
+from .sources import weights as row_weights
+from .spectral_error import SpectralError, spectral_error
+from .trace_error import TraceError
+
+#: Rows on which the error is estimated where no pass over all of them gives it.
+ERROR_ROWS = 1024
 
 
 class Approximation:
@@ -52,13 +59,9 @@ class Approximation:
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
         v = self._vectors(v)
-        root = self.landmarks.factor.root
-        shared = (self._evaluate, v)
-        t = self.engine.reduce(_transposed_times, self.source, shared, "product")
-        sink = ArraySink((self.shape[0], *v.shape[1:]))
-        shared = (self._evaluate, root @ (root.T @ t))
-        self.engine.map(_host_times, self.source, sink, shared, "product")
-        return sink.array
+        root, K_S = self.landmarks.factor.root, self._tiles(whitened=False)
+        t = self._transposed_product(K_S, v)
+        return self._product(K_S, root @ (root.T @ t))
 
     matmat = rmatvec = rmatmat = __matmul__ = matvec
 
@@ -75,9 +78,9 @@ class Approximation:
 
         K̃ has `landmarks.rank` eigenvalues that are not 0; no more come back.
         """
-        _check_count(n_components, "n_components", least=0)
+        count(n_components, "n_components", least=0)
         values, vectors = self._gram_eigh
-        floor = arrays.epsilon(np.float64) * len(values) * values.max(initial=0.0)
+        floor = EPS64 * len(values) * values.max(initial=0.0)
         keep = min(n_components, int(np.count_nonzero(values > floor)))
         return values[:keep], self._Z_times(vectors[:, :keep] / np.sqrt(values[:keep]))
 
@@ -104,17 +107,13 @@ class Approximation:
     @property
     def trace_error(self) -> float:
         """tr(K − K̃), exact, from one pass; rows count with their weights."""
-        w = self.source.weights
-        return float(np.sum(self._residuals if w is None else w * self._residuals))
+        return row_weights.total(self.source.weights, self._residuals)
 
     @property
     def relative_trace_error(self) -> TraceError:
         """tr(K − K̃)/tr K, exact."""
-        w = self.source.weights
-        diagonal = self._exact_diagonal
-        total = float(np.sum(diagonal if w is None else w * diagonal))
-        value = self.trace_error / total if total > 0 else 0.0
-        return TraceError(value, 0.0, self.shape[0], exact=True)
+        whole = row_weights.total(self.source.weights, self._exact_diagonal)
+        return TraceError.of_all(self.trace_error, whole, self.shape[0])
 
     def spectral_error(
         self, n_rows: int | None = None, *, random_state: int = 0
@@ -136,7 +135,7 @@ class Approximation:
             `lower` ≤ ‖K − K̃‖₂ ≤ `upper`; float(error) is `lower`.
         """
         limit = 4000 if n_rows is None else n_rows
-        _check_count(limit, "n_rows", least=1)
+        count(limit, "n_rows")
         return spectral_error(
             self.landmarks,
             self.source,
@@ -148,14 +147,12 @@ class Approximation:
 
     @cached_property
     def _residuals(self) -> np.ndarray:
-        landmarks = self.landmarks
         return residuals(
-            landmarks.kernel,
+            self.landmarks.columns(),
             self.source,
-            landmarks.points,
-            landmarks.factor.root,
+            self.landmarks.factor.root,
             engine=self.engine,
-            stage="trace error",
+            name="trace error",
         ).values
 
     @cached_property
@@ -165,29 +162,35 @@ class Approximation:
     @cached_property
     def _gram_eigh(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenpairs of ZᵀZ, descending. Whitened per block: safe where K_SS is not."""
-        shared = (self._evaluate, self.landmarks.factor.root)
-        G = self.engine.reduce(_whitened_gram, self.source, shared, "Gram matrix")
-        values, vectors = np.linalg.eigh(G)
+        columns, factor = self.landmarks.columns(), self.landmarks.factor
+        none = np.zeros(len(columns))
+        mapping = FeatureMap(columns, factor, 0.0, True, none, none[:1])
+        unweighted = self.source.having(weights=None, targets=None)
+        G = moments(mapping, unweighted, self.engine).gram
+        with blas_threads_for(len(G)):
+            values, vectors = np.linalg.eigh(G)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
-    @cached_property
-    def _evaluate(self) -> Callable:
-        return self.landmarks.kernel.against(self.landmarks.points)
+    def _tiles(self, *, whitened: bool) -> Tiles:
+        # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
+        # times root·small would lose what `solve` and `eigh` need.
+        root = self.landmarks.factor.root if whitened else None
+        return Tiles(self.landmarks.columns(), root, np.zeros(1))
 
-    # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
-    # times root·small would lose what `solve` and `eigh` need.
-
-    def _Z_times(self, small: np.ndarray) -> np.ndarray:  # noqa: N802
+    def _product(self, tiles: Tiles, small: np.ndarray) -> np.ndarray:
         sink = ArraySink((self.shape[0], *small.shape[1:]))
-        shared = (self._evaluate, self.landmarks.factor.root, small)
-        self.engine.map(_whitened_times, self.source, sink, shared, "product")
+        self.engine.map(_times, self.source, sink, (tiles, small), "product")
         return sink.array
 
+    def _transposed_product(self, tiles: Tiles, v: np.ndarray) -> np.ndarray:
+        source = self.source.having(targets=v)
+        return self.engine.reduce(_transposed_times, source, (tiles,), "product")
+
+    def _Z_times(self, small: np.ndarray) -> np.ndarray:  # noqa: N802
+        return self._product(self._tiles(whitened=True), small)
+
     def _Zt_times(self, v: np.ndarray) -> np.ndarray:  # noqa: N802
-        shared = (self._evaluate, self.landmarks.factor.root, v)
-        return self.engine.reduce(
-            _whitened_transposed_times, self.source, shared, "product"
-        )
+        return self._transposed_product(self._tiles(whitened=True), v)
 
     def _woodbury(self, b: np.ndarray, ridge: float) -> np.ndarray:
         values, vectors = self._gram_eigh
@@ -198,124 +201,25 @@ class Approximation:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
 
 
-def _check_count(value: Any, name: str, least: int) -> None:
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(
-            f"{name}={value!r} is not allowed; it must be a whole number >= {least}."
-        )
-
-
-def features(landmarks: Landmarks, source: Source, engine: Engine) -> Array:
-    """Z = k(X, landmarks)·K_SS^{+/2} for any rows, in their own precision."""
-    Z, _ = _features(landmarks, source, engine, with_error=False)
-    return Z
-
-
-def features_and_error(
-    landmarks: Landmarks, source: Source, engine: Engine
-) -> tuple[Array, TraceError]:
-    """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
-    return _features(landmarks, source, engine, with_error=True)
-
-
-def _features(
-    landmarks: Landmarks, source: Source, engine: Engine, *, with_error: bool
-) -> Any:
-    first = source.rows(0, 1)
-    like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
-    root = arrays.from_host(landmarks.factor.symmetric_root, like, dtype)
-    sink = ArraySink((source.n_rows, len(landmarks)), like, root.dtype)
-    evaluate = landmarks.kernel.against(landmarks.points)
-    if not with_error:
-        engine.map(_times, source, sink, (evaluate, root), "features")
-        return sink.array, None
-    error = _ErrorSink(sink, source.n_rows)
-    shared = (evaluate, root, landmarks.kernel)
-    engine.map(_features_with_residual, source, error, shared, "features")
-    return sink.array, error.total()
-
-
-class _ErrorSink:
-    """Rows of Z to their array, and the sums behind the trace error by tile."""
-
-    def __init__(self, sink: ArraySink, n_rows: int) -> None:
-        self.sink = sink
-        self.n_rows = n_rows
-        self.sums: dict[int, tuple[float, float]] = {}
-
-    def put(self, start: int, rows: Any) -> None:
-        Z, kept, whole = rows
-        self.sink.put(start, Z)
-        self.sums[start] = (kept, whole)
-
-    def total(self) -> TraceError:
-        kept, whole = np.array([self.sums[i] for i in sorted(self.sums)]).sum(axis=0)
-        value = max(0.0, float(1 - kept / whole)) if whole > 0 else 0.0
-        return TraceError(value, 0.0, self.n_rows, exact=True)
-
-
-def _features_with_residual(
-    block: Block, evaluate: Callable, root: Array, kernel: Kernel
-) -> tuple[Array, float, float]:
-    Z = evaluate(block.X) @ root
-    kept = arrays.to_host(arrays.squared_norms(Z)).sum(dtype=np.float64)
-    whole = arrays.to_host(kernel.diag(block.X)).sum(dtype=np.float64)
-    if not np.isfinite(kept):
-        check_finite(arrays.to_host(Z))
-    return Z, float(kept), float(whole)
-
-
 def estimated_error(
-    landmarks: Landmarks, source: Source, engine: Engine, rows: np.ndarray
-) -> TraceError:
-    """The relative trace error from some rows, with its standard error."""
-    some = Subset(source, rows)
-    exact = len(rows) == source.n_rows
-    part = Approximation(some, landmarks, engine)
-    left, whole = part._residuals, part._exact_diagonal
-    if whole.sum() <= 0:
-        return TraceError(0.0, 0.0, len(rows), exact)
-    ratio = float(left.sum() / whole.sum())
-    spread = float(np.std(left - ratio * whole)) / np.sqrt(len(rows)) / whole.mean()
-    # Without replacement: no error is left once all rows are in.
-    spread *= np.sqrt(1 - len(rows) / source.n_rows)
-    return TraceError(ratio, spread, len(rows), exact)
+    landmarks: Landmarks, source: Source, engine: Engine
+) -> TraceError | None:
+    """The relative trace error from some rows; what is known already, if it is exact.
+
+    For fits that make no pass which gives it exactly.
+    """
+    if landmarks.error is not None and landmarks.error.exact:
+        return landmarks.error
+    rows = some_rows(source.n_rows, ERROR_ROWS)
+    part = Approximation(Subset(source, rows), landmarks, engine)
+    return TraceError.of_some(
+        part._residuals, part._exact_diagonal, part.source.weights, source.n_rows
+    )
 
 
-def _times(block: Block, evaluate: Callable, small: Array) -> Array:
-    Z = evaluate(block.X) @ small
-    # The sum may overflow where no entry does: look closer before refusing.
-    if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
-        check_finite(arrays.to_host(Z))
-    return Z
+def _times(block: Block, tiles: Tiles, small: np.ndarray) -> np.ndarray:
+    return tiles(block.X) @ small
 
 
-def _host_times(block: Block, evaluate: Callable, small: np.ndarray) -> np.ndarray:
-    return arrays.host_values(evaluate(block.X)) @ small
-
-
-def _transposed_times(block: Block, evaluate: Callable, v: np.ndarray) -> np.ndarray:
-    K = arrays.host_values(evaluate(block.X))
-    return K.T @ v[block.start : block.start + len(K)]
-
-
-def _whitened(block: Block, evaluate: Callable, root: np.ndarray) -> np.ndarray:
-    return arrays.host_values(evaluate(block.X)) @ root
-
-
-def _whitened_gram(block: Block, evaluate: Callable, root: np.ndarray) -> np.ndarray:
-    Z = _whitened(block, evaluate, root)
-    return Z.T @ Z
-
-
-def _whitened_times(
-    block: Block, evaluate: Callable, root: np.ndarray, small: np.ndarray
-) -> np.ndarray:
-    return _whitened(block, evaluate, root) @ small
-
-
-def _whitened_transposed_times(
-    block: Block, evaluate: Callable, root: np.ndarray, v: np.ndarray
-) -> np.ndarray:
-    Z = _whitened(block, evaluate, root)
-    return Z.T @ v[block.start : block.start + len(Z)]
+def _transposed_times(block: Block, tiles: Tiles) -> np.ndarray:
+    return tiles(block.X).T @ block.targets

@@ -1,12 +1,10 @@
-"""The s × s algebra: cut-offs, roots, and the ridge from a spectrum.
+"""The s × s algebra: the factor of K_SS, roots, and the ridge from a spectrum.
 
-All of it in float64 on the host. Cut-offs are relative to the kernel's scale and to the
-precision of the kernel blocks, never absolute.
+All of it in float64 on the host.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,12 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from . import _arrays as arrays
-from .engines import single_threaded_blas
-
-
-class KernelNotFiniteError(ValueError):
-    """A kernel returned nan or inf."""
+from .engines.blas import blas_threads_for
+from .precision import eigenvalue_cut, is_indefinite, least_ridge, rounding_of
+from .refusals import check_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,79 +32,43 @@ class Factor:
 
     def for_blocks(self, block_dtype: Any) -> Factor:
         """The same decomposition, cut for kernel blocks of another precision."""
-        cut = _cut(self.eigenvalues, self.scale, block_dtype)
+        cut = eigenvalue_cut(self.eigenvalues, self.scale, block_dtype)
         rank = int(np.count_nonzero(self.eigenvalues > cut))
         return self if rank == self.rank else replace(self, rank=rank)
+
+    @property
+    def kept_eigenvalues(self) -> np.ndarray:
+        """(rank,)."""
+        return self.eigenvalues[: self.rank]
 
     @cached_property
     def root(self) -> np.ndarray:
         """(s, rank): root·rootᵀ = K_SS⁺."""
-        return self.eigenvectors[:, : self.rank] / np.sqrt(
-            self.eigenvalues[: self.rank]
-        )
+        return self.eigenvectors[:, : self.rank] / np.sqrt(self.kept_eigenvalues)
 
     @cached_property
     def symmetric_root(self) -> np.ndarray:
         """(s, s): K_SS^{+/2}, which has s columns also where the rank is less."""
-        with _few_threads(len(self.eigenvalues)):
+        with blas_threads_for(len(self.eigenvalues)):
             return self.root @ self.eigenvectors[:, : self.rank].T
+
+    def values_with_root(self, z: np.ndarray) -> np.ndarray:
+        """(s,): a vector of kernel values k with rootᵀk = z, as K_SS·root·z."""
+        return (self.root * self.kept_eigenvalues) @ z
 
 
 def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
-    """The factor of K_SS for kernel blocks that are evaluated in `block_dtype`.
-
-    Directions below 4·eps·√s·max kᵢᵢ are dropped: the usual s·eps·σ₁ throws away good
-    ones in float32, where σ₁ is up to s times max kᵢᵢ. The eigenvalues themselves are
-    computed in float64, and not known better than to about eps·σ₁ of that.
-    """
+    """The factor of K_SS for kernel blocks that are evaluated in `block_dtype`."""
     check_finite(K)
-    n_points = len(K)
-    with _few_threads(n_points):
+    with blas_threads_for(len(K)):
         values, vectors = np.linalg.eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
     # The diagonal may vanish (additive χ²): then the largest entry is the scale.
     scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
-    rank = int(np.count_nonzero(values > _cut(values, scale, block_dtype)))
+    cut = eigenvalue_cut(values, scale, block_dtype)
+    rank = int(np.count_nonzero(values > cut))
     indefinite = is_indefinite(values, rounding_of(K, block_dtype))
     return Factor(values, vectors, rank, indefinite, float(scale))
-
-
-def _cut(eigenvalues: np.ndarray, scale: float, block_dtype: Any) -> float:
-    """The eigenvalue of K_SS below which a direction is rounding."""
-    blocks = 4 * arrays.epsilon(block_dtype) * scale
-    solver = 4 * arrays.epsilon(np.float64) * eigenvalues.max(initial=0.0)
-    return float(np.sqrt(len(eigenvalues)) * max(blocks, solver))
-
-
-def _few_threads(n_points: int) -> AbstractContextManager:
-    """Small matrices are slower on several threads."""
-    return single_threaded_blas() if n_points <= 256 else nullcontext()
-
-
-def is_indefinite(
-    eigenvalues: np.ndarray, rounding: float = float(np.finfo(np.float64).eps)
-) -> bool:
-    """Whether one is negative beyond rounding: −10·eps·s times the largest."""
-    size = np.abs(eigenvalues).max(initial=0.0)
-    limit = 10 * rounding * len(eigenvalues) * size
-    return bool(eigenvalues.min(initial=0.0) < -limit)
-
-
-def rounding_of(K: np.ndarray, block_dtype: Any) -> float:
-    """The unit round-off of K's entries, also of float32 values stored as float64."""
-    with np.errstate(over="ignore"):
-        narrow = block_dtype == np.float32 or np.array_equal(K, K.astype(np.float32))
-    return arrays.epsilon(np.float32 if narrow else np.float64)
-
-
-def check_finite(K: np.ndarray) -> None:
-    """Refuse nan and inf."""
-    if not np.all(np.isfinite(K)):
-        raise KernelNotFiniteError(
-            "The kernel returned nan or inf for these rows. Check its parameters (a "
-            "large degree overflows, a fractional one of a negative number is nan) and "
-            "the scale of the data."
-        )
 
 
 def weighted(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -126,13 +85,6 @@ def tail_ridge(SKS: np.ndarray, rank: int) -> float:
     values = np.linalg.eigvalsh(SKS)
     tail = float(values[: max(0, len(values) - rank)].sum())
     return max(tail / rank, least_ridge(SKS))
-
-
-def least_ridge(SKS: np.ndarray) -> float:
-    """The least ridge at which the Cholesky factor of SᵀKS + λI exists, rounded."""
-    trace = float(np.trace(SKS))
-    tiny = np.finfo(np.float64).tiny
-    return max(10 * arrays.epsilon(np.float64) * len(SKS) * trace, tiny)
 
 
 def ridge_root(SKS: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:

@@ -7,23 +7,21 @@ from typing import Any
 import numpy as np
 
 from .approximation import Approximation
-from .estimators.resolve import (
-    Options,
-    check_count,
-    check_rows,
-    choose,
-    engine_for,
-    kernel_and_source,
-    warn_about,
-    warn_indefinite,
-)
-from .factor import least_ridge, weighted
+from .columns import Columns
+from .edge.engine import engine_for
+from .edge.kernel import kernel_and_source
+from .edge.landmarks import choose_landmarks, goal_from
+from .edge.rows import check_rows
+from .edge.warnings import warn_about, warn_indefinite
+from .factor import weighted
 from .kernels import Kernel, Precomputed
 from .landmarks import Landmarks
-from .leverage import Spectrum, kernel_matrix, sample_scores
-from .methods.normalized_cut import embedding
+from .methods.spectral_embedding import embedding
+from .precision import least_ridge
 from .randomness import seed_of
-from .samplers.options import check_ridge
+from .refusals import count
+from .samplers.goal import check_ridge
+from .scores import Spectrum, kernel_matrix, sample_scores
 from .sources import Source
 
 #: Landmarks where the user names neither their number nor a ridge.
@@ -105,7 +103,13 @@ def select_landmarks(
     >>> len(landmarks), landmarks.points.shape, landmarks.rank
     (20, (20, 3), 20)
     """
-    n_landmarks = check_count(n_landmarks, "n_landmarks", optional=True)
+    goal = goal_from(
+        n_landmarks,
+        sampler,
+        ridge=ridge,
+        max_trace_error=max_trace_error,
+        default=DEFAULT_LANDMARKS,
+    )
     resolved, source = kernel_and_source(
         check_rows(X),
         kernel,
@@ -118,17 +122,15 @@ def select_landmarks(
         n_jobs=n_jobs,
     )
     engine = engine_for(resolved, n_jobs, verbose)
-    as_needed = (ridge, max_trace_error, getattr(sampler, "ridge", None))
-    if n_landmarks is None and all(option is None for option in as_needed):
-        n_landmarks = DEFAULT_LANDMARKS
-    landmarks = choose(
+    landmarks = choose_landmarks(
         resolved,
         source,
-        n_landmarks,
+        goal,
         sampler,
-        Options(ridge, delta, constants, max_trace_error),
         random_state=random_state,
         engine=engine,
+        delta=delta,
+        constants=constants,
     )
     warn_about(landmarks)
     return landmarks
@@ -187,18 +189,18 @@ def leverage_scores(
     if landmarks is None:
         K = kernel_matrix(resolved, source)
         spectrum = Spectrum.of(K, resolved.dtype(source.rows(0, 1)))
-        if resolved.psd is False or (resolved.psd is None and spectrum.indefinite):
+        psd = resolved.traits.psd
+        if psd is False or (psd is None and spectrum.indefinite):
             warn_indefinite(resolved, "their negative part counts as 0")
         return spectrum.scores(ridge)
     s = len(landmarks)
     w = np.ones(s) if landmarks.weights is None else landmarks.weights
-    if source.weights is not None and landmarks.indices is not None:
-        w = w * np.sqrt(source.weights[landmarks.indices])
+    if source.is_weighted and landmarks.indices is not None:
+        w = w * np.sqrt(source.weights_of(landmarks.indices))
     SKS = weighted(resolved.gram(landmarks.points), w)
     safe = max(ridge, least_ridge(SKS))
-    scores, _ = sample_scores(
-        resolved, source, landmarks.points, SKS, w, safe, engine=engine
-    )
+    columns = Columns(resolved, landmarks.points)
+    scores, _ = sample_scores(columns, source, SKS, w, safe, engine=engine)
     return np.minimum(1.0, scores)
 
 
@@ -294,25 +296,19 @@ def spectral_embedding(
     >>> bool(abs(((u[:, 0] > 0) == y).mean() - 0.5) > 0.45)
     True
     """
-    n_components = check_count(n_components, "n_components") or 1
+    n_components = count(n_components, "n_components")
     names = {"gamma": gamma, "degree": degree, "coef0": coef0}
     resolved, source = _rows_and_kernel(
         X, kernel, names, kernel_params, landmarks, None, n_jobs
     )
     engine = engine_for(resolved, n_jobs, verbose)
     if landmarks is None:
-        n_landmarks = check_count(n_landmarks, "n_landmarks", optional=True)
-        landmarks = choose(
-            resolved,
-            source,
-            n_landmarks or DEFAULT_LANDMARKS,
-            sampler,
-            Options(),
-            random_state=random_state,
-            engine=engine,
+        goal = goal_from(n_landmarks, sampler, default=DEFAULT_LANDMARKS)
+        landmarks = choose_landmarks(
+            resolved, source, goal, sampler, random_state=random_state, engine=engine
         )
         warn_about(landmarks)
-    elif isinstance(resolved, Precomputed):
+    elif resolved.traits.by_number:
         landmarks = landmarks.updated(kernel=resolved)
     first = int(drop_first)
     _, coordinates = embedding(
@@ -364,7 +360,7 @@ def approximate(
         caller="approximate",
     )
     _check_width(source, landmarks)
-    if isinstance(kernel, Precomputed):
+    if kernel.traits.by_number:
         landmarks = landmarks.updated(kernel=kernel)
     return Approximation(source, landmarks, engine_for(kernel, n_jobs, verbose))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from . import _arrays as arrays
+from .columns import Columns
 from .factor import Factor, factorize
 from .kernels import Kernel
+from .trace_error import TraceError
 
 
 @dataclass(frozen=True)
@@ -27,35 +31,6 @@ class Guarantee:
     def __str__(self) -> str:
         norm = "‖W^½(K − K̃)W^½‖₂" if self.weighted else "‖K − K̃‖₂"
         return f"{norm} ≤ {self.ridge:.4g} with probability ≥ {self.probability:.4g}"
-
-
-@dataclass(frozen=True)
-class TraceError:
-    """tr(K − K̃)/tr K, and how it was found."""
-
-    value: float
-    standard_error: float  # 0 where all rows were used
-    n_rows: int  # the rows it was computed on
-    exact: bool  # whether these were all rows
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __str__(self) -> str:
-        if self.exact:
-            return f"{self.value:.3g} (exact)"
-        return f"{self.value:.3g} ± {self.standard_error:.1g} ({self.n_rows} rows)"
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedRows:
-    """Rows that stand for all: row indices[j] for weights[j] rows of the data."""
-
-    indices: np.ndarray
-    weights: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +71,6 @@ class Landmarks:
         How many landmarks the ridge asked for, where a cap allowed fewer.
     max_trace_error : float or None
         The relative trace error that was asked for; `error` is the one reached.
-    pool : WeightedRows or None
-        The weighted rows on which they were chosen, where a sampler draws such.
     notes : tuple of str
         What the reader should know: a pass in float64, a fallback to uniform sampling.
     """
@@ -117,7 +90,6 @@ class Landmarks:
     seconds: float = 0.0
     n_wanted: int | None = None
     max_trace_error: float | None = None
-    pool: WeightedRows | None = None
     notes: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -134,9 +106,12 @@ class Landmarks:
     @property
     def indefinite(self) -> bool:
         """Whether the kernel is known, or was found, not to be semi-definite."""
-        if self.kernel.psd is None:
-            return self.factor.indefinite
-        return not self.kernel.psd
+        psd = self.kernel.traits.psd
+        return self.factor.indefinite if psd is None else not psd
+
+    def columns(self, *, wide: bool = False) -> Columns:
+        """X ↦ k(X, landmarks); `wide` evaluates float32 rows in float64."""
+        return Columns(self.kernel, self.points, wide)
 
     def updated(self, **changes: Any) -> Landmarks:
         """These landmarks with some fields changed; the factor is kept."""
@@ -145,9 +120,19 @@ class Landmarks:
             changed.__dict__["factor"] = self.factor
         return changed
 
+    def told(self, error: TraceError | None) -> Landmarks:
+        """These landmarks with their error: an estimate does not replace an exact one.
+
+        A trace says nothing of a kernel whose eigenvalues cancel.
+        """
+        if self.indefinite:
+            error = None
+        elif self.error is not None and self.error.exact:
+            error = error if error is not None and error.exact else self.error
+        return self.updated(error=error)
+
     def __len__(self) -> int:
-        shape = getattr(self.points, "shape", None)
-        return len(self.points) if shape is None else shape[0]
+        return arrays.count_rows(self.points)
 
     def __str__(self) -> str:
         whence = "" if self.indices is None else f" of {self.n_rows} rows"
@@ -156,7 +141,9 @@ class Landmarks:
         parts = [what, str(self.kernel)]
         if self.error is not None:
             parts.append(f"relative trace error {self.error}")
-        parts.append(f"rank {self.rank}")
+        # A fitted model has no matrix of a precomputed kernel to find it from.
+        with suppress(ValueError):
+            parts.append(f"rank {self.rank}")
         parts.append(f"{self.n_kernel_evaluations} kernel evaluations")
         parts.append(f"{self.seconds:.2g} s")
         if self.guarantee is not None:

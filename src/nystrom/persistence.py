@@ -2,46 +2,42 @@
 
 A model file is a zip as skops writes it, names and arrays instead of a pickle, with one
 more entry, `nystrom.json`: the number of the format and the versions that wrote it.
-What may be in a file is decided by exact names, of this package's own values and of
-scikit-learn's estimators; whatever else a file names is refused before any of it is
-imported.
+Classes of this package go by the names of `saved_names`, in place of their modules.
+What may be in a file is decided by exact names, these and those of scikit-learn's
+estimators; whatever else a file names is refused before any of it is imported.
 """
 
 from __future__ import annotations
 
-import importlib
+import io
 import json
 import os
-import pkgutil
 import sys
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import is_dataclass
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO
 from zipfile import ZipFile
 
 import numpy as np
-import scipy.sparse as sp
 import sklearn
-from sklearn.base import BaseEstimator
 
-#: Counts up when a file can no longer be read by the versions before.
-FORMAT = 1
+from .saved_names import allowed_names, parts, python_name, to_python, to_saved
+
+#: Counts up when a file can no longer be read by the versions before. Format 1, which
+#: named modules, was never released.
+FORMAT = 2
 #: The entry that tells a model file from any other zip.
 ABOUT = "nystrom.json"
+#: What skops writes: which values there are, of which classes, and where their arrays.
+SCHEMA = "schema.json"
 _PACKAGE = sys.modules["nystrom"]
 _WRITERS = ["nystrom", "scikit-learn", "numpy"]
-#: Where the values are defined that an estimator can hold. A trusted class may be
-#: called with anything a file says, so none of those that open files or start threads.
-HOLDS_VALUES = ["estimators", "factor", "kernels", "landmarks", "methods", "samplers"]
 
 
 class ModelFileError(ValueError):
-    """A file that is damaged, newer than this version, or not a model file."""
+    """A file that is damaged, of another format, or not a model file."""
 
 
 class UntrustedTypesError(ValueError):
@@ -129,7 +125,7 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged, newer than this version, or not a model file.
+        If the file is damaged, of another format, or not a model file.
     UntrustedTypesError
         If the file needs a class or function that is not trusted.
     """
@@ -147,11 +143,11 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
         raise FileNotFoundError(
             f"There is no file {path}; give the path of a file that save wrote."
         )
-    allowed = {*trusted, *_own_names(), *_other_names()}
+    allowed = {*trusted, *allowed_names()}
     with open(source, "rb") as file:
         about = _read_about(file, path)
         try:
-            return skops.io.load(file, trusted=sorted(allowed))
+            return _read(file, allowed)
         except UntrustedTypesFoundException:
             names = sorted(set(skops.io.get_untrusted_types(file=file)) - allowed)
         except (MemoryError, Warning):
@@ -204,14 +200,44 @@ def _write(estimator: Any, file: BinaryIO) -> None:
     name = type(estimator).__name__
     versions = [_PACKAGE.__version__, sklearn.__version__, np.__version__]
     about = {"format": FORMAT, **dict(zip(_WRITERS, versions, strict=True))}
+    dumped = io.BytesIO()
     with _explaining(name):
-        skops.io.dump(estimator, file)
-    with ZipFile(file, "a") as archive:
-        archive.writestr(ABOUT, json.dumps({**about, "estimator": name}))
-        _refuse_what_is_lost(json.loads(archive.read("schema.json")), name)
+        skops.io.dump(estimator, dumped)
+    schema = _schema_of(dumped)
+    _refuse_what_is_lost(schema, name)
+    to_saved(schema, name)
+    _copy(dumped, file, {SCHEMA: schema, ABOUT: {**about, "estimator": name}})
+    dumped.close()  # its memory is needed for reading
     with _explaining(name):
         # Some of what skops writes it cannot read: better found now than later.
-        skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+        _read(file, skops.io.get_untrusted_types(file=file))
+
+
+def _read(file: BinaryIO, allowed: Collection[str]) -> Any:
+    """The estimator in a model file, if it needs no more than these names."""
+    import skops.io
+
+    schema = _schema_of(file)
+    to_python(schema)
+    # skops reads only whole files: the arrays are copied, once and in memory.
+    copy = io.BytesIO()
+    _copy(file, copy, {SCHEMA: schema})
+    return skops.io.load(copy, trusted=sorted(map(python_name, allowed)))
+
+
+def _schema_of(file: BinaryIO) -> dict[str, Any]:
+    with ZipFile(file) as archive:
+        return json.loads(archive.read(SCHEMA))
+
+
+def _copy(source: BinaryIO, target: BinaryIO, entries: dict[str, Any]) -> None:
+    """Copy a model file with these entries in place of its own, one by one."""
+    with ZipFile(source) as old, ZipFile(target, "w") as new:
+        for name in dict.fromkeys(old.namelist()):
+            if name not in entries:
+                new.writestr(name, old.read(name))
+        for name, content in entries.items():
+            new.writestr(name, json.dumps(content))
 
 
 @contextmanager
@@ -230,7 +256,7 @@ def _explaining(name: str) -> Iterator[None]:
 
 def _refuse_what_is_lost(schema: dict[str, Any], name: str) -> None:
     """Refuse what skops saves by a name, or as text, that does not lead back to it."""
-    for where, part in _parts(schema, name):
+    for where, part in parts(schema, name):
         if part["__loader__"] in ("FunctionNode", "TypeNode"):
             module = sys.modules.get(part["__module__"])
             found = getattr(module, part["__class__"], None)
@@ -253,19 +279,6 @@ def _refuse_what_is_lost(schema: dict[str, Any], name: str) -> None:
                 )
 
 
-def _parts(tree: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All that was saved, with the way to it, as `Pipeline.steps[1][1].kernel`."""
-    if isinstance(tree, dict):
-        if isinstance(tree.get("__loader__"), str):
-            yield where, tree
-        for key, value in tree.items():
-            way = where if key in ("content", "attrs") else f"{where}.{key}"
-            yield from _parts(value, way)
-    elif isinstance(tree, list):
-        for i, value in enumerate(tree):
-            yield from _parts(value, f"{where}[{i}]")
-
-
 def _read_about(file: BinaryIO, path: Any) -> dict[str, Any]:
     """What `nystrom.json` says, if the file is whole and of a format known here."""
     begins = file.read(4)
@@ -285,15 +298,16 @@ def _read_about(file: BinaryIO, path: Any) -> dict[str, Any]:
         raise _damaged(path, f"{broken} in it is not as it was written")
     if ABOUT not in entries:
         by_skops = " It is a skops file without it: use skops.io.load."
-        raise _foreign(path, by_skops if "schema.json" in entries else "")
+        raise _foreign(path, by_skops if SCHEMA in entries else "")
     number = about.get("format") if isinstance(about, dict) else None
     if type(number) is not int or number < 1:
         raise _damaged(path, f"{ABOUT} in it has no format number")
-    if number > FORMAT:
+    if number != FORMAT:
+        old = f"No release wrote format {number}: fit the model again and save it."
         raise ModelFileError(
             f"{path} has format {number}, written by nystrom {about.get('nystrom')}; "
-            f"nystrom {_PACKAGE.__version__} reads formats up to {FORMAT}. Upgrade "
-            "nystrom."
+            f"nystrom {_PACKAGE.__version__} reads format {FORMAT}. "
+            + ("Upgrade nystrom." if number > FORMAT else old)
         )
     return about
 
@@ -310,51 +324,3 @@ def _foreign(path: Any, hint: str) -> ModelFileError:
         f"{path} is not a model file. load reads the files that nystrom.save wrote, "
         f"zip files with an entry {ABOUT}.{hint}"
     )
-
-
-@cache
-def _own_names() -> frozenset[str]:
-    """The full names of this package's values and estimators."""
-    return frozenset(
-        _full_name(thing)
-        for part in HOLDS_VALUES
-        for module in _modules(f"nystrom.{part}")
-        for thing in _classes(module)
-        if thing.__module__ == module.__name__
-        and (is_dataclass(thing) or issubclass(thing, BaseEstimator))
-    )
-
-
-def _modules(name: str) -> Iterator[ModuleType]:
-    """A module, and all within it."""
-    module = importlib.import_module(name)
-    yield module
-    for inner in pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}."):
-        yield importlib.import_module(inner.name)
-
-
-def _classes(module: ModuleType) -> Iterator[type]:
-    return (thing for thing in vars(module).values() if isinstance(thing, type))
-
-
-@cache
-def _other_names() -> frozenset[str]:
-    """Harmless names that skops does not trust: CSR and the like, and a search's parts.
-
-    A search holds its splitter and its scorer, and a scorer its metric.
-    """
-    from sklearn import model_selection
-    from sklearn.dummy import DummyClassifier
-    from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
-
-    sparse = (c for c in _classes(sp) if issubclass(c, (sp.sparray, sp.spmatrix)))
-    splitters = (c for c in _classes(model_selection) if hasattr(c, "get_n_splits"))
-    scorers = [get_scorer(name) for name in get_scorer_names()]
-    metrics = (scorer._score_func for scorer in scorers)
-    # The scorer of a search without `scoring` calls the estimator's own `score`.
-    kinds = {type(scorer) for scorer in [*scorers, check_scoring(DummyClassifier())]}
-    return frozenset(map(_full_name, [*sparse, *splitters, *metrics, *kinds]))
-
-
-def _full_name(thing: Any) -> str:
-    return f"{thing.__module__}.{thing.__name__}"

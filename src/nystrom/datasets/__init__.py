@@ -9,7 +9,7 @@ No data come with this package. Each set has its own licence, which `DESCR` name
 """
 
 from .adult import fetch_adult
-from .archives import clear_data_home, make_stand_in
+from .by_name import clear_data_home, make_stand_in
 from .cod_rna import fetch_cod_rna
 from .covertype import fetch_covertype
 from .data_home import get_data_home

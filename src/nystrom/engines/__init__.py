@@ -1,13 +1,27 @@
 """How a pass over the rows runs.
 
-An engine has two verbs: `map(f, source, sink, shared)` puts rows out and
-`reduce(f, source, shared)` adds results up. `Threads` is the default; every estimator
-and function takes `n_jobs` and makes one.
+An engine has two verbs: `map(f, source, sink, shared, name)` puts rows out and
+`reduce(f, source, shared, name)` adds results up. `Threads` is the default; every
+estimator and function takes `n_jobs` and makes one. `using` names another for a block
+of code.
 """
 
-from .base import TILE, Engine
 from .blas import single_threaded_blas
+from .engine import TILE, Engine
 from .progress import Bar, Hook, silent
+from .summing import SumSink
 from .threads import Threads
+from .using import current, using
 
-__all__ = ["TILE", "Bar", "Engine", "Hook", "Threads", "silent", "single_threaded_blas"]
+__all__ = [
+    "TILE",
+    "Bar",
+    "Engine",
+    "Hook",
+    "SumSink",
+    "Threads",
+    "current",
+    "silent",
+    "single_threaded_blas",
+    "using",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from numbers import Integral
 from typing import Any
@@ -92,3 +92,17 @@ def single_threaded_blas() -> Iterator[None]:
                 _limit.restore_original_limits()
                 _take_control()  # and nobody keeps it
                 _limit = None
+
+
+#: Matrices of so many rows are worth more than one BLAS thread.
+WORTH_BLAS_THREADS = 1000
+
+
+def blas_threads_for(size: int) -> AbstractContextManager:
+    """Around the algebra of `size` × `size` matrices: one thread, unless large.
+
+    Small ones gain nothing from more, and on a machine that is busy with other work
+    they lose: a thread that waits for another spins. One eigendecomposition of 300 rows
+    took 14 s instead of 30 ms.
+    """
+    return nullcontext() if size >= WORTH_BLAS_THREADS else single_threaded_blas()

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..sinks import Sink
 from ..sources import Source
-from . import base
-from .base import Tree
 from .blas import single_threaded_blas, threads_for
+from .engine import Engine
 from .progress import Hook, silent
+from .summing import Tree
+from .tiles import blocks_of_tiles, count_tiles, made_rows, partial_sum
 
 #: Seconds of work below which threads are not worth starting.
 WORTH_THREADS = 2e-3
@@ -28,7 +28,7 @@ WORTH_THREADS = 2e-3
 Results = Generator[tuple[int, Any], None, None]
 
 
-class Threads:
+class Threads(Engine):
     """Runs passes on `n_jobs` threads.
 
     Parameters
@@ -37,7 +37,7 @@ class Threads:
         None: as many threads as BLAS may use when the engine is made, hence few inside
         joblib's or Dask's workers. -1: all cores.
     progress : callable
-        Called with (stage, tiles done, tiles in all).
+        Called with (pass, tiles done, tiles in all).
     tiles_per_task : int
         A power of two, at most so many tiles of rows per task: enough for the overhead
         of a task to vanish. No result depends on it.
@@ -56,56 +56,44 @@ class Threads:
             )
         self.n_threads = threads_for(n_jobs)
         self.progress = progress
+        self.passes = []
         self.tiles_per_task = tiles_per_task
 
-    def here(self) -> Threads:
-        """The same threads, silent."""
-        return Threads(self.n_threads, silent, self.tiles_per_task)
-
     def map(
-        self,
-        f: Callable,
-        source: Source,
-        sink: Sink,
-        shared: tuple = (),
-        stage: str = "",
+        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
 
         def task(first: int, last: int) -> None:
-            # A result that is not finite is refused once, by whoever asked for it.
-            with np.errstate(over="ignore", invalid="ignore"):
-                for start, stop in _tiles(source.n_rows, first, last):
-                    sink.put(start, f(source.block(start, stop), *shared))
+            for start, rows in made_rows(f, source, shared, first, last):
+                sink.put(start, rows)
 
-        with closing(self._run(task, source.n_rows, stage)) as results:
-            for _ in results:
-                pass
+        complete = False
+        sink.open()
+        try:
+            with closing(self._run(task, source.n_rows, name)) as results:
+                for _ in results:
+                    pass
+            complete = True
+        finally:
+            sink.close(complete)
 
-    def reduce(
-        self, f: Callable, source: Source, shared: tuple = (), stage: str = ""
-    ) -> Any:
+    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
-
-        def task(first: int, last: int) -> Any:
-            tree = Tree()
-            with np.errstate(over="ignore", invalid="ignore"):
-                for start, stop in _tiles(source.n_rows, first, last):
-                    tree.push(f(source.block(start, stop), *shared))
-            return tree.total()
-
+        task = partial(partial_sum, f, source, shared)
         tree = Tree()
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
-        with closing(self._run(task, source.n_rows, stage)) as results:
+        with closing(self._run(task, source.n_rows, name)) as results:
             for size, term in results:
                 tree.push(term, size)
         return tree.total()
 
-    def _run(self, task: Callable, n_rows: int, stage: str) -> Results:
+    def _run(self, task: Callable, n_rows: int, name: str) -> Results:
         """(size of the block, result) of each block of tiles, in order."""
-        n_tiles = -(-n_rows // base.TILE)
-        blocks = list(_blocks(n_tiles, self.tiles_per_task))
-        self.progress(stage, 0, n_tiles)
+        n_tiles = count_tiles(n_rows)
+        blocks = list(blocks_of_tiles(n_tiles, self.tiles_per_task))
+        self.passes.append(name)
+        self.progress(name, 0, n_tiles)
         if n_tiles == 0:
             return
         with single_threaded_blas():
@@ -114,17 +102,17 @@ class Threads:
             result = task(0, 1)
             work = (time.perf_counter() - begun) * (n_tiles - 1)
             yield 1, result
-            self.progress(stage, 1, n_tiles)
+            self.progress(name, 1, n_tiles)
             if min(self.n_threads, len(blocks) - 1) > 1 and work > WORTH_THREADS:
-                yield from self._run_threads(task, blocks[1:], n_tiles, stage)
+                yield from self._run_threads(task, blocks[1:], n_tiles, name)
             else:
                 for first, size in blocks[1:]:
                     last = min(first + size, n_tiles)
                     yield size, task(first, last)
-                    self.progress(stage, last, n_tiles)
+                    self.progress(name, last, n_tiles)
 
     def _run_threads(
-        self, task: Callable, blocks: list[tuple[int, int]], n_tiles: int, stage: str
+        self, task: Callable, blocks: list[tuple[int, int]], n_tiles: int, name: str
     ) -> Results:
         stopped = threading.Event()
 
@@ -143,21 +131,7 @@ class Threads:
                     waiting[submitted] = pool.submit(unless_stopped, start, stop)
                     submitted += 1
                 yield size, waiting.pop(i).result()
-                self.progress(stage, min(first + size, n_tiles), n_tiles)
+                self.progress(name, min(first + size, n_tiles), n_tiles)
         finally:
             stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _blocks(n_tiles: int, largest: int) -> Iterator[tuple[int, int]]:
-    """(first tile, size): 1, 1, 2, 4, … tiles up to the largest; see `Tree` for why."""
-    first, size = 0, 1
-    while first < n_tiles:
-        yield first, size
-        first += size
-        size = min(first, largest)
-
-
-def _tiles(n_rows: int, first: int, last: int) -> Iterator[tuple[int, int]]:
-    for tile in range(first, last):
-        yield tile * base.TILE, min((tile + 1) * base.TILE, n_rows)

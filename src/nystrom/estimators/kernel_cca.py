@@ -16,23 +16,17 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from ..kernels import Pairwise, Precomputed
-from ..kernels.base import number
-from ..kernels.names import unknown
+from ..edge.engine import engine_for
+from ..edge.rows import check_rows, count_rows, holds_objects
+from ..edge.warnings import warn_about
+from ..features import FeatureMap
+from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..methods.cca import FORMS, Canonical, Pair, canonical_pairs
-from ..methods.linear_map import linear_map
-from ..methods.moments import feature_map
-from ..sources import Source, as_source
+from ..methods.cca import FORMS, Canonical, canonical_pairs
+from ..refusals import count, number, unknown
+from ..sources import Pair, Source, as_source
 from .callbacks import CallbackSupportMixin, with_callbacks
 from .on_landmarks import OnLandmarks, fitting
-from .resolve import (
-    check_count,
-    check_rows,
-    engine_for,
-    holds_objects,
-    warn_about,
-)
 
 
 class KernelCCA(
@@ -157,8 +151,7 @@ class KernelCCA(
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            n_components = check_count(self.n_components, "n_components")
-            assert n_components is not None
+            n_components = count(self.n_components, "n_components")
             if self.form not in FORMS:
                 raise unknown("form", self.form, list(FORMS))
             alphas = self._alphas()
@@ -167,7 +160,7 @@ class KernelCCA(
                     "KernelCCA requires y to be passed, but the target y is None."
                 )
             X, y = self._validated(X, reset=True), _second_view(y)
-            check_consistent_length(_countable(X), _countable(y))
+            check_consistent_length(range(count_rows(X)), range(count_rows(y)))
             _check_two_rows(X)
             sources, chosen, engines = [], [], []
             for i, rows in enumerate((X, y)):
@@ -176,11 +169,10 @@ class KernelCCA(
                 chosen.append(self._chosen(kernel, source, engine))
                 engines.append(engine)
             # A kernel that wants one thread gets one, whatever the other does.
-            pairwise = [isinstance(landmarks.kernel, Pairwise) for landmarks in chosen]
-            engine = engines[int(pairwise[1])]
+            engine = engines[int(chosen[1].kernel.traits.costly)]
             center = bool(self.center)
             first, second = (
-                feature_map(landmarks, source, alpha, center=center)
+                FeatureMap.for_ridge(landmarks, source, alpha, center=center)
                 for landmarks, source, alpha in zip(
                     chosen, sources, alphas, strict=True
                 )
@@ -218,7 +210,7 @@ class KernelCCA(
         if y is None:
             return scores
         y = _second_view(y)
-        check_consistent_length(_countable(X), _countable(y))
+        check_consistent_length(range(count_rows(X)), range(count_rows(y)))
         source = as_source(y)
         expected = as_source(self.landmarks_[1].points).n_features
         if source.n_features != expected:
@@ -313,7 +305,7 @@ class KernelCCA(
                 "correlate; check X, y and gamma."
             )
         first, second = (
-            landmarks.updated(error=None if landmarks.indefinite else view.error)
+            landmarks.told(view.error)
             for landmarks, view in zip(chosen, found.views, strict=True)
         )
         for landmarks in (first, second):
@@ -321,22 +313,13 @@ class KernelCCA(
         self.landmarks_ = (first, second)
         self.approximation_error_ = (first.error, second.error)
         self.canonical_correlations_ = found.correlations
-        self.dual_coef_ = tuple(view.dual for view in found.views)
+        self.dual_coef_ = tuple(view.scores.dual for view in found.views)
         self._views = found.views
 
     def _scores(self, i: int, source: Source) -> Any:
         landmarks, view = self.landmarks_[i], self._views[i]
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        return linear_map(
-            landmarks.kernel,
-            landmarks.points,
-            source,
-            view.dual,
-            -view.offset,
-            engine,
-            wide=True,
-            stage="scores",
-        )
+        return view.scores(landmarks, source, engine, "scores")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -360,12 +343,7 @@ def _second_view(y: Any) -> Any:
 
 
 def _check_two_rows(X: Any) -> None:
-    n = X.n_rows if isinstance(X, Source) else np.shape(X)[0]
-    if n < 2:
+    if count_rows(X) < 2:
         raise ValueError(
             "n_samples=1 has no correlation; at least two rows are needed."
         )
-
-
-def _countable(X: Any) -> Any:
-    return range(X.n_rows) if isinstance(X, Source) else X

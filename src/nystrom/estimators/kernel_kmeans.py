@@ -17,22 +17,19 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
+from ..columns import Columns
+from ..edge.engine import engine_for
+from ..edge.warnings import warn
 from ..engines import Engine
-from ..kernels.base import number
-from ..landmarks import Landmarks, TraceError
-from ..methods.kmeans import assigned, cluster, distances, values
-from ..methods.moments import Evaluate
-from ..methods.normalized_cut import Embedding, embed, embedding
-from ..methods.pca import resolving_map
-from ..randomness import seed_of, some_rows
+from ..landmarks import Landmarks
+from ..methods.kmeans.clustering import assigned, cluster, distances
+from ..methods.spectral_embedding import Embedding, embed, embedding
+from ..randomness import seed_of
+from ..refusals import count, number
 from ..sinks import ArraySink
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, with_callbacks
-from .on_landmarks import OnLandmarks, fitting, without_matrix
-from .resolve import check_count, engine_for, warn, warn_about
-
-#: Rows on which the error is estimated.
-ERROR_ROWS = 1024
+from .on_landmarks import OnLandmarks, fitting
 
 
 class KernelKMeans(
@@ -94,7 +91,7 @@ class KernelKMeans(
     landmarks_ : Landmarks
         All that is known about the landmarks; prints as one line.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K, estimated on 1024 rows.
+        tr(K − K̃)/tr K: exact with `max_trace_error`, else estimated on 1024 rows.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -172,11 +169,9 @@ class KernelKMeans(
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            n_clusters = check_count(self.n_clusters, "n_clusters")
-            assert n_clusters is not None
-            n_init = 1 if self.n_init == "auto" else check_count(self.n_init, "n_init")
-            assert n_init is not None
-            check_count(self.max_iter, "max_iter")
+            n_clusters = count(self.n_clusters, "n_clusters")
+            n_init = 1 if self.n_init == "auto" else count(self.n_init, "n_init")
+            count(self.max_iter, "max_iter")
             number(self.tol, "tol", least=0.0)
             X = self._validated(X, reset=True)
             kernel, source, engine = self._resolved(X, task, sample_weight)
@@ -190,9 +185,8 @@ class KernelKMeans(
                 self._fit_embedding(landmarks, source, n_clusters, n_init, seed, engine)
             else:
                 self._fit_features(landmarks, source, n_clusters, n_init, seed, engine)
-            rows = some_rows(source.n_rows, ERROR_ROWS)
-            error = estimated_error(landmarks, source, engine, rows)
-            self._keep(landmarks, None if landmarks.indefinite else error)
+            error = estimated_error(landmarks, source, engine)
+            self._keep_landmarks(landmarks, error)
             self._n_features_out = n_clusters
         return self
 
@@ -247,7 +241,7 @@ class KernelKMeans(
             found = self._centers_of_embedding.transform(rows)
         else:
             sink = ArraySink((source.n_rows, len(self._centers.points)))
-            shared = (self._values(landmarks), self._centers)
+            shared = (self._columns(landmarks), self._centers)
             engine.map(distances, source, sink, shared, "distances")
             found = sink.array
         like = landmarks.kernel.like(source.rows(0, 1))
@@ -283,9 +277,8 @@ class KernelKMeans(
         seed: int,
         engine: Engine,
     ) -> None:
-        made = resolving_map(landmarks, source, center=False)
         found = cluster(
-            made,
+            landmarks,
             source,
             n_clusters,
             engine,
@@ -341,20 +334,14 @@ class KernelKMeans(
                 ConvergenceWarning,
             )
 
-    def _keep(self, landmarks: Landmarks, error: TraceError | None) -> None:
-        landmarks = landmarks.updated(error=error)
-        warn_about(landmarks)
-        self.landmarks_ = without_matrix(landmarks)
-        self.approximation_error_ = error
-
     def _new(self, X: Any, method: str) -> tuple[Landmarks, Source, Engine]:
         check_is_fitted(self, "landmarks_")
         landmarks, source = self._for_new_rows(X, None, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine
 
-    def _values(self, landmarks: Landmarks) -> Evaluate:
-        return values(landmarks.kernel, landmarks.points, wide=self._wide)
+    def _columns(self, landmarks: Landmarks) -> Columns:
+        return landmarks.columns(wide=self._wide)
 
     def _labels(
         self, landmarks: Landmarks, source: Source, engine: Engine
@@ -363,7 +350,7 @@ class KernelKMeans(
             rows = embed(self._embedding, landmarks, source, engine)
             return self._centers_of_embedding.predict(rows)
         sink = ArraySink((source.n_rows,), np.empty(0), np.int32)
-        shared = (self._values(landmarks), self._centers)
+        shared = (self._columns(landmarks), self._centers)
         engine.map(assigned, source, sink, shared, "labels")
         return sink.array
 

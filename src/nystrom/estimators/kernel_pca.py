@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -20,19 +19,20 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _arrays as arrays
+from ..edge.engine import engine_for
 from ..engines import Engine
 from ..kernels import Kernel
-from ..kernels.base import number
-from ..kernels.names import unknown
-from ..landmarks import Landmarks, TraceError
-from ..methods.linear_map import linear_map, needs_float64
+from ..landmarks import Landmarks
+from ..methods.linear_map import LinearMap
 from ..methods.pca import Components, components
 from ..methods.preimage import Preimage, preimage
 from ..randomness import seed_of
+from ..refusals import count, number, unknown
 from ..sources import Source, as_source
+from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .exact import exact_landmarks, is_exact
 from .on_landmarks import OnLandmarks, fitting, without_matrix
-from .resolve import check_count, engine_for, warn_about
 
 #: What scikit-learn's own class takes, and runs exactly.
 EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
@@ -112,8 +112,8 @@ class KernelPCA(
         The regression behind `inverse_transform`, where it is fitted.
     gamma_ : float
         1/n_features where `gamma` is None.
-    landmarks_ : Landmarks or None
-        All that is known about the landmarks; None in exact mode.
+    landmarks_ : Landmarks
+        All that is known about the landmarks; all rows in exact mode.
     approximation_error_ : TraceError or None
         tr(K − K̃)/tr K, exact. None where the kernel is indefinite.
     n_features_in_ : int
@@ -272,22 +272,14 @@ class KernelPCA(
             return self._exact.inverse_transform(X)
         source = as_source(np.asarray(X))
         back: Preimage = self._preimage
-        if source.n_features != back.points.shape[1]:
+        width = back.landmarks.points.shape[1]
+        if source.n_features != width:
             raise ValueError(
                 f"X has {source.n_features} columns; the coordinates of this KernelPCA "
-                f"have {back.points.shape[1]}."
+                f"have {width}."
             )
-        engine = engine_for(back.kernel, self.n_jobs, self.verbose)
-        no_intercept = np.zeros(back.dual.shape[1])
-        return linear_map(
-            back.kernel,
-            back.points,
-            source,
-            back.dual,
-            no_intercept,
-            engine,
-            wide=True,
-        )
+        engine = engine_for(back.landmarks.kernel, self.n_jobs, self.verbose)
+        return back.map(back.landmarks, source, engine, "rows")
 
     @property
     def _n_features_out(self) -> int:
@@ -301,12 +293,13 @@ class KernelPCA(
         if self.fit_inverse_transform and precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         X = self._validated(X, reset=True)
-        if self._is_exact(X):
-            self._fit_exactly(X)
+        goal = self._goal()
+        kernel, source, engine = self._resolved(X, task)
+        if is_exact(goal, self.sampler, source) and self._is_theirs(X):
+            self._fit_exactly(X, kernel, source)
             return None
         self._check_options()
-        kernel, source, engine = self._resolved(X, task)
-        landmarks = self._chosen(kernel, source, engine)
+        landmarks = self._chosen(kernel, source, engine, goal)
         found = components(
             landmarks,
             source,
@@ -322,19 +315,17 @@ class KernelPCA(
         self._keep(landmarks, found, source, engine)
         return landmarks, source, engine
 
-    def _is_exact(self, X: Any) -> bool:
-        limit = self._check_limit()
+    def _is_theirs(self, X: Any) -> bool:
+        """Whether scikit-learn's own class takes the rows and the parameters."""
         kernel = self.kernel
-        theirs = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
+        known = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
             callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
         )
         plain = isinstance(X, np.ndarray) or sp.issparse(X)
         width = self.gamma is None or isinstance(self.gamma, Real)
-        chosen = isinstance(self.sampler, str) and not self._as_many_as_needed()
-        few = limit is not None and plain and X.shape[0] <= limit
-        return few and theirs and width and chosen and bool(self.center)
+        return known and plain and width and bool(self.center)
 
-    def _fit_exactly(self, X: Any) -> None:
+    def _fit_exactly(self, X: Any, kernel: Kernel, source: Source) -> None:
         """scikit-learn's own class; its attributes become ours."""
         names = ExactKernelPCA().get_params(deep=False)
         theirs = ExactKernelPCA(**{name: getattr(self, name) for name in names})
@@ -346,16 +337,17 @@ class KernelPCA(
         mean = float(theirs._centerer.K_fit_all_)
         total = _trace(theirs, X) - X.shape[0] * mean
         self._keep_shares(theirs.eigenvalues_, total)
-        self.landmarks_ = None
-        self.approximation_error_ = TraceError(0.0, 0.0, X.shape[0], exact=True)
+        landmarks = exact_landmarks(kernel, source)
+        self.landmarks_ = without_matrix(landmarks)
+        self.approximation_error_ = landmarks.error
 
     def _check_options(self) -> None:
-        check_count(self.n_components, "n_components", optional=True)
+        count(self.n_components, "n_components", optional=True)
         if self.eigen_solver not in SOLVERS:
             raise unknown("eigen_solver", self.eigen_solver, list(SOLVERS))
         number(self.alpha, "alpha", least=0.0)
         number(self.tol, "tol", least=0.0)
-        check_count(self.max_iter, "max_iter", optional=True)
+        count(self.max_iter, "max_iter", optional=True)
         if self.iterated_power != "auto":
             number(self.iterated_power, "iterated_power", least=0.0)
         width = getattr(self.kernel, "gamma", self.gamma)
@@ -368,43 +360,33 @@ class KernelPCA(
     def _keep(
         self, landmarks: Landmarks, found: Components, source: Source, engine: Engine
     ) -> None:
-        kernel, points = landmarks.kernel, landmarks.points
-        error = None if landmarks.indefinite else found.error
-        landmarks = landmarks.updated(error=error)
-        warn_about(landmarks)
+        landmarks = self._keep_landmarks(landmarks, found.error)
         self._exact = None
-        self.X_fit_ = points
-        narrow = kernel.dtype(points) == np.float32 and not found.wide
-        values, dual, offset = self._wanted(found, 2e-7 if narrow else 1e-12)
+        self.X_fit_ = landmarks.points
+        values, dual, offset = self._wanted(found)
         eigenvectors, _ = svd_flip(u=dual * np.sqrt(values), v=None)
         # The coordinates get the signs that the eigenvectors have.
         signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
-        dual, intercept = dual * signs, -offset * signs
-        wide = needs_float64(kernel, points, source, dual, intercept)
-        self._map = Coordinates(dual, intercept, wide)
-        like = kernel.like(points)
+        self._map = LinearMap.as_precise_as_needed(
+            landmarks, source, dual * signs, -offset * signs
+        )
+        like = landmarks.kernel.like(landmarks.points)
         self.eigenvalues_ = arrays.from_host(values, like, values.dtype)
         self.eigenvectors_ = arrays.from_host(eigenvectors, like, eigenvectors.dtype)
         self._keep_shares(values, found.total, like)
         default = 1 / source.n_features if source.n_features else None
         self.gamma_ = default if self.gamma is None else self.gamma
-        self.landmarks_ = without_matrix(landmarks)
-        self.approximation_error_ = error
         if self.fit_inverse_transform:
-            _check_rows_of_numbers(points)
+            _check_rows_of_numbers(landmarks.points)
             alpha = float(self.alpha)
-            back = preimage(landmarks, dual, intercept, source, alpha, engine)
+            back = preimage(landmarks, self._map, source, alpha, engine)
             self._preimage = back
-            self.dual_coef_, self.X_transformed_fit_ = back.dual, back.points
+            self.dual_coef_ = back.map.dual
+            self.X_transformed_fit_ = back.landmarks.points
 
-    def _wanted(
-        self, found: Components, rounding: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _wanted(self, found: Components) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Eigenvalues, directions, offsets: as many as asked for, as theirs has it."""
         values, dual, offset = found.values, found.dual, found.offset
-        # What is rounding beside the largest eigenvalue counts as 0.
-        values = np.where(values > rounding * values.max(initial=0.0), values, 0.0)
-        dual, offset = dual * (values > 0), offset * (values > 0)
         if self.remove_zero_eig or self.n_components is None:
             kept = values > 0
             return values[kept], dual[:, kept], offset[kept]
@@ -427,31 +409,12 @@ class KernelPCA(
         self.explained_variance_ratio_ = shares
 
     def _coordinates(self, landmarks: Landmarks, source: Source, engine: Engine) -> Any:
-        made = self._map
-        return linear_map(
-            landmarks.kernel,
-            landmarks.points,
-            source,
-            made.dual,
-            made.intercept,
-            engine,
-            wide=made.wide,
-            stage="coordinates",
-        )
+        return self._map(landmarks, source, engine, "coordinates")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """k_S(x)·dual + intercept are the coordinates of x."""
-
-    dual: np.ndarray
-    intercept: np.ndarray
-    wide: bool
 
 
 def _check_rows_of_numbers(points: Any) -> None:

@@ -9,17 +9,17 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
-from .. import _arrays as arrays
-from ..factor import check_finite, factorize
+from ..factor import factorize
 from ..kernels import Kernel, Precomputed
-from ..landmarks import TraceError
-from ..methods.ridge import Posterior
-from ..methods.ridge_fit import fit_ridge
-from ..methods.risk import RiskBound
+from ..methods.linear_map import LinearMap
+from ..methods.ridge.fit import fit_ridge
+from ..methods.ridge.posterior import Posterior
+from ..methods.ridge.risk import RiskBound
 from ..randomness import seed_of
-from ..samplers.draws import all_rows
+from ..refusals import check_finite
 from ..sources import Source
 from .callbacks import with_callbacks
+from .exact import exact_landmarks, is_exact
 from .on_landmarks import fitting, without_matrix
 from .ridge_base import (
     Model,
@@ -181,10 +181,11 @@ class KernelRidge(RegressorMixin, OnRidge):
             solver = check_solver(self.solver, alphas)
             kernel, source, engine = self._resolved(X, task, sample_weight)
             source = source.having(targets=columns_of(y))
-            if self._is_exact(source):
+            goal = self._goal_for(float(alphas.min()))
+            if is_exact(goal, self.sampler, source) and not self.fit_intercept:
                 self._fit_exactly(X, y, kernel, source, alphas)
             else:
-                landmarks = self._choose(kernel, source, float(alphas.min()), engine)
+                landmarks = self._choose(kernel, source, goal, engine)
                 fit = fit_ridge(
                     landmarks,
                     source,
@@ -226,13 +227,6 @@ class KernelRidge(RegressorMixin, OnRidge):
         """
         return self._predict(X, return_std=return_std, noise=noise)
 
-    def _is_exact(self, source: Source) -> bool:
-        limit = self._check_limit()
-        plain = isinstance(self.sampler, str) and not self._as_many_as_needed()
-        host = arrays.namespace(_like(source)) is np
-        few = limit is not None and source.n_rows <= limit
-        return few and plain and host and not self.fit_intercept
-
     def _fit_exactly(
         self,
         X: Any,
@@ -242,29 +236,29 @@ class KernelRidge(RegressorMixin, OnRidge):
         alphas: np.ndarray,
     ) -> None:
         """scikit-learn's own solution, on our kernel matrix."""
-        landmarks = all_rows(kernel, source, "exact")
+        landmarks = exact_landmarks(kernel, source)
         K = kernel.gram(landmarks.points)
         check_finite(K)
         theirs = ExactKernelRidge(alpha=alphas, kernel="precomputed")
-        dual = columns_of(theirs.fit(K, y, source.weights).dual_coef_)
-        error = TraceError(0.0, 0.0, source.n_rows, exact=True)
-        landmarks = landmarks.updated(
-            error=error, n_kernel_evaluations=kernel.gram_evaluations(len(K))
-        )
+        weights = source.weights if source.is_weighted else None
+        dual = columns_of(theirs.fit(K, y, weights).dual_coef_)
         self.landmarks_ = without_matrix(landmarks)
-        self.approximation_error_ = error
+        self.approximation_error_ = landmarks.error
         self.solver_, self.n_iter_ = "exact", None
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
-        wide = landmarks.kernel.dtype(landmarks.points) == np.float32
-        intercept = np.zeros(len(alphas))
-        self._keep_model(landmarks, Model(dual, intercept, wide, y.ndim == 1, None))
+        wide = landmarks.columns().narrow
+        mapping = LinearMap(dual, np.zeros(len(alphas)), wide)
+        self._keep_model(landmarks, Model(mapping, y.ndim == 1, None))
+        if isinstance(X, Source):
+            # A source may stand for a file that is gone; the rows of K are K itself.
+            X = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points
         self.X_fit_ = X
-        self._exact = _Exact(y=columns_of(y), weights=source.weights, alphas=alphas)
+        self._exact = _Exact(y=columns_of(y), weights=weights, alphas=alphas)
 
     def _known_posterior(self) -> Posterior:
         if self.solver_ == "exact":
             # Only who asks for deviations pays for the eigendecomposition.
-            return self._exact.posterior(self._exact_matrix(), self._model.dual)
+            return self._exact.posterior(self._exact_matrix(), self._model.map.dual)
         return super()._known_posterior()
 
     def _exact_matrix(self) -> np.ndarray:
@@ -297,8 +291,3 @@ class _Exact:
             alphas=self.alphas,
             scales=squares / max(w.sum(), np.count_nonzero(w)),
         )
-
-
-def _like(source: Source) -> Any:
-    rows = source.rows(0, 1)
-    return rows if arrays.is_block(rows) else np.empty(0)

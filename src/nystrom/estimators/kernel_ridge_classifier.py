@@ -17,13 +17,13 @@ from sklearn.utils.validation import (
 )
 
 from .. import _arrays as arrays
-from ..methods.ridge_fit import fit_ridge
+from ..edge.rows import count_rows, explaining_text, holds_objects
+from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from ..sources import Source
 from .callbacks import with_callbacks
 from .on_landmarks import fitting
-from .resolve import explaining_text, holds_objects
-from .ridge_base import OnRidge, check_alphas, check_solver, length_of
+from .ridge_base import OnRidge, check_alphas, check_solver
 
 
 class KernelRidgeClassifier(ClassifierMixin, OnRidge):
@@ -139,7 +139,8 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             weights = self._weights_with_classes(y, sample_weight)
             kernel, source, engine = self._resolved(X, task, weights)
             source = source.having(targets=Y)
-            landmarks = self._choose(kernel, source, float(alphas.min()), engine)
+            goal = self._goal_for(float(alphas.min()))
+            landmarks = self._choose(kernel, source, goal, engine)
             fit = fit_ridge(
                 landmarks,
                 source,
@@ -203,7 +204,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             self._require(y)
             X = self._validated(X, reset=True)
             y = np.asarray(y)
-            check_consistent_length(range(length_of(X)), y)
+            check_consistent_length(range(count_rows(X)), y)
         else:
             with explaining_text():
                 X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)

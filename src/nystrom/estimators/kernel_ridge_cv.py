@@ -12,12 +12,13 @@ from sklearn.base import RegressorMixin
 from sklearn.model_selection import LeaveOneOut, check_cv
 
 from ..engines import Engine
+from ..features import FeatureMap
 from ..kernels.names import takes_width
 from ..landmarks import Landmarks
-from ..methods.moments import FeatureMap, Moments, feature_map, moments
-from ..methods.ridge import Centered
-from ..methods.ridge_cv import Split, cross_validated, leave_one_out
-from ..methods.ridge_fit import finish
+from ..methods.ridge.cross_validation import Split, cross_validated, leave_one_out
+from ..methods.ridge.fit import finish
+from ..methods.ridge.problem import Centered
+from ..moments import Moments, moments
 from ..randomness import Purpose, seed_of, uniforms
 from ..sources import Source
 from .callbacks import with_callbacks
@@ -26,11 +27,11 @@ from .ridge_base import OnRidge, columns_of, in_library_of
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
+class _Trial:
     """One width: its landmarks, its sums, and the mean squared error of every α."""
 
     landmarks: Landmarks
-    made: FeatureMap
+    mapping: FeatureMap
     sums: Moments
     source: Source
     errors: np.ndarray  # (a, t)
@@ -160,15 +161,20 @@ risk_bound_, n_features_in_
                     X, task, sample_weight, gamma=gamma
                 )
                 source = source.having(targets=columns_of(y))
-                landmarks = self._choose(kernel, source, float(alphas.min()), engine)
-                tried = self._try(landmarks, source, alphas, splits, engine)
-                curves.append(tried.errors)
-                if best is None or self._least(tried) < self._least(best):
-                    best, self.gamma_ = tried, gamma
+                landmarks = self._chosen(kernel, source, engine)
+                trial = self._try(landmarks, source, alphas, splits, engine)
+                curves.append(trial.errors)
+                if best is None or self._least(trial) < self._least(best):
+                    best, self.gamma_ = trial, gamma
             assert best is not None
             chosen = self._choose_alphas(alphas, best.errors)
             fit = finish(
-                best.made, best.sums, best.source, chosen, bool(self.fit_intercept)
+                best.landmarks,
+                best.mapping,
+                best.sums,
+                best.source,
+                chosen,
+                bool(self.fit_intercept),
             )
             self._keep(
                 best.landmarks,
@@ -262,26 +268,27 @@ risk_bound_, n_features_in_
         alphas: np.ndarray,
         splits: list[Split] | str,
         engine: Engine,
-    ) -> _Tried:
+    ) -> _Trial:
         intercept = bool(self.fit_intercept)
-        made = feature_map(landmarks, source, float(alphas.min()), center=intercept)
+        least = float(alphas.min())
+        mapping = FeatureMap.for_ridge(landmarks, source, least, center=intercept)
         if not isinstance(splits, str):
             _check_weights(source, splits)
             errors, sums = cross_validated(
-                made, source, splits, alphas, intercept, engine
+                mapping, source, splits, alphas, intercept, engine
             )
-            return _Tried(landmarks, made, sums, source, errors)
-        sums = moments(made, source, engine)
+            return _Trial(landmarks, mapping, sums, source, errors)
+        sums = moments(mapping, source, engine)
         problem = Centered.of(sums, intercept)
         if splits == "gcv":
             errors = problem.path.gcv(alphas)
         else:
-            errors = leave_one_out(made, problem, source, alphas, engine)
-        return _Tried(landmarks, made, sums, source, errors)
+            errors = leave_one_out(mapping, problem, source, alphas, engine)
+        return _Trial(landmarks, mapping, sums, source, errors)
 
-    def _least(self, tried: _Tried) -> float:
+    def _least(self, trial: _Trial) -> float:
         """The least error that the alphas allow."""
-        errors = tried.errors
+        errors = trial.errors
         if self.alpha_per_target:
             return float(errors.min(axis=0).mean())
         return float(errors.mean(axis=1).min())
@@ -339,7 +346,9 @@ def random_folds(n_rows: int, n_folds: int, seed: int) -> list[Split]:
 
 def _check_weights(source: Source, splits: list[Split]) -> None:
     w = source.weights
-    if w is not None and any(not w[rows].any() for split in splits for rows in split):
+    if source.is_weighted and any(
+        not w[rows].any() for split in splits for rows in split
+    ):
         raise ValueError(
             "A split has only rows of weight 0 to train or to test on; use fewer "
             "folds, or drop such rows."

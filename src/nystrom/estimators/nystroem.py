@@ -12,28 +12,19 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from ..approximation import estimated_error, features, features_and_error
+from ..approximation import estimated_error
+from ..edge.engine import engine_for
+from ..edge.landmarks import goal_from
+from ..edge.warnings import warn
 from ..engines import Engine
+from ..features import features, features_and_error
 from ..kernels import Precomputed
-from ..landmarks import Landmarks, TraceError
-from ..randomness import some_rows
-from ..samplers import Leverage, Recursive
-from ..samplers.options import uses_theory
+from ..landmarks import Landmarks
+from ..samplers import Goal, Size, as_sampler
 from ..sources import Source
+from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
-from .on_landmarks import OnLandmarks, fitting, without_matrix
-from .resolve import (
-    Options,
-    check_count,
-    choose,
-    engine_for,
-    kernel_and_source,
-    warn,
-    warn_about,
-)
-
-#: Rows on which `fit` estimates the error; `fit_transform` has it exactly, for free.
-ERROR_ROWS = 1024
+from .on_landmarks import OnLandmarks, fitting
 
 
 class Nystroem(
@@ -113,6 +104,8 @@ class Nystroem(
     True
     """
 
+    _refuses_unused = True
+
     def __init__(
         self,
         kernel="rbf",
@@ -160,11 +153,7 @@ class Nystroem(
         """
         with fitting(self, X, y) as task:
             landmarks, source, engine = self._landmarks(X, task)
-            error = landmarks.error  # exact, where it decided their number
-            if error is None:
-                rows = some_rows(source.n_rows, ERROR_ROWS)
-                error = estimated_error(landmarks, source, engine, rows)
-            self._finish(landmarks, error)
+            self._finish(landmarks, estimated_error(landmarks, source, engine))
         return self
 
     @with_callbacks
@@ -227,65 +216,43 @@ class Nystroem(
             )
         return landmarks.indices
 
-    def _landmarks(
-        self, X: Any, task: CallbackTask
-    ) -> tuple[Landmarks, Source, Engine]:
-        """The landmarks, with the rows and the engine they were chosen by."""
-        options = Options(ridge=self.ridge, max_trace_error=self.max_trace_error)
-        as_needed = (*vars(options).values(), getattr(self.sampler, "ridge", None))
-        by_need = any(option is not None for option in as_needed)
-        n_components = check_count(self.n_components, "n_components", optional=by_need)
-        self._refuse_theory(by_need)
-        kernel, source = kernel_and_source(
-            self._validated(X, reset=True),
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            caller="Nystroem",
-            n_jobs=self.n_jobs,
-        )
-        engine = engine_for(kernel, self.n_jobs, self.verbose, *task.hooks)
-        if not by_need and n_components and n_components > source.n_rows:
-            warn(
-                "n_components > n_samples. This is not possible.\n"
-                "n_components was set to n_samples, which results in inefficient "
-                "evaluation of the full kernel."
-            )
-        landmarks = choose(
-            kernel,
-            source,
-            n_components,
+    def _goal(self) -> Goal:
+        goal = goal_from(
+            self.n_components,
             self.sampler,
-            options,
-            random_state=self.random_state,
-            engine=engine,
+            ridge=self.ridge,
+            max_trace_error=self.max_trace_error,
+            name="n_components",
         )
-        return landmarks, source, engine
-
-    def _refuse_theory(self, by_need: bool) -> None:
-        sampler = self.sampler
-        if by_need or not isinstance(sampler, (Leverage, Recursive)):
-            return
-        if uses_theory(sampler.constants, sampler.delta):
+        sampler = as_sampler(self.sampler, goal)
+        if isinstance(goal, Size) and getattr(sampler, "proven_delta", None):
             raise ValueError(
                 "With the theory's constants the number of landmarks is random, so "
                 f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
                 "Give ridge=... with n_components=None, use practical constants, or "
                 "choose with select_landmarks and pass sampler=landmarks.points."
             )
+        return goal
+
+    def _landmarks(
+        self, X: Any, task: CallbackTask
+    ) -> tuple[Landmarks, Source, Engine]:
+        """The landmarks, with the rows and the engine they were chosen by."""
+        goal = self._goal()
+        kernel, source, engine = self._resolved(self._validated(X, reset=True), task)
+        if isinstance(goal, Size) and goal.n_landmarks > source.n_rows:
+            warn(
+                "n_components > n_samples. This is not possible.\n"
+                "n_components was set to n_samples, which results in inefficient "
+                "evaluation of the full kernel."
+            )
+        return self._chosen(kernel, source, engine, goal), source, engine
 
     def _finish(self, landmarks: Landmarks, error: TraceError | None) -> None:
-        if landmarks.indefinite:
-            error = None  # tr K says nothing where eigenvalues cancel
-        landmarks = landmarks.updated(error=error)
-        warn_about(landmarks)
+        landmarks = self._keep_landmarks(landmarks, error)
         self.components_ = _components(landmarks)
         self.normalization_ = _normalization(landmarks)
         self._n_features_out = len(landmarks)
-        self.approximation_error_ = error
-        self.landmarks_ = without_matrix(landmarks)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

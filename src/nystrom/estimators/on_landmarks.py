@@ -10,32 +10,31 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from .. import _arrays as arrays
+from ..edge.engine import engine_for
+from ..edge.kernel import kernel_and_source
+from ..edge.landmarks import choose_landmarks, goal_from
+from ..edge.rows import check_namespace, check_rows, explaining_text, holds_objects
+from ..edge.warnings import warn_about
 from ..engines import Engine
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
-from ..samplers import as_sampler
+from ..samplers import Goal, as_sampler
 from ..sources import RowNumbers, Source, as_source
+from ..trace_error import TraceError
 from .callbacks import CallbackTask
-from .resolve import (
-    Options,
-    check_count,
-    check_namespace,
-    check_rows,
-    choose,
-    engine_for,
-    explaining_text,
-    fitted_or_not,
-    holds_objects,
-    kernel_and_source,
-)
 
 
 @contextmanager
 def fitting(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
     """Around every fit: callbacks are told, and a fit that fails leaves no trace."""
     task = CallbackTask(estimator, X, y)
-    with fitted_or_not(estimator):
+    before = dict(vars(estimator))
+    try:
         yield task
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
     task.end()
 
 
@@ -55,19 +54,21 @@ class OnLandmarks:
     n_jobs: Any
     verbose: Any
     landmarks_: Any
+    approximation_error_: Any
+    #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
+    #: scikit-learn's Nystroem they are, its other classes pass over them.
+    _refuses_unused = False
 
-    def _as_many_as_needed(self) -> bool:
-        """Whether something else than `n_landmarks` decides how many there are."""
-        of_sampler = getattr(self.sampler, "ridge", None)
-        deciding = (self.ridge, self.max_trace_error, of_sampler)
-        return any(option is not None for option in deciding)
-
-    def _check_limit(self) -> int | None:
-        """`n_landmarks`: how many, or where something else decides, at most."""
-        as_sampler(self.sampler)  # refuses what is none, also where none is needed
-        return check_count(
-            self.n_landmarks, "n_landmarks", optional=self._as_many_as_needed()
+    def _goal(self) -> Goal:
+        """How many landmarks there are to be."""
+        goal = goal_from(
+            self.n_landmarks,
+            self.sampler,
+            ridge=self.ridge,
+            max_trace_error=self.max_trace_error,
         )
+        as_sampler(self.sampler, goal)  # refuses what is none, also if none is needed
+        return goal
 
     def _resolved(
         self, X: Any, task: CallbackTask, sample_weight: Any = None, **changed: Any
@@ -75,8 +76,8 @@ class OnLandmarks:
         """Kernel, rows and engine, from the parameters or what is given instead."""
         kernel = changed.pop("kernel", self.kernel)
         given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
-        # scikit-learn passes over these for other kernels.
         named = isinstance(kernel, str) and kernel != "precomputed"
+        named = named or self._refuses_unused
         resolved, source = kernel_and_source(
             X,
             kernel,
@@ -94,20 +95,29 @@ class OnLandmarks:
         kernel: Kernel,
         source: Source,
         engine: Engine,
-        options: Options | None = None,
+        goal: Goal | None = None,
+        **options: Any,
     ) -> Landmarks:
         """Landmarks by the sampler, as many as asked for."""
-        if options is None:
-            options = Options(ridge=self.ridge, max_trace_error=self.max_trace_error)
-        return choose(
+        return choose_landmarks(
             kernel,
             source,
-            self._check_limit(),
+            self._goal() if goal is None else goal,
             self.sampler,
-            options,
             random_state=self.random_state,
             engine=engine,
+            **options,
         )
+
+    def _keep_landmarks(
+        self, landmarks: Landmarks, error: TraceError | None
+    ) -> Landmarks:
+        """Set what is fitted of them, warn of what is amiss; with their error."""
+        landmarks = landmarks.told(error)
+        warn_about(landmarks)
+        self.landmarks_ = without_matrix(landmarks)
+        self.approximation_error_ = landmarks.error
+        return landmarks
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X checked by scikit-learn's rules, or as it is where its rows are objects."""

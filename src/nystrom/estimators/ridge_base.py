@@ -13,27 +13,23 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _arrays as arrays
+from ..edge.engine import engine_for
+from ..edge.landmarks import goal_from
+from ..edge.rows import count_rows, explaining_text, holds_objects
+from ..edge.warnings import warn
 from ..engines import Engine
 from ..kernels import Kernel
-from ..kernels.names import unknown
-from ..landmarks import Landmarks, TraceError
-from ..leverage import sampled_effective_dimension
-from ..methods.linear_map import linear_map
-from ..methods.ridge import Posterior
-from ..methods.ridge_deviation import deviations
-from ..methods.ridge_fit import RidgeFit
-from ..methods.risk import risk_bound
+from ..landmarks import Landmarks
+from ..methods.linear_map import LinearMap
+from ..methods.ridge.fit import RidgeFit
+from ..methods.ridge.posterior import Posterior, deviations
+from ..methods.ridge.risk import risk_bound
+from ..refusals import unknown
+from ..samplers import Goal, Ridge, as_sampler
+from ..scores import sampled_effective_dimension
 from ..sources import Source
 from .callbacks import CallbackSupportMixin
-from .on_landmarks import OnLandmarks, without_matrix
-from .resolve import (
-    Options,
-    engine_for,
-    explaining_text,
-    holds_objects,
-    warn,
-    warn_about,
-)
+from .on_landmarks import OnLandmarks
 
 SOLVERS = ("auto", "direct", "cg")
 #: With no limit on the number of landmarks, say so when more than this are needed.
@@ -42,11 +38,9 @@ MANY_LANDMARKS = 5000
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What predicts, on the host in float64."""
+    """What predicts."""
 
-    dual: np.ndarray  # (s, t)
-    intercept: np.ndarray  # (t,)
-    wide: bool  # float32 rows are evaluated in float64
+    map: LinearMap
     ravel: bool  # y had one dimension
     posterior: Posterior | None
 
@@ -65,7 +59,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             self._require(y)
             X = self._validated(X, reset=True)
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-            check_consistent_length(range(length_of(X)), y)
+            check_consistent_length(range(count_rows(X)), y)
         else:
             with explaining_text():
                 X, y = validate_data(
@@ -86,32 +80,11 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
                 "None."
             )
 
-    def _as_many_as_needed(self) -> bool:
-        return self.epsilon is not None or super()._as_many_as_needed()
-
-    def _choose(
-        self, kernel: Kernel, source: Source, alpha: float, engine: Engine
-    ) -> Landmarks:
-        """Landmarks for ridge regression with `alpha`, the least there is."""
-        limit = self._check_limit()
-        ridge = self.ridge
-        if self.epsilon is not None:
-            ridge = self._ridge_for_epsilon(alpha)
-            self._tell_size(kernel, source, ridge, limit, engine)
-        options = Options(ridge, self.delta, None, self.max_trace_error)
-        landmarks = self._chosen(kernel, source, engine, options)
-        if self.epsilon is not None and landmarks.n_wanted is not None:
-            raise _too_many(
-                self.epsilon,
-                alpha,
-                f"{landmarks.n_wanted}",
-                landmarks.effective_dimension or math.nan,
-                limit,
-            )
-        return landmarks
-
-    def _ridge_for_epsilon(self, alpha: float) -> float:
+    def _goal_for(self, alpha: float) -> Goal:
+        """How many landmarks, for ridge regression with `alpha`, the least there is."""
         epsilon = self.epsilon
+        if epsilon is None:
+            return self._goal()
         number = isinstance(epsilon, (int, float, np.integer, np.floating))
         if not number or isinstance(epsilon, bool) or not 0 < epsilon < 1:
             raise ValueError(
@@ -129,29 +102,40 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
                 f"epsilon={epsilon!r} needs alpha > 0: landmarks are chosen for "
                 f"‖K − K̃‖₂ ≤ epsilon·alpha, and alpha is {alpha:g}."
             )
-        return float(epsilon * alpha)
+        goal = goal_from(self.n_landmarks, self.sampler, ridge=float(epsilon * alpha))
+        as_sampler(self.sampler, goal)
+        return goal
+
+    def _choose(
+        self, kernel: Kernel, source: Source, goal: Goal, engine: Engine
+    ) -> Landmarks:
+        """Landmarks; with epsilon not without having said how many it takes."""
+        if self.epsilon is not None:
+            assert isinstance(goal, Ridge)
+            self._tell_size(kernel, source, goal, engine)
+        landmarks = self._chosen(kernel, source, engine, goal, delta=self.delta)
+        if self.epsilon is not None and landmarks.n_wanted is not None:
+            assert isinstance(goal, Ridge)
+            d_eff = landmarks.effective_dimension or math.nan
+            raise _too_many(self.epsilon, goal, f"{landmarks.n_wanted}", d_eff)
+        return landmarks
 
     def _tell_size(
-        self,
-        kernel: Kernel,
-        source: Source,
-        ridge: float,
-        limit: int | None,
-        engine: Engine,
+        self, kernel: Kernel, source: Source, goal: Ridge, engine: Engine
     ) -> None:
         """Say how many landmarks epsilon takes, before the long work begins."""
-        d_eff = sampled_effective_dimension(kernel, source, ridge)
+        d_eff = sampled_effective_dimension(kernel, source, goal.ridge)
         log = max(1.0, math.log(max(1.0, d_eff)))
         wanted = 2 * d_eff * log
         if self.delta is not None:
             wanted = 24 * d_eff * (log + math.log(1 / self.delta))
         size = min(source.n_rows, max(1, math.ceil(wanted)))
         engine.progress(f"epsilon: about {size} landmarks", 1, 1)
-        alpha = ridge / self.epsilon
         # The estimate may be off; only what is clearly too many is refused by it.
-        if limit is not None and size > 2 * limit:
-            raise _too_many(self.epsilon, alpha, f"about {size}", d_eff, limit)
-        if limit is None and size > MANY_LANDMARKS:
+        if goal.at_most is not None and size > 2 * goal.at_most:
+            raise _too_many(self.epsilon, goal, f"about {size}", d_eff)
+        if goal.at_most is None and size > MANY_LANDMARKS:
+            alpha = goal.ridge / self.epsilon
             warn(
                 f"epsilon={self.epsilon:g} at alpha={alpha:g} takes about {size} "
                 f"landmarks (effective dimension {d_eff:.0f}), which is long work; "
@@ -168,61 +152,52 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         weighted: bool,
     ) -> None:
         """Set what is fitted."""
-        error: TraceError | None = None if landmarks.indefinite else fit.error
-        notes = (*landmarks.notes, *fit.notes)
-        landmarks = landmarks.updated(error=error, notes=notes)
-        warn_about(landmarks)
+        landmarks = landmarks.updated(notes=(*landmarks.notes, *fit.notes))
+        landmarks = self._keep_landmarks(landmarks, fit.error)
         if not fit.converged:
             warn(
                 f"Conjugate gradients did not converge in {fit.n_iterations} steps; "
                 "use solver='direct'.",
                 ConvergenceWarning,
             )
-        self.landmarks_ = without_matrix(landmarks)
-        self.approximation_error_ = error
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
         self.risk_bound_ = None
-        if not self.fit_intercept and not weighted and error is not None:
+        if not self.fit_intercept and not weighted and landmarks.error is not None:
             self.risk_bound_ = risk_bound(
                 float(alphas.min()), fit.trace_left, landmarks.guarantee
             )
-        model = Model(fit.dual, fit.intercept, fit.wide, ravel, fit.posterior)
-        self._keep_model(landmarks, model)
+        self._keep_model(landmarks, Model(fit.map, ravel, fit.posterior))
 
     def _keep_model(self, landmarks: Landmarks, model: Model) -> None:
         self._model = model
         self.X_fit_ = landmarks.points
-        dual = model.dual[:, 0] if model.ravel else model.dual
+        dual, intercept = model.map.dual, model.map.intercept
+        dual = dual[:, 0] if model.ravel else dual
         self.dual_coef_ = in_library_of(landmarks, dual)
         if not self.fit_intercept:
             self.intercept_: Any = 0.0
         elif model.ravel:
-            self.intercept_ = float(model.intercept[0])
+            self.intercept_ = float(intercept[0])
         else:
-            self.intercept_ = in_library_of(landmarks, model.intercept)
+            self.intercept_ = in_library_of(landmarks, intercept)
 
     def _predict(self, X: Any, *, return_std: bool = False, noise: bool = False) -> Any:
         check_is_fitted(self, "dual_coef_")
         landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
-        kernel, points = landmarks.kernel, landmarks.points
-        engine = engine_for(kernel, self.n_jobs, self.verbose)
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         model = self._model
-        mean = linear_map(
-            kernel,
-            points,
-            source,
-            model.dual,
-            model.intercept,
-            engine,
-            wide=model.wide,
-        )
+        mean = model.map(landmarks, source, engine)
         mean = mean[:, 0] if model.ravel else mean
         if not return_std:
             return mean
-        known = self._known_posterior()
         std = deviations(
-            kernel, points, source, known, engine, wide=model.wide, noise=noise
+            landmarks,
+            source,
+            self._known_posterior(),
+            engine,
+            wide=model.map.wide,
+            noise=noise,
         )
         return mean, std[:, 0] if model.ravel else std
 
@@ -244,12 +219,12 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         return tags
 
 
-def _too_many(
-    epsilon: float, alpha: float, wanted: str, d_eff: float, limit: int | None
-) -> ValueError:
+def _too_many(epsilon: float, goal: Ridge, wanted: str, d_eff: float) -> ValueError:
+    alpha = goal.ridge / epsilon
     return ValueError(
         f"epsilon={epsilon:g} at alpha={alpha:g} takes {wanted} landmarks (effective "
-        f"dimension {d_eff:.0f} at epsilon·alpha), and n_landmarks={limit} allows no "
+        f"dimension {d_eff:.0f} at epsilon·alpha), and n_landmarks={goal.at_most} "
+        "allows no "
         "more. Raise n_landmarks or pass None, allow a larger epsilon, or leave "
         "epsilon out to use n_landmarks as they are."
     )
@@ -318,8 +293,3 @@ def in_library_of(landmarks: Landmarks, values: np.ndarray) -> Any:
 def columns_of(y: np.ndarray) -> np.ndarray:
     """y as (n, t)."""
     return y[:, None] if y.ndim == 1 else y
-
-
-def length_of(X: Any) -> int:
-    """The number of rows of a source or list."""
-    return X.n_rows if isinstance(X, Source) else len(X)

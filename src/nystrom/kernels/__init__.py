@@ -18,10 +18,10 @@ array([[0.607],
 RBF(gamma=0.5) + 2 * Linear()
 """
 
-from .base import Kernel
-from .custom import Blockwise, NewRows, Pairwise, Precomputed, blockwise
+from .base import Kernel, Traits
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
+from .given import Blockwise, NewRows, Pairwise, Precomputed, Remembered, blockwise
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
 
 __all__ = [
@@ -39,6 +39,8 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "RationalQuadratic",
+    "Remembered",
     "Sigmoid",
+    "Traits",
     "blockwise",
 ]

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, check_width, per_feature, set_numbers
+from .base import Kernel, Traits, constant
+from .parameters import check_width, set_numbers, set_per_feature
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,10 @@ class Laplacian(Kernel):
     """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature."""
 
     gamma: float | tuple[float, ...] = 1.0
-    of_distance = True
+    traits = Traits(of_distance=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", per_feature(self.gamma, "gamma"))
+        set_per_feature(self, "gamma")
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = arrays.as_float(X)
@@ -33,19 +34,13 @@ class Laplacian(Kernel):
         return arrays.exp_(arrays.cityblock(X, Y) * -self.gamma)
 
     def diag(self, X: Any) -> Array:
-        return _constant(X, 1.0)
+        return constant(X, 1.0)
 
 
 def _scaled(X: Array, gamma: tuple[float, ...]) -> Array:
     if sp.issparse(X):
         return sp.csr_array(X.multiply(np.asarray(gamma))).astype(X.dtype)
     return X * arrays.from_host(np.asarray(gamma), X)
-
-
-def _constant(X: Any, value: float) -> Array:
-    xp = arrays.namespace(X)
-    like = {} if xp is np else {"device": arrays.device(X)}
-    return xp.full(X.shape[0], value, dtype=arrays.float_dtype(X), **like)
 
 
 def _histograms(X: Any, dtype: Any = None) -> Array:
@@ -80,18 +75,18 @@ class Chi2(Kernel):
         return arrays.exp_(K)
 
     def diag(self, X: Any) -> Array:
-        return _constant(X, 1.0)
+        return constant(X, 1.0)
 
 
 @dataclass(frozen=True)
 class AdditiveChi2(Kernel):
     """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0."""
 
-    psd = False
+    traits = Traits(psd=False)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = _histograms(X)
         return arrays.additive_chi2(X, _histograms(Y, X.dtype))
 
     def diag(self, X: Any) -> Array:
-        return _constant(X, 0.0)
+        return constant(X, 0.0)

@@ -19,11 +19,10 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, check_width, per_feature, set_numbers
+from ..precision import FAR
+from .base import Kernel, Traits, constant
+from .parameters import check_width, set_numbers, set_per_feature
 
-#: A row whose rounded distances may be off by more than this, in units of the kernel's
-#: argument, is evaluated more exactly: in float64, or there by differences.
-FAR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 #: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
 VANISHED = 1e6
 #: CSR points become dense once, if they take no more bytes than this.
@@ -41,8 +40,8 @@ class DenseDistances:
         self.right64 = np.empty((host.shape[1] + 2, len(host)))
         self.right64[:-2] = self.points64.T * (-2 * c)
         self.right64[-2] = c
-        self.right64[-1] = c * np.vecdot(self.points64, self.points64)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # of points this far the kernel is 0
+            self.right64[-1] = c * np.vecdot(self.points64, self.points64)
             self.right = arrays.from_host(self.right64, Y)
 
     def __call__(self, X: Array) -> Array:
@@ -148,7 +147,7 @@ def _float32_center(points: np.ndarray) -> np.ndarray:
 class Euclidean(Kernel):
     """k(x, y) = profile(c·‖(x − y)·scale‖²)."""
 
-    of_distance = True
+    traits = Traits(of_distance=True)
     #: Whether the profile needs the distance itself: the root of a rounded square is
     #: off by the root of the rounding where two rows are near.
     rooted: bool = False
@@ -179,9 +178,7 @@ class Euclidean(Kernel):
         )
 
     def diag(self, X: Any) -> Array:
-        xp = arrays.namespace(X)
-        like = {} if xp is np else {"device": arrays.device(X)}
-        return xp.ones(X.shape[0], dtype=arrays.float_dtype(X), **like)
+        return constant(X, 1.0)
 
 
 def _profiled(kernel: Euclidean, distances: Callable, X: Any) -> Array:
@@ -194,11 +191,11 @@ def _inverse(length_scale: float | tuple[float, ...]) -> float | tuple[float, ..
     return 1 / length_scale
 
 
-def _positive_scale(value: Any) -> float | tuple[float, ...]:
-    scale = per_feature(value, "length_scale")
-    if not np.all(np.asarray(scale) > 0):
-        raise ValueError(f"length_scale={value!r} is not allowed; it must be > 0.")
-    return scale
+def _set_length_scale(kernel: Any) -> None:
+    given = kernel.length_scale
+    set_per_feature(kernel, "length_scale")
+    if not np.all(np.asarray(kernel.length_scale) > 0):
+        raise ValueError(f"length_scale={given!r} is not allowed; it must be > 0.")
 
 
 @dataclass(frozen=True)
@@ -216,7 +213,7 @@ class RBF(Euclidean):
     gamma: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", per_feature(self.gamma, "gamma"))
+        set_per_feature(self, "gamma")
 
     @property
     def _distance(self) -> tuple[float, float | tuple[float, ...]]:
@@ -240,7 +237,7 @@ class Matern(Euclidean):
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", _positive_scale(self.length_scale))
+        _set_length_scale(self)
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(
                 f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5 (the limit "
@@ -273,7 +270,7 @@ class RationalQuadratic(Euclidean):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", _positive_scale(self.length_scale))
+        _set_length_scale(self)
         set_numbers(self, alpha=0.0)
         if self.alpha == 0:
             raise ValueError(f"alpha={self.alpha!r} is not allowed; it must be > 0.")

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, set_numbers
+from .base import Kernel, Traits
+from .parameters import set_numbers
 
 
 class InnerProduct(Kernel):
@@ -51,8 +52,9 @@ class Polynomial(InnerProduct):
         set_numbers(self, gamma=0.0, degree=0.0, coef0=-np.inf)
 
     @property
-    def psd(self) -> bool | None:  # type: ignore[override]
-        return True if self.degree.is_integer() and self.coef0 >= 0 else None
+    def traits(self) -> Traits:
+        definite = self.degree.is_integer() and self.coef0 >= 0
+        return Traits(psd=True if definite else None)
 
     def _profile(self, P: Array) -> Array:
         # What overflows, or is no number, is found and refused where K is used.
@@ -79,7 +81,7 @@ class Sigmoid(InnerProduct):
 
     gamma: float = 1.0
     coef0: float = 1
-    psd = False
+    traits = Traits(psd=False)
 
     def __post_init__(self) -> None:
         set_numbers(self, gamma=0.0, coef0=-np.inf)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from .base import Kernel, per_feature
-from .custom import Blockwise, Pairwise, Precomputed
+from ..refusals import unknown
+from .base import Kernel
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
+from .given import Blockwise, Pairwise, Precomputed
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
+from .parameters import per_feature
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,6 @@ NAMES: dict[str, Named] = {
 def takes_width(name: str) -> bool:
     """Whether the kernel of this name has a gamma; so has one that nobody knows."""
     return name != "precomputed" and (name not in NAMES or "gamma" in NAMES[name].takes)
-
-
-def unknown(kind: str, name: Any, allowed: list[str]) -> ValueError:
-    """The error for a name that is not in a list, with the nearest one that is."""
-    near = get_close_matches(str(name).lower(), allowed, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    names = ", ".join(repr(a) for a in allowed)
-    return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
 
 
 def as_kernel(

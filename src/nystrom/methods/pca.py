@@ -14,24 +14,16 @@ import scipy.linalg
 from scipy.sparse.linalg import eigsh
 from sklearn.utils.extmath import randomized_svd
 
-from .. import _arrays as arrays
 from ..engines import Engine
-from ..landmarks import Landmarks, TraceError
-from ..randomness import some_rows
+from ..engines.blas import blas_threads_for
+from ..features import FeatureMap
+from ..landmarks import Landmarks
+from ..moments import moments, trace_error
+from ..precision import least_component
 from ..sources import Source
-from .moments import (
-    TRIED_ROWS,
-    Evaluate,
-    FeatureMap,
-    feature_map,
-    moments,
-    trace_error,
-)
-from .ridge import Centered
+from ..trace_error import TraceError
+from .ridge.problem import Centered
 
-#: The Gram matrix is right to this share of its mean eigenvalue; smaller ones of K̃ are
-#: not resolved further.
-RESOLUTION = 1e-6
 #: With fewer components than this, and more landmarks than that, Lanczos is faster.
 FEW_COMPONENTS, MANY_LANDMARKS = 10, 200
 
@@ -40,17 +32,11 @@ FEW_COMPONENTS, MANY_LANDMARKS = 10, 200
 class Components:
     """Directions, as coefficients of kernel values with the landmarks."""
 
-    dual: np.ndarray  # (s, k): (k_S(x) − center)·dual are the coordinates of x
-    center: np.ndarray  # (s,), 0 where nothing is taken off
+    dual: np.ndarray  # (s, k): k_S(x)·dual − offset are the coordinates of x
+    offset: np.ndarray  # (k,), 0 where no mean is taken off
     values: np.ndarray  # (k,) eigenvalues of K̃, or of HK̃H, descending
     total: float  # the trace of K, or of HKH as far as K̃ knows the mean
     error: TraceError
-    wide: bool
-
-    @property
-    def offset(self) -> np.ndarray:
-        """What the coordinates of k_S alone have to be reduced by."""
-        return self.center @ self.dual
 
 
 def components(
@@ -67,44 +53,27 @@ def components(
     iterated_power: int | str = "auto",
 ) -> Components:
     """The leading components; as many as K̃ has rank for None."""
-    made = resolving_map(landmarks, source, center=center)
-    sums = moments(made, source, engine)
+    mapping = FeatureMap.resolving(landmarks, source, center=center)
+    sums = moments(mapping, source, engine)
     problem = Centered.of(sums, center)
-    k = min(made.rank, made.rank if n_components is None else n_components)
-    values, vectors = leading_eigenpairs(
-        problem.gram, k, solver, seed, tol, max_iter, iterated_power
-    )
-    mean = np.zeros(len(made.shift))
+    rank, root = mapping.rank, mapping.root
+    k = min(rank, rank if n_components is None else n_components)
+    with blas_threads_for(rank):
+        values, vectors = leading_eigenpairs(
+            problem.gram, k, solver, seed, tol, max_iter, iterated_power
+        )
+    mean = np.zeros(len(root))
     if center:
         # Any vector of kernel values with the same rootᵀ stands for the mean.
-        z = made.shift @ made.root + problem.feature_mean
-        mean = (made.root * made.factor.eigenvalues[: made.rank]) @ z
-    _, error = trace_error(made, sums)
-    mean_z = mean @ made.root
+        mean = mapping.factor.values_with_root(mapping.center + problem.feature_mean)
+    mean_z = mean @ root
     total = sums.kernel_trace - sums.weight * float(mean_z @ mean_z)
-    return Components(made.root @ vectors, mean, values, total, error, made.wide)
-
-
-def resolving_map(landmarks: Landmarks, source: Source, *, center: bool) -> FeatureMap:
-    """The feature map for methods without a ridge: right to a share of tr K/s.
-
-    Of tr HKH/s where the mean is taken off, which may be far less.
-    """
-    total = float(source.n_rows if source.weights is None else source.weights.sum())
-    share = _mean_square(landmarks, source, center) * total / max(1, len(landmarks))
-    return feature_map(landmarks, source, 1e3 * RESOLUTION * share, center=center)
-
-
-def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
-    """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
-    kernel, points = landmarks.kernel, landmarks.points
-    evaluate = Evaluate(kernel, kernel.against(arrays.widen(points)), wide=True)
-    X = source.take(some_rows(source.n_rows, TRIED_ROWS))
-    whole = float(np.mean(evaluate.diag(X)))
-    if not center:
-        return whole
-    mean = np.mean(evaluate(X) @ landmarks.factor.for_blocks(np.float64).root, axis=0)
-    return max(whole - float(mean @ mean), arrays.epsilon(np.float64) * whole)
+    least = least_component(mapping.columns.narrow)
+    # What is rounding beside the largest eigenvalue counts as 0.
+    values = np.where(values > least * values.max(initial=0.0), values, 0.0)
+    dual = (root @ vectors) * (values > 0)
+    error = trace_error(mapping, sums)
+    return Components(dual, mean @ dual, values, total, error)
 
 
 def leading_eigenpairs(

@@ -12,66 +12,60 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
+from ..columns import Columns
 from ..engines import Engine
-from ..kernels import Kernel
+from ..features import FeatureMap
 from ..landmarks import Landmarks
+from ..moments import moments
 from ..sources import Block, Source
-from .moments import Evaluate, feature_map, moments
-from .ridge import Centered, on_landmarks
+from .linear_map import LinearMap
+from .ridge.problem import Centered, on_landmarks
 
 
 @dataclass(frozen=True, eq=False)
 class Preimage:
-    """k(coordinates, points)·dual is the row."""
+    """The way back: a map of coordinates, on the landmarks' coordinates."""
 
-    kernel: Kernel
-    points: np.ndarray  # (s, k) the landmarks' coordinates
-    dual: np.ndarray  # (s, d)
+    landmarks: Landmarks
+    map: LinearMap
 
 
 class Coordinates(Source):
     """Coordinates of the rows of another source, with the rows as targets."""
 
-    def __init__(self, source: Source, evaluate: Evaluate, dual: Any, intercept: Any):
-        self.source = source
-        self.evaluate, self.dual, self.intercept = evaluate, dual, intercept
-        self.n_rows, self.n_features = source.n_rows, dual.shape[1]
-        self.weights = source.weights
+    def __init__(self, source: Source, columns: Columns, forth: LinearMap) -> None:
+        self.source, self.columns, self.forth = source, columns, forth
+        self.n_rows, self.n_features = source.n_rows, forth.dual.shape[1]
+        self.weights = source.weights if source.is_weighted else None
 
     def rows(self, start: int, stop: int) -> np.ndarray:
-        return self._coordinates(self.source.rows(start, stop))
+        return self.of(self.source.rows(start, stop))
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        return self._coordinates(self.source.take(indices))
+        return self.of(self.source.take(indices))
 
     def block(self, start: int, stop: int) -> Block:
         rows = self.source.rows(start, stop)
-        weights = None if self.weights is None else self.weights[start:stop]
         targets = arrays.host_values(rows)
-        return Block(start, self._coordinates(rows), weights, targets)
+        return Block(start, self.of(rows), self.weights[start:stop], targets)
 
-    def _coordinates(self, rows: Any) -> np.ndarray:
-        return self.evaluate(rows) @ self.dual + self.intercept
+    def of(self, rows: Any) -> np.ndarray:
+        """The coordinates of some rows."""
+        return self.columns.host(rows) @ self.forth.dual + self.forth.intercept
 
 
 def preimage(
-    landmarks: Landmarks,
-    dual: np.ndarray,
-    intercept: np.ndarray,
-    source: Source,
-    alpha: float,
-    engine: Engine,
+    landmarks: Landmarks, forth: LinearMap, source: Source, alpha: float, engine: Engine
 ) -> Preimage:
-    """Learn the rows from their coordinates k_S·dual + intercept."""
-    kernel, points = landmarks.kernel, landmarks.points
-    wide = kernel.dtype(points) == np.float32
-    wider = arrays.widen(points) if wide else points
-    evaluate = Evaluate(kernel, kernel.against(wider), wide)
-    at = evaluate(points) @ dual + intercept
-    coordinates = Coordinates(source, evaluate, dual, intercept)
-    there = Landmarks(at, kernel, "coordinates of landmarks", source.n_rows)
-    made = feature_map(there, coordinates, alpha, center=False)
-    problem = Centered.of(moments(made, coordinates, engine, "inverse"), False)
+    """Learn the rows from their coordinates."""
+    columns = landmarks.columns()
+    columns = columns.widened() if columns.narrow else columns
+    coordinates = Coordinates(source, columns, forth)
+    at = coordinates.of(landmarks.points)
+    name = "coordinates of landmarks"
+    there = Landmarks(at, landmarks.kernel, name, source.n_rows)
+    mapping = FeatureMap.for_ridge(there, coordinates, alpha, center=False)
+    problem = Centered.of(moments(mapping, coordinates, engine, "inverse"), False)
     alphas = np.full(problem.cross.shape[1], alpha)
-    back, _ = on_landmarks(made, problem, problem.solve(alphas))
-    return Preimage(kernel, at, back)
+    back, _ = on_landmarks(mapping, problem, problem.solve(alphas))
+    return Preimage(there, LinearMap(back, np.zeros(back.shape[1]), wide=True))

@@ -1,6 +1,7 @@
 """How landmarks are chosen.
 
-A sampler is a callable `(kernel, source, n_landmarks, *, seed, engine) -> Landmarks`.
+A sampler is a callable `(kernel, source, goal, *, seed, engine) -> Landmarks`; a number
+stands for a goal, and a function of your own is called with one.
 A name stands for one with its defaults: "auto", "recursive", "accelerated", "leverage",
 "rpcholesky", "greedy", "kmeans", "uniform". The classes here take options; row numbers,
 an array of points, or a function of your own work wherever a sampler does.
@@ -24,14 +25,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from ..kernels.names import unknown
+from ..refusals import unknown
 from ..sources import Source, as_source
-from .cholesky import Greedy, RPCholesky
-from .gain import GainPivoted
+from .choosing import Sampler, choose
+from .exact_scores import Leverage
+from .gain.by_gain import GainPivoted
+from .gain.lloyd import KMeans
 from .given import GivenPoints, GivenRows
-from .leverage import Leverage
-from .moved import KMeans
-from .recursive import Accelerated, Recursive
+from .goal import Goal, MaxTraceError, Ridge, Size
+from .pivoting.greedy import Greedy
+from .pivoting.rpcholesky import RPCholesky
+from .recursive.algorithms import Accelerated, Recursive
 from .uniform import Uniform
 
 __all__ = [
@@ -40,17 +44,22 @@ __all__ = [
     "GainPivoted",
     "GivenPoints",
     "GivenRows",
+    "Goal",
     "Greedy",
     "KMeans",
     "Leverage",
+    "MaxTraceError",
     "RPCholesky",
     "Recursive",
+    "Ridge",
+    "Sampler",
+    "Size",
     "Uniform",
     "as_sampler",
-    "growth_of",
+    "choose",
 ]
 
-NAMES: dict[str, Callable] = {
+NAMES: dict[str, type[Sampler]] = {
     "auto": GainPivoted,
     "accelerated": Accelerated,
     "greedy": Greedy,
@@ -62,55 +71,45 @@ NAMES: dict[str, Callable] = {
 }
 
 
-def as_sampler(sampler: Any, **options: Any) -> Callable:
+def as_sampler(sampler: Any, goal: Goal | None = None, **options: Any) -> Callable:
     """The sampler that a name, an object, row numbers or points stand for.
 
-    Options that are not None are set on it; "auto" becomes a sampler that has them.
+    It must take the goal. Options that are not None are set on it; "auto" becomes a
+    sampler that has them.
     """
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(sampler, str):
         if sampler not in NAMES:
             raise unknown("sampler", sampler, list(NAMES))
-        make = Recursive if sampler == "auto" and options else NAMES[sampler]
-        return _with_options(make(), options)
-    if isinstance(sampler, type) and sampler in NAMES.values():
+        proven = options or isinstance(goal, Ridge)
+        sampler = Recursive() if sampler == "auto" and proven else NAMES[sampler]()
+    elif isinstance(sampler, type) and sampler in NAMES.values():
         raise TypeError(
             f"sampler={sampler.__name__} is a class; pass {sampler.__name__}()."
         )
-    if callable(sampler):
-        return _with_options(sampler, options)
-    return _with_options(_given(sampler), options)
+    elif not callable(sampler):
+        sampler = _given(sampler)
+    for name, value in options.items():
+        known = {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
+        if name not in known:
+            having = [n for n, make in NAMES.items() if name in _options_of(make)]
+            raise _cannot_combine(f"{name}={value!r}", sampler, having)
+    if goal is not None and type(goal) not in getattr(sampler, "takes", (Size,)):
+        taking = [n for n, make in NAMES.items() if type(goal) in make.takes]
+        raise _cannot_combine(str(goal), sampler, taking)
+    return replace(sampler, **options) if options else sampler
 
 
-def growth_of(sampler: Callable, max_trace_error: float) -> Callable:
-    """What makes a sampler's landmarks one after the other, until an error is reached.
-
-    For samplers whose order does not depend on how many there are to be.
-    """
-    growth = getattr(sampler, "growth", None)
-    if growth is None:
-        name = getattr(sampler, "__name__", type(sampler).__name__)
-        able = [repr(n) for n, make in NAMES.items() if hasattr(make, "growth")]
-        raise ValueError(
-            f"max_trace_error={max_trace_error!r} cannot be combined with the sampler "
-            f"{name}, which needs the number of landmarks to begin with; samplers that "
-            f"take it: {', '.join(able)}."
-        )
-    return growth
+def _options_of(make: type[Sampler]) -> set[str]:
+    return {f.name for f in fields(make)}  # type: ignore[arg-type]
 
 
-def _with_options(sampler: Callable, options: dict[str, Any]) -> Callable:
-    if not options:
-        return sampler
-    known = {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
-    wrong = sorted(set(options) - known)
-    if wrong:
-        name = getattr(sampler, "__name__", type(sampler).__name__)
-        raise ValueError(
-            f"{wrong[0]}={options[wrong[0]]!r} cannot be combined with the sampler "
-            f"{name}; samplers that take it: 'recursive', 'leverage'."
-        )
-    return replace(sampler, **options)  # type: ignore[type-var]
+def _cannot_combine(what: str, sampler: Any, able: list[str]) -> ValueError:
+    name = getattr(sampler, "__name__", type(sampler).__name__)
+    return ValueError(
+        f"{what} cannot be combined with the sampler {name}; samplers that take it: "
+        f"{', '.join(map(repr, able))}."
+    )
 
 
 def _given(landmarks: Any) -> Callable:

@@ -42,14 +42,28 @@ def exactly(size: int, scores: np.ndarray, seed: int) -> Drawn:
     return Drawn(drawn, p)
 
 
+def uniformly(source: Source, size: int, seed: int) -> Drawn:
+    """`size` rows, all if there are no more; ∝ their weights where they have any."""
+    n = source.n_rows
+    if size >= n:
+        return Drawn(np.arange(n), np.ones(n))
+    rows, limit = race(source.weights, uniforms(seed, Purpose.DRAW, 0, n), size)
+    if not source.is_weighted:
+        return Drawn(rows, np.full(size, size / n))
+    return Drawn(rows, race_probabilities(source.weights_of(rows), limit))
+
+
 def probabilities_with_sum(chances: np.ndarray, size: float) -> np.ndarray:
     """Probabilities ∝ chances, none above 1, that add up to `size` where they can."""
     certain = np.zeros(len(chances), dtype=bool)
     if np.count_nonzero(chances) <= size:
         return (chances > 0).astype(np.float64)
-    while True:
-        rest = float(chances[~certain].sum())
-        p = chances * ((size - np.count_nonzero(certain)) / rest)
+    while True:  # each time one more is certain, and at most `size` can be
+        with np.errstate(over="ignore"):  # of those that are certain
+            # By a power of two: their sum neither overflows nor vanishes.
+            scaled = np.ldexp(chances, -np.frexp(chances[~certain].max())[1])
+        rest = float(scaled[~certain].sum())
+        p = scaled * ((size - np.count_nonzero(certain)) / rest)
         more = (p >= 1) & ~certain
         p[certain] = 1.0
         if not more.any():

@@ -7,72 +7,54 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import Engine
-from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
-from ..sources import Source
+from .choosing import Sampler, Work
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows:
+class GivenRows(Sampler):
     """These rows of the data."""
 
     indices: np.ndarray
+    name = "given rows"
+    chooses = False
+    all_rows_will_do = False
+    needs_psd = False
+    takes_weightless = True  # row numbers count all rows
 
-    def __call__(
-        self,
-        kernel: Kernel,
-        source: Source,
-        n_landmarks: int | None,
-        *,
-        seed: int,
-        engine: Engine,
-    ) -> Landmarks:
-        rows = np.asarray(self.indices)
-        outside = rows[(rows < 0) | (rows >= source.n_rows)]
+    def choose(self, work: Work, goal: Any) -> Landmarks:
+        rows, n = np.asarray(self.indices), work.source.n_rows
+        outside = rows[(rows < 0) | (rows >= n)]
         if len(outside):
             raise ValueError(
                 f"sampler has row number {outside[0]}, but the data has rows 0 to "
-                f"{source.n_rows - 1}."
+                f"{n - 1}."
             )
-        return Landmarks(
-            points=source.take(rows),
-            kernel=kernel,
-            sampler="given rows",
-            n_rows=source.n_rows,
-            indices=rows,
-        )
+        points = work.source.take(rows)
+        return Landmarks(points, work.kernel, self.name, n, indices=rows)
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPoints:
+class GivenPoints(Sampler):
     """These points, which need not be rows of the data."""
 
     points: Any
+    name = "given points"
+    chooses = False
+    all_rows_will_do = False
+    needs_psd = False
 
-    def __call__(
-        self,
-        kernel: Kernel,
-        source: Source,
-        n_landmarks: int | None,
-        *,
-        seed: int,
-        engine: Engine,
-    ) -> Landmarks:
-        if isinstance(kernel, Precomputed):
+    def choose(self, work: Work, goal: Any) -> Landmarks:
+        if work.kernel.traits.by_number:
             raise ValueError(
                 "With kernel='precomputed' there is nothing to evaluate at new points; "
                 "give row numbers as sampler."
             )
-        width = getattr(self.points, "shape", (0, source.n_features))[1]
-        if source.n_features is not None and width != source.n_features:
+        n_features = work.source.n_features
+        width = getattr(self.points, "shape", (0, n_features))[1]
+        if n_features is not None and width != n_features:
             raise ValueError(
                 f"The landmarks given as sampler have {width} features, but the data "
-                f"has {source.n_features}."
+                f"has {n_features}."
             )
-        return Landmarks(
-            points=self.points,
-            kernel=kernel,
-            sampler="given points",
-            n_rows=source.n_rows,
-        )
+        return Landmarks(self.points, work.kernel, self.name, work.source.n_rows)

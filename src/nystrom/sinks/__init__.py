@@ -4,6 +4,6 @@ A `Sink` takes the result of each block by the number of its first row, from sev
 threads at once.
 """
 
-from .memory import ArraySink, Sink
+from .sink import ArraySink, Sink, SplitSink
 
-__all__ = ["ArraySink", "Sink"]
+__all__ = ["ArraySink", "Sink", "SplitSink"]

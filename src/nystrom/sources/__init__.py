@@ -24,14 +24,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .base import Block, Held, Source, Subset
 from .memory import Dense, Objects, RowNumbers, Sparse
+from .source import Block, Source
+from .views import Held, Pair, Subset
 
 __all__ = [
     "Block",
     "Dense",
     "Held",
     "Objects",
+    "Pair",
     "RowNumbers",
     "Source",
     "Sparse",

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Source
+from .source import Source
 
 
 class Dense(Source):

@@ -1,0 +1,93 @@
+"""The columns of K at some points: X ↦ k(X, S) and k(x, x).
+
+The one evaluator. How precisely rows are evaluated, and where the values are wanted, is
+said here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from . import _arrays as arrays
+from ._arrays import Array
+from .engines import Engine
+from .kernels import Kernel
+from .refusals import check_finite
+from .sinks import ArraySink
+from .sources import Block, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """k(x, s) for the rows x of any block and fixed points s.
+
+    Called, it gives a block in the library, on the device and in the precision of the
+    rows: what n·s² work is done on. `host` gives float64 in NumPy.
+    """
+
+    kernel: Kernel
+    points: Any
+    wide: bool = False  # float32 rows are evaluated in float64
+    _evaluate: Callable = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        points = arrays.widen(self.points) if self.wide else self.points
+        # No points have no columns, and not every kernel can prepare none.
+        evaluate = self.kernel.against(points) if len(self) else None
+        object.__setattr__(self, "_evaluate", evaluate)
+
+    def __call__(self, X: Any) -> Array:
+        if not self.wide:
+            return self._evaluate(X)
+        # Rows are copied to float64, and so are values that were given (precomputed).
+        return arrays.widen(self._evaluate(arrays.widen(X)))
+
+    def host(self, X: Any, dtype: Any = np.float64) -> np.ndarray:
+        """The values on the host; handed out in float64 unless told."""
+        return arrays.to_host(self(X)).astype(dtype, copy=False)
+
+    def diag(self, X: Any, *, wide: bool = False) -> np.ndarray:
+        """k(x, x) of each row on the host, evaluated as precisely as the columns are.
+
+        `wide` evaluates float32 rows in float64 all the same: that costs little.
+        """
+        X = arrays.widen(X) if wide or self.wide else X
+        return arrays.host_values(self.kernel.diag(X))
+
+    def __len__(self) -> int:
+        return arrays.count_rows(self.points)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the values, for rows such as the points."""
+        return np.dtype(np.float64) if self.wide else self.kernel.dtype(self.points)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the values are float32."""
+        return self.dtype == np.float32
+
+    def widened(self) -> Columns:
+        """The same columns, evaluated in float64."""
+        return self if self.wide else replace(self, wide=True)
+
+    def like(self, values: np.ndarray) -> Array:
+        """Host values as an operand for the blocks."""
+        return arrays.from_host(values, self.kernel.like(self.points), self.dtype)
+
+
+def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
+    """k(x, x) of every row."""
+    sink = ArraySink((source.n_rows,))
+    engine.map(_diagonal, source, sink, (kernel,), "diagonal")
+    if not np.isfinite(sink.array.sum()):
+        check_finite(sink.array)
+    return sink.array
+
+
+def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
+    return arrays.host_values(kernel.diag(block.X))

@@ -1,0 +1,30 @@
+"""The engine that a call runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engines import Bar, Engine, Hook, Threads, current
+from ..kernels import Kernel
+
+
+def engine_for(
+    kernel: Kernel, n_jobs: int | None, verbose: Any, *hooks: Hook
+) -> Engine:
+    """The engine in use, else threads; with a bar if `verbose`, and any further hooks.
+
+    A Python function of two rows holds the interpreter and may not expect to be called
+    from several threads: it gets one, unless `n_jobs` asks for more.
+    """
+    engine = current()
+    if engine is None:
+        engine = Threads(1 if n_jobs is None and kernel.traits.costly else n_jobs)
+    hooks = (*hooks, Bar()) if verbose else hooks
+    if not hooks:
+        return engine
+
+    def all_hooks(stage: str, done: int, total: int) -> None:
+        for hook in hooks:
+            hook(stage, done, total)
+
+    return engine.telling(all_hooks)

@@ -1,0 +1,63 @@
+"""Kernels, as users pass them, with the rows that they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from ..engines import Threads, current
+from ..kernels import Kernel, Precomputed
+from ..kernels.names import as_kernel
+from ..sources import Dense, Objects, RowNumbers, Source, as_source
+from .rows import check_weights
+from .widths import width_from_data
+
+
+def kernel_and_source(
+    X: Any,
+    kernel: Any,
+    *,
+    sample_weight: Any = None,
+    caller: str,
+    n_jobs: int | None = None,
+    gamma: Any = None,
+    **params: Any,
+) -> tuple[Kernel, Source]:
+    """The kernel with all its numbers, and the rows it works on; X is checked."""
+    weights = check_weights(sample_weight, X)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        kernel = as_kernel(kernel, gamma=gamma, caller=caller, **params)
+    if isinstance(kernel, Precomputed):
+        matrix = _square(X)
+        return Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
+    source = as_source(X, weights)
+    numeric = not isinstance(source, Objects)
+    if isinstance(gamma, str) and isinstance(kernel, str) and numeric:
+        gamma = width_from_data(gamma, kernel, source, current() or Threads(n_jobs))
+    resolved = as_kernel(
+        kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
+    )
+    if not numeric and not resolved.traits.any_rows:
+        raise ValueError(
+            f"The kernel {resolved} needs rows of numbers, but X holds "
+            f"{type(source.take(np.arange(1))[0]).__name__} values. Encode them as "
+            "numbers, or pass a kernel for such rows: a callable of two of them."
+        )
+    return resolved, source
+
+
+def _square(X: Any) -> Any:
+    if isinstance(X, Dense):
+        X = X.X
+    if isinstance(X, Source) or sp.issparse(X):
+        raise ValueError("A precomputed kernel must be a dense square array.")
+    X = X if arrays.is_array(X) else np.asarray(X)
+    if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' takes the square matrix of k(x, y) for all pairs of "
+            f"training rows; X has shape {tuple(X.shape)}."
+        )
+    return X

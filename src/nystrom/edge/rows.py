@@ -1,0 +1,101 @@
+"""Rows and their weights, as users pass them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight
+
+from .. import _arrays as arrays
+from ..sources import Objects, Source, as_source
+
+
+def check_rows(X: Any) -> Any:
+    """X, if it is rows of finite numbers or of objects; else one clear error."""
+    if isinstance(X, Source):
+        return X
+    if arrays.is_array(X) and arrays.namespace(X) is not np:
+        return _check_foreign(X)
+    if holds_objects(X):
+        return X
+    with explaining_text():
+        return check_array(X, accept_sparse="csr", dtype="numeric")
+
+
+def holds_objects(X: Any) -> bool:
+    """Whether X is a sequence of things that are not numbers, nor rows of numbers."""
+    series = hasattr(X, "to_numpy") and not hasattr(X, "columns")
+    if isinstance(X, np.ndarray) or series:
+        objects = X.ndim == 1 and np.asarray(X).dtype.kind in "OUST"
+    elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
+        try:
+            objects = len(X) == 0 or isinstance(as_source(X), Objects)
+        except ValueError:
+            objects = False
+    else:
+        return False
+    if objects and len(X) == 0:
+        raise ValueError("X is empty; at least one row is needed.")
+    return objects
+
+
+@contextmanager
+def explaining_text() -> Iterator[None]:
+    """scikit-learn's "could not convert string to float", with what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X holds text where numbers are needed: {error}. Encode it as numbers, or "
+            "pass a list of objects with a kernel for them, a callable of two."
+        ) from None
+
+
+def _check_foreign(X: Any) -> Any:
+    xp = arrays.namespace(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least "
+            "one row and one feature."
+        )
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError("X contains NaN or infinity; impute or drop such rows.")
+    return X
+
+
+def count_rows(X: Any) -> int:
+    """How many rows a source, array or list has."""
+    return X.n_rows if isinstance(X, Source) else arrays.count_rows(X)
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """The weights of X's rows: none negative, not all 0; None where none are given."""
+    if sample_weight is None:
+        return None
+    n = count_rows(X)
+    weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
+    if np.any(weights < 0) or not np.any(weights > 0):
+        raise ValueError(
+            "sample_weight must be >= 0 for every row and > 0 for at least one; a row "
+            "of weight w counts as w rows."
+        )
+    return weights
+
+
+def check_namespace(X: Any, fitted: Any, method: str) -> None:
+    """New rows must come in the array library that the estimator was fitted in."""
+    if not arrays.is_block(X) or not arrays.is_block(fitted):
+        return
+    given, expected = arrays.namespace(X), arrays.namespace(fitted)
+    if given is not expected:
+        raise ValueError(
+            f"Inputs passed to {method} must use the same namespace as those passed to "
+            f"fit(): {given.__name__} was given, and {expected.__name__} is expected. "
+            "Convert X, or fit again."
+        )

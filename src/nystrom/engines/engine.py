@@ -1,0 +1,55 @@
+"""What an engine can do."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from ..sinks import Sink
+from ..sources import Source
+from .progress import Hook, silent
+
+#: Every pass works on tiles of so many rows, cut at multiples of it. A matrix product
+#: rounds differently for other shapes; with fixed tiles the same rows give the same
+#: numbers for every block size, number of threads and storage.
+TILE = 1024
+
+
+class Engine(ABC):
+    """Runs one function over all tiles of a source.
+
+    The function is one of a module, since it may have to travel; `shared` is what it
+    needs besides the tile: read-only, the same for all tiles, and nothing with an entry
+    per row (weights and targets come with the tile). What the function makes, it
+    returns. Results may arrive read-only.
+    """
+
+    progress: Hook = staticmethod(silent)  # told (pass, tiles done, tiles in all)
+    passes: list[str]  # the names of the passes so far: a pass is known by its number
+
+    @abstractmethod
+    def map(
+        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
+    ) -> None:
+        """Put f(block, *shared) into the sink for every tile."""
+
+    @abstractmethod
+    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
+        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+
+    @property
+    def local(self) -> Engine:
+        """An engine for rows that are held in this process."""
+        return self
+
+    def telling(self, progress: Hook) -> Engine:
+        """The same engine, which tells its progress to another hook."""
+        changed = copy.copy(self)
+        changed.progress = progress
+        return changed
+
+    def quiet(self) -> Engine:
+        """The same engine, which tells no progress."""
+        return self.telling(silent)

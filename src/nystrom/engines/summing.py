@@ -1,0 +1,79 @@
+"""How the results of tiles are added up: always in the same order."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+
+def add(left: Any, right: Any) -> Any:
+    """left + right, entry by entry where they are tuples.
+
+    Arrays are added in place where they may be, since a sum of s × s matrices is a good
+    part of a pass: `left` is used up. What came from elsewhere may be read-only.
+    """
+    if isinstance(left, tuple):
+        return tuple(add(a, b) for a, b in zip(left, right, strict=True))
+    own = isinstance(left, np.ndarray) and left.flags.writeable
+    if own and left.dtype == np.result_type(left, right):
+        left += right
+        return left
+    return left + right
+
+
+class Tree:
+    """Sums terms that arrive in order, pairing neighbours: ((0+1)+(2+3))+….
+
+    Which terms are added to which depends on their number alone, so a block of 2ʲ tiles
+    that begins at a multiple of 2ʲ may be summed elsewhere and pushed as one term.
+    """
+
+    def __init__(self) -> None:
+        self._partial: list[tuple[int, Any]] = []  # (terms in it, sum)
+
+    def push(self, term: Any, size: int = 1) -> None:
+        """Add the next term, itself the sum of `size` terms."""
+        while self._partial and self._partial[-1][0] == size:
+            term = add(self._partial.pop()[1], term)
+            size *= 2
+        self._partial.append((size, term))
+
+    def total(self) -> Any:
+        """The sum of all terms so far."""
+        _, total = self._partial[-1]
+        for _, earlier in reversed(self._partial[:-1]):
+            total = add(earlier, total)
+        return total
+
+
+class SumSink:
+    """A sink that adds up what each tile hands over, in the order of the tiles.
+
+    For passes that make rows and sums at once.
+    """
+
+    anywhere = False
+
+    def __init__(self, tile: int) -> None:
+        self._tile, self._next = tile, 0
+        self._tree, self._early = Tree(), dict[int, Any]()
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        pass
+
+    def put(self, start: int, rows: Any) -> None:
+        with self._lock:
+            self._early[start] = rows
+            while self._next in self._early:
+                self._tree.push(self._early.pop(self._next))
+                self._next += self._tile
+
+    def close(self, complete: bool) -> None:
+        pass
+
+    def total(self) -> Any:
+        """The sum over all tiles."""
+        return self._tree.total()

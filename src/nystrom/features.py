@@ -1,0 +1,186 @@
+"""How Z = K_S·root is made, tile by tile: K̃ = ZZᵀ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import _arrays as arrays
+from . import precision
+from ._arrays import Array
+from .columns import Columns
+from .engines import TILE, Engine, SumSink
+from .factor import Factor
+from .landmarks import Landmarks
+from .randomness import some_rows
+from .refusals import check_finite
+from .sinks import ArraySink, SplitSink
+from .sources import Block, Source
+from .sources import weights as row_weights
+from .trace_error import TraceError
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Rows ↦ K_S·root − shift, or K_S − shift without a root; host, float64."""
+
+    columns: Columns
+    root: np.ndarray | None
+    shift: np.ndarray
+
+    def __call__(self, X: Any) -> np.ndarray:
+        Z = self.columns.host(X)
+        Z = Z if self.root is None else Z @ self.root
+        return Z - self.shift if self.shift.any() else Z
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """How Z is made so that its Gram matrix is right to a thousandth of alpha.
+
+    The product with `root` costs twice what the Gram matrix does, and is put off to
+    after the sum where K_SS is conditioned well enough; a very smooth kernel needs it
+    in every tile, and may need float64 kernel values for float32 rows.
+    """
+
+    columns: Columns
+    factor: Factor
+    alpha: float  # the least ridge that Z is to be right for
+    whiten: bool  # Z per tile, instead of K_S per tile and root after the sum
+    shift: np.ndarray  # (s,) taken off every row of K_S
+    target_shift: np.ndarray  # (t,), or one for all
+
+    @classmethod
+    def for_ridge(
+        cls, landmarks: Landmarks, source: Source, alpha: float, *, center: bool
+    ) -> FeatureMap:
+        """For a ridge of `alpha`, the least that will be asked for."""
+        factor, columns, n = landmarks.factor, landmarks.columns(), source.total_weight
+        wider = factor.for_blocks(np.float64)
+        ranks = factor.rank, wider.rank
+        if columns.narrow and precision.ridge_needs_float64(
+            factor.eigenvalues, *ranks, factor.scale, n, alpha
+        ):
+            columns, factor = columns.widened(), wider
+        rows = some_rows(source.n_rows, precision.TRIED_ROWS)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = columns.host(source.take(rows))
+            products = K @ K.T
+        check_finite(products)
+        size = float(np.linalg.norm(products, 2)) * n / len(rows)
+        none = np.zeros(K.shape[1])
+        mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
+        mapping = replace(mapping, whiten=not mapping.sums_are_right(size))
+        if not center:
+            return mapping
+        # Where the Gram matrix is right its mean is too, and can be taken off later.
+        shift = row_weights.mean(source.weights_of(rows), K) if mapping.whiten else none
+        if source.targets is None:
+            return replace(mapping, shift=shift)
+        target_shift = row_weights.mean(source.weights, source.targets)
+        return replace(mapping, shift=shift, target_shift=target_shift)
+
+    @classmethod
+    def resolving(
+        cls, landmarks: Landmarks, source: Source, *, center: bool
+    ) -> FeatureMap:
+        """For methods without a ridge: right to a share of tr K/s.
+
+        Of tr HKH/s where the mean is taken off, which may be far less.
+        """
+        share = _mean_square(landmarks, source, center) * source.total_weight
+        alpha = precision.RESOLUTION / precision.GRAM_ERROR * share
+        return cls.for_ridge(
+            landmarks, source, alpha / max(1, len(landmarks)), center=center
+        )
+
+    @property
+    def root(self) -> np.ndarray:
+        """(s, r): Z = K_S·root."""
+        return self.factor.root
+
+    @property
+    def rank(self) -> int:
+        """r, the columns of Z."""
+        return self.factor.rank
+
+    @property
+    def center(self) -> np.ndarray:
+        """(r,): the shift in the coordinates of Z."""
+        return self.shift @ self.root
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Z of few rows."""
+        return self.columns.host(X) @ self.root
+
+    def tiles(self) -> Tiles:
+        """What is made of a tile before sums are taken."""
+        if self.whiten:
+            return Tiles(self.columns, self.root, self.center)
+        return Tiles(self.columns, None, self.shift)
+
+    def sums_are_right(self, size: float, margin: float = 1.0) -> bool:
+        """Whether the root may wait until after a sum K_SᵀK_S of this norm."""
+        kept = self.factor.kept_eigenvalues
+        return not len(kept) or precision.unwhitened_gram_is_right(
+            size, kept[-1], self.alpha, margin
+        )
+
+
+def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
+    """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
+    columns = landmarks.columns(wide=True)
+    X = source.take(some_rows(source.n_rows, precision.TRIED_ROWS))
+    whole = float(np.mean(columns.diag(X)))
+    if not center:
+        return whole
+    root = landmarks.factor.for_blocks(np.float64).root
+    mean = np.mean(columns.host(X) @ root, axis=0)
+    return max(whole - float(mean @ mean), precision.EPS64 * whole)
+
+
+def features(landmarks: Landmarks, source: Source, engine: Engine) -> Array:
+    """Z = k(X, landmarks)·K_SS^{+/2} for any rows, in their own precision."""
+    sink, shared = _feature_pass(landmarks, source)
+    engine.map(_features, source, sink, shared, "features")
+    return sink.array
+
+
+def features_and_error(
+    landmarks: Landmarks, source: Source, engine: Engine
+) -> tuple[Array, TraceError]:
+    """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
+    sink, shared = _feature_pass(landmarks, source)
+    sums = SumSink(TILE)
+    both = SplitSink(sink, sums)
+    engine.map(_features_and_sums, source, both, shared, "features")
+    kept, whole = sums.total()
+    return sink.array, TraceError.of_all(whole - kept, whole, source.n_rows)
+
+
+def _feature_pass(landmarks: Landmarks, source: Source) -> tuple[ArraySink, tuple]:
+    first = source.rows(0, 1)
+    like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
+    root = arrays.from_host(landmarks.factor.symmetric_root, like, dtype)
+    sink = ArraySink((source.n_rows, len(landmarks)), like, root.dtype)
+    return sink, (landmarks.columns(), root)
+
+
+def _features(block: Block, columns: Columns, root: Array) -> Array:
+    Z = columns(block.X) @ root
+    # The sum may overflow where no entry does: look closer before refusing.
+    if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
+        check_finite(arrays.to_host(Z))
+    return Z
+
+
+def _features_and_sums(
+    block: Block, columns: Columns, root: Array
+) -> tuple[Array, tuple[float, float]]:
+    Z = columns(block.X) @ root
+    kept = row_weights.total(block.weights, arrays.to_host(arrays.squared_norms(Z)))
+    if not np.isfinite(kept):
+        check_finite(arrays.to_host(Z))
+    return Z, (kept, row_weights.total(block.weights, columns.diag(block.X)))

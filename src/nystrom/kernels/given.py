@@ -1,0 +1,250 @@
+"""Kernels that the user brings: a function of two rows or of two blocks, or a matrix.
+
+A plain callable takes two rows and returns a number, as in scikit-learn. Whether a
+function takes blocks cannot be found out by trying it (`numpy.dot` on two blocks
+returns a wrong matrix of the right shape when there are as many rows as features), so
+`blockwise` says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .base import Kernel, Traits
+
+
+@dataclass(frozen=True)
+class Pairwise(Kernel):
+    """k(x, y) = function(x, y, **params) on two rows of any kind."""
+
+    function: Callable[..., float]
+    params: dict[str, Any] = field(default_factory=dict)
+    traits = Traits(psd=None, any_rows=True, costly=True)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        xs, ys = _rows(X), _rows(Y)
+        K = [[float(self.function(x, y, **self.params)) for y in ys] for x in xs]
+        return _block(np.asarray(K, dtype=np.float64).reshape(len(xs), len(ys)), X)
+
+    def diag(self, X: Any) -> Array:
+        values = [float(self.function(x, x, **self.params)) for x in _rows(X)]
+        return _block(np.asarray(values, dtype=np.float64), X)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        """kernel(Y, Y) with each pair evaluated once."""
+        rows = _rows(arrays.widen(Y))
+        K = np.empty((len(rows), len(rows)))
+        for i, x in enumerate(rows):
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = float(self.function(x, rows[j], **self.params))
+        return K
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return n_points * (n_points + 1) // 2
+
+    def __str__(self) -> str:
+        return _name(self.function)
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _rows(X: Any) -> list[Any]:
+    """The rows one by one."""
+    if sp.issparse(X):
+        return [X[[i]] for i in range(X.shape[0])]
+    if arrays.is_array(X):
+        return [X[i, ...] for i in range(X.shape[0])]
+    return list(X)
+
+
+@dataclass(frozen=True)
+class Blockwise(Kernel):
+    """kernel(X, Y) = function(X, Y): a function of two blocks, see `blockwise`."""
+
+    function: Callable[[Any, Any], Array]
+    diagonal: Callable[[Any], Array] | None = None
+    traits = Traits(psd=None, any_rows=True)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        K = self.function(X, Y)
+        shape = (_length(X), _length(Y))
+        if tuple(np.shape(K)) != shape:
+            raise ValueError(
+                f"The block kernel {self} returned shape {tuple(np.shape(K))} for "
+                f"blocks of {shape[0]} and {shape[1]} rows; it must return {shape}. "
+                "A function of two single rows is passed without kernels.blockwise."
+            )
+        return _block(K, X)
+
+    def diag(self, X: Any) -> Array:
+        if self.diagonal is not None:
+            return _block(self.diagonal(X), X)
+        single = [_single(X, i) for i in range(_length(X))]
+        values = [float(arrays.to_host(self(x, x))[0, 0]) for x in single]
+        return _block(np.asarray(values), X)
+
+    def __str__(self) -> str:
+        return _name(self.function)
+
+
+def _single(X: Any, i: int) -> Any:
+    return X[i : i + 1, ...] if arrays.is_array(X) else X[i : i + 1]
+
+
+def _length(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _as_array(values: Any) -> Array:
+    values = values.toarray() if sp.issparse(values) else values
+    return values if arrays.is_array(values) else np.asarray(values)
+
+
+def _block(values: Any, X: Any) -> Array:
+    """What the user returned, in the precision of the rows."""
+    values = _as_array(values)
+    if arrays.is_array(X) and arrays.namespace(X) is not np:
+        same = arrays.namespace(values) is arrays.namespace(X)
+        values = values if same else arrays.from_host(values, X, values.dtype)
+    wide = not arrays.is_block(X)
+    return (
+        arrays.widen(values) if wide else arrays.as_float(values, arrays.float_dtype(X))
+    )
+
+
+def blockwise(
+    function: Callable[[Any, Any], Array],
+    *,
+    diag: Callable[[Any], Array] | None = None,
+) -> Kernel:
+    """A kernel from a function of two blocks of rows.
+
+    Parameters
+    ----------
+    function : callable
+        `function(X, Y)` returns the matrix of k(x, y), shape (rows of X, rows of Y). A
+        block is a slice of what was passed in: an array, CSR rows, or a list of
+        objects.
+    diag : callable, optional
+        `diag(X)` returns k(x, x) for each row. Without it `function` is called once per
+        row, on blocks of one row.
+
+    Returns
+    -------
+    kernel : Kernel
+        A value to pass as `kernel=`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import kernels
+    >>> minimum = kernels.blockwise(
+    ...     lambda X, Y: np.minimum(X[:, None], Y[None]).sum(axis=2),
+    ...     diag=lambda X: X.sum(axis=1),
+    ... )
+    >>> minimum(np.array([[1.0, 2.0]]), np.array([[2.0, 1.0], [0.0, 5.0]]))
+    array([[2., 2.]])
+    """
+    return Blockwise(function, diag)
+
+
+class Remembered(Kernel):
+    """Another kernel on fixed rows, known by their numbers: no pair is evaluated twice.
+
+    For kernels of which an evaluation is dear, and rows few enough for an n × n matrix.
+    """
+
+    def __init__(self, kernel: Kernel, rows: Any) -> None:
+        self.kernel, self.rows = kernel, arrays.widen(rows)
+        n = arrays.count_rows(rows)
+        self.values, self.known = np.empty((n, n)), np.zeros((n, n), dtype=bool)
+        self.n_evaluations = 0
+
+    @property
+    def traits(self) -> Traits:
+        return replace(self.kernel.traits, by_number=True)
+
+    def like(self, X: Any) -> Any:
+        return self.values
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        I, J = np.asarray(X), np.asarray(Y)  # noqa: E741
+        for i in np.unique(I):
+            new = np.unique(J[~self.known[i, J]])
+            if len(new):
+                row = arrays.take_rows(self.rows, np.array([i]))
+                columns = arrays.take_rows(self.rows, new)
+                values = arrays.host_values(self.kernel(row, columns))[0]
+                self.values[i, new] = self.values[new, i] = values
+                self.known[i, new] = self.known[new, i] = True
+                self.n_evaluations += len(new)
+        return self.values[np.ix_(I, J)]
+
+    def diag(self, X: Any) -> Array:
+        return np.array([self([i], [i])[0, 0] for i in np.asarray(X)])
+
+    def gram(self, Y: Any) -> np.ndarray:
+        return self(Y, Y)
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed(Kernel):
+    """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
+
+    matrix: Any = None
+    traits = Traits(psd=None, by_number=True)
+
+    def like(self, X: Any) -> Any:
+        if self.matrix is None:
+            raise ValueError(
+                "A precomputed kernel matrix is not part of a fitted model, so nothing "
+                "can be evaluated here; pass it to approximate(K, landmarks)."
+            )
+        return self.matrix
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        rows, columns = np.asarray(X), np.asarray(Y)
+        if arrays.namespace(self.matrix) is np:
+            return arrays.as_float(self.matrix[np.ix_(rows, columns)])
+        block = arrays.take_rows(self.matrix, rows)
+        return arrays.as_float(arrays.take_rows(block.T, columns).T)
+
+    def diag(self, X: Any) -> Array:
+        rows = np.asarray(X)
+        if arrays.namespace(self.matrix) is np:
+            return arrays.as_float(self.matrix[rows, rows])
+        values = [float(self.matrix[int(i), int(i)]) for i in rows]
+        return arrays.from_host(np.asarray(values), self.matrix)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        K = arrays.to_host(self(Y, Y)).astype(np.float64)
+        return (K + K.T) / 2
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return n_points * n_points
+
+    def __str__(self) -> str:
+        return "precomputed"
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows(Precomputed):
+    """Kernel values of new rows with training rows: k(x, x) is not among them."""
+
+    def diag(self, X: Any) -> Array:
+        raise ValueError(
+            "This needs k(x, x) of new rows, which the kernel values with training "
+            "rows do not tell (kernel='precomputed'). Fit with a kernel and rows."
+        )

@@ -1,0 +1,1 @@
+"""K-means on Z, block by block."""

@@ -1,0 +1,62 @@
+"""Where k-means begins: k-means++ and a few steps on a sample of rows that is held."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from ...features import FeatureMap
+from ...randomness import Purpose, race, some_rows, uniforms
+from ...sources import Held, Source
+
+#: Steps of Lloyd on the sample; the passes over all rows go on from there.
+SAMPLE_STEPS = 50
+#: Rows whose features are made at a time.
+ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class HeldFeatures:
+    """Features of some rows."""
+
+    Z: np.ndarray  # (m, r) float32
+    weights: np.ndarray  # (m,)
+
+    @classmethod
+    def of(
+        cls, mapping: FeatureMap, source: Source, size: int, seed: int
+    ) -> HeldFeatures:
+        """Rows drawn uniformly, all if there are no more; rows of weight 0 never."""
+        if not source.is_weighted:
+            rows = some_rows(source.n_rows, size, seed)
+        else:
+            u = uniforms(seed, Purpose.CHECK, 0, source.n_rows)
+            rows = np.sort(race((source.weights > 0).astype(np.float64), u, size)[0])
+        held, parts = Held.of(source, rows), []
+        for start in range(0, held.n_rows, ROWS):
+            X = held.rows(start, min(start + ROWS, held.n_rows))
+            parts.append(mapping(X).astype(np.float32))
+        return cls(np.concatenate(parts), np.ascontiguousarray(held.weights))
+
+    @property
+    def variance(self) -> float:
+        """The mean variance of a feature, by which the tolerance is measured."""
+        return float(np.mean(np.var(self.Z, axis=0))) if self.Z.size else 0.0
+
+    def start(self, n_clusters: int, seed: int) -> np.ndarray:
+        """Centres by k-means++ and a few steps on the sample."""
+        if len(self.Z) < n_clusters or not self.Z.shape[1]:
+            order = np.arange(n_clusters) % len(self.Z)
+            return self.Z[order].astype(np.float64)
+        means = KMeans(
+            n_clusters, n_init=1, max_iter=SAMPLE_STEPS, random_state=seed % 2**32
+        )
+        with warnings.catch_warnings():
+            # Fewer distinct rows than clusters is told once, of all rows.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            means.fit(self.Z, sample_weight=self.weights)
+        return means.cluster_centers_.astype(np.float64)

@@ -1,0 +1,1 @@
+"""Ridge regression on Z, from sums over blocks of rows."""

@@ -1,0 +1,117 @@
+"""Kernel ridge regression on landmarks, from landmarks and rows to coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...approximation import estimated_error
+from ...engines import Engine
+from ...engines.blas import blas_threads_for
+from ...features import FeatureMap
+from ...landmarks import Landmarks
+from ...moments import Moments, moments, trace_error, trace_left
+from ...sources import Source
+from ...trace_error import TraceError
+from ..linear_map import LinearMap
+from .cg import DRAWN_ROWS, FIRST_ROWS, solve_cg
+from .posterior import Posterior, posterior
+from .problem import Centered, on_landmarks
+
+#: What `solver="auto"` weighs, in float64 multiply-adds as a matrix product does them:
+#: a kernel value beyond its product over features, and conjugate-gradient steps.
+EVALUATION_COST, EXPECTED_STEPS = 120, 32
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """Coefficients on the landmarks' kernel values, and what is known about them."""
+
+    map: LinearMap
+    solver: str
+    error: TraceError | None  # relative
+    trace_left: float | None  # an upper bound of tr(K − K̃), after a Gram pass
+    posterior: Posterior | None  # None after conjugate gradients
+    n_iterations: int | None
+    converged: bool
+    notes: tuple[str, ...]
+
+
+def fit_ridge(
+    landmarks: Landmarks,
+    source: Source,
+    alphas: np.ndarray,
+    *,
+    fit_intercept: bool,
+    solver: str,
+    engine: Engine,
+    seed: int,
+) -> RidgeFit:
+    """Ridge regression of the source's targets, one α for each."""
+    with blas_threads_for(len(landmarks)):
+        mapping = FeatureMap.for_ridge(
+            landmarks, source, float(alphas.min()), center=fit_intercept
+        )
+        if solver == "auto":
+            solver = cheaper_solver(mapping, source)
+        if solver == "direct":
+            sums = moments(mapping, source, engine)
+            return finish(landmarks, mapping, sums, source, alphas, fit_intercept)
+        solved = solve_cg(mapping, source, alphas, fit_intercept, engine, seed)
+        return RidgeFit(
+            map=LinearMap.as_precise_as_needed(
+                landmarks, source, solved.dual, solved.intercept
+            ),
+            solver="cg",
+            error=estimated_error(landmarks, source, engine),
+            trace_left=None,
+            posterior=None,
+            n_iterations=solved.n_iterations,
+            converged=solved.converged,
+            notes=notes_of(mapping),
+        )
+
+
+def finish(
+    landmarks: Landmarks,
+    mapping: FeatureMap,
+    sums: Moments,
+    source: Source,
+    alphas: np.ndarray,
+    fit_intercept: bool,
+) -> RidgeFit:
+    """From the sums over all rows to the fit."""
+    with blas_threads_for(len(landmarks)):
+        problem = Centered.of(sums, fit_intercept)
+        dual, intercept = on_landmarks(mapping, problem, problem.solve(alphas))
+        return RidgeFit(
+            map=LinearMap.as_precise_as_needed(landmarks, source, dual, intercept),
+            solver="direct",
+            error=trace_error(mapping, sums),
+            trace_left=trace_left(mapping, sums),
+            posterior=posterior(mapping, problem, alphas),
+            n_iterations=None,
+            converged=True,
+            notes=notes_of(mapping),
+        )
+
+
+def cheaper_solver(mapping: FeatureMap, source: Source) -> str:
+    """The solver that a count of multiply-adds favours."""
+    n, s = source.n_rows, len(mapping.shift)
+    if mapping.alpha == 0 or mapping.columns.kernel.traits.costly:
+        return "direct"  # no condition number to rely on; evaluations are dear
+    direct = n * s**2 * (3 if mapping.whiten else 1)
+    # A float32 product is twice as fast.
+    narrow = mapping.columns.narrow
+    width = (source.n_features or 1) * (0.5 if narrow else 1) * 2
+    evaluations = EVALUATION_COST * (1 if narrow else 2) + width
+    rows = (FIRST_ROWS + DRAWN_ROWS) * s * (3 if mapping.whiten else 1)
+    cg = EXPECTED_STEPS * n * s * evaluations + rows * s**2
+    return "cg" if cg < direct else "direct"
+
+
+def notes_of(mapping: FeatureMap) -> tuple[str, ...]:
+    """What the reader should know of how Z was made."""
+    return ("kernel values in float64 for this alpha",) if mapping.columns.wide else ()

@@ -1,0 +1,93 @@
+"""The posterior of ridge regression on Z, and deviations of its predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...columns import Columns
+from ...engines import Engine
+from ...engines.blas import blas_threads_for
+from ...features import FeatureMap
+from ...landmarks import Landmarks
+from ...residuals import residuals
+from ...sinks import ArraySink
+from ...sources import Block, Source
+from .problem import Centered
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What predictive deviations need: the ridge problem on Z, and σ̂² per target.
+
+    The deviation at x is that of the Gaussian process with covariance K̃ and noise α,
+    scaled: σ̂²·(k(x,x) − ‖z‖² + α·(z − z̄)ᵀ(G + αI)⁻¹(z − z̄) [+ α/Σw]), with z̄ and the
+    last term where there is an intercept (the DTC form).
+    """
+
+    root: np.ndarray  # (s, r)
+    gram: np.ndarray  # (r, r)
+    center: np.ndarray  # (s,) z̄ as kernel values with the landmarks, or 0
+    own: float  # 1/Σw where there is an intercept, else 0
+    alphas: np.ndarray  # (t,)
+    scales: np.ndarray  # (t,) σ̂² = yᵀ(K̃ + αI)⁻¹y/n
+
+    @cached_property
+    def _eigh(self) -> tuple[np.ndarray, np.ndarray]:
+        with blas_threads_for(len(self.gram)):
+            values, vectors = np.linalg.eigh(self.gram)
+        return np.maximum(values, 0.0), vectors
+
+    def shrunk_root(self, alpha: float) -> np.ndarray:
+        """R with ‖k_S·R‖² = zᵀ(G + αI)⁻¹z."""
+        values, vectors = self._eigh
+        return self.root @ (vectors / np.sqrt(values + alpha))
+
+
+def posterior(mapping: FeatureMap, problem: Centered, alphas: np.ndarray) -> Posterior:
+    """The posterior of a problem that has been solved from its Gram matrix."""
+    center, own = np.zeros(len(mapping.root)), 0.0
+    if problem.fit_intercept:
+        # z̄ is rootᵀ of the mean of kernel values; that mean is not kept, but any
+        # vector with the same rootᵀ does.
+        mean = mapping.center + problem.feature_mean
+        center, own = mapping.factor.values_with_root(mean), 1 / problem.total_weight
+    scales = np.full(len(alphas), np.nan)
+    if np.all(alphas > 0):
+        scales = problem.quadratic(alphas) / problem.n_rows
+    return Posterior(mapping.root, problem.gram, center, own, alphas, scales)
+
+
+def deviations(
+    landmarks: Landmarks,
+    source: Source,
+    posterior: Posterior,
+    engine: Engine,
+    *,
+    wide: bool,
+    noise: bool,
+) -> np.ndarray:
+    """(n, t): the predictive standard deviation of every row and target."""
+    root = posterior.root
+    left = residuals(landmarks.columns(), source, root, engine=engine).values
+    columns = landmarks.columns(wide=wide)
+    out = np.empty((source.n_rows, len(posterior.alphas)))
+    for alpha in np.unique(posterior.alphas):
+        R = posterior.shrunk_root(alpha)
+        sink = ArraySink((source.n_rows,))
+        shared = (columns, R, posterior.center @ R)
+        engine.map(squared_projections, source, sink, shared, "deviations")
+        variance = left + alpha * (sink.array + posterior.own + noise)
+        those = posterior.alphas == alpha
+        out[:, those] = np.sqrt(variance[:, None] * posterior.scales[those])
+    return out
+
+
+def squared_projections(
+    block: Block, columns: Columns, M: np.ndarray, offset: np.ndarray
+) -> np.ndarray:
+    """‖k_S·M − offset‖² of each row."""
+    projected = columns.host(block.X) @ M - offset
+    return np.vecdot(projected, projected)

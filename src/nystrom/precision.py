@@ -1,0 +1,197 @@
+"""Every decision between float32 and float64, and every cut at rounding, in one place.
+
+float32 rows are evaluated in float32 as long as that does not show in the result. Each
+function here answers one question, with the constant that it rests on and what was
+measured to find it. All cuts are relative to the numbers at hand and to the precision
+they were made in, never absolute.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import epsilon
+
+EPS64 = epsilon(np.float64)
+
+#: Rows that are tried in both precisions before a pass, and on which sizes and means
+#: are estimated before one.
+TRIED_ROWS = 256
+
+
+# Passes over rows: float32 as long as a few rows, tried in both, come out alike.
+
+#: A residual pass stays in float32 while its error, root mean square over the tried
+#: rows, is at most this share of the mean residual: a formula for it was off by up to
+#: ten in either direction, as near points cancel.
+RESIDUAL_ERROR = 0.02
+#: Results (predictions, coordinates) stay in float32 while they differ by at most this
+#: share, root mean square over the tried rows: coefficients of both signs cancel.
+RESULT_ERROR = 1e-4
+
+
+def few_to_try(n_rows: int) -> bool:
+    """Whether trying would cost as much as the pass in float64."""
+    return n_rows <= 4 * TRIED_ROWS
+
+
+def residuals_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
+    """Whether residuals of the tried rows came out too differently."""
+    error = np.sqrt(np.mean((narrow - wide) ** 2))
+    # `not ≤`, so that nan counts as a failure.
+    return not error <= RESIDUAL_ERROR * wide.mean()
+
+
+def results_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
+    """Whether results of the tried rows, (m, t), came out too differently."""
+    size = np.sqrt(np.mean(wide**2, axis=0))
+    error = np.sqrt(np.mean((narrow - wide) ** 2, axis=0))
+    return not bool(np.all(error <= RESULT_ERROR * size))
+
+
+# What the landmarks' own kernel matrix resolves.
+
+
+def eigenvalue_cut(eigenvalues: np.ndarray, scale: float, block_dtype: Any) -> float:
+    """The eigenvalue of K_SS below which a direction is rounding.
+
+    4·eps·√s·max kᵢᵢ: the usual s·eps·σ₁ dropped 80 of 500 good directions in float32,
+    where σ₁ is up to s times max kᵢᵢ. The eigenvalues themselves are computed in
+    float64, and not known better than to about eps·σ₁ of that.
+    """
+    blocks = 4 * epsilon(block_dtype) * scale
+    solver = 4 * EPS64 * eigenvalues.max(initial=0.0)
+    return float(np.sqrt(len(eigenvalues)) * max(blocks, solver))
+
+
+#: What is left of k(x, x) below so many units of rounding is nothing: of the kernel's
+#: blocks once, and of the factor for each landmark. With 4 the features overshoot K (by
+#: 4.7e-5 instead of 7e-6, Covertype), with 40 rank is lost for nothing.
+ROUNDING_UNITS = 10
+
+
+def residual_unit(block_dtype: Any, n_points: int) -> float:
+    """Below this share of it, what so many points leave of k(x, x) is rounding."""
+    return ROUNDING_UNITS * (epsilon(block_dtype) + n_points * EPS64)
+
+
+def least_residual(dtype: Any, like: Any = None) -> float:
+    """The same for a block of residuals by a factor that is taken as exact."""
+    return ROUNDING_UNITS * epsilon(dtype, like)
+
+
+def rounding_of(K: np.ndarray, block_dtype: Any) -> float:
+    """The unit round-off of K's entries, also of float32 values stored as float64."""
+    with np.errstate(over="ignore"):
+        narrow = block_dtype == np.float32 or np.array_equal(K, K.astype(np.float32))
+    return epsilon(np.float32 if narrow else np.float64)
+
+
+def is_indefinite(eigenvalues: np.ndarray, rounding: float = EPS64) -> bool:
+    """Whether one is negative beyond rounding: −10·eps·s times the largest."""
+    size = np.abs(eigenvalues).max(initial=0.0)
+    limit = 10 * rounding * len(eigenvalues) * size
+    return bool(eigenvalues.min(initial=0.0) < -limit)
+
+
+def least_ridge(SKS: np.ndarray) -> float:
+    """The least ridge at which the Cholesky factor of SᵀKS + λI exists, rounded."""
+    trace = float(np.trace(SKS))
+    return max(10 * EPS64 * len(SKS) * trace, np.finfo(np.float64).tiny)
+
+
+# Ridge regression: what the Gram matrix of Z must resolve is a thousandth of alpha.
+
+#: Root mean square error of a float32 kernel value, as a share of k(x, x).
+FLOAT32_NOISE = 3e-8
+#: What may be missing from, or added to, the Gram matrix, as a share of alpha.
+GRAM_ERROR = 1e-3
+
+
+def ridge_needs_float64(
+    eigenvalues: np.ndarray,
+    rank: int,
+    rank64: int,
+    scale: float,
+    n_rows: float,
+    alpha: float,
+) -> bool:
+    """Whether float32 kernel values would show in a ridge solution.
+
+    `rank` directions of K_SS are resolved by float32 values, `rank64` by float64 ones.
+    """
+    if not rank:
+        return False
+    # Rounding adds to the Gram matrix, and mixes with what is in it already.
+    noise = FLOAT32_NOISE * scale
+    added = n_rows * (noise * noise) / eigenvalues[rank - 1]
+    mixed = 2 * np.sqrt(alpha * added / n_rows)
+    # Directions that float32 cannot resolve are lost; each may have n/s times its
+    # eigenvalue in K. They count by their sum: 82 small ones made 1.2e-3.
+    missed = float(eigenvalues[rank:rank64].sum()) * n_rows / len(eigenvalues)
+    return added > 4 * GRAM_ERROR * alpha or max(mixed, missed) > GRAM_ERROR * alpha
+
+
+def unwhitened_gram_is_right(
+    size: float, least: float, alpha: float, margin: float = 1.0
+) -> bool:
+    """Whether rootᵀ(K_SᵀK_S)root, of K_SᵀK_S of this norm, is right enough for alpha.
+
+    `least` is the smallest eigenvalue of K_SS that root takes in. Unwhitened, Covertype
+    with γ = .002 and 800 landmarks had an eigenvalue of −0.06 against alpha = .05.
+    """
+    return EPS64 * size / least <= margin * GRAM_ERROR * alpha
+
+
+def rounding_of_trace(
+    eigenvalues: np.ndarray,
+    scale: float,
+    kept: float,
+    whole: float,
+    total_weight: float,
+    *,
+    whitened: bool,
+    narrow: bool,
+) -> float:
+    """How far off tr K̃ may be that was read off a Gram matrix."""
+    inverse = float(np.sum(1 / eigenvalues))
+    rounding = 10 * EPS64 * whole
+    if not whitened and len(eigenvalues):
+        rounding += EPS64 * float(eigenvalues[0]) * kept * inverse
+    if narrow:
+        added = total_weight * (FLOAT32_NOISE * scale) ** 2 * inverse
+        rounding += added + 2 * np.sqrt(whole * added)
+    return rounding
+
+
+#: Without a ridge the Gram matrix is right to this share of its mean eigenvalue;
+#: smaller ones of K̃ are not resolved further.
+RESOLUTION = 1e-6
+
+
+def least_component(narrow: bool) -> float:
+    """Components with less than this share of the largest eigenvalue are rounding."""
+    return 2e-7 if narrow else 1e-12
+
+
+# Pools of rows, on which landmarks are ranked.
+
+#: A pool of float32 rows is worked on in float32 until the trace error falls below this
+#: share of tr K: rounding is then about a hundredth of what is left.
+FINE = 5e-4
+
+
+def pool_fits_float32(diagonal: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether weighted sums of squares neither overflow nor vanish in float32."""
+    limits = np.finfo(np.float32)
+    size = np.abs(diagonal).max(initial=0.0) ** 2 * weights.max(initial=1.0)
+    return bool(limits.tiny < size * FINE**4 and size * len(diagonal) < limits.max)
+
+
+# Squared distances from one matrix product.
+
+#: A row whose rounded distances may be off by more than this, in units of the kernel's
+#: argument, is evaluated more exactly: in float64, or there by differences.
+FAR = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}

@@ -1,0 +1,65 @@
+"""What every edge refuses, and how it says so.
+
+An error says what was given, what is allowed and, where it can, what was meant.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any, Literal, overload
+
+import numpy as np
+
+
+class KernelNotFiniteError(ValueError):
+    """A kernel returned nan or inf."""
+
+
+def check_finite(K: np.ndarray) -> None:
+    """Refuse nan and inf."""
+    if not np.all(np.isfinite(K)):
+        raise KernelNotFiniteError(
+            "The kernel returned nan or inf for these rows. Check its parameters (a "
+            "large degree overflows, a fractional one of a negative number is nan) and "
+            "the scale of the data."
+        )
+
+
+def unknown(kind: str, name: Any, allowed: list[str]) -> ValueError:
+    """The error for a name that is not in a list, with the nearest one that is."""
+    near = get_close_matches(str(name).lower(), allowed, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    names = ", ".join(repr(a) for a in allowed)
+    return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
+
+
+def number(value: Any, name: str, least: float = -np.inf) -> float:
+    """A finite number, as Python's own float; at least `least`."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not np.isfinite(value) or value < least:
+        bound = "" if least == -np.inf else f" >= {least:g}"
+        shown = value if real else repr(value)
+        raise ValueError(
+            f"{name}={shown} is not allowed; {name} is a finite number{bound}."
+        )
+    return float(value)
+
+
+@overload
+def count(
+    value: Any, name: str, *, least: int = 1, optional: Literal[False] = False
+) -> int: ...
+@overload
+def count(value: Any, name: str, *, least: int = 1, optional: bool) -> int | None: ...
+def count(
+    value: Any, name: str, *, least: int = 1, optional: bool = False
+) -> int | None:
+    """A whole number, at least `least`, or None where that is allowed."""
+    if value is None and optional:
+        return None
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least:
+        allowed = f"a whole number >= {least}" + (" or None" if optional else "")
+        raise ValueError(f"{name}={value!r} is not allowed; {name} must be {allowed}.")
+    return int(value)

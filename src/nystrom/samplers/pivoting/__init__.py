@@ -1,0 +1,1 @@
+"""Landmarks as pivots of a Cholesky factorisation, one after the other."""

@@ -1,0 +1,168 @@
+"""Landmarks as pivots of a Cholesky factorisation: in order, with the factor so far.
+
+K_SS = LLᵀ in the order of choice. Row x then has the factor row f = k_xS L⁻ᵀ, and
+k(x, x) − ‖f‖² is what the pivots leave of it. Everything here is float64: a pivot is
+chosen by what is left, the small difference of two numbers.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ... import _arrays as arrays
+from ...columns import Columns
+from ...engines import Engine
+from ...landmarks import Landmarks
+from ...precision import residual_unit
+from ...randomness import Purpose, race, uniforms
+from ...refusals import check_finite
+from ...residuals import residuals
+from ...sources import Source
+from ..choosing import Work
+
+
+class Pivots:
+    """The rows chosen so far, and the Cholesky factor of their kernel matrix."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.indices = np.empty(0, dtype=np.intp)
+        self.points = work.source.take(self.indices)
+        self.L = np.empty((0, 0))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def root(self) -> np.ndarray:
+        """B = L⁻ᵀ, upper triangular: a row's factor row is k_xS·B."""
+        return scipy.linalg.solve_triangular(self.L, np.eye(len(self)), lower=True).T
+
+    @cached_property
+    def columns(self) -> Columns:
+        """X ↦ k(X, pivots), in float64."""
+        return Columns(self.work.kernel, self.points, wide=True)
+
+    def factor_rows(self, X: Any) -> np.ndarray:
+        """k_xS L⁻ᵀ for each row x of X."""
+        if not len(self):
+            return np.empty((arrays.count_rows(X), 0))
+        K = self.columns.host(X)
+        self.work.ledger.evaluated(K.size)
+        check_finite(K)
+        return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
+
+    def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
+        """What is left of kernel(X, X), for few rows with factor rows F."""
+        kernel = self.work.kernel
+        K = kernel.gram(X)
+        self.work.ledger.evaluated(kernel.gram_evaluations(len(K)))
+        check_finite(K)
+        return K - F @ F.T
+
+    def rounding_unit(self, size: int) -> float:
+        """Below this share of it, what `size` pivots leave of k(x, x) is rounding."""
+        return residual_unit(self.work.kernel.dtype(self.points), size)
+
+    def add(
+        self, indices: np.ndarray, X: Any = None, *, least: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Make these rows, X, pivots, but for those of which nothing is left.
+
+        Nothing is a share `least` of k(x, x), or rounding if that is more. Returns
+        which of them they are, as places in `indices`, and their own block of the
+        factor.
+        """
+        X = self.work.source.take(indices) if X is None else X
+        F = self.factor_rows(X)
+        P = self.residual_matrix(X, F)
+        diagonal = np.diagonal(P) + np.vecdot(F, F)
+        unit = self.rounding_unit(len(self) + len(P))
+        kept, corner = cholesky(P, max(unit, least) * np.abs(diagonal))
+        self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], corner)
+        return kept, corner
+
+    def extend(
+        self, indices: np.ndarray, X: Any, F: np.ndarray, corner: np.ndarray
+    ) -> None:
+        """Add pivots X with factor rows F; corner·cornerᵀ is what was left of them."""
+        k, b = len(self), len(indices)
+        L = np.zeros((k + b, k + b))
+        L[:k, :k], L[k:, :k], L[k:, k:] = self.L, F, corner
+        self.L = L
+        self._become(
+            np.concatenate([self.indices, indices]),
+            arrays.append_rows(self.points, X) if k else X,
+        )
+
+    def shorten(self, size: int) -> None:
+        """Keep the first `size` pivots."""
+        self.L = self.L[:size, :size]
+        self._become(self.indices[:size], arrays.slice_rows(self.points, 0, size))
+
+    def fill(self, size: int) -> None:
+        """Uniform rows up to `size`, where nothing is left to choose by.
+
+        They add nothing to K̃, hence nothing to L: no pivot can follow.
+        """
+        source = self.work.source
+        missing = min(size, source.n_rows) - len(self)
+        if missing > 0:
+            free = np.ones(source.n_rows)
+            free[self.indices] = 0
+            u = uniforms(self.work.seed, Purpose.FILL, 0, len(free))
+            indices = np.concatenate([self.indices, race(free, u, missing)[0]])
+            self._become(indices, source.take(indices))
+
+    def _become(self, indices: np.ndarray, points: Any) -> None:
+        self.indices, self.points = indices, points
+        self.__dict__.pop("columns", None)
+
+    def residuals(
+        self, source: Source, engine: Engine, name: str = "residuals"
+    ) -> np.ndarray:
+        """What the pivots leave of k(x, x), for every row of a source."""
+        left = residuals(
+            Columns(self.work.kernel, self.points),
+            source,
+            self.root,
+            engine=engine,
+            ledger=self.work.ledger,
+            triangular=True,
+            rounding=self.rounding_unit(len(self)),
+            name=name,
+        )
+        if left.widened:
+            self.work.ledger.note("residuals in float64")
+        return left.values
+
+    def landmarks(self, sampler: str, **facts: Any) -> Landmarks:
+        """The pivots as every sampler returns them."""
+        work = self.work
+        return Landmarks(
+            self.points,
+            work.kernel,
+            sampler,
+            work.source.n_rows,
+            indices=self.indices,
+            **facts,
+        )
+
+
+def cholesky(P: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The factor of P in its own order, less the rows left at their floor or below.
+
+    Returns the rows kept and the factor of their part of P.
+    """
+    kept: list[int] = []
+    V = np.zeros_like(P)
+    for j in range(len(P)):
+        column = P[:, j] - V[:, : len(kept)] @ V[j, : len(kept)]
+        if column[j] > floor[j]:
+            V[:, len(kept)] = column / np.sqrt(column[j])
+            kept.append(j)
+    return np.array(kept, dtype=np.intp), np.tril(V[kept, : len(kept)])

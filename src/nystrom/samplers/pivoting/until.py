@@ -1,0 +1,106 @@
+"""As many landmarks as a trace error takes: the shortest prefix of a sampler's order.
+
+The set grows, doubling, from the landmarks there are. A pass over all rows gives the
+error reached, and what it leaves of each row is what the next ones are chosen by. Once
+the error is low enough, the squared columns of K_S L⁻ᵀ, added up over all rows, give
+the error of every prefix in one more pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ... import _arrays as arrays
+from ...columns import Columns, diagonal
+from ...landmarks import Landmarks
+from ...precision import RESIDUAL_ERROR
+from ...sources import Block
+from ...sources import weights as row_weights
+from ...trace_error import TraceError
+from ..choosing import IndefiniteKernelError, Work
+from ..goal import MaxTraceError
+from .pivots import Pivots
+
+#: Landmarks to begin with.
+FIRST = 64
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the landmarks so far leave of tr K."""
+
+    error: float  # Σ w·left
+    whole: float  # tr K
+
+
+def until(
+    make: Callable[[Work], Any], work: Work, goal: MaxTraceError, name: str
+) -> Landmarks:
+    """Landmarks until tr(K − K̃) ≤ tolerance·tr K, or there are as many as allowed."""
+    source = work.source
+    n = source.n_rows
+    if work.kernel.traits.psd is False:
+        raise IndefiniteKernelError
+    growth = make(work)
+    kxx = diagonal(work.kernel, source, engine=work.engine)
+    whole = row_weights.total(source.weights, kxx)
+    work.ledger.evaluated(n)
+    if whole < 0:
+        raise IndefiniteKernelError
+    most = n if goal.at_most is None else min(goal.at_most, n)
+    reached = _grow(growth, work, goal.tolerance, whole, most)
+    error = reached.error
+    if error <= goal.tolerance * whole:
+        error = _shorten(growth.pivots, work, reached, goal.tolerance)
+    if len(growth.pivots) == 0:  # K = 0, and any row will do
+        growth.pivots.fill(1)
+    return growth.pivots.landmarks(
+        name,
+        error=TraceError.of_all(error, whole, n),
+        max_trace_error=goal.tolerance,
+    )
+
+
+def _grow(
+    growth: Any, work: Work, tolerance: float, whole: float, most: int
+) -> Reached:
+    size, left = min(FIRST, most), None
+    while True:  # until size has doubled up to `most`
+        growth.grow(size, left)
+        name = f"trace error at {len(growth.pivots)} landmarks"
+        left = growth.pivots.residuals(work.source, work.engine, name)
+        error = row_weights.total(work.source.weights, left)
+        if error <= tolerance * whole or growth.exhausted or size == most:
+            return Reached(error, whole)
+        size = min(2 * size, most)
+
+
+def _shorten(pivots: Pivots, work: Work, reached: Reached, tolerance: float) -> float:
+    """Keep the shortest prefix whose error is low enough; that error."""
+    if len(pivots) == 0:
+        return reached.error
+    shared = (pivots.columns, pivots.root)
+    columns = work.engine.reduce(_column_sums, work.source, shared, "shortest prefix")
+    work.ledger.evaluated(work.source.n_rows * len(pivots))
+    # From the end: adding up small numbers loses nothing, taking them off tr K would.
+    after = reached.error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
+    # What is left counts as 0 where it is negative: then there is more than tr K.
+    share = max(1e-6, 10 * arrays.epsilon(work.kernel.dtype(pivots.points)) ** 0.5)
+    rounding = RESIDUAL_ERROR * reached.error + share * reached.whole
+    if work.kernel.traits.psd is None and after[0] - reached.whole > rounding:
+        raise IndefiniteKernelError
+    size = int(np.flatnonzero(after <= tolerance * reached.whole)[0])
+    pivots.shorten(max(1, size))
+    return float(after[max(1, size)])
+
+
+def _column_sums(block: Block, columns: Columns, root: np.ndarray) -> np.ndarray:
+    F = columns.host(block.X) @ root
+    np.square(F, out=F)
+    if row_weights.all_alike(block.weights):
+        return F.sum(axis=0)
+    return block.weights @ F

@@ -1,0 +1,1 @@
+"""The paper: Algorithms 2 and 3, their levels and their constants."""

@@ -1,0 +1,134 @@
+"""Recursive ridge-leverage-score sampling: Algorithms 2 and 3, and the faster variant.
+
+With `ridge` the number of landmarks follows from λ (Algorithm 2), without it λ follows
+from the number (Algorithm 3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...landmarks import Guarantee, Landmarks
+from ..choosing import Sampler, Work
+from ..draws import as_landmarks, at_most_rows, exactly, kept_by_coins
+from ..goal import Goal, Ridge, Size
+from ..theory import WithTheory
+from .levels import Level, climb
+from .rules import (
+    PracticalRidge,
+    PracticalSize,
+    TheoryRidge,
+    TheorySize,
+    halvings,
+    least_theory_size,
+)
+
+
+@dataclass(frozen=True)
+class Recursive(WithTheory):
+    """Recursive RLS-Nyström sampling (Algorithms 2 and 3).
+
+    Parameters
+    ----------
+    constants : {"practical", "theory"} or None
+        None: theory if `delta` is given, else practical. Theory's constants come with a
+        guarantee and take many more landmarks.
+    delta : float or None
+        The guarantee fails with probability at most 3·delta; below 1/32.
+    ridge : float or None
+        λ > 0: choose as many landmarks as ‖K − K̃‖₂ ≤ λ takes; `n_landmarks` is then at
+        most a cap. None: λ follows from `n_landmarks`.
+    """
+
+    name = "recursive"
+    delta_below = 32
+
+    def choose(self, work: Work, goal: Goal) -> Landmarks:
+        delta = self.proven_delta
+        if isinstance(goal, Ridge):
+            if delta is None:
+                rule = PracticalRidge(goal.ridge, goal.at_most)
+                return by_ridge(work, rule, goal.at_most, self.label)
+            return by_ridge(
+                work, TheoryRidge(goal.ridge, delta), goal.at_most, self.label
+            )
+        assert isinstance(goal, Size)
+        if delta is None:
+            n = goal.n_landmarks
+            return by_size(work, n, PracticalSize(n), self.label)
+        return by_size_theory(work, TheorySize(goal.n_landmarks, delta), self.label)
+
+
+@dataclass(frozen=True)
+class Accelerated(Sampler):
+    """Algorithm 3 with ⌈√((ns + s³)/4n)⌉ rows on the levels below the top.
+
+    Choosing then costs about as much as evaluating the landmarks' columns once. A
+    heuristic: no theorem, and practical constants only.
+    """
+
+    name = "accelerated"
+
+    def choose(self, work: Work, goal: Size) -> Landmarks:
+        n, s = work.source.n_rows, goal.n_landmarks
+        level_size = min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
+        return by_size(work, s, PracticalSize(level_size), self.label)
+
+
+def by_size(work: Work, n_landmarks: int, rule: PracticalSize, name: str) -> Landmarks:
+    """Algorithm 3, practical: exactly `n_landmarks` rows, drawn ∝ min(1, l̃)."""
+    top = climb(work, rule)
+    assert top is not None  # practical levels halve at least once
+    drawn = exactly(n_landmarks, np.minimum(1.0, top.scores), work.seed)
+    return as_landmarks(drawn, work.kernel, work.source, name, **_facts(top))
+
+
+def by_size_theory(work: Work, rule: TheorySize, name: str) -> Landmarks:
+    """Algorithm 3 with the proof's constants: at most 2s rows, a random number."""
+    n = work.source.n_rows
+    # Coins may need one level more than halves do.
+    least = least_theory_size(rule.delta, halvings(n, rule.sample_size) + 1)
+    if rule.sample_size < least:
+        raise ValueError(
+            f"n_landmarks={rule.sample_size} is too few for the theory's constants "
+            f"with delta={rule.delta}: for {n} rows the proof of Algorithm 3 needs at "
+            f"least {least}. Use more landmarks, a larger delta, ridge=..., or "
+            "constants='practical'."
+        )
+    top = climb(work, rule)
+    assert top is not None  # there are more rows than landmarks
+    kept = kept_by_coins(top.probabilities, work.seed)
+    # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
+    guarantee = Guarantee(top.ridge, 1 - 3 * rule.delta, work.source.is_weighted)
+    return as_landmarks(
+        kept, work.kernel, work.source, name, guarantee=guarantee, **_facts(top)
+    )
+
+
+def by_ridge(
+    work: Work, rule: PracticalRidge | TheoryRidge, largest: int | None, name: str
+) -> Landmarks:
+    """Algorithm 2: as many rows as λ asks for, at most `largest`."""
+    top = climb(work, rule)
+    p = top.probabilities if top else np.ones(work.source.n_rows)
+    d_eff = float(top.scores.sum()) if top else np.inf
+    kept = at_most_rows(kept_by_coins(p, work.seed, d_eff), p, largest, work.seed)
+    facts: dict[str, Any] = {"ridge": rule.fixed_ridge}
+    facts = _facts(top) if top else facts
+    held = not kept.n_wanted and facts["ridge"] <= rule.fixed_ridge
+    if isinstance(rule, TheoryRidge) and held:
+        probability = 1 - 3 * rule.delta
+        weighted = work.source.is_weighted
+        facts["guarantee"] = Guarantee(rule.fixed_ridge, probability, weighted)
+    return as_landmarks(kept, work.kernel, work.source, name, **facts)
+
+
+def _facts(top: Level) -> dict[str, Any]:
+    return {
+        "ridge": top.ridge,
+        "effective_dimension": float(np.minimum(1.0, top.scores).sum()),
+    }

@@ -1,0 +1,126 @@
+"""Ridge leverage scores and effective dimension, exact and from a sample.
+
+The λ-ridge leverage score of row i is lᵢ = (K(K + λI)⁻¹)ᵢᵢ (Definition 1), and their
+sum is the effective dimension. From a weighted sample S of the rows, section 3.2's
+Lemma gives an estimate with s kernel evaluations per row,
+
+    l̃ᵢ = (1/λ)·(kᵢᵢ − k_iS (SᵀKS + λI)⁻¹ k_Si) = (1/λ)·(kᵢᵢ − ‖k_iS B‖²),
+
+with B from one small factorisation. It is never below lᵢ when S has weights 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+
+from .columns import Columns
+from .engines import Engine
+from .factor import ridge_root, weighted
+from .kernels import Kernel
+from .ledger import Ledger
+from .precision import EPS64, is_indefinite, rounding_of
+from .randomness import some_rows
+from .refusals import check_finite
+from .residuals import residuals
+from .sources import Source
+
+#: Rows behind a quick estimate of the effective dimension.
+SPECTRUM_ROWS = 1000
+
+
+def sample_scores(
+    columns: Columns,
+    source: Source,
+    SKS: np.ndarray,
+    weights: np.ndarray,
+    ridge: float,
+    *,
+    engine: Engine,
+    ledger: Ledger | None = None,
+    name: str = "scores",
+) -> tuple[np.ndarray, bool]:
+    """l̃ᵢ of every row from a weighted sample (the Lemma), and whether in float64.
+
+    `SKS` is the weighted matrix SᵀKS. Rows of weight w count as w rows: their scores
+    are those of W^½KW^½.
+    """
+    B = ridge_root(SKS, weights, ridge)
+    scored = residuals(
+        columns, source, B, engine=engine, ledger=ledger, triangular=True, name=name
+    )
+    scores = scored.values  # in place: n numbers are the most that is in memory
+    with np.errstate(over="ignore"):  # a sample of zeros leaves λ at the least number
+        scores /= ridge
+    if source.is_weighted:
+        scores *= source.weights
+    # Whatever is this far beyond 1 is certain to be taken, and sums must stay finite.
+    return np.minimum(scores, 1 / EPS64, out=scores), scored.widened
+
+
+def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
+    """All of K (of W^½KW^½ for weighted rows), for exact scores of few rows."""
+    n = source.n_rows
+    budget = get_config()["working_memory"]
+    if 8 * n * n > budget * 2**20:
+        raise ValueError(
+            f"Exact leverage scores need the whole {n} × {n} kernel matrix, "
+            f"{8 * n * n / 2**30:.1f} GiB, and working_memory is {budget} MiB. "
+            "Estimate them from landmarks (landmarks=..., sampler='recursive'), use "
+            "fewer rows, or raise sklearn.set_config(working_memory=...)."
+        )
+    K = kernel.gram(source.rows(0, n))
+    if source.is_weighted:
+        with np.errstate(over="ignore"):
+            K = weighted(K, np.sqrt(source.weights))
+    check_finite(K)
+    return K
+
+
+def sampled_effective_dimension(kernel: Kernel, source: Source, ridge: float) -> float:
+    """An estimate of d_eff(λ) from the eigenvalues of few rows, scaled up.
+
+    Quick, and too small where d_eff is not far below the number of rows tried.
+    """
+    rows = some_rows(source.n_rows, SPECTRUM_ROWS)
+    K = kernel.gram(source.take(rows))
+    check_finite(K)
+    K = weighted(K, np.sqrt(source.weights_of(rows)))
+    values = np.linalg.eigvalsh(K)
+    values = np.maximum(values, 0.0) * (float(source.n_rows) / len(rows))
+    return float(np.sum(values / (values + ridge)))
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The eigendecomposition of a whole kernel matrix, and exact scores from it."""
+
+    eigenvalues: np.ndarray  # (n,), descending, not negative
+    squared_eigenvectors: np.ndarray  # (n, n), entry by entry
+    indefinite: bool  # a negative eigenvalue beyond rounding
+
+    @classmethod
+    def of(cls, K: np.ndarray, dtype: Any = np.float64) -> Spectrum:
+        """The spectrum of K, evaluated in `dtype`; negative eigenvalues count as 0."""
+        values, vectors = np.linalg.eigh(K)
+        np.square(vectors, out=vectors)
+        indefinite = is_indefinite(values, rounding_of(K, dtype))
+        return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1], indefinite)
+
+    def scores(self, ridge: float) -> np.ndarray:
+        """lᵢ = (K(K + λI)⁻¹)ᵢᵢ."""
+        shrunk = self.eigenvalues / (self.eigenvalues + ridge)
+        return np.clip(self.squared_eigenvectors @ shrunk, 0.0, 1.0)
+
+    def effective_dimension(self, ridge: float) -> float:
+        """tr K(K + λI)⁻¹."""
+        return float(np.sum(self.eigenvalues / (self.eigenvalues + ridge)))
+
+    def tail_ridge(self, rank: int) -> float:
+        """λ = (1/k)·Σ_{i>k} σᵢ, at least the rounding error of K."""
+        tail = float(self.eigenvalues[rank:].sum()) / rank
+        rounding = EPS64 * float(self.eigenvalues.sum())
+        return max(tail, rounding, np.finfo(np.float64).tiny)

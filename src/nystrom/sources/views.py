@@ -1,0 +1,65 @@
+"""Sources made of other sources: some rows, rows that are held, pairs of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .source import Source
+
+
+class Subset(Source):
+    """Some rows of another source, in ascending order of their numbers."""
+
+    def __init__(self, source: Source, indices: np.ndarray) -> None:
+        self.source = source
+        self.indices = indices
+        self.n_rows = len(indices)
+        self.n_features = source.n_features
+        self.weights = source.weights_of(indices) if source.is_weighted else None
+        self.targets = None if source.targets is None else source.targets[indices]
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.source.take(self.indices[start:stop])
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.source.take(self.indices[indices])
+
+
+class Held(Source):
+    """Points that are kept in memory: some rows of another source, fetched once."""
+
+    def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
+        self.points = points
+        self.n_rows = arrays.count_rows(points)
+        self.weights = weights
+        shape: tuple[int, ...] = getattr(points, "shape", ())
+        self.n_features = shape[1] if len(shape) == 2 else None
+
+    @classmethod
+    def of(cls, source: Source, indices: np.ndarray) -> Held:
+        """These rows of a source, with their weights."""
+        weights = source.weights_of(indices) if source.is_weighted else None
+        return cls(source.take(indices), weights)
+
+    def rows(self, start: int, stop: int) -> Any:
+        return arrays.slice_rows(self.points, start, stop)
+
+    def take(self, indices: np.ndarray) -> Any:
+        return arrays.take_rows(self.points, indices)
+
+
+class Pair(Source):
+    """Two views of the same rows: every row is a pair."""
+
+    def __init__(self, first: Source, second: Source) -> None:
+        self.first, self.second = first, second
+        self.n_rows = first.n_rows
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.first.rows(start, stop), self.second.rows(start, stop)
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.first.take(indices), self.second.take(indices)

@@ -1,0 +1,194 @@
+"""What contracts run over, read from the package.
+
+A new kernel, sampler, source, engine or estimator is in these lists by being in the
+package. What cannot be read from it, such as how to make one for a test, is a row of a
+table by its name; `test_lists.py` names the row that is missing. A member that a
+contract leaves out stands here too, with the reason.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+from oracles_kernels import FORMULAS, Case
+from sklearn.base import BaseEstimator
+
+import nystrom
+from nystrom import engines, kernels, samplers, sources
+from nystrom.kernels.names import NAMES as KERNEL_NAMES
+from nystrom.kernels.names import as_kernel
+
+
+def classes(module, base=object):
+    """The public classes of a module by name, without those to inherit from."""
+    public = {name: getattr(module, name) for name in module.__all__}
+    return {
+        name: thing
+        for name, thing in public.items()
+        if inspect.isclass(thing) and issubclass(thing, base)
+        if thing is not base and not inspect.isabstract(thing)
+    }
+
+
+# --- kernels ------------------------------------------------------------------------
+
+
+def named(name):
+    """The kernel of a name with its defaults, for rows of five features."""
+    return as_kernel(name, n_features=5)
+
+
+def cases():
+    """Each named kernel beside its formula; two names of the same kernel count once."""
+    rows = dict(FORMULAS)
+    for name in KERNEL_NAMES:
+        if named(name) not in map(named, rows):
+            rows[name] = Case(named(name))  # for all that needs no formula
+    return list(rows.values())
+
+
+KERNELS = cases()
+SPARSE_KERNELS = [case for case in KERNELS if not case.histograms]
+HISTOGRAM_KERNELS = [case for case in KERNELS if case.histograms]
+DEFINITE_KERNELS = [case for case in KERNELS if case.kernel.traits.psd]
+#: They fall with a distance, from 1 on equal rows.
+DISTANCE_KERNELS = [case for case in KERNELS if case.kernel.traits.of_distance]
+
+#: Kernels without a name, since users bring what they are made of.
+USERS_KERNELS = {
+    "Blockwise": "a function of two blocks; tests/test_custom_kernels.py",
+    "NewRows": "kernel values of new rows; tests/test_nystroem_inputs.py",
+    "Pairwise": "a function of two rows; tests/test_custom_kernels.py",
+    "Precomputed": "a matrix; tests/test_custom_kernels.py",
+    "Remembered": "another kernel and its rows; tests/test_max_trace_error.py",
+}
+
+#: Names of kernels, by what they take.
+GAMMA_NAMES = [name for name in KERNEL_NAMES if "gamma" in KERNEL_NAMES[name].takes]
+DISTANCE_NAMES = [name for name in GAMMA_NAMES if named(name).traits.of_distance]
+ONE_GAMMA_NAMES = [name for name in GAMMA_NAMES if name not in DISTANCE_NAMES]
+HISTOGRAM_NAMES = [name for name in FORMULAS if FORMULAS[name].histograms]
+
+# --- samplers -----------------------------------------------------------------------
+
+SAMPLERS = list(samplers.NAMES)
+
+#: Samplers without a name, since users bring the landmarks.
+USERS_SAMPLERS = {"GivenPoints": "points", "GivenRows": "row numbers"}
+
+#: Why a contract leaves a sampler out, or asks less of it.
+OFF_THE_ROWS = {"kmeans": "means of dense rows, for kernels of a distance: no indices"}
+CUBIC = {"leverage": "exact scores of n rows take O(n³)"}
+MANY_PASSES = {"greedy": "looks at all rows again after every few landmarks"}
+WITHOUT_SCORES = {"uniform": "looks at no kernel value"}
+WITHOUT_SEED = {"greedy": "asks for no random number"}
+MISSING_RARE_ROWS = {
+    "uniform": "a rare row is drawn as rarely",
+    "accelerated": "scores from one small sample: it trades rare rows for time",
+}
+
+
+def but(*reasons):
+    """All samplers without those that one of the tables has a reason for."""
+    return [name for name in SAMPLERS if not any(name in table for table in reasons)]
+
+
+#: Their landmarks are rows, of any kind.
+CHOOSING = but(OFF_THE_ROWS)
+#: They take a ridge, in place of a number of landmarks.
+RIDGED = [
+    name
+    for name, make in samplers.NAMES.items()
+    if "ridge" in getattr(make, "__dataclass_fields__", {})
+]
+#: They report the ridge of their scores, and the effective dimension there.
+SCORED = [*RIDGED, "accelerated"]
+#: They go on until an error is reached; the others need a number to begin with.
+GROWING = [name for name, make in samplers.NAMES.items() if hasattr(make, "growth")]
+FIXED = [name for name in SAMPLERS if name not in GROWING]
+
+# --- sources ------------------------------------------------------------------------
+
+
+def of_twice_as_many(make):
+    """Every other row of a source that holds each row twice."""
+    return lambda X: make(sources.Dense(np.repeat(X, 2, axis=0)), 2 * np.arange(len(X)))
+
+
+#: How rows X are stored, where it is not by `Source(X)`.
+STORING = {
+    "Held": of_twice_as_many(sources.Held.of),
+    "Objects": lambda X: sources.Objects(list(X)),
+    "Pair": lambda X: sources.Pair(sources.Dense(X), sources.Dense(X[:, ::-1])),
+    "RowNumbers": lambda X: sources.RowNumbers(len(X)),
+    "Sparse": lambda X: sources.Sparse(sp.csr_array(X)),
+    "Subset": of_twice_as_many(sources.Subset),
+}
+SOURCES = {
+    name: STORING.get(name, make)
+    for name, make in classes(sources, sources.Source).items()
+}
+
+# --- engines ------------------------------------------------------------------------
+
+#: Options that an engine is to be tried with, besides its progress hook.
+ENGINE_OPTIONS = {
+    "Threads": [
+        {"n_jobs": n, "tiles_per_task": tiles}
+        for n, tiles in [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]
+    ]
+}
+ENGINES = [
+    partial(make, **options)
+    for name, make in classes(engines).items()
+    if make is not engines.Engine and {"map", "reduce"} <= set(dir(make))
+    for options in ENGINE_OPTIONS.get(name, [{}])
+]
+
+# --- estimators ---------------------------------------------------------------------
+
+#: Options that an estimator is to be tried with; without a row, its defaults.
+ESTIMATOR_OPTIONS = {
+    # n_components=100 exceeds the rows of scikit-learn's data sets, where it warns.
+    "Nystroem": [
+        {"n_components": 5},
+        {"n_components": 5, "sampler": "recursive", "kernel": "laplacian"},
+        {"n_components": 5, "kernel": kernels.Matern(nu=2.5)},
+    ],
+    # Linear: some checks ask for a good score with few landmarks.
+    "KernelRidge": [
+        {},
+        {"n_landmarks": 12},
+        {"n_landmarks": 12, "solver": "cg", "fit_intercept": True},
+    ],
+    "KernelRidgeCV": [{}, {"n_landmarks": 12, "cv": 3, "fit_intercept": True}],
+    "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],
+    "KernelPCA": [
+        {"n_components": 3},
+        {"n_components": 2, "n_landmarks": 8, "kernel": "rbf"},
+    ],
+    "KernelKMeans": [
+        {"n_clusters": 2},
+        {"n_clusters": 2, "n_landmarks": 8, "n_init": 2},
+        {"n_clusters": 2, "n_landmarks": 8, "affinity_normalize": True},
+    ],
+    "KernelCCA": [{}, {"n_components": 1, "n_landmarks": 8}],
+}
+
+
+def seeded(make, options):
+    """An estimator that does the same every time."""
+    estimator = make(**options)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    return estimator
+
+
+ESTIMATORS = [
+    seeded(make, options)
+    for name, make in classes(nystrom, BaseEstimator).items()
+    for options in ESTIMATOR_OPTIONS.get(name, [{}])
+]

@@ -1,0 +1,241 @@
+"""Everything runs on an engine of other processes, and to the same last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from process_engine import Processes
+
+from nystrom import (
+    KernelCCA,
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Nystroem,
+    approximate,
+    engines,
+    kernels,
+    leverage_scores,
+    select_landmarks,
+    spectral_embedding,
+)
+from nystrom.samplers import NAMES as SAMPLERS
+
+N_ROWS = 2300  # three tiles
+#: Those that pass over rows on the engine.
+PASSING = [name for name in SAMPLERS if name not in ("leverage", "uniform")]
+
+
+@pytest.fixture(scope="module")
+def processes():
+    engine = Processes()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_ROWS, 3)) * rng.choice([0.2, 1.0, 3.0], (N_ROWS, 1))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.standard_normal(N_ROWS)
+
+
+def on_both(processes, f):
+    """f() on threads and on other processes, which did some of the work."""
+    here = f()
+    before = processes.n_tasks[0]
+    with engines.using(processes):
+        there = f()
+    assert processes.n_tasks[0] > before
+    return here, there
+
+
+def same(here, there):
+    np.testing.assert_array_equal(here, there, strict=True)
+
+
+def a_kernel(X, Y):
+    return np.exp(-np.abs(X[:, None, 0] - Y[None, :, 0]))
+
+
+@pytest.mark.parametrize("name", PASSING)
+@pytest.mark.parametrize("rows", ["float32", "weights"])
+def test_landmarks(name, rows, processes, data):
+    X, weights = data[0], None
+    if rows == "weights":
+        weights = np.abs(data[1]) * (np.arange(N_ROWS) % 5 > 0)
+    else:
+        X = X.astype(np.float32)
+
+    def choose():
+        return select_landmarks(
+            X,
+            gamma=0.5,
+            n_landmarks=24,
+            sampler=name,
+            sample_weight=weights,
+            random_state=0,
+        )
+
+    here, there = on_both(processes, choose)
+    same(here.points, there.points)
+    assert here.n_kernel_evaluations == there.n_kernel_evaluations
+    assert here.notes == there.notes
+    if here.indices is not None:
+        same(here.indices, there.indices)
+
+
+@pytest.mark.parametrize("name", ["auto", "greedy", "rpcholesky", "uniform"])
+def test_landmarks_by_their_error(name, processes, data):
+    def choose():
+        return select_landmarks(
+            data[0], gamma=0.1, max_trace_error=0.05, sampler=name, random_state=0
+        )
+
+    here, there = on_both(processes, choose)
+    same(here.indices, there.indices)
+    assert here.error == there.error
+
+
+@pytest.mark.parametrize("delta", [None, 0.01])
+def test_landmarks_by_a_ridge(delta, processes, data):
+    def choose():
+        return select_landmarks(
+            data[0], gamma=0.1, ridge=20.0, delta=delta, random_state=0
+        )
+
+    here, there = on_both(processes, choose)
+    same(here.indices, there.indices)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["polynomial", "laplacian", "precomputed", kernels.blockwise(a_kernel)],
+    ids=str,
+)
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_features(kernel, storage, processes, data):
+    X = data[0]
+    if kernel == "precomputed":
+        X = np.minimum.outer(X[:, 0], X[:, 0]) + 10
+    if storage is sp.csr_array:
+        if not isinstance(kernel, str) or kernel == "precomputed":
+            pytest.skip("this kernel is for dense rows")
+        X = storage(X)
+
+    def transform():
+        est = Nystroem(kernel, n_components=20, random_state=0)
+        return est.fit_transform(X), est.transform(X), est.approximation_error_
+
+    here, there = on_both(processes, transform)
+    same(here[0], there[0])
+    same(here[1], there[1])
+    assert here[2] == there[2]
+
+
+RIDGE = {"kernel": "rbf", "gamma": 0.5, "n_landmarks": 40, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KernelRidge(0.1, **RIDGE),
+        KernelRidge(1e-6, fit_intercept=True, **RIDGE),
+        KernelRidge(0.1, solver="cg", **RIDGE),
+        KernelRidgeCV(**RIDGE),
+        KernelRidgeCV(cv="loo", **RIDGE),
+        KernelRidgeCV(cv=3, fit_intercept=True, **RIDGE),
+    ],
+    ids=str,
+)
+def test_regression(estimator, processes, data):
+    X, y = data
+    w = np.linspace(0, 2, N_ROWS)
+
+    def predict():
+        fitted = estimator.fit(X, y, sample_weight=w)
+        deviations = getattr(fitted, "solver_", "direct") == "direct"
+        if deviations:
+            return fitted.predict(X, return_std=True), fitted.approximation_error_
+        return (fitted.predict(X),), fitted.approximation_error_
+
+    here, there = on_both(processes, predict)
+    for a, b in zip(here[0], there[0], strict=True):
+        same(a, b)
+    assert here[1] == there[1]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KernelPCA(3, kernel="rbf", n_landmarks=40, fit_inverse_transform=True),
+        KernelPCA(3, kernel="rbf", n_landmarks=40, center=False),
+        KernelKMeans(4, n_landmarks=40),
+        KernelKMeans(4, n_landmarks=40, affinity_normalize=True),
+        KernelCCA(1, n_landmarks=40),
+    ],
+    ids=str,
+)
+def test_other_methods(estimator, processes, data):
+    X, y = data
+    estimator.set_params(random_state=0)
+
+    def transform():
+        rows = estimator.fit(X, y).transform(X)
+        way_back = getattr(estimator, "fit_inverse_transform", False)
+        return rows, estimator.inverse_transform(rows) if way_back else rows
+
+    here, there = on_both(processes, transform)
+    same(here[0], there[0])
+    same(here[1], there[1])
+
+
+def test_classes(processes, data):
+    X, y = data
+
+    def classify():
+        return KernelRidgeClassifier(**RIDGE).fit(X, y > 0).decision_function(X)
+
+    same(*on_both(processes, classify))
+
+
+def test_the_operator(processes, data):
+    X, y = data
+    landmarks = select_landmarks(X, gamma=0.5, n_landmarks=30, random_state=0)
+
+    def answers():
+        K = approximate(X, landmarks)
+        return (
+            K.features(),
+            K @ y,
+            K.diagonal(),
+            K.eigh(3)[1],
+            K.solve(y, 0.1),
+            np.array([K.trace_error, K.spectral_error(500).lower]),
+            leverage_scores(X, ridge=1.0, landmarks=landmarks),
+            spectral_embedding(X, 2, landmarks=landmarks),
+        )
+
+    for a, b in zip(*on_both(processes, answers), strict=True):
+        same(a, b)
+
+
+def test_what_writes_into_shared_is_found_out(processes, data):
+    """The engine is strict: the fault that it is to catch does not pass."""
+    from nystrom.sources import as_source
+
+    with pytest.raises(ValueError, match="read-only"):
+        processes.reduce(writing, as_source(data[0]), (np.zeros(3),), "a fault")
+
+
+def writing(block, total):
+    total += block.X.sum(axis=0)
+    return total
+
+
+def test_every_pass_has_a_name(processes, data):
+    assert len(processes.passes) > 100
+    assert all(processes.passes)

@@ -1,0 +1,163 @@
+"""tr(K − K̃)/tr K is one thing, whichever pass told it: weighted, exact if it can be."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from nystrom import (
+    KernelCCA,
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Nystroem,
+    approximate,
+    select_landmarks,
+)
+from nystrom.trace_error import TraceError
+
+GAMMA = 0.3
+COMMON = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": 40, "random_state": 0}
+
+
+def truth(X, points, weights):
+    """The weighted relative trace error by dense algebra."""
+    K_S, K_SS = rbf_kernel(X, points, GAMMA), rbf_kernel(points, points, GAMMA)
+    kept = np.einsum("ij,ij->i", K_S @ np.linalg.pinv(K_SS, rcond=1e-12), K_S)
+    return float(weights @ (1 - kept) / weights.sum())
+
+
+@pytest.fixture
+def data(rng):
+    """Rows in two clouds; those of the wide one count little."""
+    X = rng.standard_normal((1500, 3)) * np.repeat([0.3, 2.5], 750)[:, None]
+    w = np.repeat([1.0, 1e-3], 750) * rng.uniform(0.5, 2, 1500)
+    return X, np.sin(X[:, 0]), w
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KernelRidge(0.1, solver="direct", **COMMON),
+        KernelRidge(0.1, solver="cg", **COMMON),
+        KernelRidge(1e-7, fit_intercept=True, **COMMON),
+        KernelRidgeCV(**COMMON),
+        KernelRidgeClassifier(0.1, **COMMON),
+        KernelKMeans(3, **COMMON),
+    ],
+    ids=str,
+)
+def test_weights_count_in_every_error_told(estimator, data):
+    """Unweighted, this error would be ten times as large."""
+    X, y, w = data
+    y = y > 0 if isinstance(estimator, KernelRidgeClassifier) else y
+    fitted = estimator.fit(X, y, sample_weight=w)
+    error, points = fitted.approximation_error_, fitted.landmarks_.points
+    exact = truth(X, points, w)
+    assert truth(X, points, np.ones(1500)) > 3 * exact
+    if error.exact:
+        np.testing.assert_allclose(error.value, exact, rtol=1e-6)
+    else:
+        assert abs(error.value - exact) < 6 * error.standard_error
+        assert error.standard_error < 0.3 * exact
+    assert fitted.landmarks_.error == error
+
+
+def test_all_ways_tell_the_same(data):
+    X, y, _ = data
+    ones = np.ones(len(X))
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=40, random_state=0)
+    exact = truth(X, landmarks.points, ones)
+    rows = {**COMMON, "sampler": landmarks.indices}
+    errors = [
+        approximate(X, landmarks).relative_trace_error,
+        KernelRidge(0.1, **rows).fit(X, y).approximation_error_,
+        KernelPCA(2, **rows).fit(X).approximation_error_,
+        KernelCCA(1, **rows).fit(X, y).approximation_error_[0],
+    ]
+    est = Nystroem(gamma=GAMMA, n_components=40, sampler=landmarks.indices)
+    est.fit_transform(X)
+    errors.append(est.approximation_error_)
+    for error in errors:
+        assert error.exact
+        assert error.n_rows == len(X)
+        np.testing.assert_allclose(error.value, exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", [KernelKMeans(3), KernelRidge(solver="cg")])
+def test_an_estimate_does_not_replace_an_exact_error(estimator, seed):
+    """Nor is there a warning that the error was not reached, when it was."""
+    X = np.random.default_rng(seed).standard_normal((3000, 2))
+    estimator.set_params(
+        kernel="rbf", gamma=0.5, max_trace_error=0.02, n_landmarks=None, random_state=1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = estimator.fit(X, X[:, 0])
+    error = fitted.approximation_error_
+    assert error.exact
+    assert error.value <= 0.02
+    np.testing.assert_allclose(
+        approximate(X, fitted.landmarks_).relative_trace_error.value, error.value, 1e-6
+    )
+
+
+def test_a_better_error_replaces_a_worse_one(rng):
+    landmarks = select_landmarks(
+        rng.standard_normal((100, 2)), n_landmarks=5, random_state=0
+    )
+    guess = TraceError(0.3, 0.1, 10, exact=False)
+    sure = TraceError(0.2, 0.0, 100, exact=True)
+    assert landmarks.told(guess).error == guess
+    assert landmarks.told(guess).told(sure).error == sure
+    assert landmarks.told(sure).told(guess).error == sure
+    assert landmarks.told(sure).told(None).error == sure
+
+
+def test_the_standard_error_is_that_of_the_estimate(seed):
+    """Over draws, weighted: 1.96 standard errors hold in about 95 of 100."""
+    rng = np.random.default_rng(seed)
+    left, whole = rng.exponential(size=5000), rng.uniform(1, 3, 5000)
+    w = rng.exponential(size=5000)
+    exact, within = w @ left / (w @ whole), 0
+    for _ in range(400):
+        rows = rng.choice(5000, 500, replace=False)
+        error = TraceError.of_some(left[rows], whole[rows], w[rows], 5000)
+        within += abs(error.value - exact) < 1.96 * error.standard_error
+    # Binomial(400, .95) is within 350 and 396 but for one time in 10⁵.
+    assert 350 <= within <= 396
+
+
+class Pairs:
+    """A function of two rows that counts its calls."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, x, y):
+        self.n += 1
+        return float(np.exp(-0.5 * np.sum((x - y) ** 2)))
+
+
+@pytest.mark.parametrize("sampler", ["auto", "rpcholesky", "greedy", "uniform"])
+def test_no_pair_of_rows_is_evaluated_twice(sampler, rng):
+    """Where an evaluation is a call of a Python function, and an error the goal."""
+    X, pairs = rng.standard_normal((150, 2)), Pairs()
+    landmarks = select_landmarks(
+        X, kernel=pairs, max_trace_error=0.05, sampler=sampler, random_state=0
+    )
+    factor = len(landmarks) * (len(landmarks) + 1) // 2  # for rank and definiteness
+    assert landmarks.n_kernel_evaluations == pairs.n - factor
+    assert landmarks.n_kernel_evaluations <= 150 * 151 // 2
+    np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
+    assert landmarks.kernel.function is pairs
+    assert landmarks.error.value <= 0.05
+    same = select_landmarks(
+        X, gamma=0.5, max_trace_error=0.05, sampler=sampler, random_state=0
+    )
+    np.testing.assert_allclose(landmarks.error.value, same.error.value, rtol=0.3)
