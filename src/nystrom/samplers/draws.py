@@ -61,9 +61,9 @@ def probabilities_with_sum(chances: np.ndarray, size: float) -> np.ndarray:
     while True:  # each time one more is certain, and at most `size` can be
         with np.errstate(over="ignore"):  # of those that are certain
             # By a power of two: their sum neither overflows nor vanishes.
-            scaled = np.ldexp(chances, -np.frexp(chances[~certain].max())[1])
-        rest = float(scaled[~certain].sum())
-        p = scaled * ((size - np.count_nonzero(certain)) / rest)
+            largest = chances.max(where=~certain, initial=0.0)
+            p = np.ldexp(chances, -np.frexp(largest)[1])
+        p *= (size - np.count_nonzero(certain)) / float(p[~certain].sum())
         more = (p >= 1) & ~certain
         p[certain] = 1.0
         if not more.any():
