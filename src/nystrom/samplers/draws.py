@@ -59,11 +59,14 @@ def probabilities_with_sum(chances: np.ndarray, size: float) -> np.ndarray:
     if np.count_nonzero(chances) <= size:
         return (chances > 0).astype(np.float64)
     while True:  # each time one more is certain, and at most `size` can be
+        # By a power of two: their sum neither overflows nor vanishes.
+        others = chances[~certain]
+        power = -np.frexp(others.max())[1]
+        total = float(np.ldexp(others, power, out=others).sum())
+        del others  # one number per row is what a draw may hold beside its result
         with np.errstate(over="ignore"):  # of those that are certain
-            # By a power of two: their sum neither overflows nor vanishes.
-            largest = chances.max(where=~certain, initial=0.0)
-            p = np.ldexp(chances, -np.frexp(largest)[1])
-        p *= (size - np.count_nonzero(certain)) / float(p[~certain].sum())
+            p = np.ldexp(chances, power)
+            p *= (size - np.count_nonzero(certain)) / total
         more = (p >= 1) & ~certain
         p[certain] = 1.0
         if not more.any():
