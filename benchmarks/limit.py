@@ -25,12 +25,13 @@ from harness.measuring import threads, timed, versions
 from harness.problems import load
 
 from nystrom import select_landmarks
+from nystrom.column_blocks import N_BLOCKS
 from nystrom.engines import Threads
 from nystrom.factor import ridge_root, weighted
 from nystrom.features import FeatureMap, features
 from nystrom.landmarks import Landmarks
 from nystrom.moments import moments
-from nystrom.residuals import COLUMN_BLOCKS, residuals
+from nystrom.residuals import residuals
 from nystrom.sources import Dense
 
 RESULTS = Path(__file__).parent / "results" / "limit.csv"
@@ -92,20 +93,18 @@ def passes(
     # A ridge that needs no whitening: the Gram matrix of K's blocks as they are.
     mapping = FeatureMap.for_ridge(landmarks, targets, 1e-2 * len(X), center=False)
     # A triangular factor in column blocks needs this share of the dense product.
-    triangle = (1 + 1 / COLUMN_BLOCKS) / 2
+    triangle = (1 + 1 / N_BLOCKS) / 2
     whitened = ", whitened" if mapping.whiten else ""
     return {
         "score": (
-            lambda: residuals(
-                landmarks.columns(), source, B, engine=engine, triangular=True
-            ),
+            lambda: residuals(landmarks.columns(), source, B, engine=engine),
             np.float32,
             triangle * SIZE**2,
         ),
         "feature": (
-            lambda: features(landmarks, source, engine),
+            lambda: features(landmarks, source, engine, wide=False),
             np.float32,
-            float(SIZE**2),
+            triangle * SIZE**2,
         ),
         f"Gram{whitened}": (
             lambda: moments(mapping, targets, engine),

@@ -126,9 +126,7 @@ CASES = {
     "large values, rbf": Case(normal(1e12), RBF(1.0), len),
     "small values, rbf": Case(normal(1e-12), RBF(1.0), lambda P: 1),
     "gamma 1e9": Case(normal(), RBF(1e9), len),
-    "gamma 1e-9": Case(
-        normal(), RBF(1e-9), lambda P: min(len(P), 4 if P.dtype == np.float64 else 1)
-    ),
+    "gamma 1e-9": Case(normal(), RBF(1e-9), lambda P: min(len(P), 4)),
     "gamma 0": Case(normal(), RBF(0.0), lambda P: 1),
     "far from the origin": Case(normal(shift=1e4), RBF(0.5), len),
     "zero rows, linear": Case(
@@ -485,23 +483,58 @@ def test_many_float32_rows_of_zeros(sampler, kernel, seed):
     assert landmarks.rank == 0
 
 
-def test_weights_that_make_kernel_values_overflow_are_one_error(rng):
-    X = 1e100 * rng.standard_normal((40, 3))
+@pytest.mark.parametrize("n", [40, 1500])
+@pytest.mark.parametrize(
+    "sampler", ["leverage", "recursive", "auto", "rpcholesky", "greedy", "uniform"]
+)
+def test_weights_that_make_kernel_values_overflow_are_one_error(sampler, n, rng):
+    X = 1e100 * rng.standard_normal((n, 3))
+    options = {"n_landmarks": 9} if sampler != "uniform" else {"max_trace_error": 0.1}
     with pytest.raises(ValueError, match="the scale of the data"):
         select_landmarks(
             X,
             kernel="linear",
-            n_landmarks=9,
-            sampler="leverage",
-            sample_weight=np.full(40, 1e150),
+            sampler=sampler,
+            sample_weight=np.full(n, 1e150),
+            **options,
         )
 
 
-def test_a_root_too_large_for_float32_is_one_error(rng):
+@pytest.mark.parametrize("sampler", ["auto", "recursive", "accelerated"])
+def test_weights_of_a_few_rows_that_are_not_zero(sampler, rng, seed):
+    """A sample of zeros leaves them scores near infinity, and weights come on top."""
+    X = few_nonzero(rng, 1500)
+    landmarks = select_landmarks(
+        X,
+        kernel="cosine",
+        n_landmarks=20,
+        sampler=sampler,
+        sample_weight=np.full(1500, 1e6),
+        random_state=seed,
+    )
+    assert_sound(landmarks, X, 20)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_weights_next_to_nothing(sampler, rng, seed):
+    """What is left of a row, times its weight, has an infinite inverse."""
+    landmarks = select_landmarks(
+        rng.standard_normal((20, 3)),
+        gamma=0.1,
+        n_landmarks=15,
+        sampler=sampler,
+        sample_weight=np.full(20, 1e-307),
+        random_state=seed,
+    )
+    assert len(landmarks) == 15
+
+
+def test_a_root_too_large_for_float32_is_multiplied_in_float64(rng):
     X = (1e-40 * rng.standard_normal((40, 3))).astype(np.float32)
     landmarks = select_landmarks(X, kernel="linear", n_landmarks=3, random_state=0)
-    with pytest.raises(ValueError, match="the scale of the data"):
-        approximate(X, landmarks).features()
+    Z = approximate(X, landmarks).features().astype(np.float64)
+    K = X.astype(np.float64) @ X.T.astype(np.float64)
+    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-4 * K.max())
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

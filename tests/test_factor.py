@@ -28,26 +28,33 @@ def definite(rng, size, rank=None):
 # --- roots --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("psd", [True, None])
 @pytest.mark.parametrize("rank", [12, 5, 1])
-def test_roots_reproduce_the_pseudo_inverse(rank, rng):
+def test_roots_reproduce_the_matrix(rank, psd, rng):
     K = definite(rng, 12, rank)
-    factor = factorize(K)
-    inverse = np.linalg.pinv(K, rtol=1e-10, hermitian=True)
+    factor = factorize(K, psd=psd)
     assert factor.rank == rank
     assert factor.root.shape == (12, rank)
-    assert factor.symmetric_root.shape == (12, 12)
-    np.testing.assert_allclose(factor.root @ factor.root.T, inverse, atol=1e-8)
-    root = factor.symmetric_root
-    np.testing.assert_allclose(root, root.T, atol=1e-10)
-    np.testing.assert_allclose(root @ root, inverse, atol=1e-8)
+    np.testing.assert_allclose(factor.L @ factor.L.T, K, atol=1e-12)
+    np.testing.assert_allclose(K @ factor.root @ factor.root.T @ K, K, atol=1e-10)
+    full = factor.full_root
+    assert full.shape == (12, 12)
+    np.testing.assert_allclose(full @ full.T, factor.root @ factor.root.T)
+    if rank == 12:
+        np.testing.assert_allclose(full @ full.T, np.linalg.inv(K), atol=1e-8)
 
 
-def test_eigenvalues_descend_and_belong_to_their_vectors(rng):
-    K = definite(rng, 9)
+@pytest.mark.parametrize("rank", [9, 4])
+def test_sizes_of_eigenvalues_are_known(rank, rng):
+    K = definite(rng, 9, rank)
     factor = factorize(K)
-    assert (np.diff(factor.eigenvalues) <= 0).all()
-    V = factor.eigenvectors
-    np.testing.assert_allclose((V * factor.eigenvalues) @ V.T, K, atol=1e-12)
+    values = np.linalg.eigvalsh(K)[::-1][:rank]
+    np.testing.assert_allclose(factor.norm, values[0], rtol=1e-2)
+    if rank == 9:
+        np.testing.assert_allclose(factor.inverse_norm, 1 / values[-1], rtol=1e-2)
+        np.testing.assert_allclose(factor.inverse_trace, np.sum(1 / values))
+    k = rng.standard_normal(rank)
+    np.testing.assert_allclose(factor.root.T @ factor.values_with_root(k), k, atol=1e-9)
 
 
 def test_the_matrix_is_left_as_it_was(rng):
@@ -64,13 +71,28 @@ def test_the_matrix_is_left_as_it_was(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_directions_are_cut_at_4_eps_root_s_of_the_largest_diagonal_entry(dtype):
-    size, scale = 25, 7.0
-    cut = 4 * np.finfo(dtype).eps * np.sqrt(size) * scale
-    for just, kept in [(1.5 * cut, size), (cut / 1.5, size - 1)]:
-        values = np.full(size, scale)
-        values[3] = just
-        assert factorize(np.diag(values), dtype).rank == kept
+def test_a_landmark_is_cut_at_10_eps_of_its_own_entry(dtype):
+    """Whatever the others' entries: here one is 10¹² times as large."""
+    eps, eps64 = np.finfo(dtype).eps, np.finfo(np.float64).eps
+    unit = 10 * (eps + 3 * eps64)
+    for left, rank in [(1.5 * unit, 3), (unit / 1.5, 2)]:
+        K = np.diag([1e12, 1.0, 1.0])
+        K[1, 2] = K[2, 1] = np.sqrt(1 - left)
+        assert factorize(K, dtype).rank == rank
+
+
+@pytest.mark.parametrize("size", [20, 150])
+def test_blocks_of_less_precision_resolve_fewer(size, rng):
+    K = kernels.RBF(0.05).gram(rng.standard_normal((size, 2)))
+    factor = factorize(K)
+    fewer = factor.for_blocks(np.float32)
+    assert fewer.rank < factor.rank
+    lost = np.trace(K) - np.vdot(fewer.L, fewer.L)
+    np.testing.assert_allclose(factor.lost_to(fewer), lost, rtol=1e-3)
+    assert lost < 2e-6 * size
+    np.testing.assert_allclose(fewer.L @ fewer.L.T, K, atol=3e-6)
+    assert factor.for_blocks(np.float64) is factor
+    assert factor.lost_to(factor) == 0
 
 
 def test_a_large_first_eigenvalue_does_not_cut_good_directions_in_float32():
@@ -154,7 +176,7 @@ def test_the_scale_of_the_kernel_changes_the_roots_scale_and_nothing_else(dtype,
         assert scaled.rank == factor.rank
         assert scaled.indefinite == factor.indefinite
         np.testing.assert_allclose(
-            scaled.root @ scaled.root.T * scale, factor.root @ factor.root.T, atol=1e-6
+            scaled.L @ scaled.L.T / scale, factor.L @ factor.L.T, atol=1e-12
         )
 
 
@@ -162,7 +184,7 @@ def test_a_kernel_that_is_zero_has_rank_zero():
     factor = factorize(np.zeros((4, 4)))
     assert factor.rank == 0
     assert factor.root.shape == (4, 0)
-    np.testing.assert_array_equal(factor.symmetric_root, np.zeros((4, 4)))
+    np.testing.assert_array_equal(factor.full_root, np.zeros((4, 4)))
     assert not factor.indefinite
 
 
@@ -190,14 +212,14 @@ def test_a_negative_eigenvalue_beyond_rounding_is_found(scale, rng):
     values = np.linspace(1, 2, 10)
     values[4] = -1e-9
     K = (Q * values) @ Q.T * scale
-    factor = factorize((K + K.T) / 2)
+    factor = factorize((K + K.T) / 2, psd=None)
     assert factor.indefinite
     assert factor.rank == 9
 
 
 @pytest.mark.parametrize("kernel", [kernels.Sigmoid(1.0, -1.0), kernels.AdditiveChi2()])
 def test_indefinite_kernels_are_found(kernel, rng):
-    assert factorize(kernel.gram(rng.random((20, 4)))).indefinite
+    assert factorize(kernel.gram(rng.random((20, 4))), psd=None).indefinite
 
 
 def test_rounding_is_not_taken_for_indefiniteness(rng):
@@ -205,7 +227,7 @@ def test_rounding_is_not_taken_for_indefiniteness(rng):
     for gamma in (1e-6, 1e-3, 1e-2):
         K = kernels.RBF(gamma).gram(X)
         assert np.linalg.eigvalsh(K)[0] < 0
-        assert not factorize(K).indefinite
+        assert not factorize(K, psd=None).indefinite
 
 
 def test_the_limit_of_definiteness_is_10_eps_s():

@@ -362,7 +362,7 @@ def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch)
     X = rng.standard_normal((3000, 3))
     y = target_of(X, rng)
     cubic = {"kernel": "poly", "gamma": 0.005, "degree": 3, "coef0": 1}
-    model = ridge(sampler=tried[:60], solver="direct", n_jobs=1, **cubic)
+    model = ridge(0.1, sampler=tried[:8], solver="direct", n_jobs=1, **cubic)
     passes = []
 
     def seen(mapping, *rest):

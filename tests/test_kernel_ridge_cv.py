@@ -15,7 +15,6 @@ from sklearn.model_selection import (
 )
 
 from nystrom import KernelRidge, KernelRidgeCV, kernels
-from nystrom.estimators import kernel_ridge_cv
 from nystrom.estimators.kernel_ridge_cv import random_folds
 from nystrom.methods.ridge import cross_validation
 from nystrom.methods.ridge.path import Path
@@ -595,9 +594,10 @@ def with_train_and_test_swapped(mapping, source, splits, *rest):
     return cross_validated(mapping, source, [pair[::-1] for pair in splits], *rest)
 
 
-def without_the_leverage_of_the_constant(mapping, problem, *rest):
-    assert problem.fit_intercept
-    return leave_one_out(mapping, replace(problem, fit_intercept=False), *rest)
+def without_the_leverage_of_the_constant(problems, *rest):
+    assert all(problem.fit_intercept for _, problem in problems)
+    changed = [(m, replace(problem, fit_intercept=False)) for m, problem in problems]
+    return leave_one_out(changed, *rest)
 
 
 def without_the_degree_of_the_constant(self, alphas):
@@ -624,13 +624,13 @@ FAULTS = {
     ),
     "parts swapped": (
         KFold(4),
-        kernel_ridge_cv,
+        cross_validation,
         "cross_validated",
         with_train_and_test_swapped,
     ),
     "leverage too small": (
         "loo",
-        kernel_ridge_cv,
+        cross_validation,
         "leave_one_out",
         without_the_leverage_of_the_constant,
     ),

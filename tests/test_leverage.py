@@ -269,7 +269,7 @@ def test_residuals_tell_that_float32_was_not_enough(smooth32):
     K = RBF(0.01).gram(points)
     B = ridge_root(K, np.ones(60), ridge)
     columns, source = Columns(RBF(0.01), points), as_source(smooth32)
-    done = residuals(columns, source, B, engine=Threads(1), triangular=True)
+    done = residuals(columns, source, B, engine=Threads(1))
     assert done.widened
     expected = lemma_scores(
         rbf_matrix(smooth32.astype(np.float64), 0.01), np.arange(60), np.ones(60), ridge
@@ -281,7 +281,7 @@ def test_float32_is_kept_where_it_is_enough(smooth32):
     points = smooth32[:60]
     B = ridge_root(RBF(2.0).gram(points), np.ones(60), 1.0)
     columns, source = Columns(RBF(2.0), points), as_source(smooth32)
-    done = residuals(columns, source, B, engine=Threads(1), triangular=True)
+    done = residuals(columns, source, B, engine=Threads(1))
     assert not done.widened
 
 

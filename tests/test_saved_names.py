@@ -68,7 +68,7 @@ def described(model):
     """With all that is only computed when it is asked for."""
     marks = model.landmarks_ if isinstance(model.landmarks_, tuple) else None
     for landmarks in marks or [model.landmarks_]:
-        _ = landmarks.factor.root, landmarks.factor.symmetric_root, str(landmarks)
+        _ = landmarks.factor.root, landmarks.factor.full_root, str(landmarks)
     return model
 
 

@@ -156,6 +156,15 @@ def append_rows(x: Any, more: Any) -> Any:
     return array_namespace(x).concat([x, more], axis=0)
 
 
+def side_by_side(blocks: list[Array]) -> Array:
+    """Blocks of the same rows as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if _is_numpy(blocks[0]):
+        return np.concatenate(blocks, axis=1)
+    return array_namespace(blocks[0]).concat(blocks, axis=1)
+
+
 def first_of_equals(x: Any) -> np.ndarray | None:
     """For each row the place of the first one that equals it.
 

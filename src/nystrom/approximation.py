@@ -15,7 +15,8 @@ from ._arrays import Array
 from .columns import diagonal
 from .engines import Engine
 from .engines.blas import blas_threads_for
-from .features import FeatureMap, Tiles, features
+from .factor import Factor
+from .features import FeatureMap, Tiles, features, features_need_float64
 from .landmarks import Landmarks
 from .moments import moments
 from .precision import EPS64
@@ -53,13 +54,14 @@ class Approximation:
         self.shape = (source.n_rows, source.n_rows)
 
     def features(self) -> Array:
-        """Z = KS(SᵀKS)^{+/2}, one column per landmark: K̃ = ZZᵀ."""
-        return features(self.landmarks, self.source, self.engine)
+        """Z = K_S·L⁻ᵀ, one column per landmark: K̃ = ZZᵀ."""
+        wide = features_need_float64(self.landmarks, self.source)
+        return features(self.landmarks, self.source, self.engine, wide=wide)
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
         v = self._vectors(v)
-        root, K_S = self.landmarks.factor.root, self._tiles(whitened=False)
+        root, K_S = self._root, self._tiles(whitened=False)
         t = self._transposed_product(K_S, v)
         return self._product(K_S, root @ (root.T @ t))
 
@@ -162,7 +164,7 @@ class Approximation:
     @cached_property
     def _gram_eigh(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenpairs of ZᵀZ, descending. Whitened per block: safe where K_SS is not."""
-        columns, factor = self.landmarks.columns(), self.landmarks.factor
+        columns, factor = self.landmarks.columns(), self._factor
         none = np.zeros(len(columns))
         mapping = FeatureMap(columns, factor, 0.0, True, none, none[:1])
         unweighted = self.source.having(weights=None, targets=None)
@@ -174,8 +176,20 @@ class Approximation:
     def _tiles(self, *, whitened: bool) -> Tiles:
         # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
         # times root·small would lose what `solve` and `eigh` need.
-        root = self.landmarks.factor.root if whitened else None
-        return Tiles(self.landmarks.columns(), root, np.zeros(1))
+        columns, none = self.landmarks.columns(), np.zeros(1)
+        if not whitened:
+            return Tiles(columns, None, none)
+        return Tiles.by(columns, self._root, none)
+
+    @property
+    def _root(self) -> np.ndarray:
+        """For the precision in which the rows are evaluated."""
+        return self._factor.root
+
+    @property
+    def _factor(self) -> Factor:
+        landmarks = self.landmarks
+        return landmarks.factor.for_blocks(landmarks.columns().dtype)
 
     def _product(self, tiles: Tiles, small: np.ndarray) -> np.ndarray:
         sink = ArraySink((self.shape[0], *small.shape[1:]))

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from ._arrays import Array
+from .column_blocks import ColumnBlocks
 from .engines import Engine
 from .kernels import Kernel
 from .refusals import check_finite
@@ -50,13 +51,9 @@ class Columns:
         """The values on the host; handed out in float64 unless told."""
         return arrays.to_host(self(X)).astype(dtype, copy=False)
 
-    def diag(self, X: Any, *, wide: bool = False) -> np.ndarray:
-        """k(x, x) of each row on the host, evaluated as precisely as the columns are.
-
-        `wide` evaluates float32 rows in float64 all the same: that costs little.
-        """
-        X = arrays.widen(X) if wide or self.wide else X
-        return arrays.host_values(self.kernel.diag(X))
+    def diag(self, X: Any) -> np.ndarray:
+        """k(x, x) of each row on the host."""
+        return diag64(self.kernel, X)
 
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
@@ -75,9 +72,9 @@ class Columns:
         """The same columns, evaluated in float64."""
         return self if self.wide else replace(self, wide=True)
 
-    def like(self, values: np.ndarray) -> Array:
-        """Host values as an operand for the blocks."""
-        return arrays.from_host(values, self.kernel.like(self.points), self.dtype)
+    def operand(self, B: np.ndarray) -> ColumnBlocks:
+        """A matrix on the host, to multiply blocks with."""
+        return ColumnBlocks.of(B, self.kernel.like(self.points), self.dtype)
 
 
 def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
@@ -90,4 +87,14 @@ def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
 
 
 def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
-    return arrays.host_values(kernel.diag(block.X))
+    return diag64(kernel, block.X)
+
+
+def diag64(kernel: Kernel, X: Any) -> np.ndarray:
+    """k(x, x) of few rows, always in float64: that costs little.
+
+    What is left of it is a difference, and a small number must not vanish.
+    """
+    # Of a distance it is a constant, and no row need be copied.
+    X = X if kernel.traits.of_distance else arrays.widen(X)
+    return arrays.host_values(kernel.diag(X))

@@ -1,11 +1,17 @@
-"""The s × s algebra: the factor of K_SS, roots, and the ridge from a spectrum.
+"""The s × s algebra: the factor of K_SS, ridge roots, and the ridge from a spectrum.
+
+K_SS = LLᵀ by Cholesky in the order of choice, and Z = K_S·L⁻ᵀ. Each column is what the
+ones before leave of a landmark: ten to a hundred times more accurate than the symmetric
+root, whose every column has 1/√λ_min in it (benchmarks/factor.py). And it nests: the
+first k columns of Z are the features of the first k landmarks. A landmark of which
+nothing is left beyond rounding has no column.
 
 All of it in float64 on the host.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,67 +19,228 @@ import numpy as np
 import scipy.linalg
 
 from .engines.blas import blas_threads_for
-from .precision import eigenvalue_cut, is_indefinite, least_ridge, rounding_of
+from .precision import (
+    eigenvalue_cut,
+    is_indefinite,
+    least_ridge,
+    residual_unit,
+    rounding_of,
+)
 from .refusals import check_finite
+
+#: Landmarks that are factored together.
+BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """The eigendecomposition of K_SS, cut where rounding takes over.
+    """K̃ = K_S K_SS⁺ K_Sᵀ = ZZᵀ with Z = K_S·root."""
 
-    K̃ = K_S K_SS⁺ K_Sᵀ = Z Zᵀ with Z = K_S·root.
-    """
-
-    eigenvalues: np.ndarray  # (s,), descending; those of the kept directions first
-    eigenvectors: np.ndarray  # (s, s)
-    rank: int  # directions kept
-    indefinite: bool  # a negative eigenvalue beyond rounding
-    scale: float  # the largest |kᵢᵢ|
-
-    def for_blocks(self, block_dtype: Any) -> Factor:
-        """The same decomposition, cut for kernel blocks of another precision."""
-        cut = eigenvalue_cut(self.eigenvalues, self.scale, block_dtype)
-        rank = int(np.count_nonzero(self.eigenvalues > cut))
-        return self if rank == self.rank else replace(self, rank=rank)
+    L: np.ndarray  # (s, r): K_SS = LLᵀ; L[kept] is lower triangular
+    kept: np.ndarray  # (r,) the landmarks that have a column, in its order
+    diagonal: np.ndarray  # (s,) k(x, x)
+    #: Whether Z is by eigenvectors, as for kernels that are not semi-definite: a
+    #: Cholesky factor has no negative part to leave out.
+    _root: np.ndarray | None = field(default=None, repr=False)
+    indefinite: bool = False  # a negative eigenvalue beyond rounding
 
     @property
-    def kept_eigenvalues(self) -> np.ndarray:
-        """(rank,)."""
-        return self.eigenvalues[: self.rank]
+    def rank(self) -> int:
+        """r, the columns of Z."""
+        return self.L.shape[1]
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the first columns of Z are those of the first landmarks."""
+        return self._root is None and bool(np.all(np.diff(self.kept) > 0))
 
     @cached_property
     def root(self) -> np.ndarray:
-        """(s, rank): root·rootᵀ = K_SS⁺."""
-        return self.eigenvectors[:, : self.rank] / np.sqrt(self.kept_eigenvalues)
+        """(s, r): K_S·root·rootᵀ·K_Sᵀ = K̃; root·rootᵀ = K_SS⁻¹ where all are kept."""
+        if self._root is not None:
+            return self._root
+        root = np.zeros_like(self.L)
+        if not self.rank:
+            return root
+        corner = self.L[self.kept]
+        with blas_threads_for(self.rank):
+            inverse, _ = scipy.linalg.lapack.dtrtri(corner, lower=1)
+        root[self.kept] = np.tril(inverse).T
+        return root
 
     @cached_property
-    def symmetric_root(self) -> np.ndarray:
-        """(s, s): K_SS^{+/2}, which has s columns also where the rank is less."""
-        with blas_threads_for(len(self.eigenvalues)):
-            return self.root @ self.eigenvectors[:, : self.rank].T
+    def full_root(self) -> np.ndarray:
+        """(s, s): one column per landmark, 0 for those that add nothing."""
+        if self._root is not None:  # symmetric, as L is the eigenvectors' here
+            return self._root @ (self.L / np.linalg.norm(self.L, axis=0)).T
+        full = np.zeros((len(self.L), len(self.L)))
+        full[:, self.kept] = self.root
+        return full
+
+    @cached_property
+    def inverse_norm(self) -> float:
+        """1/λ for the smallest eigenvalue λ of K_SS that is kept."""
+        return _squared_norm(self.root)
+
+    @property
+    def inverse_trace(self) -> float:
+        """Σ 1/λ over the eigenvalues of K_SS that are kept."""
+        return float(np.vdot(self.root, self.root))
+
+    @cached_property
+    def norm(self) -> float:
+        """The largest eigenvalue of K_SS."""
+        return _squared_norm(self.L)
+
+    @property
+    def scale(self) -> float:
+        """The largest |k(x, x)|; a norm where these vanish (additive χ²)."""
+        return float(np.abs(self.diagonal).max(initial=0.0)) or self.norm
 
     def values_with_root(self, z: np.ndarray) -> np.ndarray:
-        """(s,): a vector of kernel values k with rootᵀk = z, as K_SS·root·z."""
-        return (self.root * self.kept_eigenvalues) @ z
+        """(s,): a vector of kernel values k with rootᵀk = z."""
+        return self.L @ z
+
+    def for_blocks(self, block_dtype: Any) -> Factor:
+        """The factor for kernel blocks of less precision, which resolve fewer."""
+        if self._root is not None:
+            values = np.vecdot(self.L.T, self.L.T)  # eigenvalues
+            cut = eigenvalue_cut(values, self.scale, block_dtype)
+            few = int(np.count_nonzero(values > cut))
+            if few == self.rank:
+                return self
+            return replace(
+                self, L=self.L[:, :few], kept=self.kept[:few], _root=self._root[:, :few]
+            )
+        floor = residual_unit(block_dtype, len(self.L)) * self.diagonal
+        pivots = np.diagonal(self.L[self.kept]) ** 2
+        if np.all(pivots > floor[self.kept]):
+            return self
+        order = self.kept  # what has no column now gets none then
+        L, kept = cholesky(self.L[order] @ self.L[order].T, floor[order])
+        rows = self.L @ self.L[order[kept]].T
+        corner = L[kept]
+        rows = scipy.linalg.solve_triangular(corner, rows.T, lower=True).T
+        return Factor(rows, order[kept], self.diagonal)
+
+    def lost_to(self, fewer: Factor) -> float:
+        """Σ of what another factor of the same landmarks leaves of K_SS beyond this."""
+        squares = (np.vdot(f.L, f.L) for f in (self, fewer))
+        return max(0.0, float(np.subtract(*squares)))
+
+    def prefix(self, size: int) -> Factor:
+        """The factor of the first landmarks alone."""
+        if self.is_nested:
+            few = int(np.searchsorted(self.kept, size))
+            L, kept = self.L[:size, :few], self.kept[:few]
+            return Factor(L, kept, self.diagonal[:size])
+        return factorize(self.L[:size] @ self.L[:size].T)
 
 
-def factorize(K: np.ndarray, block_dtype: Any = np.float64) -> Factor:
-    """The factor of K_SS for kernel blocks that are evaluated in `block_dtype`."""
+def _squared_norm(A: np.ndarray) -> float:
+    """‖A‖₂², by so many steps of the power method that its size is right."""
+    v = np.ones(A.shape[1])
+    norm = 0.0
+    for _ in range(30):
+        v = A.T @ (A @ v)
+        norm = float(np.linalg.norm(v))
+        if norm == 0.0:
+            return 0.0
+        v /= norm
+    return norm
+
+
+def factorize(
+    K: np.ndarray, value_dtype: Any = np.float64, *, psd: bool | None = True
+) -> Factor:
+    """The factor of K_SS, whose entries are right to `value_dtype`.
+
+    In the order of the landmarks where all are kept. Where some are not, and the order
+    is not one of pivots, the first ones may be a bad basis for the rest: complete
+    pivoting chooses a better one. Where the kernel makes no promise (`psd` None), look
+    first.
+    """
     check_finite(K)
+    diagonal = np.diagonal(K).copy()
     with blas_threads_for(len(K)):
-        values, vectors = np.linalg.eigh(K)
+        if not psd:
+            values, vectors = np.linalg.eigh(K)
+            if psd is False or is_indefinite(values, rounding_of(K, value_dtype)):
+                return _by_eigenvectors(values, vectors, diagonal, value_dtype)
+        floor = residual_unit(value_dtype, len(K)) * np.abs(diagonal)
+        L, kept = cholesky(K, floor)
+        if len(kept) == len(K):
+            return Factor(L, kept, diagonal)
+        order = pivoted_order(K)
+        L, kept = cholesky(K[np.ix_(order, order)], floor[order])
+    rows = np.empty_like(L)
+    rows[order] = L
+    return Factor(rows, order[kept], diagonal)
+
+
+def _by_eigenvectors(
+    values: np.ndarray, vectors: np.ndarray, diagonal: np.ndarray, dtype: Any
+) -> Factor:
+    """The positive part of an indefinite K_SS."""
     values, vectors = values[::-1], vectors[:, ::-1]
-    # The diagonal may vanish (additive χ²): then the largest entry is the scale.
-    scale = np.abs(np.diagonal(K)).max(initial=0.0) or np.abs(K).max(initial=0.0)
-    cut = eigenvalue_cut(values, scale, block_dtype)
-    rank = int(np.count_nonzero(values > cut))
-    indefinite = is_indefinite(values, rounding_of(K, block_dtype))
-    return Factor(values, vectors, rank, indefinite, float(scale))
+    scale = float(np.abs(diagonal).max(initial=0.0)) or float(np.abs(values).max())
+    few = int(np.count_nonzero(values > eigenvalue_cut(values, scale, dtype)))
+    values, vectors = values[:few], vectors[:, :few]
+    root = vectors / np.sqrt(values)
+    L = vectors * np.sqrt(values)
+    return Factor(L, np.arange(few), diagonal, root, indefinite=True)
+
+
+def pivoted_order(K: np.ndarray) -> np.ndarray:
+    """The order of complete pivoting: each is the one of which most is left."""
+    _, pivots, _, _ = scipy.linalg.lapack.dpstrf(K, lower=1)
+    return pivots - 1
+
+
+def cholesky(K: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L, (s, r), and the rows that have a column: K = LLᵀ up to the floors.
+
+    In the order of K. A row with no more left than its floor gets no column.
+    """
+    s = len(K)
+    L, kept = np.zeros((s, s)), np.zeros(0, dtype=np.intp)
+    for start in range(0, s, BLOCK):
+        rows = slice(start, min(start + BLOCK, s))
+        k = len(kept)
+        # What is left of these rows' block, and its own factor.
+        F = L[rows, :k]
+        P = K[rows, rows] - F @ F.T
+        own, V = small_cholesky(P, floor[rows])
+        b = len(own)
+        L[rows, k : k + b] = V
+        # All rows below, in one product and one solve.
+        below = slice(rows.stop, s)
+        if b and rows.stop < s:
+            left = K[below, start + own] - L[below, :k] @ L[start + own, :k].T
+            corner = V[own]
+            L[below, k : k + b] = scipy.linalg.solve_triangular(
+                corner, left.T, lower=True
+            ).T
+        kept = np.concatenate([kept, start + own])
+    return np.ascontiguousarray(L[:, : len(kept)]), kept
+
+
+def small_cholesky(P: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for one block, column by column: rows kept, and the factor of all."""
+    kept: list[int] = []
+    V = np.zeros_like(P)
+    for j in range(len(P)):
+        column = P[j:, j] - V[j:, : len(kept)] @ V[j, : len(kept)]
+        if column[0] > floor[j]:
+            V[j:, len(kept)] = column / np.sqrt(column[0])
+            kept.append(j)
+    return np.array(kept, dtype=np.intp), V[:, : len(kept)]
 
 
 def weighted(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """SᵀKS for the sampling matrix with these weights: wᵢ·wⱼ·kᵢⱼ."""
-    return K * weights[:, None] * weights[None, :]
+    with np.errstate(over="ignore"):
+        return K * weights[:, None] * weights[None, :]
 
 
 def tail_ridge(SKS: np.ndarray, rank: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from . import _arrays as arrays
 from . import precision
 from ._arrays import Array
+from .column_blocks import ColumnBlocks
 from .columns import Columns
 from .engines import TILE, Engine, SumSink
 from .factor import Factor
@@ -17,7 +18,7 @@ from .landmarks import Landmarks
 from .randomness import some_rows
 from .refusals import check_finite
 from .sinks import ArraySink, SplitSink
-from .sources import Block, Source
+from .sources import Block, Held, Source
 from .sources import weights as row_weights
 from .trace_error import TraceError
 
@@ -27,12 +28,17 @@ class Tiles:
     """Rows ↦ K_S·root − shift, or K_S − shift without a root; host, float64."""
 
     columns: Columns
-    root: np.ndarray | None
+    root: ColumnBlocks | None
     shift: np.ndarray
+
+    @classmethod
+    def by(cls, columns: Columns, root: np.ndarray, shift: np.ndarray) -> Tiles:
+        """With a root, in blocks that skip its zeros."""
+        return cls(columns, ColumnBlocks.of(root), shift)
 
     def __call__(self, X: Any) -> np.ndarray:
         Z = self.columns.host(X)
-        Z = Z if self.root is None else Z @ self.root
+        Z = Z if self.root is None else self.root.product(Z)
         return Z - self.shift if self.shift.any() else Z
 
 
@@ -57,13 +63,13 @@ class FeatureMap:
         cls, landmarks: Landmarks, source: Source, alpha: float, *, center: bool
     ) -> FeatureMap:
         """For a ridge of `alpha`, the least that will be asked for."""
-        factor, columns, n = landmarks.factor, landmarks.columns(), source.total_weight
-        wider = factor.for_blocks(np.float64)
-        ranks = factor.rank, wider.rank
+        columns, n = landmarks.columns(), source.total_weight
+        factor = landmarks.factor.for_blocks(columns.dtype)
+        lost = landmarks.factor.lost_to(factor) / len(landmarks)
         if columns.narrow and precision.ridge_needs_float64(
-            factor.eigenvalues, *ranks, factor.scale, n, alpha
+            factor.inverse_norm, lost, factor.scale, n, alpha
         ):
-            columns, factor = columns.widened(), wider
+            columns, factor = columns.widened(), landmarks.factor
         rows = some_rows(source.n_rows, precision.TRIED_ROWS)
         with np.errstate(over="ignore", invalid="ignore"):
             K = columns.host(source.take(rows))
@@ -111,6 +117,16 @@ class FeatureMap:
         """(r,): the shift in the coordinates of Z."""
         return self.shift @ self.root
 
+    def of_prefix(self, size: int) -> FeatureMap:
+        """The map of the first landmarks alone: the first columns of the same Z."""
+        points = arrays.slice_rows(self.columns.points, 0, size)
+        return replace(
+            self,
+            columns=replace(self.columns, points=points),
+            factor=self.factor.prefix(size),
+            shift=self.shift[:size],
+        )
+
     def __call__(self, X: Any) -> np.ndarray:
         """Z of few rows."""
         return self.columns.host(X) @ self.root
@@ -118,14 +134,13 @@ class FeatureMap:
     def tiles(self) -> Tiles:
         """What is made of a tile before sums are taken."""
         if self.whiten:
-            return Tiles(self.columns, self.root, self.center)
+            return Tiles.by(self.columns, self.root, self.center)
         return Tiles(self.columns, None, self.shift)
 
     def sums_are_right(self, size: float, margin: float = 1.0) -> bool:
         """Whether the root may wait until after a sum K_SᵀK_S of this norm."""
-        kept = self.factor.kept_eigenvalues
-        return not len(kept) or precision.unwhitened_gram_is_right(
-            size, kept[-1], self.alpha, margin
+        return precision.unwhitened_gram_is_right(
+            size, self.factor.inverse_norm, self.alpha, margin
         )
 
 
@@ -136,51 +151,77 @@ def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
     whole = float(np.mean(columns.diag(X)))
     if not center:
         return whole
-    root = landmarks.factor.for_blocks(np.float64).root
-    mean = np.mean(columns.host(X) @ root, axis=0)
+    mean = np.mean(columns.host(X) @ landmarks.factor.root, axis=0)
     return max(whole - float(mean @ mean), precision.EPS64 * whole)
 
 
-def features(landmarks: Landmarks, source: Source, engine: Engine) -> Array:
-    """Z = k(X, landmarks)·K_SS^{+/2} for any rows, in their own precision."""
-    sink, shared = _feature_pass(landmarks, source)
+def features(
+    landmarks: Landmarks, source: Source, engine: Engine, *, wide: bool
+) -> Array:
+    """Z = k(X, landmarks)·L⁻ᵀ for any rows, in their own precision.
+
+    `wide` evaluates float32 rows in float64: see `features_need_float64`.
+    """
+    sink, shared = _feature_pass(landmarks, source, wide)
     engine.map(_features, source, sink, shared, "features")
     return sink.array
 
 
 def features_and_error(
-    landmarks: Landmarks, source: Source, engine: Engine
+    landmarks: Landmarks, source: Source, engine: Engine, *, wide: bool
 ) -> tuple[Array, TraceError]:
     """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
-    sink, shared = _feature_pass(landmarks, source)
+    sink, shared = _feature_pass(landmarks, source, wide)
     sums = SumSink(TILE)
     both = SplitSink(sink, sums)
     engine.map(_features_and_sums, source, both, shared, "features")
-    kept, whole = sums.total()
-    return sink.array, TraceError.of_all(whole - kept, whole, source.n_rows)
+    kept, whole, squares = sums.total()
+    nested = squares if landmarks.factor.is_nested else None
+    return sink.array, TraceError.of_all(whole - kept, whole, source.n_rows, nested)
 
 
-def _feature_pass(landmarks: Landmarks, source: Source) -> tuple[ArraySink, tuple]:
-    first = source.rows(0, 1)
-    like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
-    root = arrays.from_host(landmarks.factor.symmetric_root, like, dtype)
-    sink = ArraySink((source.n_rows, len(landmarks)), like, root.dtype)
-    return sink, (landmarks.columns(), root)
+def _feature_pass(
+    landmarks: Landmarks, source: Source, wide: bool
+) -> tuple[ArraySink, tuple]:
+    first, kernel = source.rows(0, 1), landmarks.kernel
+    like = kernel.like(first)
+    dtype = arrays.own_dtype(kernel.dtype(first), like)
+    columns = landmarks.columns(wide=wide)
+    factor = landmarks.factor.for_blocks(columns.dtype)
+    sink = ArraySink((source.n_rows, len(landmarks)), like, dtype)
+    return sink, (columns, columns.operand(factor.full_root), dtype)
 
 
-def _features(block: Block, columns: Columns, root: Array) -> Array:
-    Z = columns(block.X) @ root
+def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
+    """Whether float32 values would show in what the features leave of k(x, x)."""
+    if not landmarks.columns().narrow:
+        return False
+    rows = Held.of(source, some_rows(source.n_rows, precision.TRIED_ROWS))
+    columns, X = landmarks.columns(), rows.points
+    kxx, left = columns.diag(X), []
+    for c in (columns, columns.widened()):
+        root = landmarks.factor.for_blocks(c.dtype).root
+        with np.errstate(over="ignore", invalid="ignore"):
+            left.append(kxx - c.operand(root).squared_norms(c(X)))
+    return precision.features_need_float64(left[0], left[1], kxx)
+
+
+def _features(block: Block, columns: Columns, root: ColumnBlocks, dtype: Any) -> Array:
+    Z = root.product(columns(block.X))
     # The sum may overflow where no entry does: look closer before refusing.
     if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
         check_finite(arrays.to_host(Z))
-    return Z
+    return arrays.as_float(Z, dtype)
 
 
 def _features_and_sums(
-    block: Block, columns: Columns, root: Array
-) -> tuple[Array, tuple[float, float]]:
-    Z = columns(block.X) @ root
-    kept = row_weights.total(block.weights, arrays.to_host(arrays.squared_norms(Z)))
+    block: Block, columns: Columns, root: ColumnBlocks, dtype: Any
+) -> tuple[Array, tuple[float, float, np.ndarray]]:
+    Z = root.product(columns(block.X))
+    w, squares = block.weights, arrays.to_host(Z * Z)
+    kept = row_weights.total(w, squares.sum(axis=1))
     if not np.isfinite(kept):
-        check_finite(arrays.to_host(Z))
-    return Z, (kept, row_weights.total(block.weights, columns.diag(block.X)))
+        check_finite(squares)
+    whole = row_weights.total(w, columns.diag(block.X))
+    by_column = np.ascontiguousarray(w).astype(squares.dtype) @ squares
+    return arrays.as_float(Z, dtype), (kept, whole, by_column.astype(np.float64))

@@ -94,9 +94,20 @@ class Landmarks:
 
     @cached_property
     def factor(self) -> Factor:
-        """The factor of K_SS; computed once, when first needed."""
-        block_dtype = self.kernel.dtype(self.points)
-        return factorize(self.kernel.gram(self.points), block_dtype)
+        """The factor of K_SS, as float64 resolves it; made once, when first needed."""
+        # Values that were given may be less precise than the rows' kernel would be.
+        dtype = self.kernel.dtype(arrays.widen(self.points))
+        K = self.kernel.gram(self.points)
+        return factorize(K, dtype, psd=self.kernel.traits.psd)
+
+    @property
+    def error_path(self) -> np.ndarray | None:
+        """(n_landmarks,): the relative trace error of landmarks[:1], landmarks[:2], ….
+
+        Exact, where a pass over all rows found it: after `fit_transform`, after any fit
+        that sums the Gram matrix, and with `max_trace_error`; else None.
+        """
+        return None if self.error is None else self.error.path
 
     @property
     def rank(self) -> int:
@@ -116,9 +127,62 @@ class Landmarks:
     def updated(self, **changes: Any) -> Landmarks:
         """These landmarks with some fields changed; the factor is kept."""
         changed = replace(self, **changes)
-        if "factor" in self.__dict__:
-            changed.__dict__["factor"] = self.factor
-        return changed
+        return changed.having_factor(self.__dict__.get("factor"))
+
+    def having_factor(self, factor: Factor | None) -> Landmarks:
+        """These landmarks, with the factor of K_SS where it is known already."""
+        if factor is not None:
+            self.__dict__["factor"] = factor
+        return self
+
+    def in_nested_order(self) -> Landmarks:
+        """Redundant landmarks last, for landmarks that were drawn in no order.
+
+        Where some are, those before them are in the order of complete pivoting, so that
+        each prefix is a good one and the factor nests.
+        """
+        factor = self.factor
+        if factor.is_nested or factor.indefinite:
+            return self
+        rest = np.setdiff1d(np.arange(len(self)), factor.kept)
+        order = np.concatenate([factor.kept, rest])
+        drawn = (self.indices, self.weights, self.probabilities)
+        indices, weights, probabilities = (
+            None if values is None else values[order] for values in drawn
+        )
+        reordered = replace(
+            self,
+            points=arrays.take_rows(self.points, order),
+            indices=indices,
+            weights=weights,
+            probabilities=probabilities,
+        )
+        nested = Factor(factor.L[order], np.arange(factor.rank), factor.diagonal[order])
+        return reordered.having_factor(nested)
+
+    def __getitem__(self, part: slice) -> Landmarks:
+        """The first landmarks, as landmarks: `landmarks[:k]`. No work is done again."""
+        if not isinstance(part, slice) or part.start not in (None, 0) or part.step:
+            raise TypeError(
+                f"landmarks[{part!r}] is not allowed; a prefix is, landmarks[:k]."
+            )
+        size = len(range(*part.indices(len(self))))
+        if size == 0:
+            raise ValueError("No landmarks are left; take at least one, landmarks[:1].")
+        if size == len(self):
+            return self
+        fewer = replace(
+            self,
+            points=arrays.slice_rows(self.points, 0, size),
+            indices=None if self.indices is None else self.indices[:size],
+            # What was drawn together is not kept with these probabilities.
+            weights=None,
+            probabilities=None,
+            guarantee=None,
+            n_wanted=None,
+            error=None if self.error is None else self.error.of_prefix(size),
+        )
+        return fewer.having_factor(self.factor.prefix(size))
 
     def told(self, error: TraceError | None) -> Landmarks:
         """These landmarks with their error: an estimate does not replace an exact one.
@@ -126,9 +190,10 @@ class Landmarks:
         A trace says nothing of a kernel whose eigenvalues cancel.
         """
         if self.indefinite:
-            error = None
-        elif self.error is not None and self.error.exact:
-            error = error if error is not None and error.exact else self.error
+            return self.updated(error=None)
+        known = self.error is not None and self.error.exact
+        if known and (error is None or not error.exact):
+            return self
         return self.updated(error=error)
 
     def __len__(self) -> int:

@@ -45,6 +45,16 @@ class Moments:
         squares = np.zeros((r, r)), np.zeros((r, t))
         return cls(*squares, np.zeros(r), np.zeros(t), np.zeros(t), 0.0, 0, 0.0)
 
+    def of_columns(self, n_features: int) -> Moments:
+        """The sums of the first columns of Z alone."""
+        r = n_features
+        return replace(
+            self,
+            gram=self.gram[:r, :r],
+            cross=self.cross[:r],
+            feature_sum=self.feature_sum[:r],
+        )
+
 
 def moments(
     mapping: FeatureMap, source: Source, engine: Engine, name: str = "Gram matrix"
@@ -69,7 +79,7 @@ def _symmetric(A: np.ndarray) -> np.ndarray:
 
 def _block_moments(block: Block, tiles: Tiles, target_shift: np.ndarray) -> tuple:
     Z, w = tiles(block.X), block.weights
-    diagonal = tiles.columns.diag(block.X, wide=True)
+    diagonal = tiles.columns.diag(block.X)
     Y = np.zeros((len(Z), 0)) if block.targets is None else block.targets - target_shift
     if row_weights.all_alike(w):
         total, n_rows = float(len(Z)), len(Z)
@@ -84,16 +94,22 @@ def _block_moments(block: Block, tiles: Tiles, target_shift: np.ndarray) -> tupl
 
 
 def trace_error(mapping: FeatureMap, sums: Moments) -> TraceError:
-    """tr(K − K̃)/tr K from the Gram matrix."""
-    whole = sums.kernel_trace
-    return TraceError.of_all(whole - _kept_trace(mapping, sums), whole, sums.n_rows)
+    """tr(K − K̃)/tr K from the Gram matrix, of all landmarks and of every prefix."""
+    squares, whole = _column_squares(mapping, sums), sums.kernel_trace
+    by_landmark = None
+    if mapping.factor.is_nested:
+        by_landmark = np.zeros(len(mapping.columns))
+        by_landmark[mapping.factor.kept] = np.maximum(squares, 0.0)
+    left = whole - float(squares.sum())
+    return TraceError.of_all(left, whole, sums.n_rows, by_landmark)
 
 
 def trace_left(mapping: FeatureMap, sums: Moments) -> float:
     """An upper bound of tr(K − K̃), rounding included."""
-    kept = _kept_trace(mapping, sums)
+    kept = float(_column_squares(mapping, sums).sum())
     rounding = precision.rounding_of_trace(
-        mapping.factor.kept_eigenvalues,
+        mapping.factor.norm,
+        mapping.factor.inverse_trace,
         mapping.factor.scale,
         kept,
         sums.kernel_trace,
@@ -104,8 +120,7 @@ def trace_left(mapping: FeatureMap, sums: Moments) -> float:
     return max(0.0, sums.kernel_trace - kept) + rounding
 
 
-def _kept_trace(mapping: FeatureMap, sums: Moments) -> float:
-    """tr K̃ = Σ w‖z‖²."""
+def _column_squares(mapping: FeatureMap, sums: Moments) -> np.ndarray:
+    """(r,): Σ w·z² by column of Z; they add up to tr K̃."""
     c = mapping.center
-    kept = np.trace(sums.gram) + 2 * c @ sums.feature_sum + sums.weight * (c @ c)
-    return float(kept)
+    return np.diagonal(sums.gram) + 2 * c * sums.feature_sum + sums.weight * c * c

@@ -44,6 +44,18 @@ def residuals_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
     return not error <= RESIDUAL_ERROR * wide.mean()
 
 
+def features_need_float64(
+    narrow: np.ndarray, wide: np.ndarray, kxx: np.ndarray
+) -> bool:
+    """Whether residuals came out too differently for features that are float32 anyway.
+
+    Their own rounding hides what is off by less than a few of its units.
+    """
+    error = np.sqrt(np.mean((narrow - wide) ** 2))
+    hidden = ROUNDING_UNITS * epsilon(np.float32) * np.abs(kxx).mean()
+    return not error <= max(RESIDUAL_ERROR * wide.mean(), hidden)
+
+
 def results_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
     """Whether results of the tried rows, (m, t), came out too differently."""
     size = np.sqrt(np.mean(wide**2, axis=0))
@@ -110,43 +122,41 @@ FLOAT32_NOISE = 3e-8
 GRAM_ERROR = 1e-3
 
 
+def _squared_noise(scale: float) -> float:
+    noise = FLOAT32_NOISE * scale
+    return noise * noise  # a power would raise where this is inf
+
+
 def ridge_needs_float64(
-    eigenvalues: np.ndarray,
-    rank: int,
-    rank64: int,
-    scale: float,
-    n_rows: float,
-    alpha: float,
+    inverse_norm: float, lost: float, scale: float, n_rows: float, alpha: float
 ) -> bool:
     """Whether float32 kernel values would show in a ridge solution.
 
-    `rank` directions of K_SS are resolved by float32 values, `rank64` by float64 ones.
+    `lost` is what float32 does not resolve of the mean landmark's k(x, x).
     """
-    if not rank:
-        return False
     # Rounding adds to the Gram matrix, and mixes with what is in it already.
-    noise = FLOAT32_NOISE * scale
-    added = n_rows * (noise * noise) / eigenvalues[rank - 1]
+    added = n_rows * _squared_noise(scale) * inverse_norm
     mixed = 2 * np.sqrt(alpha * added / n_rows)
-    # Directions that float32 cannot resolve are lost; each may have n/s times its
-    # eigenvalue in K. They count by their sum: 82 small ones made 1.2e-3.
-    missed = float(eigenvalues[rank:rank64].sum()) * n_rows / len(eigenvalues)
+    # What is lost of a landmark counts for n/s rows, and by its sum: 82 small ones made
+    # 1.2e-3.
+    missed = lost * n_rows
     return added > 4 * GRAM_ERROR * alpha or max(mixed, missed) > GRAM_ERROR * alpha
 
 
 def unwhitened_gram_is_right(
-    size: float, least: float, alpha: float, margin: float = 1.0
+    size: float, inverse_norm: float, alpha: float, margin: float = 1.0
 ) -> bool:
     """Whether rootᵀ(K_SᵀK_S)root, of K_SᵀK_S of this norm, is right enough for alpha.
 
-    `least` is the smallest eigenvalue of K_SS that root takes in. Unwhitened, Covertype
-    with γ = .002 and 800 landmarks had an eigenvalue of −0.06 against alpha = .05.
+    Unwhitened, Covertype with γ = .002 and 800 landmarks had an eigenvalue of −0.06
+    against alpha = .05.
     """
-    return EPS64 * size / least <= margin * GRAM_ERROR * alpha
+    return EPS64 * size * inverse_norm <= margin * GRAM_ERROR * alpha
 
 
 def rounding_of_trace(
-    eigenvalues: np.ndarray,
+    norm: float,
+    inverse_trace: float,
     scale: float,
     kept: float,
     whole: float,
@@ -156,12 +166,11 @@ def rounding_of_trace(
     narrow: bool,
 ) -> float:
     """How far off tr K̃ may be that was read off a Gram matrix."""
-    inverse = float(np.sum(1 / eigenvalues))
     rounding = 10 * EPS64 * whole
-    if not whitened and len(eigenvalues):
-        rounding += EPS64 * float(eigenvalues[0]) * kept * inverse
+    if not whitened:
+        rounding += EPS64 * norm * kept * inverse_trace
     if narrow:
-        added = total_weight * (FLOAT32_NOISE * scale) ** 2 * inverse
+        added = total_weight * _squared_noise(scale) * inverse_trace
         rounding += added + 2 * np.sqrt(whole * added)
     return rounding
 

@@ -49,14 +49,12 @@ def sample_scores(
     are those of W^½KW^½.
     """
     B = ridge_root(SKS, weights, ridge)
-    scored = residuals(
-        columns, source, B, engine=engine, ledger=ledger, triangular=True, name=name
-    )
+    scored = residuals(columns, source, B, engine=engine, ledger=ledger, name=name)
     scores = scored.values  # in place: n numbers are the most that is in memory
     with np.errstate(over="ignore"):  # a sample of zeros leaves λ at the least number
         scores /= ridge
-    if source.is_weighted:
-        scores *= source.weights
+        if source.is_weighted:
+            scores *= source.weights
     # Whatever is this far beyond 1 is certain to be taken, and sums must stay finite.
     return np.minimum(scores, 1 / EPS64, out=scores), scored.widened
 
@@ -74,8 +72,7 @@ def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
         )
     K = kernel.gram(source.rows(0, n))
     if source.is_weighted:
-        with np.errstate(over="ignore"):
-            K = weighted(K, np.sqrt(source.weights))
+        K = weighted(K, np.sqrt(source.weights))
     check_finite(K)
     return K
 

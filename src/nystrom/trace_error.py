@@ -6,7 +6,7 @@ make is decided here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,12 +21,36 @@ class TraceError:
     standard_error: float  # 0 where all rows were used
     n_rows: int  # the rows it was computed on
     exact: bool  # whether these were all rows
+    #: The same of every prefix of the landmarks, where it is known.
+    path: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of_all(cls, left: float, whole: float, n_rows: int) -> TraceError:
-        """Exact: `left` of the sum `whole` of w·k(x, x) over all rows."""
+    def of_all(
+        cls,
+        left: float,
+        whole: float,
+        n_rows: int,
+        squares: np.ndarray | None = None,
+    ) -> TraceError:
+        """Exact: `left` of the sum `whole` of w·k(x, x) over all rows.
+
+        `squares` are the sums of w·z² by column of Z, one per landmark, where the
+        columns nest: what is left by fewer landmarks is what all leave and the squares
+        of the columns that are missing. Added up from the end: taking them off tr K
+        would lose what is small.
+        """
         share = max(0.0, left) / whole if whole > 0 else 0.0
-        return cls(share, 0.0, n_rows, exact=True)
+        path = None
+        if squares is not None:
+            after = np.cumsum(squares[:0:-1])[::-1] / (whole if whole > 0 else 1.0)
+            path = share + np.concatenate([after, [0.0]])
+        return cls(share, 0.0, n_rows, exact=True, path=path)
+
+    def of_prefix(self, size: int) -> TraceError | None:
+        """The error of the first landmarks alone, where it is known."""
+        if self.path is None:
+            return None
+        return replace(self, value=float(self.path[size - 1]), path=self.path[:size])
 
     @classmethod
     def of_some(

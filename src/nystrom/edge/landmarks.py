@@ -52,7 +52,16 @@ def choose_landmarks(
     engine: Engine,
     delta: float | None = None,
     constants: str | None = None,
+    nested: bool = False,
 ) -> Landmarks:
-    """Landmarks by whatever stands for a sampler."""
+    """Landmarks by whatever stands for a sampler.
+
+    `nested` puts redundant ones last where they were drawn in no order, for callers
+    that need their factor anyway.
+    """
     able = as_sampler(sampler, goal, delta=delta, constants=constants)
-    return choose(able, kernel, source, goal, random_state=random_state, engine=engine)
+    landmarks = choose(
+        able, kernel, source, goal, random_state=random_state, engine=engine
+    )
+    in_order = getattr(able, "in_order", True)
+    return landmarks.in_nested_order() if nested and not in_order else landmarks

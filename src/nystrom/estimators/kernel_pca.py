@@ -106,6 +106,12 @@ class KernelPCA(
         values with these points, times eigenvectors_ / sqrt(eigenvalues_).
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The eigenvalues as shares of the whole trace.
+    explained_variance_path_ : ndarray of shape (n_numbers, n_components)
+        The same for the first landmarks alone, as many as `n_landmarks_path_` says: all
+        of them, half, a quarter, …. Where the last rows agree there are enough. Not in
+        exact mode.
+    n_landmarks_path_ : ndarray of shape (n_numbers,)
+        Numbers of landmarks, ascending.
     X_fit_ : array, CSR matrix or list
         The landmarks; all rows in exact mode.
     dual_coef_, X_transformed_fit_ : ndarray
@@ -374,6 +380,10 @@ class KernelPCA(
         self.eigenvalues_ = arrays.from_host(values, like, values.dtype)
         self.eigenvectors_ = arrays.from_host(eigenvectors, like, eigenvectors.dtype)
         self._keep_shares(values, found.total, like)
+        self.n_landmarks_path_ = arrays.from_host(found.sizes, like, found.sizes.dtype)
+        self.explained_variance_path_ = arrays.from_host(
+            found.shares, like, found.shares.dtype
+        )
         default = 1 / source.n_features if source.n_features else None
         self.gamma_ = default if self.gamma is None else self.gamma
         if self.fit_inverse_transform:

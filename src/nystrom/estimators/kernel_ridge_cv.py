@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,29 +11,18 @@ from sklearn.base import RegressorMixin
 from sklearn.model_selection import LeaveOneOut, check_cv
 
 from ..engines import Engine
-from ..features import FeatureMap
+from ..kernels import Kernel
 from ..kernels.names import takes_width
 from ..landmarks import Landmarks
-from ..methods.ridge.cross_validation import Split, cross_validated, leave_one_out
+from ..methods.ridge.cross_validation import Scored, Split, score_path
 from ..methods.ridge.fit import finish
-from ..methods.ridge.problem import Centered
-from ..moments import Moments, moments
 from ..randomness import Purpose, seed_of, uniforms
+from ..refusals import count
+from ..samplers import Size
 from ..sources import Source
 from .callbacks import with_callbacks
 from .on_landmarks import fitting
 from .ridge_base import OnRidge, columns_of, in_library_of
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """One width: its landmarks, its sums, and the mean squared error of every α."""
-
-    landmarks: Landmarks
-    mapping: FeatureMap
-    sums: Moments
-    source: Source
-    errors: np.ndarray  # (a, t)
 
 
 class KernelRidgeCV(RegressorMixin, OnRidge):
@@ -42,13 +30,14 @@ class KernelRidgeCV(RegressorMixin, OnRidge):
 
     Generalised cross-validation scores all alphas from the one pass that a fit makes;
     exact leave-one-out takes a second one, and folds share the first. Landmarks are
-    chosen once, from all rows.
+    chosen once, from all rows; several numbers of them are scored from the same pass,
+    as the first ones of the most.
 
     Parameters
     ----------
     alphas : array-like of float > 0, default=(0.1, 1.0, 10.0)
         The ridges to try.
-    kernel, gamma, degree, coef0, kernel_params, n_landmarks, sampler
+    kernel, gamma, degree, coef0, kernel_params, sampler
         As for `KernelRidge`.
     gammas : sequence, default=None
         Widths to try, each with landmarks and a pass of its own, instead of `gamma`.
@@ -60,6 +49,12 @@ class KernelRidgeCV(RegressorMixin, OnRidge):
         Whether each target gets an alpha of its own.
     fit_intercept : bool, default=False
         Whether to fit a constant, which the ridge does not shrink.
+    n_landmarks : int, sequence of int or None, default=1000
+        How many landmarks, as for `KernelRidge`; or the numbers to try, such as
+        [100, 300, 1000].
+    prefer_fewer : bool, default=False
+        Which of several numbers of landmarks: the best, or with True the fewest that
+        score within one standard error, over the folds of `cv`, of the best.
     ridge, max_trace_error, random_state, n_jobs, verbose
         As for `KernelRidge`.
 
@@ -69,10 +64,15 @@ class KernelRidgeCV(RegressorMixin, OnRidge):
         The alpha chosen.
     gamma_ : object
         The width chosen, of `gammas`; `gamma` where none were given.
+    n_landmarks_ : int
+        How many landmarks the model has: the number chosen, where several were given.
     best_score_ : float or ndarray of shape (n_targets,)
         Its score: the negative mean squared error.
-    scores_ : ndarray of shape ([n_gammas,] n_alphas[, n_targets])
-        The scores of all; by target with `alpha_per_target`.
+    scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas[, n_targets])
+        The scores of all; by number where `n_landmarks` is a sequence, in ascending
+        order, and by target with `alpha_per_target`.
+    n_landmarks_path_ : ndarray of int
+        The numbers of landmarks tried, ascending.
     alphas_ : ndarray of shape (n_alphas,)
         What was tried.
     dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
@@ -105,6 +105,7 @@ risk_bound_, n_features_in_
         cv=None,
         alpha_per_target=False,
         n_landmarks=1000,
+        prefer_fewer=False,
         sampler="auto",
         ridge=None,
         max_trace_error=None,
@@ -123,6 +124,7 @@ risk_bound_, n_features_in_
         self.cv = cv
         self.alpha_per_target = alpha_per_target
         self.n_landmarks = n_landmarks
+        self.prefer_fewer = prefer_fewer
         self.sampler = sampler
         self.ridge = ridge
         self.max_trace_error = max_trace_error
@@ -155,37 +157,34 @@ risk_bound_, n_features_in_
             gammas = self._check_gammas()
             seed = seed_of(self.random_state)
             splits = self._splits(X, y, seed)
+            sizes = self._check_sizes(splits)
             best, curves = None, []
             for gamma in gammas:
                 kernel, source, engine = self._resolved(
                     X, task, sample_weight, gamma=gamma
                 )
                 source = source.having(targets=columns_of(y))
-                landmarks = self._chosen(kernel, source, engine)
-                trial = self._try(landmarks, source, alphas, splits, engine)
-                curves.append(trial.errors)
-                if best is None or self._least(trial) < self._least(best):
-                    best, self.gamma_ = trial, gamma
+                scored = self._score(kernel, source, sizes, alphas, splits, engine)
+                curves.append(scored.errors)
+                if best is None or self._least(scored).min() < self._least(best).min():
+                    best, self.gamma_ = scored, gamma
             assert best is not None
-            chosen = self._choose_alphas(alphas, best.errors)
-            fit = finish(
-                best.landmarks,
-                best.mapping,
-                best.sums,
-                best.source,
-                chosen,
-                bool(self.fit_intercept),
-            )
+            place = self._choose_size(best)
+            landmarks, mapping, sums = best.at(place)
+            errors = best.errors[place]
+            chosen = self._choose_alphas(alphas, errors)
+            intercept = bool(self.fit_intercept)
+            fit = finish(landmarks, mapping, sums, source, chosen, intercept)
             self._keep(
-                best.landmarks,
+                landmarks,
                 fit,
                 chosen,
                 ravel=y.ndim == 1,
                 weighted=sample_weight is not None,
             )
-            self._keep_scores(
-                best.landmarks, alphas, chosen, best.errors, np.array(curves)
-            )
+            self._keep_scores(landmarks, alphas, chosen, errors, np.array(curves))
+            self.n_landmarks_ = len(landmarks)
+            self.n_landmarks_path_ = in_library_of(landmarks, np.array(best.sizes))
         return self
 
     def predict(self, X, return_std=False, noise=False):
@@ -261,37 +260,76 @@ risk_bound_, n_features_in_
                 "splitter, or pairs of row numbers (train, test), none of them empty."
             ) from error
 
-    def _try(
+    def _check_sizes(self, splits: list[Split] | str) -> list[int] | None:
+        """The numbers of landmarks to try, ascending; None where there is but one."""
+        given = self.n_landmarks
+        if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, str):
+            return None
+        sizes = sorted({count(size, "n_landmarks") for size in given})
+        if not sizes:
+            raise ValueError("n_landmarks is empty; give at least one number.")
+        for name in ("ridge", "max_trace_error"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"n_landmarks={given!r} and {name}={getattr(self, name)!r} both "
+                    "say how many landmarks there are to be; give one of them."
+                )
+        if self.prefer_fewer and (isinstance(splits, str) or len(splits) < 2):
+            raise ValueError(
+                f"prefer_fewer=True needs folds, which cv={self.cv!r} has not: without "
+                "them there is no standard error. Use cv=5, or prefer_fewer=False."
+            )
+        return sizes
+
+    def _score(
         self,
-        landmarks: Landmarks,
+        kernel: Kernel,
         source: Source,
+        sizes: list[int] | None,
         alphas: np.ndarray,
         splits: list[Split] | str,
         engine: Engine,
-    ) -> _Trial:
-        intercept = bool(self.fit_intercept)
-        least = float(alphas.min())
-        mapping = FeatureMap.for_ridge(landmarks, source, least, center=intercept)
+    ) -> Scored:
         if not isinstance(splits, str):
             _check_weights(source, splits)
-            errors, sums = cross_validated(
-                mapping, source, splits, alphas, intercept, engine
-            )
-            return _Trial(landmarks, mapping, sums, source, errors)
-        sums = moments(mapping, source, engine)
-        problem = Centered.of(sums, intercept)
-        if splits == "gcv":
-            errors = problem.path.gcv(alphas)
+        goal = None if sizes is None else Size(sizes[-1])
+        landmarks = self._chosen(kernel, source, engine, goal)
+        if sizes is None:
+            sizes = [len(landmarks)]
         else:
-            errors = leave_one_out(mapping, problem, source, alphas, engine)
-        return _Trial(landmarks, mapping, sums, source, errors)
+            landmarks = landmarks.in_nested_order()
+            if landmarks.indefinite:
+                raise ValueError(
+                    f"n_landmarks={self.n_landmarks!r}: the first landmarks of several "
+                    f"cannot be told apart for {kernel}, which is not positive "
+                    "semi-definite; give one number."
+                )
+            sizes = sorted({min(size, len(landmarks)) for size in sizes})
+        return score_path(
+            landmarks,
+            source,
+            sizes,
+            alphas,
+            splits,
+            engine,
+            fit_intercept=bool(self.fit_intercept),
+        )
 
-    def _least(self, trial: _Trial) -> float:
-        """The least error that the alphas allow."""
-        errors = trial.errors
+    def _least(self, scored: Scored) -> np.ndarray:
+        """(sizes,): the least error that the alphas allow."""
         if self.alpha_per_target:
-            return float(errors.min(axis=0).mean())
-        return float(errors.mean(axis=1).min())
+            return scored.errors.min(axis=1).mean(axis=1)
+        return scored.errors.mean(axis=2).min(axis=1)
+
+    def _choose_size(self, scored: Scored) -> int:
+        """The place of the best number of landmarks, or of the fewest as good."""
+        least = self._least(scored)
+        best = int(np.argmin(least))
+        if not self.prefer_fewer or scored.deviations is None:
+            return best
+        alpha = np.argmin(scored.errors[best].mean(axis=1))
+        allowed = least[best] + scored.deviations[best, alpha].mean()
+        return int(np.flatnonzero(least <= allowed)[0])
 
     def _choose_alphas(self, alphas: np.ndarray, errors: np.ndarray) -> np.ndarray:
         n_targets = errors.shape[1]
@@ -311,7 +349,9 @@ risk_bound_, n_features_in_
         curves: np.ndarray,
     ) -> None:
         by_target = self.alpha_per_target and self.dual_coef_.ndim == 2
-        scores = -curves if by_target else -curves.mean(axis=2)
+        scores = -curves if by_target else -curves.mean(axis=3)
+        if not isinstance(self.n_landmarks, (Sequence, np.ndarray)):
+            scores = scores[:, 0]
         scores = scores[0] if self.gammas is None else scores
         library = partial(in_library_of, landmarks)
         self.alphas_, self.scores_ = library(alphas), library(scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from sklearn.base import (
@@ -17,9 +18,10 @@ from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
 from ..edge.warnings import warn
 from ..engines import Engine
-from ..features import features, features_and_error
+from ..features import features, features_and_error, features_need_float64
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
+from ..refusals import count
 from ..samplers import Goal, Size, as_sampler
 from ..sources import Source
 from ..trace_error import TraceError
@@ -81,7 +83,8 @@ class Nystroem(
     component_indices_ : ndarray of shape (n_components,)
         Their row numbers. Absent where the landmarks are not rows.
     normalization_ : array of shape (n_components, n_components)
-        The features are k(X, components_) @ normalization_.T.
+        L⁻¹ for the Cholesky factor L of the landmarks' kernel matrix, in the order of
+        choice: the features are k(X, components_) @ normalization_.T.
     landmarks_ : Landmarks
         All that is known about the landmarks; prints as one line.
     approximation_error_ : TraceError or None
@@ -153,7 +156,9 @@ class Nystroem(
         """
         with fitting(self, X, y) as task:
             landmarks, source, engine = self._landmarks(X, task)
-            self._finish(landmarks, estimated_error(landmarks, source, engine))
+            wide = features_need_float64(landmarks, source)
+            error = estimated_error(landmarks, source, engine)
+            self._finish(landmarks, wide, error)
         return self
 
     @with_callbacks
@@ -178,8 +183,9 @@ class Nystroem(
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         with fitting(self, X, y) as task:
             landmarks, source, engine = self._landmarks(X, task)
-            Z, error = features_and_error(landmarks, source, engine)
-            self._finish(landmarks, error)
+            wide = features_need_float64(landmarks, source)
+            Z, error = features_and_error(landmarks, source, engine, wide=wide)
+            self._finish(landmarks, wide, error)
         return Z
 
     def transform(self, X):
@@ -199,7 +205,60 @@ class Nystroem(
         check_is_fitted(self, "landmarks_")
         landmarks, source = self._for_new_rows(X, self.components_, "transform")
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        return features(landmarks, source, engine)
+        return features(landmarks, source, engine, wide=self._wide)
+
+    def truncate(self, n_components):
+        """A fitted Nystroem of the first components alone, without another pass.
+
+        Landmarks are in the order of choice, and their features nest: those of the
+        first landmarks are the first columns. `landmarks_.error_path` tells the error
+        of every number of them.
+
+        Parameters
+        ----------
+        n_components : int
+            How many, at most as many as there are.
+
+        Returns
+        -------
+        fewer : Nystroem
+            Fitted; this one stays as it is.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from nystrom import Nystroem
+        >>> X, _ = load_digits(return_X_y=True)
+        >>> est = Nystroem(gamma=1e-3, n_components=100, random_state=0)
+        >>> Z = est.fit_transform(X)
+        >>> fewer = est.truncate(20)
+        >>> bool(abs(fewer.transform(X) - Z[:, :20]).max() < 1e-10)
+        True
+        >>> print(fewer.landmarks_.error.value == est.landmarks_.error_path[19])
+        True
+        """
+        check_is_fitted(self, "landmarks_")
+        size = count(n_components, "n_components")
+        most = len(self.landmarks_)
+        if size > most:
+            raise ValueError(
+                f"n_components={size} is more than the {most} that this Nystroem has; "
+                "fit with more components."
+            )
+        fewer = copy.copy(self)
+        fewer.n_components = size
+        fewer.landmarks_ = landmarks = self.landmarks_[:size]
+        fewer.approximation_error_ = landmarks.error
+        matrix = landmarks.kernel.traits.by_number
+        fewer.components_ = (
+            self.components_[:size, :size] if matrix else landmarks.points
+        )
+        root = landmarks.factor.for_blocks(arrays.host_dtype(self.normalization_))
+        fewer.normalization_ = arrays.from_host(
+            root.full_root.T, self.normalization_, self.normalization_.dtype
+        )
+        fewer._n_features_out = size
+        return fewer
 
     @property
     def component_indices_(self):
@@ -248,10 +307,16 @@ class Nystroem(
             )
         return self._chosen(kernel, source, engine, goal), source, engine
 
-    def _finish(self, landmarks: Landmarks, error: TraceError | None) -> None:
+    def _finish(
+        self, landmarks: Landmarks, wide: bool, error: TraceError | None
+    ) -> None:
+        if wide:
+            note = "features in float64"
+            landmarks = landmarks.updated(notes=(*landmarks.notes, note))
         landmarks = self._keep_landmarks(landmarks, error)
         self.components_ = _components(landmarks)
-        self.normalization_ = _normalization(landmarks)
+        self.normalization_ = _normalization(landmarks, wide)
+        self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
 
     def __sklearn_tags__(self):
@@ -267,7 +332,9 @@ def _components(landmarks: Landmarks) -> Any:
     return landmarks.points
 
 
-def _normalization(landmarks: Landmarks) -> Any:
-    kernel, points = landmarks.kernel, landmarks.points
-    root = landmarks.factor.symmetric_root
-    return arrays.from_host(root, kernel.like(points), kernel.dtype(points))
+def _normalization(landmarks: Landmarks, wide: bool) -> Any:
+    """L⁻¹, with a row of zeros for a landmark that adds nothing."""
+    columns = landmarks.columns(wide=wide)
+    root = landmarks.factor.for_blocks(columns.dtype).full_root.T
+    like = landmarks.kernel.like(landmarks.points)
+    return arrays.from_host(root, like, columns.dtype)

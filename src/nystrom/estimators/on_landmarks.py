@@ -106,6 +106,7 @@ class OnLandmarks:
             self.sampler,
             random_state=self.random_state,
             engine=engine,
+            nested=True,
             **options,
         )
 

@@ -18,7 +18,7 @@ from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..features import FeatureMap
 from ..landmarks import Landmarks
-from ..moments import moments, trace_error
+from ..moments import Moments, moments, trace_error
 from ..precision import least_component
 from ..sources import Source
 from ..trace_error import TraceError
@@ -37,6 +37,8 @@ class Components:
     values: np.ndarray  # (k,) eigenvalues of K̃, or of HK̃H, descending
     total: float  # the trace of K, or of HKH as far as K̃ knows the mean
     error: TraceError
+    sizes: np.ndarray  # numbers of landmarks, ascending, the last all of them …
+    shares: np.ndarray  # (sizes, k) … and what the components have of the trace
 
 
 def components(
@@ -73,7 +75,35 @@ def components(
     values = np.where(values > least * values.max(initial=0.0), values, 0.0)
     dual = (root @ vectors) * (values > 0)
     error = trace_error(mapping, sums)
-    return Components(dual, mean @ dual, values, total, error)
+    path = variance_path(mapping, problem, sums, max(1, len(values)))
+    return Components(dual, mean @ dual, values, total, error, *path)
+
+
+def variance_path(
+    mapping: FeatureMap, problem: Centered, sums: Moments, n_components: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the components of the first landmarks alone have of the whole trace.
+
+    For all landmarks, half of them, a quarter, …: eigenvalues of leading blocks of the
+    one Gram matrix. All that together takes a seventh of what the whole one does.
+    """
+    s = len(mapping.columns)
+    sizes = [s]
+    while mapping.factor.is_nested and sizes[-1] // 2 >= n_components:
+        sizes.append(sizes[-1] // 2)
+    mean = mapping.center + problem.feature_mean
+    shares = np.zeros((len(sizes), n_components))
+    for row, size in enumerate(sizes):
+        r = mapping.factor.prefix(size).rank if size < s else mapping.rank
+        total = sums.kernel_trace
+        if problem.fit_intercept:
+            total -= sums.weight * float(mean[:r] @ mean[:r])
+        k = min(n_components, r)
+        if k and total > 0:
+            block = problem.gram[:r, :r]
+            values = scipy.linalg.eigvalsh(block, subset_by_index=(r - k, r - 1))
+            shares[row, :k] = np.maximum(values[::-1], 0.0) / total
+    return np.array(sizes[::-1]), shares[::-1]
 
 
 def leading_eigenpairs(

@@ -59,6 +59,9 @@ class Sampler(ABC):
     #: Whether rows of weight 0 may be among the landmarks.
     takes_weightless: ClassVar[bool] = False
 
+    #: Whether the order of its landmarks says something: that of pivots, or the user's.
+    in_order: ClassVar[bool] = False
+
     ridge: float | None = None
 
     @abstractmethod

@@ -17,6 +17,7 @@ class GivenRows(Sampler):
 
     indices: np.ndarray
     name = "given rows"
+    in_order = True
     chooses = False
     all_rows_will_do = False
     needs_psd = False
@@ -40,6 +41,7 @@ class GivenPoints(Sampler):
 
     points: Any
     name = "given points"
+    in_order = True
     chooses = False
     all_rows_will_do = False
     needs_psd = False

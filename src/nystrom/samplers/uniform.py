@@ -58,6 +58,7 @@ class Uniform(Growing):
     name = "uniform"
     growth = InOrder
     needs_psd = False
+    in_order = False
 
     def choose(self, work: Work, goal: Any) -> Landmarks:
         if isinstance(goal, Size):  # as they come: nothing to evaluate

@@ -21,14 +21,18 @@ def all_alike(weights: np.ndarray) -> bool:
 
 def weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
     """wᵢ·vᵢ; the values themselves where all count alike."""
-    return values if all_alike(weights) else weights * values
+    if all_alike(weights):
+        return values
+    with np.errstate(over="ignore"):  # what is not finite is refused by who uses it
+        return weights * values
 
 
 def total(weights: np.ndarray, values: np.ndarray) -> float:
     """Σ wᵢvᵢ, in float64."""
-    if all_alike(weights):
-        return float(values.sum(dtype=np.float64))
-    return float(weights @ values)
+    with np.errstate(over="ignore"):
+        if all_alike(weights):
+            return float(values.sum(dtype=np.float64))
+        return float(weights @ values)
 
 
 def mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:

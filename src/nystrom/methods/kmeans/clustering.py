@@ -126,7 +126,7 @@ def _farthest(
 
 def _nearest_squares(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
     nearest = _distances(block, columns, centers).min(axis=1)
-    return nearest + columns.diag(block.X, wide=True)
+    return nearest + columns.diag(block.X)
 
 
 def _refill(points: np.ndarray, empty: np.ndarray, candidates: np.ndarray) -> None:
@@ -160,7 +160,7 @@ def _step(
     apart = _distances_of(K, centers).reshape(len(K), -1, n_clusters)
     labels = apart.argmin(axis=2)  # (n, restarts)
     nearest = np.take_along_axis(apart, labels[:, :, None], axis=2)[:, :, 0]
-    diagonal = columns.diag(block.X, wide=True)
+    diagonal = columns.diag(block.X)
     inertia = w @ np.maximum(nearest + diagonal[:, None], 0.0)
     n_restarts = labels.shape[1]
     own = np.zeros((len(K), n_restarts * n_clusters), dtype=K.dtype)
@@ -198,5 +198,5 @@ def assigned(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
 def distances(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
     """‖φ(x) − c‖ of each row and centre."""
     squared = _distances(block, columns, centers)
-    squared += columns.diag(block.X, wide=True)[:, None]
+    squared += columns.diag(block.X)[:, None]
     return np.sqrt(np.maximum(squared, 0.0))

@@ -1,18 +1,22 @@
-"""Scores of a whole path of α: generalised cross-validation, leave-one-out, folds.
+"""Scores of a path of α and of numbers of landmarks, from one pass over the rows.
 
-All for landmarks chosen once, from all rows. Scores are mean squared errors, one per α
-and target.
+By generalised cross-validation, leave-one-out or folds, for landmarks chosen once, from
+all rows. Z nests: the leading block of one Gram matrix is that of the first landmarks,
+so that fewer of them cost no further pass. Scores are mean squared errors, one per
+number of landmarks, α and target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...columns import Columns
 from ...engines import Engine
 from ...features import FeatureMap
+from ...landmarks import Landmarks
 from ...moments import Moments, moments
 from ...precision import EPS64
 from ...sources import Block, Source, Subset
@@ -21,60 +25,140 @@ from .problem import Centered, squared_errors
 Split = tuple[np.ndarray, np.ndarray]
 
 
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What one pass told of every number of landmarks and every α."""
+
+    landmarks: Landmarks  # the most of them
+    mapping: FeatureMap
+    sums: Moments
+    sizes: tuple[int, ...]
+    errors: np.ndarray  # (sizes, a, t) mean squared errors
+    deviations: np.ndarray | None  # (sizes, a, t) their standard errors, over folds
+
+    def at(self, place: int) -> tuple[Landmarks, FeatureMap, Moments]:
+        """Landmarks, features and sums of one of the sizes."""
+        size = self.sizes[place]
+        mapping, sums = _of_prefix(self.mapping, self.sums, size)
+        return self.landmarks[:size], mapping, sums
+
+
+def _of_prefix(
+    mapping: FeatureMap, sums: Moments, size: int
+) -> tuple[FeatureMap, Moments]:
+    if size == len(mapping.columns):
+        return mapping, sums
+    mapping = mapping.of_prefix(size)
+    return mapping, sums.of_columns(mapping.rank)
+
+
+def score_path(
+    landmarks: Landmarks,
+    source: Source,
+    sizes: Sequence[int],
+    alphas: np.ndarray,
+    splits: Sequence[Split] | str,
+    engine: Engine,
+    *,
+    fit_intercept: bool,
+) -> Scored:
+    """Scores for the first landmarks, as many as each of `sizes`, and every α."""
+    least = float(alphas.min())
+    mapping = FeatureMap.for_ridge(landmarks, source, least, center=fit_intercept)
+    deviations = None
+    if not isinstance(splits, str):
+        by_split, sums = cross_validated(
+            mapping, source, splits, sizes, alphas, fit_intercept, engine
+        )
+        errors = by_split.mean(axis=0)
+        if len(by_split) > 1:
+            deviations = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
+    else:
+        sums = moments(mapping, source, engine)
+        prefixes = [_of_prefix(mapping, sums, size) for size in sizes]
+        problems = [(m, Centered.of(part, fit_intercept)) for m, part in prefixes]
+        if splits == "gcv":
+            errors = np.array([problem.path.gcv(alphas) for _, problem in problems])
+        else:
+            errors = leave_one_out(problems, source, alphas, engine)
+    return Scored(landmarks, mapping, sums, tuple(sizes), errors, deviations)
+
+
 def leave_one_out(
-    mapping: FeatureMap,
-    problem: Centered,
+    problems: Sequence[tuple[FeatureMap, Centered]],
     source: Source,
     alphas: np.ndarray,
     engine: Engine,
 ) -> np.ndarray:
-    """(a, t): the mean of (rᵢ/(1 − Hᵢᵢ))², exact for fixed landmarks; a second pass."""
-    path = problem.path
-    rotated = mapping.root @ path.vectors
-    center = mapping.shift @ rotated + problem.feature_mean @ path.vectors
-    inverse = 1 / (path.values[:, None] + alphas)  # (r, a)
-    coef = np.concatenate([path.cross * inverse[:, [a]] for a in range(len(alphas))], 1)
+    """(sizes, a, t): the mean of (rᵢ/(1 − Hᵢᵢ))², exact for fixed landmarks.
+
+    In a second pass, which evaluates the columns of the most landmarks once for all.
+    """
+    mappings = [mapping for mapping, _ in problems]
+    largest = max(mappings, key=lambda mapping: len(mapping.columns))
     total = source.total_weight
-    own = 1 / total if problem.fit_intercept else 0.0
-    mean = mapping.target_shift + problem.target_mean
-    shared = (mapping.columns, rotated, center, inverse, coef, mean, own)
+    shared = (largest.columns, [_Rotated.of(*each, alphas, total) for each in problems])
     squares = engine.reduce(_left_out, source, shared, "leave-one-out")
-    return squares.reshape(len(alphas), -1) / total
+    return squares.reshape(len(problems), len(alphas), -1) / total
 
 
-def _left_out(
-    block: Block,
-    columns: Columns,
-    rotated: np.ndarray,
-    center: np.ndarray,
-    inverse: np.ndarray,
-    coef: np.ndarray,
-    mean: np.ndarray,
-    own: float,
-) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class _Rotated:
+    """A ridge problem in the eigenvectors of its Gram matrix, for all α at once."""
+
+    rotated: np.ndarray  # (s, r): T = k_S·rotated − center
+    center: np.ndarray
+    inverse: np.ndarray  # (r, a)
+    coef: np.ndarray  # (r, a·t)
+    mean: np.ndarray  # (t,) of y
+    own: float  # what an intercept adds to every leverage
+
+    @classmethod
+    def of(
+        cls, mapping: FeatureMap, problem: Centered, alphas: np.ndarray, total: float
+    ) -> _Rotated:
+        path = problem.path
+        rotated = mapping.root @ path.vectors
+        inverse = 1 / (path.values[:, None] + alphas)
+        columns = [path.cross * inverse[:, [a]] for a in range(len(alphas))]
+        return cls(
+            rotated,
+            mapping.shift @ rotated + problem.feature_mean @ path.vectors,
+            inverse,
+            np.concatenate(columns, axis=1),
+            mapping.target_shift + problem.target_mean,
+            1 / total if problem.fit_intercept else 0.0,
+        )
+
+    def left_out(self, K: np.ndarray, Y: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """(a, t): Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile."""
+        T = K[:, : len(self.rotated)] @ self.rotated - self.center
+        n, n_targets = Y.shape
+        fitted = (T @ self.coef).reshape(n, -1, n_targets)
+        residuals = (Y - self.mean)[:, None, :] - fitted
+        leverage = w[:, None] * (T**2 @ self.inverse + self.own)  # (n, a)
+        # A row that the fit passes through whatever its target has no say of its own.
+        left = np.maximum(1 - leverage, 10 * EPS64)
+        residuals /= left[:, :, None]
+        return np.einsum("i,iat,iat->at", w, residuals, residuals)
+
+
+def _left_out(block: Block, columns: Columns, problems: list[_Rotated]) -> np.ndarray:
     assert block.targets is not None
-    T = columns.host(block.X) @ rotated - center
-    n, n_targets = block.targets.shape
-    residuals = (block.targets - mean)[:, None, :] - (T @ coef).reshape(
-        n, -1, n_targets
-    )
-    w = np.ascontiguousarray(block.weights)
-    leverage = w[:, None] * (T**2 @ inverse + own)  # (n, a)
-    # A row that the fit passes through whatever its target has no say of its own.
-    left = np.maximum(1 - leverage, 10 * EPS64)
-    residuals /= left[:, :, None]
-    return np.einsum("i,iat,iat->at", w, residuals, residuals).ravel()
+    K, w = columns.host(block.X), np.ascontiguousarray(block.weights)
+    return np.array([p.left_out(K, block.targets, w) for p in problems])
 
 
 def cross_validated(
     mapping: FeatureMap,
     source: Source,
     splits: Sequence[Split],
+    sizes: Sequence[int],
     alphas: np.ndarray,
     fit_intercept: bool,
     engine: Engine,
 ) -> tuple[np.ndarray, Moments]:
-    """(a, t): mean over the splits of the squared error on each test part; all sums.
+    """(splits, sizes, a, t): the squared error on each test part; and all sums.
 
     Every row is visited once where the splits cut the rows into few parts (folds,
     groups, time series), and once for each train and test set otherwise.
@@ -96,8 +180,15 @@ def cross_validated(
             tuple(_moments_of(mapping, source, np.sort(rows), engine) for rows in split)  # type: ignore[misc]
             for split in splits
         )
-    scores = [_score(train, test, alphas, fit_intercept) for train, test in pairs]
-    return np.mean(scores, axis=0), total
+    ranks = [mapping.of_prefix(size).rank for size in sizes]
+    scores = [
+        [
+            _score(train.of_columns(r), test.of_columns(r), alphas, fit_intercept)
+            for r in ranks
+        ]
+        for train, test in pairs
+    ]
+    return np.array(scores), total
 
 
 def _parts(

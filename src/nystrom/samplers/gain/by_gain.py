@@ -19,6 +19,7 @@ import numpy as np
 from ...columns import diagonal
 from ...landmarks import Landmarks
 from ...randomness import Purpose, race, uniforms
+from ...refusals import check_finite
 from ...sources import Source, Subset
 from ...sources import weights as row_weights
 from ..choosing import Work
@@ -103,6 +104,7 @@ class ByGain:
         kxx = diagonal(work.kernel, work.source, engine=work.engine)
         work.ledger.evaluated(work.source.n_rows)
         whole = row_weights.weighted(work.source.weights, kxx)
+        check_finite(whole)
         if self.plan.whole_pool and work.kernel.traits.psd:
             return whole
         top = climb(work, PracticalSize(self.plan.level_size))

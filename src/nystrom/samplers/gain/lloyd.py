@@ -134,7 +134,6 @@ def _left(points: Any, fresh: Source, work: Work) -> np.ndarray:
         ridge_root(K, np.ones(len(K)), ridge),
         engine=work.engine.quiet(),
         ledger=work.ledger,
-        triangular=True,
         name="fresh rows",
     ).values
     # The ridge itself leaves up to λ of a row that is spanned: no step gains by that.

@@ -14,7 +14,7 @@ import scipy.linalg
 from ... import _arrays as arrays
 from ...columns import Columns, diagonal
 from ...engines import TILE, SumSink
-from ...precision import FINE, pool_fits_float32
+from ...precision import FINE, pool_fits_float32, residual_unit
 from ...refusals import check_finite
 from ...sinks import ArraySink, SplitSink
 from ...sources import Block, Held
@@ -49,9 +49,11 @@ class Pool:
         kxx = diagonal(self.kernel, self.held, engine=self.engine)
         self.ledger.evaluated(m)
         self.whole = float(weights @ kxx)
-        self.floor = pivots.rounding_unit(capacity) * np.abs(kxx)
         narrow = Columns(self.kernel, self.held.points).narrow
         self.wide = wide or not narrow or not pool_fits_float32(kxx, weights)
+        unit = pivots.rounding_unit(capacity)
+        unit = unit if self.wide else max(unit, residual_unit(np.float32, capacity))
+        self.floor = unit * np.abs(kxx)
         self.F = np.empty((m, capacity), np.float64 if self.wide else np.float32)
         self.residual = kxx
         if k and m:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import _arrays as arrays
 from ...columns import diagonal
+from ...refusals import check_finite
 from ...sources import weights as row_weights
 from ..choosing import IndefiniteKernelError, Work
 from .pivots import Pivots
@@ -35,12 +36,17 @@ class Bounded(ABC):
         self.pivots = Pivots(work)
         self.exhausted = False  # all rows are within rounding of the pivots' span
         kxx = diagonal(work.kernel, work.source, engine=work.engine)
-        self.bounds = row_weights.weighted(self.source.weights, kxx)
+        self.bounds = self._weighted(kxx)
         work.ledger.evaluated(self.source.n_rows)
         self.in_vain = 0  # rows looked at since the last pass and not taken
         self.n_passes = 0
         self.n_known = 0  # pivots at the last pass
         self.size = 0  # how many pivots there are to be
+
+    def _weighted(self, left: np.ndarray) -> np.ndarray:
+        bounds = row_weights.weighted(self.source.weights, left)
+        check_finite(bounds)  # a row of infinite rate would ring for ever
+        return bounds
 
     def grow(self, size: int, left: np.ndarray | None = None) -> None:
         """Pivots until there are `size`, or nothing is left of any row."""
@@ -73,7 +79,7 @@ class Bounded(ABC):
 
     def _know(self, left: np.ndarray) -> None:
         """What is left of every row."""
-        self.bounds = row_weights.weighted(self.source.weights, left)
+        self.bounds = self._weighted(left)
         self.bounds[self.pivots.indices] = 0.0
         # Not one pivot since the last pass: what seemed to be left was rounding.
         fruitless = self.n_passes > 0 and len(self.pivots) == self.n_known

@@ -35,6 +35,7 @@ class Growing(Sampler):
     """A sampler that grows: `growth(work)` makes a `Growth`."""
 
     takes = (Size, MaxTraceError)
+    in_order = True
     growth: ClassVar[Callable[..., Growth]]
 
     def choose(self, work: Work, goal: Any) -> Landmarks:

@@ -16,6 +16,7 @@ import scipy.linalg
 from ... import _arrays as arrays
 from ...columns import Columns
 from ...engines import Engine
+from ...factor import Factor, small_cholesky
 from ...landmarks import Landmarks
 from ...precision import residual_unit
 from ...randomness import Purpose, race, uniforms
@@ -37,10 +38,16 @@ class Pivots:
     def __len__(self) -> int:
         return len(self.indices)
 
+    @cached_property
+    def factor(self) -> Factor:
+        """The factor of K_SS; rows that only fill up have no column."""
+        n_pivots = self.L.shape[1]
+        return Factor(self.L, np.arange(n_pivots), np.vecdot(self.L, self.L))
+
     @property
     def root(self) -> np.ndarray:
         """B = L⁻ᵀ, upper triangular: a row's factor row is k_xS·B."""
-        return scipy.linalg.solve_triangular(self.L, np.eye(len(self)), lower=True).T
+        return self.factor.root
 
     @cached_property
     def columns(self) -> Columns:
@@ -65,8 +72,13 @@ class Pivots:
         return K - F @ F.T
 
     def rounding_unit(self, size: int) -> float:
-        """Below this share of it, what `size` pivots leave of k(x, x) is rounding."""
-        return residual_unit(self.work.kernel.dtype(self.points), size)
+        """Below this share of it, what `size` pivots leave of k(x, x) is rounding.
+
+        Of float64, also for float32 rows: these are exact numbers, and their values
+        here are float64. Only values that were given may be less precise.
+        """
+        dtype = self.work.kernel.dtype(arrays.widen(self.points))
+        return residual_unit(dtype, size)
 
     def add(
         self, indices: np.ndarray, X: Any = None, *, least: float = 0.0
@@ -82,7 +94,8 @@ class Pivots:
         P = self.residual_matrix(X, F)
         diagonal = np.diagonal(P) + np.vecdot(F, F)
         unit = self.rounding_unit(len(self) + len(P))
-        kept, corner = cholesky(P, max(unit, least) * np.abs(diagonal))
+        kept, V = small_cholesky(P, max(unit, least) * np.abs(diagonal))
+        corner = V[kept]
         self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], corner)
         return kept, corner
 
@@ -116,11 +129,13 @@ class Pivots:
             free[self.indices] = 0
             u = uniforms(self.work.seed, Purpose.FILL, 0, len(free))
             indices = np.concatenate([self.indices, race(free, u, missing)[0]])
+            self.L = np.concatenate([self.L, np.zeros((missing, self.L.shape[1]))])
             self._become(indices, source.take(indices))
 
     def _become(self, indices: np.ndarray, points: Any) -> None:
         self.indices, self.points = indices, points
-        self.__dict__.pop("columns", None)
+        for name in ("columns", "factor"):
+            self.__dict__.pop(name, None)
 
     def residuals(
         self, source: Source, engine: Engine, name: str = "residuals"
@@ -132,7 +147,6 @@ class Pivots:
             self.root,
             engine=engine,
             ledger=self.work.ledger,
-            triangular=True,
             rounding=self.rounding_unit(len(self)),
             name=name,
         )
@@ -142,27 +156,9 @@ class Pivots:
 
     def landmarks(self, sampler: str, **facts: Any) -> Landmarks:
         """The pivots as every sampler returns them."""
-        work = self.work
-        return Landmarks(
-            self.points,
-            work.kernel,
-            sampler,
-            work.source.n_rows,
-            indices=self.indices,
-            **facts,
+        kernel, n = self.work.kernel, self.work.source.n_rows
+        chosen = Landmarks(
+            self.points, kernel, sampler, n, indices=self.indices, **facts
         )
-
-
-def cholesky(P: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The factor of P in its own order, less the rows left at their floor or below.
-
-    Returns the rows kept and the factor of their part of P.
-    """
-    kept: list[int] = []
-    V = np.zeros_like(P)
-    for j in range(len(P)):
-        column = P[:, j] - V[:, : len(kept)] @ V[j, : len(kept)]
-        if column[j] > floor[j]:
-            V[:, len(kept)] = column / np.sqrt(column[j])
-            kept.append(j)
-    return np.array(kept, dtype=np.intp), np.tril(V[kept, : len(kept)])
+        # Where the kernel makes no promise, K_SS is looked at as a whole.
+        return chosen.having_factor(self.factor if kernel.traits.psd else None)

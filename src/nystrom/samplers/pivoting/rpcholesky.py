@@ -67,7 +67,7 @@ class Randomly(Bounded):
             else:
                 if self.n_rings[row] > PATIENCE:
                     self.bounds[row] = left
-                self.ring[row] = time - math.log1p(-clock) / self.bounds[row]
+                self.ring[row] = time - math.log1p(-clock) / float(self.bounds[row])
                 heapq.heappush(bells, (float(self.ring[row]), j))
         looked.close()
         return n_seen

@@ -9,15 +9,17 @@ the error of every prefix in one more pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ... import _arrays as arrays
+from ...column_blocks import ColumnBlocks
 from ...columns import Columns, diagonal
 from ...landmarks import Landmarks
 from ...precision import RESIDUAL_ERROR
+from ...refusals import check_finite
 from ...sources import Block
 from ...sources import weights as row_weights
 from ...trace_error import TraceError
@@ -49,20 +51,19 @@ def until(
     kxx = diagonal(work.kernel, source, engine=work.engine)
     whole = row_weights.total(source.weights, kxx)
     work.ledger.evaluated(n)
+    check_finite(np.asarray(whole))
     if whole < 0:
         raise IndefiniteKernelError
     most = n if goal.at_most is None else min(goal.at_most, n)
     reached = _grow(growth, work, goal.tolerance, whole, most)
-    error = reached.error
-    if error <= goal.tolerance * whole:
-        error = _shorten(growth.pivots, work, reached, goal.tolerance)
+    error, path = reached.error, None
+    if error <= goal.tolerance * whole and len(growth.pivots):
+        after = _shorten(growth.pivots, work, reached, goal.tolerance)
+        error, path = float(after[-1]), after / whole
     if len(growth.pivots) == 0:  # K = 0, and any row will do
         growth.pivots.fill(1)
-    return growth.pivots.landmarks(
-        name,
-        error=TraceError.of_all(error, whole, n),
-        max_trace_error=goal.tolerance,
-    )
+    told = replace(TraceError.of_all(error, whole, n), path=path)
+    return growth.pivots.landmarks(name, error=told, max_trace_error=goal.tolerance)
 
 
 def _grow(
@@ -79,11 +80,11 @@ def _grow(
         size = min(2 * size, most)
 
 
-def _shorten(pivots: Pivots, work: Work, reached: Reached, tolerance: float) -> float:
-    """Keep the shortest prefix whose error is low enough; that error."""
-    if len(pivots) == 0:
-        return reached.error
-    shared = (pivots.columns, pivots.root)
+def _shorten(
+    pivots: Pivots, work: Work, reached: Reached, tolerance: float
+) -> np.ndarray:
+    """Keep the shortest prefix whose error is low enough; the errors up to it."""
+    shared = (pivots.columns, ColumnBlocks.of(pivots.root))
     columns = work.engine.reduce(_column_sums, work.source, shared, "shortest prefix")
     work.ledger.evaluated(work.source.n_rows * len(pivots))
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
@@ -93,13 +94,13 @@ def _shorten(pivots: Pivots, work: Work, reached: Reached, tolerance: float) -> 
     rounding = RESIDUAL_ERROR * reached.error + share * reached.whole
     if work.kernel.traits.psd is None and after[0] - reached.whole > rounding:
         raise IndefiniteKernelError
-    size = int(np.flatnonzero(after <= tolerance * reached.whole)[0])
-    pivots.shorten(max(1, size))
-    return float(after[max(1, size)])
+    size = max(1, int(np.flatnonzero(after <= tolerance * reached.whole)[0]))
+    pivots.shorten(size)
+    return after[1 : size + 1]
 
 
-def _column_sums(block: Block, columns: Columns, root: np.ndarray) -> np.ndarray:
-    F = columns.host(block.X) @ root
+def _column_sums(block: Block, columns: Columns, root: ColumnBlocks) -> np.ndarray:
+    F = root.product(columns.host(block.X))
     np.square(F, out=F)
     if row_weights.all_alike(block.weights):
         return F.sum(axis=0)

@@ -115,11 +115,11 @@ def _score(
     points = source.take(sample.indices)
     K = kernel.gram(points) if len(sample.indices) else np.zeros((0, 0))
     work.ledger.evaluated(kernel.gram_evaluations(len(K)))
-    check_finite(K)
     column_weights = sample.weights
     if source.is_weighted:
         column_weights = column_weights * np.sqrt(source.weights_of(sample.indices))
     SKS = weighted(K, column_weights)
+    check_finite(SKS)
     # Where the kernel makes no promise, look before its scores are believed.
     if kernel.traits.psd is None:
         rounding = rounding_of(K, kernel.dtype(points))

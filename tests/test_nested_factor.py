@@ -1,0 +1,432 @@
+"""K_SS = LLᵀ in the order of choice: accurate, and every prefix from one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from lists import OFF_THE_ROWS, SAMPLERS
+from sklearn.metrics.pairwise import rbf_kernel
+
+from nystrom import (
+    KernelCCA,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeCV,
+    Nystroem,
+    approximate,
+    kernels,
+    load,
+    save,
+    select_landmarks,
+)
+from nystrom.factor import cholesky, factorize, pivoted_order
+
+GAMMA = 0.2
+
+
+def clustered(seed, n=1500, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    centers = 3 * rng.standard_normal((9, 3))
+    return (centers[rng.integers(0, 9, n)] + rng.standard_normal((n, 3))).astype(dtype)
+
+
+def error_of(X, rows):
+    """tr(K − K̃)/tr K by dense float64 algebra."""
+    X = np.asarray(X, dtype=np.float64)
+    K_S, K_SS = rbf_kernel(X, X[rows], GAMMA), rbf_kernel(X[rows], X[rows], GAMMA)
+    values, vectors = np.linalg.eigh(K_SS)
+    kept = values > 1e-12 * values.max()
+    Z = K_S @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return 1 - np.mean(np.vecdot(Z, Z))
+
+
+# The factor itself
+
+
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 200])
+def test_the_factor_reproduces_the_matrix(size, seed):
+    X = clustered(seed, size)
+    K = rbf_kernel(X, gamma=GAMMA)
+    factor = factorize(K)
+    np.testing.assert_allclose(factor.L @ factor.L.T, K, atol=1e-13)
+    assert np.all(np.triu(factor.L[factor.kept], 1) == 0)
+    inverse = np.linalg.pinv(K, rcond=1e-13) if factor.rank == size else None
+    if inverse is not None and np.linalg.cond(K) < 1e8:
+        np.testing.assert_allclose(factor.root @ factor.root.T, inverse, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_distinct", [1, 5, 40])
+def test_copies_have_no_column(n_distinct, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_distinct, 3))[rng.integers(0, n_distinct, 150)]
+    factor = factorize(kernels.RBF(1.0).gram(X))
+    distinct = len(np.unique(X, axis=0))
+    assert factor.rank == distinct
+    assert np.all(factor.full_root[:, np.setdiff1d(range(150), factor.kept)] == 0)
+
+
+def test_a_cut_is_relative_to_each_landmark(seed):
+    """One row that is 10⁴ times larger does not hide the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((600, 5)).astype(np.float32)
+    X[:6] *= 1e4
+    est = Nystroem("linear", n_components=200, random_state=seed)
+    Z = est.fit_transform(X).astype(np.float64)
+    assert est.landmarks_.rank == 5
+    kxx = np.vecdot(X.astype(np.float64), X.astype(np.float64))
+    np.testing.assert_allclose(np.vecdot(Z, Z), kxx, rtol=1e-5)
+
+
+def test_low_rank_in_any_order(seed):
+    """The first rows of a random order would be a bad basis: complete pivoting."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 4))
+    kernel = kernels.Polynomial(0.25, 3, 1)
+    K = kernel(X, X)
+    rows = rng.permutation(400)[:120]
+    for sampler in (rows, "uniform"):
+        est = Nystroem(kernel, n_components=120, sampler=sampler, random_state=seed)
+        Z = est.fit_transform(X)
+        assert est.landmarks_.rank == 35
+        # The natural order loses a factor of a hundred here.
+        assert np.linalg.norm(Z @ Z.T - K, 2) < 2e-14 * np.linalg.norm(K, 2)
+    natural, _ = cholesky(K[np.ix_(rows, rows)], 1e-13 * np.diagonal(K)[rows])
+    best = pivoted_order(K[np.ix_(rows, rows)])
+    assert sorted(best) == list(range(120))
+    assert natural.shape[1] >= 35
+
+
+def test_an_indefinite_kernel_keeps_its_positive_part(seed):
+    X = clustered(seed, 300)
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        est = Nystroem("sigmoid", gamma=0.5, n_components=40, random_state=seed).fit(X)
+    factor = est.landmarks_.factor
+    K_SS = kernels.Sigmoid(0.5, 1)(est.components_, est.components_)
+    values, vectors = np.linalg.eigh(K_SS)
+    positive = values > 1e-10
+    K = (vectors[:, positive] * values[positive]) @ vectors[:, positive].T
+    np.testing.assert_allclose(factor.L @ factor.L.T, K, atol=1e-9)
+    assert factor.indefinite
+    assert not factor.is_nested
+
+
+# Features
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_normalization_makes_the_features(name, dtype, seed):
+    X = clustered(seed, 400, dtype)
+    est = Nystroem(gamma=GAMMA, n_components=25, sampler=name, random_state=seed)
+    Z = est.fit_transform(X)
+    assert Z.dtype == dtype
+    by_hand = rbf_kernel(X, est.components_, GAMMA) @ est.normalization_.T
+    close = 2e-3 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(Z, by_hand, atol=close)
+    np.testing.assert_array_equal(est.transform(X), Z)
+    # Triangular, but for landmarks that are in another order than their factor's.
+    if est.landmarks_.factor.is_nested:
+        assert np.all(np.triu(est.normalization_, 1) == 0)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial"])
+def test_no_feature_has_more_than_there_is(kernel, seed):
+    """K̃ ⪯ K on the diagonal: 1e-5 of k(x, x) in float32, where the root had 1e-4."""
+    X = clustered(seed, 1200, np.float32)
+    for gamma in (1e-3, 0.05):
+        for sampler in ("uniform", "auto"):
+            est = Nystroem(kernel, gamma=gamma, n_components=120, sampler=sampler)
+            Z = est.set_params(random_state=seed).fit_transform(X).astype(np.float64)
+            kxx = est.landmarks_.kernel.diag(X.astype(np.float64))
+            assert (np.vecdot(Z, Z) / kxx - 1).max() < 3e-5
+
+
+def test_float32_rows_go_on_in_float64_below_their_rounding(seed):
+    """They are exact numbers: what can be reached in float64 is reached."""
+    rng = np.random.default_rng(seed)
+    X = (rng.integers(0, 40, (4000, 3)) / 8).astype(np.float32)
+    errors = {}
+    for dtype in (np.float32, np.float64):
+        chosen = select_landmarks(
+            X.astype(dtype), gamma=0.02, n_landmarks=300, random_state=seed
+        )
+        same = select_landmarks(
+            X.astype(np.float64), gamma=0.02, sampler=chosen.indices
+        )
+        K = approximate(X.astype(np.float64), same)
+        errors[dtype] = K.relative_trace_error.value
+    assert errors[np.float64] < 1e-11
+    assert errors[np.float32] < 1e-11
+
+
+# Every prefix from one pass
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLERS if n not in OFF_THE_ROWS])
+def test_a_prefix_is_what_its_rows_make(name, seed):
+    X = clustered(seed, 700)
+    est = Nystroem(gamma=GAMMA, n_components=40, sampler=name, random_state=seed)
+    Z = est.fit_transform(X)
+    path = est.landmarks_.error_path
+    assert len(path) == 40
+    assert np.all(np.diff(path) <= 1e-15)
+    assert path[-1] == est.approximation_error_.value
+    for k in (1, 7, 40):
+        fewer = est.landmarks_[:k]
+        np.testing.assert_array_equal(fewer.indices, est.component_indices_[:k])
+        exact = error_of(X, fewer.indices)
+        np.testing.assert_allclose(path[k - 1], exact, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(fewer.error.value, exact, rtol=1e-6, atol=1e-12)
+        assert fewer.error.exact
+        part = est.truncate(k)
+        np.testing.assert_allclose(part.transform(X), Z[:, :k], atol=1e-10)
+        assert part.n_components == k
+        assert part.get_feature_names_out().shape == (k,)
+
+
+class Counted:
+    """A Gaussian of two blocks that counts its entries."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, X, Y):
+        self.n += len(X) * len(Y)
+        return rbf_kernel(X, Y, GAMMA)
+
+
+def test_a_prefix_evaluates_nothing_and_factors_nothing(monkeypatch, seed):
+    X, counted = clustered(seed, 500), Counted()
+    kernel = kernels.blockwise(counted, diag=lambda X: np.ones(len(X)))
+    est = Nystroem(kernel, n_components=30, random_state=seed)
+    est.fit_transform(X)
+    before = counted.n
+    monkeypatch.setattr("nystrom.factor.cholesky", None)
+    fewer = est.landmarks_[:11]
+    assert (fewer.rank, len(fewer), str(fewer)[:12]) == (11, 11, "11 landmarks")
+    est.truncate(11)
+    assert counted.n == before
+
+
+def test_pivots_bring_their_factor(monkeypatch, seed):
+    """K_SS is not made again for landmarks that were pivots."""
+    X = clustered(seed, 600)
+    monkeypatch.setattr("nystrom.landmarks.factorize", None)
+    for name in ("auto", "rpcholesky", "greedy"):
+        landmarks = select_landmarks(
+            X, gamma=GAMMA, n_landmarks=30, sampler=name, random_state=seed
+        )
+        K = rbf_kernel(landmarks.points, gamma=GAMMA)
+        L = landmarks.factor.L
+        np.testing.assert_allclose(L @ L.T, K, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "part", [slice(3, 9), slice(None, None, 2), 4, slice(0, 0)], ids=str
+)
+def test_only_prefixes(part, seed):
+    landmarks = select_landmarks(clustered(seed, 100), n_landmarks=10, random_state=0)
+    with pytest.raises((TypeError, ValueError), match="landmarks"):
+        landmarks[part]
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, 41, "a"])
+def test_a_wrong_number_of_components(size, seed):
+    est = Nystroem(n_components=40, random_state=0).fit(clustered(seed, 100))
+    with pytest.raises(ValueError, match="n_components"):
+        est.truncate(size)
+
+
+def test_truncated_on_a_matrix_and_through_a_file(tmp_path, seed):
+    X = clustered(seed, 200)
+    K = rbf_kernel(X, gamma=GAMMA)
+    est = Nystroem("precomputed", n_components=30, random_state=seed)
+    Z = est.fit_transform(K)
+    fewer = est.truncate(12)
+    np.testing.assert_allclose(fewer.transform(K), Z[:, :12], atol=1e-12)
+    save(fewer, tmp_path / "fewer.nystrom")
+    again = load(tmp_path / "fewer.nystrom")
+    np.testing.assert_array_equal(again.transform(K), fewer.transform(K))
+    np.testing.assert_array_equal(
+        again.landmarks_.error_path, fewer.landmarks_.error_path
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: KernelRidge(0.1, **k),
+        lambda **k: KernelRidge(1e-8, fit_intercept=True, **k),
+        lambda **k: KernelRidgeCV(fit_intercept=True, **k),
+        lambda **k: KernelPCA(2, **k),
+        lambda **k: KernelCCA(1, **k),
+    ],
+    ids=["ridge", "ridge about the mean", "ridge cv", "pca", "cca"],
+)
+def test_every_gram_pass_tells_the_path(make, seed):
+    X = clustered(seed, 900)
+    model = make(kernel="rbf", gamma=GAMMA, n_landmarks=30, random_state=seed)
+    landmarks = model.fit(X, np.sin(X[:, 0])).landmarks_
+    landmarks = landmarks[0] if isinstance(landmarks, tuple) else landmarks
+    for k in (1, 12, 30):
+        exact = error_of(X, landmarks.indices[:k])
+        np.testing.assert_allclose(landmarks.error_path[k - 1], exact, rtol=1e-6)
+
+
+def test_the_path_of_a_goal(seed):
+    X = clustered(seed, 900)
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, max_trace_error=0.05, random_state=seed
+    )
+    path = landmarks.error_path
+    assert len(path) == len(landmarks)
+    assert path[-1] <= 0.05 < path[-2]
+    exact = error_of(X, landmarks.indices[:9])
+    np.testing.assert_allclose(path[8], exact, rtol=1e-6)
+
+
+def test_weights_count_in_the_path(seed):
+    X = clustered(seed, 800)
+    w = np.random.default_rng(seed).exponential(size=800)
+    model = KernelRidge(
+        0.1, kernel="rbf", gamma=GAMMA, n_landmarks=25, random_state=seed
+    ).fit(X, X[:, 0], sample_weight=w)
+    rows = model.landmarks_.indices[:10]
+    K_S, K_SS = rbf_kernel(X, X[rows], GAMMA), rbf_kernel(X[rows], gamma=GAMMA)
+    kept = np.vecdot(K_S @ np.linalg.inv(K_SS), K_S)
+    exact = w @ (1 - kept) / w.sum()
+    np.testing.assert_allclose(model.landmarks_.error_path[9], exact, rtol=1e-6)
+
+
+# How many landmarks: KernelRidgeCV and KernelPCA
+
+
+def target(X, seed):
+    noise = 0.2 * np.random.default_rng(seed + 1).standard_normal(len(X))
+    return np.sin(2 * X[:, 0]) + X[:, 1] + noise
+
+
+ALPHAS = np.logspace(-4, 1, 6)
+CV = {"kernel": "rbf", "gamma": GAMMA}
+
+
+@pytest.mark.parametrize("cv", ["gcv", "loo", 4])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_scores_of_fewer_landmarks_are_those_of_a_fit_on_them(
+    cv, intercept, storage, seed
+):
+    X = clustered(seed, 600)
+    y = target(X, seed)
+    common = {"cv": cv, "fit_intercept": intercept, "random_state": seed, **CV}
+    rows = storage(X)
+    model = KernelRidgeCV(ALPHAS, n_landmarks=[60, 10, 25, 10], **common).fit(rows, y)
+    np.testing.assert_array_equal(model.n_landmarks_path_, [10, 25, 60])
+    assert model.scores_.shape == (3, 6)
+    most = KernelRidgeCV(ALPHAS, n_landmarks=60, **common).fit(rows, y)
+    np.testing.assert_allclose(model.scores_[2], most.scores_, rtol=1e-9)
+    for i, size in enumerate((10, 25)):
+        few = most.landmarks_.indices[:size]
+        alone = KernelRidgeCV(ALPHAS, sampler=few, **common).fit(rows, y)
+        np.testing.assert_allclose(model.scores_[i], alone.scores_, rtol=1e-6)
+    best = np.unravel_index(np.argmax(model.scores_), (3, 6))
+    assert model.n_landmarks_ == model.n_landmarks_path_[best[0]]
+    assert model.alpha_ == ALPHAS[best[1]]
+    assert len(model.landmarks_) == model.n_landmarks_ == len(model.dual_coef_)
+
+
+def test_the_model_is_that_of_its_landmarks(seed):
+    X = clustered(seed, 800)
+    y = target(X, seed)
+    model = KernelRidgeCV(
+        [1.0], n_landmarks=[20, 21], cv=3, random_state=seed, **CV
+    ).fit(X, y)
+    alone = KernelRidge(1.0, sampler=model.landmarks_.indices, **CV).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-7)
+    _, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(std, alone.predict(X, return_std=True)[1], rtol=1e-5)
+
+
+def test_one_pass_for_all_numbers(seed):
+    """The passes are those of the largest fit."""
+    from nystrom import engines
+
+    X = clustered(seed, 1500)
+    y = target(X, seed)
+    passes = []
+    for numbers in (80, [5, 10, 20, 40, 80]):
+        with engines.using(engines.Threads(1)) as engine:
+            model = KernelRidgeCV(ALPHAS, n_landmarks=numbers, random_state=seed, **CV)
+            model.fit(X, y)
+        passes.append(list(engine.passes))
+    assert passes[0] == passes[1]
+
+
+def test_the_fewest_that_are_as_good(seed):
+    X = clustered(seed, 1500)
+    y = target(X, seed)
+    common = {"n_landmarks": [5, 20, 40, 80, 160], "cv": 5, "random_state": seed, **CV}
+    best = KernelRidgeCV(ALPHAS, **common).fit(X, y)
+    fewer = KernelRidgeCV(ALPHAS, prefer_fewer=True, **common).fit(X, y)
+    np.testing.assert_array_equal(best.scores_, fewer.scores_)
+    assert fewer.n_landmarks_ <= best.n_landmarks_
+    assert fewer.n_landmarks_ > 5
+    assert fewer.scores_.max(axis=1)[0] < fewer.best_score_ <= best.best_score_
+
+
+def test_widths_numbers_and_alphas_together(seed):
+    X = clustered(seed, 500)
+    y = np.c_[target(X, seed), X[:, 2]]
+    model = KernelRidgeCV(
+        ALPHAS,
+        kernel="rbf",
+        gammas=[0.05, 0.5],
+        n_landmarks=[10, 30],
+        alpha_per_target=True,
+        random_state=seed,
+    ).fit(X, y)
+    assert model.scores_.shape == (2, 2, 6, 2)
+    assert model.alpha_.shape == (2,)
+    assert model.best_score_.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_landmarks": []}, "n_landmarks is empty"),
+        ({"n_landmarks": [10, 0]}, "n_landmarks=0 is not allowed"),
+        ({"n_landmarks": "many"}, "n_landmarks='many' is not allowed"),
+        ({"n_landmarks": [5, 10], "max_trace_error": 0.1}, "both say how many"),
+        ({"n_landmarks": [5, 10], "ridge": 0.1}, "both say how many"),
+        ({"n_landmarks": [5, 10], "prefer_fewer": True}, "needs folds"),
+    ],
+)
+def test_wrong_numbers_are_refused(options, message, seed):
+    X = clustered(seed, 100)
+    with pytest.raises(ValueError, match=message):
+        KernelRidgeCV(kernel="rbf", **options).fit(X, X[:, 0])
+
+
+def test_numbers_beyond_the_rows_are_all_rows(seed):
+    X = clustered(seed, 80)
+    model = KernelRidgeCV(ALPHAS, n_landmarks=[10, 100, 200], random_state=0, **CV).fit(
+        X, X[:, 0]
+    )
+    np.testing.assert_array_equal(model.n_landmarks_path_, [10, 80])
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_variance_against_landmarks(center, seed):
+    X = clustered(seed, 900)
+    common = {"kernel": "rbf", "gamma": GAMMA, "center": center}
+    model = KernelPCA(3, n_landmarks=48, random_state=seed, **common).fit(X)
+    np.testing.assert_array_equal(model.n_landmarks_path_, [3, 6, 12, 24, 48])
+    path = model.explained_variance_path_
+    assert path.shape == (5, 3)
+    np.testing.assert_allclose(path[-1], model.explained_variance_ratio_, rtol=1e-9)
+    few = model.landmarks_.indices[:12]
+    alone = KernelPCA(3, sampler=few, **common).fit(X)
+    np.testing.assert_allclose(path[2], alone.explained_variance_ratio_, rtol=1e-6)
+    if not center:  # K̃ ⪯ K: more landmarks never have less
+        assert np.all(np.diff(path.sum(axis=1)) > -1e-12)
