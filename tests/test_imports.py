@@ -124,7 +124,9 @@ def files_imported(path):
 
 def line_of(part, lines=None):
     lines = LINES if lines is None else lines
-    return next(i for i, line in enumerate(lines) if part in line)
+    places = [i for i, line in enumerate(lines) if part in line]
+    assert places, f"{part} has no line: add it to LINES or INSIDE in this file"
+    return places[0]
 
 
 def is_allowed(importer, imported):

@@ -75,15 +75,15 @@ def test_classes_are_those_that_are_public_and_can_be_made():
 
 
 def test_a_new_kernel_is_there_and_asks_for_its_formula(monkeypatch, rng):
-    class Cauchy(kernels.RationalQuadratic):
+    class Planted(kernels.RationalQuadratic):
         """Without a row anywhere."""
 
     names = lists.KERNEL_NAMES
     monkeypatch.setitem(names, "another", names["linear"])
     assert len(lists.cases()) == len(lists.KERNELS)
-    monkeypatch.setitem(names, "cauchy", replace(names["linear"], make=Cauchy))
+    monkeypatch.setitem(names, "planted", replace(names["linear"], make=Planted))
     *known, added = lists.cases()
     assert len(known) == len(lists.KERNELS)
-    assert added == Case(Cauchy())
+    assert added == Case(Planted())
     with pytest.raises(AssertionError, match="add a row to FORMULAS"):
         added.formula(*added.rows(rng, 2))

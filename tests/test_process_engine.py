@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from lists import CUBIC, WITHOUT_SCORES, but
 from process_engine import Processes
 
 from nystrom import (
@@ -22,11 +23,10 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
-from nystrom.samplers import NAMES as SAMPLERS
 
 N_ROWS = 2300  # three tiles
 #: Those that pass over rows on the engine.
-PASSING = [name for name in SAMPLERS if name not in ("leverage", "uniform")]
+PASSING = but(CUBIC, WITHOUT_SCORES)
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ def check_finite(K: np.ndarray) -> None:
     if not np.all(np.isfinite(K)):
         raise KernelNotFiniteError(
             "The kernel returned nan or inf for these rows. Check its parameters (a "
-            "large degree overflows, a fractional one of a negative number is nan) and "
-            "the scale of the data."
+            "large degree overflows, a fractional one of a negative number is nan), "
+            "the scale of the data and, in a Source of your own, that rows have no NaN."
         )
 
 

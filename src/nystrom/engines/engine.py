@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from ..sinks import Sink
@@ -27,7 +28,11 @@ class Engine(ABC):
     """
 
     progress: Hook = staticmethod(silent)  # told (pass, tiles done, tiles in all)
-    passes: list[str]  # the names of the passes so far: a pass is known by its number
+
+    @cached_property
+    def passes(self) -> list[str]:
+        """The names of the passes so far: a pass is known by its number."""
+        return []
 
     @abstractmethod
     def map(
@@ -46,8 +51,9 @@ class Engine(ABC):
 
     def telling(self, progress: Hook) -> Engine:
         """The same engine, which tells its progress to another hook."""
+        passes = self.passes
         changed = copy.copy(self)
-        changed.progress = progress
+        changed.progress, changed.passes = progress, passes  # one list for both
         return changed
 
     def quiet(self) -> Engine:

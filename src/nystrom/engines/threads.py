@@ -56,7 +56,6 @@ class Threads(Engine):
             )
         self.n_threads = threads_for(n_jobs)
         self.progress = progress
-        self.passes = []
         self.tiles_per_task = tiles_per_task
 
     def map(

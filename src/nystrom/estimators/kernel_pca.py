@@ -107,8 +107,8 @@ class KernelPCA(
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The eigenvalues as shares of the whole trace.
     explained_variance_path_ : ndarray of shape (n_numbers, n_components)
-        The same for the first landmarks alone, as many as `n_landmarks_path_` says: all
-        of them, half, a quarter, …. Where the last rows agree there are enough. Not in
+        The same for the first landmarks alone, as many as `n_landmarks_path_` says: …,
+        a quarter of them, half, all. Where the last rows agree there are enough. Not in
         exact mode.
     n_landmarks_path_ : ndarray of shape (n_numbers,)
         Numbers of landmarks, ascending.
