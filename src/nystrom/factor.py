@@ -49,10 +49,17 @@ class Factor:
         """r, the columns of Z."""
         return self.L.shape[1]
 
-    @property
+    @cached_property
     def is_nested(self) -> bool:
-        """Whether the first columns of Z are those of the first landmarks."""
-        return self._root is None and bool(np.all(np.diff(self.kept) > 0))
+        """Whether the first columns of Z are those of the first landmarks.
+
+        No landmark has a share of the column of a later one: complete pivoting may keep
+        landmarks in ascending order and still have passed over one before.
+        """
+        if self._root is not None or np.any(np.diff(self.kept) <= 0):
+            return False
+        before = np.arange(len(self.L))[:, None] < self.kept
+        return not np.any(self.L[before])
 
     @cached_property
     def root(self) -> np.ndarray:

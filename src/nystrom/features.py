@@ -75,7 +75,7 @@ class FeatureMap:
             K = columns.host(source.take(rows))
             products = K @ K.T
         check_finite(products)
-        size = float(np.linalg.norm(products, 2)) * n / len(rows)
+        size = float(np.linalg.eigvalsh(products)[-1]) * n / len(rows)
         none = np.zeros(K.shape[1])
         mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
         mapping = replace(mapping, whiten=not mapping.sums_are_right(size))
