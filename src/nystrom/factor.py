@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from .engines.blas import blas_threads_for
+from .engines.blas import blas_threads_for, single_threaded_blas
 from .precision import (
     eigenvalue_cut,
     is_indefinite,
@@ -108,8 +108,16 @@ class Factor:
         """(s,): a vector of kernel values k with rootᵀk = z."""
         return self.L @ z
 
+    @cached_property
+    def _narrow(self) -> Factor:
+        """The factor for float32 blocks."""
+        return self._resolved(np.float32)
+
     def for_blocks(self, block_dtype: Any) -> Factor:
         """The factor for kernel blocks of less precision, which resolve fewer."""
+        return self._narrow if block_dtype == np.float32 else self._resolved(np.float64)
+
+    def _resolved(self, block_dtype: Any) -> Factor:
         if self._root is not None:
             values = np.vecdot(self.L.T, self.L.T)  # eigenvalues
             cut = eigenvalue_cut(values, self.scale, block_dtype)
@@ -209,6 +217,18 @@ def cholesky(K: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     In the order of K. A row with no more left than its floor gets no column.
     """
+    s = len(K)
+    # LAPACK's, where every row gets one. (K is symmetric: Kᵀ spares a copy by columns.)
+    U, refused = scipy.linalg.lapack.dpotrf(K.T, lower=0, clean=1)
+    if not refused and np.all(np.square(U.diagonal()) > floor):
+        return U.T, np.arange(s)
+    with single_threaded_blas():  # threads only wait for each other on narrow blocks
+        return _cholesky_by_blocks(K, floor)
+
+
+def _cholesky_by_blocks(
+    K: np.ndarray, floor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     s = len(K)
     L, kept = np.zeros((s, s)), np.zeros(0, dtype=np.intp)
     for start in range(0, s, BLOCK):

@@ -199,6 +199,16 @@ def pool_fits_float32(diagonal: np.ndarray, weights: np.ndarray) -> bool:
     return bool(limits.tiny < size * FINE**4 and size * len(diagonal) < limits.max)
 
 
+def values_fit_float32(narrow: np.ndarray, wide: np.ndarray) -> bool:
+    """Whether kernel values from rounded rows are right enough to rank by.
+
+    A hundredth of what float32 rows may be off by, and of what is left when a pool goes
+    over to float64.
+    """
+    error = np.abs(narrow - wide).max(initial=0.0)
+    return bool(error <= 0.01 * FINE * np.abs(wide).max(initial=0.0))
+
+
 # Squared distances from one matrix product.
 
 #: A row whose rounded distances may be off by more than this, in units of the kernel's

@@ -95,7 +95,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 #: Matrices of so many rows are worth more than one BLAS thread.
-WORTH_BLAS_THREADS = 1000
+WORTH_BLAS_THREADS = 2000
 
 
 def blas_threads_for(size: int) -> AbstractContextManager:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -43,6 +43,10 @@ class Engine(ABC):
     @abstractmethod
     def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
         """The sum of f(block, *shared) over all tiles, in a fixed order."""
+
+    def each(self, f: Callable, items: Sequence) -> list:
+        """f of each item, in order: work on what is held here, which may be changed."""
+        return [f(item) for item in items]
 
     @property
     def local(self) -> Engine:

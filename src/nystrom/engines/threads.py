@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -86,6 +86,17 @@ class Threads(Engine):
             for size, term in results:
                 tree.push(term, size)
         return tree.total()
+
+    def each(self, f: Callable, items: Sequence) -> list:
+        """f of each item, in order, on as many threads as there are."""
+        n_threads = min(self.n_threads, len(items))
+        if n_threads < 2:
+            return [f(item) for item in items]
+        with (
+            single_threaded_blas(),
+            ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom") as pool,
+        ):
+            return list(pool.map(f, items))
 
     def _run(self, task: Callable, n_rows: int, name: str) -> Results:
         """(size of the block, result) of each block of tiles, in order."""

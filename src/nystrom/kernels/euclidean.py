@@ -25,6 +25,8 @@ from .parameters import check_width, set_numbers, set_per_feature
 
 #: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
 VANISHED = 1e6
+#: Points that a median is taken of.
+MIDDLE_OF = 256
 #: CSR points become dense once, if they take no more bytes than this.
 DENSE_POINTS = 2**27
 
@@ -133,12 +135,18 @@ def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
     return np.nonzero(np.abs(D) <= limit[:, None])
 
 
-def _float32_center(points: np.ndarray) -> np.ndarray:
-    """The median of the points, as numbers that float32 rows can subtract exactly.
+def middle_of(points: np.ndarray) -> np.ndarray:
+    """The median of the points, of some where there are many.
 
     Not the mean, which one far point can carry away from all the others.
     """
-    middle = np.sort(points, axis=0)[len(points) // 2]
+    some = points[:: -(-len(points) // MIDDLE_OF)]
+    return np.sort(some, axis=0)[len(some) // 2]
+
+
+def _float32_center(points: np.ndarray) -> np.ndarray:
+    """The middle of the points, as numbers that float32 rows can subtract exactly."""
+    middle = middle_of(points)
     with np.errstate(over="ignore"):
         rounded = middle.astype(np.float32).astype(np.float64)
     return np.where(np.isfinite(rounded), rounded, middle)

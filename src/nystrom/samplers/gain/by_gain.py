@@ -40,8 +40,8 @@ FIRST_REFRESH = 0.25
 LOOKS = (0.5, 0.75, 0.9)
 #: … and a new one is drawn if they leave so many times more than it says.
 STALE = 1.5
-#: Fresh rows to look at: a twentieth of all, within these bounds.
-FRESH_ROWS = (256, 3000)
+#: Fresh rows to look at: one in forty of all, within these bounds.
+FRESH_ROWS = (256, 2000)
 
 
 class ByGain:
@@ -65,7 +65,7 @@ class ByGain:
 
         `left` is what the pivots so far leave of each row, where that is known already.
         """
-        self.plan = Plan(self.source.n_rows, size)
+        self.plan = Plan(self.source.n_rows, size, self.work.kernel.traits.costly)
         begun = len(self.pivots)
         if begun == 0:
             self._draw_first()
@@ -75,6 +75,8 @@ class ByGain:
             self._draw_by_residual(left, None)
             shares = LOOKS
         for share in shares:
+            if len(self.pool) == self.source.n_rows:
+                break  # no row is missing
             self._advance(begun + math.ceil(share * (size - begun)))
             if self.exhausted:
                 return
@@ -85,7 +87,7 @@ class ByGain:
     def _draw_first(self) -> None:
         """The first pool, drawn mostly by score."""
         among, plan = None, self.plan
-        if plan.scored_rows < plan.n_rows and not plan.whole_pool:
+        if plan.scores and plan.scored_rows < plan.n_rows:
             among = self._some_rows(plan.scored_rows)
         self._draw(self._chances_by_score(among), among)
 
@@ -105,7 +107,7 @@ class ByGain:
         work.ledger.evaluated(work.source.n_rows)
         whole = row_weights.weighted(work.source.weights, kxx)
         check_finite(whole)
-        if self.plan.whole_pool and work.kernel.traits.psd:
+        if not self.plan.scores and work.kernel.traits.psd:
             return whole
         top = climb(work, PracticalSize(self.plan.level_size))
         assert top is not None  # practical levels halve at least once
@@ -134,6 +136,7 @@ class ByGain:
     def _make_pool(self, indices: np.ndarray, weights: np.ndarray) -> None:
         if "pool" in vars(self):
             del self.pool  # its memory is needed
+        # Pivots come in blocks, and nothing says that all of a block are kept.
         capacity = min(self.plan.n_landmarks, self.source.n_rows)
         self.pool = Pool(
             self.work, indices, weights, self.pivots, capacity, wide=self.wide
@@ -171,9 +174,7 @@ class ByGain:
     def _stale(self) -> bool:
         """Whether fresh rows leave more than the pool says there is."""
         n = self.source.n_rows
-        if len(self.pool) == n:
-            return False
-        size = int(np.clip(n // 20, *FRESH_ROWS))
+        size = int(np.clip(n // 40, *FRESH_ROWS))
         rows = Subset(self.source, self._some_rows(min(n, size)))
         left = self.pivots.residuals(rows, self.work.engine.quiet(), "fresh rows")
         left = row_weights.weighted(rows.weights, left)
@@ -181,11 +182,16 @@ class ByGain:
 
     def _advance(self, stop: int) -> None:
         """Pivots until there are `stop` or nothing is left."""
-        block = self.plan.block
-        # Ends: a choice has pivots or leaves nothing of its proposals, and a pool that
-        # was dry without a pivot is the last.
-        while len(self.pivots) < stop and not self.exhausted:
+        # Ends: a choice has pivots or leaves nothing of its proposals, a pivot that is
+        # not kept is never one again, and a pool that was dry without a pivot is the
+        # last.
+        while not self.exhausted:
+            if self.pool.n_pivots >= stop:
+                if self._hand_over():
+                    return
+                continue
             if self.pool.too_fine:
+                self._hand_over()
                 self.wide = True
                 self._make_pool(self.pool.indices, self.pool.weights)
             chances = self.pool.chances()
@@ -193,17 +199,32 @@ class ByGain:
                 self.pool.forget()
                 chances = self.pool.chances()
             if not chances.any():
-                self._replace_dry_pool()
+                if self._hand_over():
+                    self._replace_dry_pool()
                 continue
-            n, seed = len(chances), self.work.seed
-            u = uniforms(seed, Purpose.PROPOSE, 0, n, round=self.round)
-            self.round += 1
-            proposals, _ = race(chances, u, NEW_PROPOSALS * block)
-            most = min(block, stop - len(self.pivots))
-            self.pool.choose(proposals, most, OLD_PROPOSALS * block)
-            self.work.engine.progress(
-                "landmarks", len(self.pivots), self.plan.n_landmarks
-            )
+            self._choose(chances, stop - self.pool.n_pivots)
+
+    def _choose(self, chances: np.ndarray, most: int) -> None:
+        """At most one block of pivots, from proposals drawn by these chances."""
+        block, seed = self.plan.block, self.work.seed
+        u = uniforms(seed, Purpose.PROPOSE, 0, len(chances), round=self.round)
+        self.round += 1
+        proposals, _ = race(chances, u, NEW_PROPOSALS * block)
+        self.pool.choose(proposals, min(block, most), OLD_PROPOSALS * block)
+        self.work.engine.progress(
+            "landmarks", self.pool.n_pivots, self.plan.n_landmarks
+        )
+
+    def _hand_over(self) -> bool:
+        """The pool's pivots become landmarks; whether all of them have.
+
+        In float64 nothing may be left of one that the pool took: then there is a pool
+        of the same rows anew, where nothing is left of it either.
+        """
+        if self.pool.hand_over():
+            return True
+        self._make_pool(self.pool.indices, self.pool.weights)
+        return False
 
     def _replace_dry_pool(self) -> None:
         """A dry pool is not a rank found: look at all rows, unless they are in it."""

@@ -9,13 +9,17 @@ from sklearn import get_config
 
 #: Kernel evaluations of the recursion per row and row of a level, about.
 EVALUATIONS_PER_LEVEL_ROW = 2.6
-#: Kernel evaluations, as shares of n·s, that scores and refreshes may take where n is
-#: large; 50·s² more each, which is what keeps pools fresh where n is small.
-SCORING, REFRESHING = 0.05, 0.3
-#: Blocks of pivots; each has at least 8.
-N_BLOCKS, LEAST_BLOCK = 25, 8
+#: Kernel evaluations that scores and refreshes may take, as shares of n·s where n is
+#: large, and of s² more, which is what keeps pools fresh where n is small.
+SCORING, REFRESHING = (0.05, 10), (0.3, 50)
+#: Blocks of pivots; each has at least 16.
+N_BLOCKS, LEAST_BLOCK = 12, 16
 #: New proposals per pivot, and old ones kept.
-NEW_PROPOSALS, OLD_PROPOSALS = 3, 6
+NEW_PROPOSALS, OLD_PROPOSALS = 3, 2
+#: A pool is drawn by score where there are more rows than so many pools of them.
+GOOD_PART = 16
+#: So many rows are a pool as they are: drawing one costs more than it saves.
+FEW_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Plan:
 
     n_rows: int
     n_landmarks: int
+    costly: bool = False  # an evaluation is dearer than all else
 
     @property
     def level_size(self) -> int:
@@ -41,13 +46,15 @@ class Plan:
         """
         n, s = self.n_rows, self.n_landmarks
         per_row = EVALUATIONS_PER_LEVEL_ROW * self.level_size
-        return int((SCORING + 50 * s / n) * n * s / per_row)
+        per_pair, per_square = SCORING
+        return int((per_pair * n + per_square * s) * s / per_row)
 
     @property
     def refresh_evaluations(self) -> float:
         """Kernel evaluations that all refreshes together may take."""
         n, s = self.n_rows, self.n_landmarks
-        return (REFRESHING + 50 * s / n) * n * s
+        per_pair, per_square = REFRESHING
+        return (per_pair * n + per_square * s) * s
 
     @property
     def pool_size(self) -> int:
@@ -61,7 +68,17 @@ class Plan:
     @property
     def whole_pool(self) -> bool:
         """Whether the pool may as well hold all rows."""
-        return self.n_rows <= max(1.5 * self.pool_size, 64)
+        few = 64 if self.costly else FEW_ROWS
+        return self.n_rows <= max(1.2 * self.pool_size, few)
+
+    @property
+    def scores(self) -> bool:
+        """Whether the first pool is drawn by score.
+
+        One that holds a good part of the rows as they come misses little, and what it
+        misses the first refresh finds.
+        """
+        return self.n_rows > GOOD_PART * self.pool_size
 
     @property
     def block(self) -> int:

@@ -8,18 +8,20 @@ products.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
 import numpy as np
-import scipy.linalg
 
 from ... import _arrays as arrays
-from ...columns import Columns, diagonal
-from ...engines import TILE, SumSink
+from ...column_blocks import ColumnBlocks
+from ...columns import diag64
+from ...engines.summing import Tree
 from ...precision import FINE, pool_fits_float32, residual_unit
 from ...refusals import check_finite
-from ...sinks import ArraySink, SplitSink
-from ...sources import Block, Held
 from ..choosing import Work
 from ..pivoting.pivots import Pivots
+from .part import Part, bounds, narrowed
 from .ranking import best_pivots
 
 
@@ -29,6 +31,9 @@ class Pool:
     Row indices[j] of the data stands for weights[j] rows. Proposals that were ranked
     but not taken stay for the next block: what is left of them is brought up to date by
     b columns instead of all k.
+
+    Pivots that are taken here are factored in the pool's own precision; `pivots` gets
+    them together, by `hand_over`.
     """
 
     def __init__(
@@ -42,37 +47,59 @@ class Pool:
         wide: bool = False,
     ) -> None:
         self.kernel, self.ledger = work.kernel, work.ledger
-        self.engine = work.engine.local.quiet()
+        self.engine = work.engine.local
         self.indices, self.weights, self.pivots = indices, weights, pivots
-        self.held = Held(work.source.take(indices), weights)
-        m, k = len(indices), len(pivots)
-        kxx = diagonal(self.kernel, self.held, engine=self.engine)
-        self.ledger.evaluated(m)
-        self.whole = float(weights @ kxx)
-        narrow = Columns(self.kernel, self.held.points).narrow
-        self.wide = wide or not narrow or not pool_fits_float32(kxx, weights)
+        self.points = work.source.take(indices)
+        self.residual = diag64(self.kernel, self.points).copy()
+        check_finite(self.residual)
+        self.ledger.evaluated(len(indices))
+        self.whole = float(weights @ self.residual)
+        dear = work.kernel.traits.costly  # and float64 may be needed later
+        self.wide = wide or dear or not pool_fits_float32(self.residual, weights)
+        self.rows = self.points if self.wide else narrowed(self.kernel, self.points)
         unit = pivots.rounding_unit(capacity)
         unit = unit if self.wide else max(unit, residual_unit(np.float32, capacity))
-        self.floor = unit * np.abs(kxx)
-        self.F = np.empty((m, capacity), np.float64 if self.wide else np.float32)
-        self.residual = kxx
-        if k and m:
-            self.residual = kxx - self._fill_factor(k)
+        self.floor = unit * np.abs(self.residual)
         self.taken = np.isin(indices, pivots.indices)
+        self.new = np.empty(0, dtype=np.intp)  # places of pivots not handed over yet
+        self.cuts = bounds(len(indices))
+        self.parts = [
+            Part(
+                self.kernel,
+                arrays.slice_rows(self.rows, start, stop),
+                weights[start:stop],
+                capacity,
+                self.wide,
+            )
+            for start, stop in pairwise(self.cuts)
+        ]
+        if len(pivots):
+            self._fill()
         self._settle()
         self.forget()
 
-    def _fill_factor(self, k: int) -> np.ndarray:
-        """Factor rows of all rows for the first k pivots; their squared norms."""
-        norms = ArraySink((len(self),))
-        sink = SplitSink(ArraySink.into(self.F[:, :k]), norms)
-        shared = (self.pivots.columns, self.pivots.root)
-        self.engine.map(_factor_rows, self.held, sink, shared, "factor of the pool")
-        self.ledger.evaluated(len(self) * k)
-        return norms.array
+    def _fill(self) -> None:
+        """The factor of the pivots so far, in float64: what is left is small by now."""
+        columns, root = self.pivots.columns, ColumnBlocks.of(self.pivots.root)
+
+        def fill(numbered: tuple[int, Part]) -> np.ndarray:
+            i, part = numbered
+            X = arrays.slice_rows(self.points, self.cuts[i], self.cuts[i + 1])
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                return part.fill(root.product(columns.host(X)))
+
+        shares = self.engine.each(fill, list(enumerate(self.parts)))
+        self.residual -= np.concatenate(shares)
+        check_finite(self.residual)
+        self.ledger.evaluated(len(self) * len(self.pivots))
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def n_pivots(self) -> int:
+        """Pivots so far, also those that are not handed over."""
+        return len(self.pivots) + len(self.new)
 
     @property
     def left(self) -> float:
@@ -100,91 +127,77 @@ class Pool:
 
     def forget(self) -> None:
         """Drop all proposals."""
-        m = len(self)
         self.candidates = np.empty(0, dtype=np.intp)  # places in the pool
-        self.A = np.empty((m, 0), self.F.dtype)  # what is left of kernel(pool, ·)
-        self.columns = np.empty(0, dtype=np.intp)  # the candidates' columns of A
-        self.G = np.empty((m, 0), self.F.dtype)  # factor columns later than A
-        self.H = np.empty((0, 0))  # Aᵀ diag(ω) A
+        self.kept = np.empty(0, dtype=np.intp)  # the candidates' rows of A
+        self.H = np.empty((0, 0))  # A diag(ω) Aᵀ
         self.started = np.empty(0)  # r of each candidate when it was proposed
+        for each in self.parts:
+            each.forget()
 
     def choose(self, proposals: np.ndarray, size: int, keep: int) -> int:
         """Take up to `size` pivots from old and new proposals, by gain; how many."""
         self._propose(proposals)
-        P = self.A[self.candidates].astype(np.float64)
+        P = self._at(self.candidates, lambda p: p.A).astype(np.float64)
         floor = self.floor[self.candidates]
         ranked = best_pivots(P, self.H, self.started, floor, size)
-        taken = self._take(ranked.chosen) if len(ranked.chosen) else 0
+        taken = len(ranked.chosen)
         if taken == 0:  # what seemed left of the proposals was rounding
             self.residual[self.candidates] = 0.0
-        if taken < max(1, len(ranked.chosen)):
-            self.forget()  # what was deflated is not what was taken
-            return taken
+            self.forget()
+            return 0
+        self._take(ranked.chosen, ranked.L)
         # Those with the largest gain stay as proposals.
         best = np.argsort(-ranked.gains, kind="stable")[:keep]
         best = best[ranked.gains[best] > 0]
-        self.columns, self.H = best, ranked.H[np.ix_(best, best)]
+        self.kept, self.H = best, ranked.H[np.ix_(best, best)]
         self.candidates, self.started = self.candidates[best], self.started[best]
         return taken
 
     def _propose(self, proposals: np.ndarray) -> None:
         """A and H of the candidates there are, brought up to date, and of new ones."""
-        m, old, k = len(self), len(self.candidates), len(self.pivots)
-        new = len(proposals)
-        columns = Columns(self.kernel, self.held.take(proposals), self.wide)
-        A, sums = np.empty((m, old + new), self.F.dtype), SumSink(TILE)
-        before = (self.A, self.columns, self.G, self.G[self.candidates].T)
-        F = self.F[:, :k]
-        shared = (columns, F, F[proposals].T, before)
-        sink = SplitSink(ArraySink.into(A), sums)
-        self.engine.map(_candidate_rows, self.held, sink, shared, "proposals")
-        X = sums.total()
-        self.ledger.evaluated(m * new)
-        check_finite(X)
+        old, new, k = len(self.candidates), len(proposals), self.n_pivots
+        X = arrays.take_rows(self.rows, proposals)
+        F_new = self._at(proposals, lambda p: p.F[:k]).T
+        G_kept = self._at(self.candidates, lambda p: p.G).T
+        tree = Tree()
+        for share in self.engine.each(
+            lambda p: p.propose(X, F_new, self.kept, G_kept), self.parts
+        ):
+            tree.push(share)
+        columns = tree.total()
+        self.ledger.evaluated(len(self) * new)
+        check_finite(columns)
         H = np.empty((old + new, old + new))
-        H[:old, :old], H[:, old:], H[old:, :old] = self.H, X, X[:old].T
-        self.A, self.H = A, H
+        H[:old, :old], H[:, old:], H[old:, :old] = self.H, columns, columns[:old].T
+        self.H = H
         self.candidates = np.concatenate([self.candidates, proposals])
         self.started = np.concatenate([self.started, self.residual[proposals]])
 
-    def _take(self, chosen: np.ndarray) -> int:
-        """Make these candidates pivots; how many were."""
-        k, places = len(self.pivots), self.candidates[chosen]
-        kept, L = self.pivots.add(self.indices[places], self.held.take(places))
+    def _take(self, chosen: np.ndarray, L: np.ndarray) -> None:
+        """Make these candidates pivots; LLᵀ is what was left of K at them."""
+        k, places = self.n_pivots, self.candidates[chosen]
+        self.new = np.concatenate([self.new, places])
         self.taken[places] = True
-        b = len(kept)
-        # Another order of rounding has left nothing of those that were not kept.
-        A = self.A[:, chosen[kept]].astype(np.float64)
-        self.G = self.F[:, k : k + b]
-        self.G[:] = scipy.linalg.solve_triangular(L, A.T, lower=True).T if b else 0
-        self.residual -= np.vecdot(self.G, self.G)
+        shares = self.engine.each(lambda p: p.take(chosen, L, k), self.parts)
+        self.residual -= np.concatenate(shares)
         self._settle()
-        return b
 
+    def hand_over(self) -> bool:
+        """Give the new pivots to `pivots`; whether it has kept them all.
 
-def _factor_rows(
-    block: Block, columns: Columns, root: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A tile's factor rows, and their squared norms."""
-    rows = columns.host(block.X) @ root
-    return rows, np.vecdot(rows, rows)
+        If not, the pool's factor is of pivots that are none: make another.
+        """
+        new, self.new = self.new, self.new[:0]
+        kept = self.pivots.add(self.indices[new], arrays.take_rows(self.points, new))
+        return len(kept) == len(new)
 
-
-def _candidate_rows(
-    block: Block,
-    columns: Columns,
-    F: np.ndarray,
-    F_new: np.ndarray,
-    before: tuple[np.ndarray, ...],
-) -> tuple[np.ndarray, np.ndarray]:
-    """A tile's rows of A, and its part of H's new columns."""
-    K = arrays.to_host(columns(block.X))
-    tile = slice(block.start, block.start + len(K))
-    A, places, G, G_old = before
-    old = len(places)
-    rows = np.empty((len(K), old + K.shape[1]), F.dtype)
-    if old:
-        rows[:, :old] = A[tile][:, places] - G[tile] @ G_old
-    rows[:, old:] = K - F[tile] @ F_new
-    w = block.weights[:, None].astype(rows.dtype)
-    return rows, (rows.T @ (w * rows[:, old:])).astype(np.float64)
+    def _at(self, places: np.ndarray, rows: Callable[[Part], np.ndarray]) -> np.ndarray:
+        """Columns, at these rows of the pool, of arrays that have one for each."""
+        if len(self.parts) == 1:
+            return rows(self.parts[0])[:, places]
+        found = [rows(each) for each in self.parts]
+        out = np.empty((len(found[0]), len(places)), found[0].dtype)
+        for array, (start, stop) in zip(found, pairwise(self.cuts), strict=True):
+            inside = np.flatnonzero((places >= start) & (places < stop))
+            out[:, inside] = array[:, places[inside] - start]
+        return out

@@ -16,6 +16,7 @@ class Ranked:
     """Which proposals were taken, and what became of all of them."""
 
     chosen: np.ndarray  # in order
+    L: np.ndarray  # lower triangular: LLᵀ is what was left of K at those chosen
     gains: np.ndarray  # of each proposal by now, −1 for those out of the race
     H: np.ndarray  # the proposals' H by now
 
@@ -30,39 +31,44 @@ def best_pivots(
 
         P ← P − qqᵀPⱼⱼ,   H ← H − quᵀ − uqᵀ,   q = P·ⱼ/Pⱼⱼ,   u = H·ⱼ − ½·Hⱼⱼ·q,
 
-    and each step needs one column and the diagonal of either: columns are brought up to
-    date when they are needed, H as a whole at the end.
+    and each step needs one row and the diagonal of either: rows are brought up to date
+    when they are needed, H as a whole at the end.
     """
     n_proposals = len(P)
     size = min(size, n_proposals)
-    V = np.zeros((n_proposals, size))  # P = P₀ − VVᵀ
-    Q, U = np.zeros_like(V), np.zeros_like(V)
-    p, h = np.diagonal(P).copy(), np.diagonal(H).copy()
+    V = np.empty((size, n_proposals))  # P = P₀ − VᵀV
+    # q and u of each step, and the same the other way round: one product then brings a
+    # row of H up to date.
+    QU, UQ = np.empty((size, 2, n_proposals)), np.empty((size, 2, n_proposals))
+    p, h = P.diagonal().copy(), H.diagonal().copy()
     least = np.maximum(LEAST_SHARE * started, floor)
-    free = np.ones(n_proposals, dtype=bool)
+    gains, scratch = np.empty(n_proposals), np.empty(n_proposals)
     chosen: list[int] = []
-    for i in range(size):
-        gains = _gains(p, h, free & (p > least))
-        j = int(np.argmax(gains))
+    for _ in range(size):
+        gains.fill(-1.0)
+        np.divide(h, p, out=gains, where=p > least)
+        j = int(gains.argmax())
         if gains[j] <= 0:
             break
-        column = P[:, j] - V[:, :i] @ V[j, :i]
-        pivot = column[j]
-        if not pivot > least[j]:  # the running diagonal has lost it to rounding
-            p[j] = 0.0
-            continue
-        q = column / pivot
-        u = H[:, j] - Q[:, :i] @ U[j, :i] - U[:, :i] @ Q[j, :i]
-        u -= 0.5 * u[j] * q
-        V[:, i], Q[:, i], U[:, i] = column / np.sqrt(pivot), q, u
-        p -= V[:, i] ** 2
-        h -= 2 * q * u
-        free[j] = False
-        chosen.append(j)
-    taken = np.array(chosen, dtype=np.intp)
-    gains = _gains(p, h, free & (p > least))
-    return Ranked(taken, gains, H - Q @ U.T - U @ Q.T)
-
-
-def _gains(p: np.ndarray, h: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    return np.where(eligible, h / np.where(eligible, p, 1.0), -1.0)
+        i = len(chosen)
+        row = P[j] - V[:i, j] @ V[:i]
+        pivot = row[j]
+        if pivot > least[j]:  # else the running diagonal has lost it to rounding
+            q, u = QU[i]
+            np.divide(row, pivot, out=q)
+            u[:] = H[j]
+            u -= UQ[:i, :, j].ravel() @ QU[:i].reshape(2 * i, n_proposals)
+            u -= (0.5 * u[j]) * q
+            UQ[i, 0], UQ[i, 1] = u, q
+            np.divide(row, np.sqrt(pivot), out=V[i])
+            p -= np.square(V[i], out=scratch)
+            np.multiply(q, u, out=scratch)
+            scratch *= 2
+            h -= scratch
+            chosen.append(j)
+        least[j] = np.inf  # out of the race
+    i, taken = len(chosen), np.array(chosen, dtype=np.intp)
+    gains.fill(-1.0)
+    np.divide(h, p, out=gains, where=p > least)
+    crossed = QU[:i].reshape(2 * i, n_proposals).T @ UQ[:i].reshape(2 * i, n_proposals)
+    return Ranked(taken, np.tril(V[:i, taken].T), gains, H - crossed)

@@ -16,7 +16,7 @@ import scipy.linalg
 from ... import _arrays as arrays
 from ...columns import Columns
 from ...engines import Engine
-from ...factor import Factor, small_cholesky
+from ...factor import Factor, cholesky
 from ...landmarks import Landmarks
 from ...precision import residual_unit
 from ...randomness import Purpose, race, uniforms
@@ -82,22 +82,22 @@ class Pivots:
 
     def add(
         self, indices: np.ndarray, X: Any = None, *, least: float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> np.ndarray:
         """Make these rows, X, pivots, but for those of which nothing is left.
 
         Nothing is a share `least` of k(x, x), or rounding if that is more. Returns
-        which of them they are, as places in `indices`, and their own block of the
-        factor.
+        which of them they are, as places in `indices`.
         """
+        if not len(indices):
+            return np.empty(0, dtype=np.intp)
         X = self.work.source.take(indices) if X is None else X
         F = self.factor_rows(X)
         P = self.residual_matrix(X, F)
         diagonal = np.diagonal(P) + np.vecdot(F, F)
         unit = self.rounding_unit(len(self) + len(P))
-        kept, V = small_cholesky(P, max(unit, least) * np.abs(diagonal))
-        corner = V[kept]
-        self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], corner)
-        return kept, corner
+        V, kept = cholesky(P, max(unit, least) * np.abs(diagonal))
+        self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], V[kept])
+        return kept
 
     def extend(
         self, indices: np.ndarray, X: Any, F: np.ndarray, corner: np.ndarray
