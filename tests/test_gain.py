@@ -18,7 +18,7 @@ from oracles_sampling import rbf_matrix
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
-from nystrom.engines import TILE, Threads, single_threaded_blas
+from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, blockwise
 from nystrom.ledger import Ledger
 from nystrom.precision import FINE
@@ -27,6 +27,7 @@ from nystrom.samplers.draws import probabilities_with_sum
 from nystrom.samplers.gain import by_gain, plan
 from nystrom.samplers.gain import pool as pools
 from nystrom.samplers.gain.by_gain import ByGain
+from nystrom.samplers.gain.part import MOST_ROWS
 from nystrom.samplers.gain.plan import Plan
 from nystrom.samplers.gain.pool import Pool
 from nystrom.samplers.gain.ranking import LEAST_SHARE, best_pivots
@@ -164,13 +165,18 @@ class Spy:
         return self.ranked
 
 
-def make_pool(X, weights=None, begun=(), wide=False):
+def make_pool(X, weights=None, begun=(), wide=True):
     work = work_on(X)
     pivots = Pivots(work)
     if len(begun):
         pivots.add(np.array(begun))
     weights = np.ones(len(X)) if weights is None else weights
     return Pool(work, np.arange(len(X)), weights, pivots, len(X), wide=wide)
+
+
+def side_by_side(pool, name):
+    """An array of all parts, a column for each row of the pool."""
+    return np.concatenate([getattr(part, name) for part in pool.parts], axis=1)
 
 
 def run(pool, spy, K, n_blocks=4, atol=1e-9):
@@ -182,9 +188,10 @@ def run(pool, spy, K, n_blocks=4, atol=1e-9):
         proposals = np.argsort(-pool.chances(), kind="stable")[:6]
         old = pool.candidates
         pool.choose(proposals, 3, keep=4)
+        assert pool.hand_over()
         c = np.concatenate([old, proposals])
         A = R[:, c]
-        np.testing.assert_allclose(pool.A, A, atol=atol)
+        np.testing.assert_allclose(side_by_side(pool, "A").T, A, atol=atol)
         np.testing.assert_allclose(spy.P, A[c], atol=atol)
         np.testing.assert_allclose(spy.H, A.T @ (w[:, None] * A), atol=atol * w.sum())
         carried += len(old)
@@ -194,7 +201,7 @@ def run(pool, spy, K, n_blocks=4, atol=1e-9):
         np.testing.assert_array_equal(S[-len(taken) :], taken)
         L = np.linalg.cholesky(K[np.ix_(S, S)])
         np.testing.assert_allclose(
-            pool.F[:, : len(S)], np.linalg.solve(L, K[S]).T, atol=10 * atol
+            side_by_side(pool, "F")[: len(S)], np.linalg.solve(L, K[S]), atol=10 * atol
         )
         left = np.diagonal(left_of(K, S)).copy()
         left[S] = 0
@@ -211,17 +218,18 @@ def test_a_pool_of_all_rows_is_the_dense_algorithm(begun, X, rng, monkeypatch):
         run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA))
 
 
-def test_a_pool_of_several_tiles_is_the_dense_algorithm(rng, monkeypatch):
-    X = rng.standard_normal((2 * TILE + 50, 3))
+def test_a_pool_of_several_parts_is_the_dense_algorithm(rng, monkeypatch):
+    X = rng.standard_normal((2 * MOST_ROWS + 50, 3))
     pool = make_pool(X, rng.uniform(0.5, 30, len(X)), begun=(5, 17, 2000))
+    assert len(pool.parts) == 4
     run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA), n_blocks=3)
 
 
 def test_a_float32_pool_is_close_to_a_float64_one(X, rng, monkeypatch):
     X, w = X.astype(np.float32), rng.uniform(0.5, 30, 60)
     K = rbf_matrix(X.astype(np.float64), GAMMA)
-    narrow, wide = make_pool(X, w), make_pool(X, w, wide=True)
-    assert (narrow.F.dtype, wide.F.dtype) == (np.float32, np.float64)
+    narrow, wide = make_pool(X, w, wide=False), make_pool(X, w)
+    assert [pool.parts[0].F.dtype for pool in (narrow, wide)] == [np.float32, float]
     run(narrow, Spy(monkeypatch), K, n_blocks=3, atol=1e-5)
     run(wide, Spy(monkeypatch), K, n_blocks=3)
 
@@ -235,6 +243,7 @@ def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch)
         proposals = rng.permutation(np.flatnonzero(pool.chances()))[:8]
         c = np.concatenate([pool.candidates, proposals])
         assert pool.choose(proposals, 1, keep=5) == 1
+        assert pool.hand_over()
         after = np.trace(left_of(K, pool.pivots.indices))
         gains = np.diagonal(spy.H) / np.diagonal(spy.P)
         assert gains[spy.ranked.chosen[0]] == pytest.approx(before - after)
@@ -264,12 +273,13 @@ def test_what_seems_left_but_is_rounding_is_given_up(X):
 
 def test_a_pool_that_is_too_fine_for_float32_says_so(X):
     X = X.astype(np.float32)
-    pool = make_pool(X)
+    pool = make_pool(X, wide=False)
     assert not pool.too_fine
     while pool.left > 0.5 * FINE * pool.whole:
         pool.choose(np.argsort(-pool.chances())[:6], 3, keep=4)
     assert pool.too_fine
-    assert not make_pool(X, begun=pool.pivots.indices, wide=True).too_fine
+    assert pool.hand_over()
+    assert not make_pool(X, begun=pool.pivots.indices).too_fine
 
 
 def grown(X, s, seed, gamma, weights=None):
@@ -282,9 +292,9 @@ def test_what_is_too_fine_for_float32_is_chosen_in_float64(rng, seed):
     X = rng.standard_normal((1000, 2)).astype(np.float32)
     coarse, fine = grown(X, 30, seed, 5.0), grown(X, 30, seed, 0.05)
     assert not coarse.wide
-    assert coarse.pool.F.dtype == np.float32
+    assert coarse.pool.parts[0].F.dtype == np.float32
     assert fine.wide
-    assert fine.pool.F.dtype == np.float64
+    assert fine.pool.parts[0].F.dtype == np.float64
 
 
 # Probabilities and weights of a pool
@@ -333,6 +343,12 @@ def lopsided(rng, n=1500):
     return X
 
 
+def few_rows_are_drawn_from(monkeypatch):
+    """As many rows are: a pool by score, then one by what is left."""
+    monkeypatch.setattr(plan, "FEW_ROWS", 64)
+    monkeypatch.setattr(plan, "GOOD_PART", 1)
+
+
 class SeenPool(Pool):
     """What each pool says when it is drawn, beside the truth, and if it had no weights.
 
@@ -362,8 +378,10 @@ def test_pools_stand_for_all_rows(weighted, some, rng, seed, monkeypatch):
     monkeypatch.setattr(by_gain, "Pool", SeenPool)
     monkeypatch.setattr(SeenPool, "said", [])
     monkeypatch.setattr(by_gain, "LOOKS", ())
+    few_rows_are_drawn_from(monkeypatch)
     if some:  # too few evaluations are allowed for a look at all rows
-        monkeypatch.setattr(plan, "REFRESHING", plan.REFRESHING - 0.85)
+        per_pair, per_square = plan.REFRESHING
+        monkeypatch.setattr(plan, "REFRESHING", (per_pair - 0.85, per_square))
     for run in range(n_runs * seed, n_runs * (seed + 1)):
         growth = grown(X, 20, run, 0.3, w)
         assert growth.by_all_rows == (not some)
@@ -592,11 +610,12 @@ def test_rows_of_weight_0_are_in_no_pool(n, rng, seed, monkeypatch):
             super().__init__(work, indices, weights, *args, **options)
 
     monkeypatch.setattr(by_gain, "Pool", Seen)
+    few_rows_are_drawn_from(monkeypatch)
     X = rng.standard_normal((n, 2))
     w = np.where(rng.uniform(size=n) < 0.5, 0.0, 2.0)
     landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w, random_state=seed)
     assert np.all(w[landmarks.indices] > 0)
-    assert len(drawn) > 1  # one by score, one by what is left
+    assert len(drawn) == 1 if n == 200 else len(drawn) > 1
     kept = {tuple(x) for x in X[w > 0]}
     for points, weights in drawn:
         assert np.all(weights > 0)

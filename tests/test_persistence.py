@@ -31,6 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nystrom
 from nystrom import Nystroem, engines, kernels, load, samplers, save, sources
+from nystrom.factor import Factor
 from nystrom.persistence import FORMAT, ModelFileError, UntrustedTypesError
 from nystrom.saved_names import parts
 
@@ -175,6 +176,8 @@ def same(a, b):
         return same(a.get_state(legacy=False), b.get_state(legacy=False))
     if hasattr(a, "__func__"):
         return a.__func__ is b.__func__ and same(a.__self__, b.__self__)
+    if isinstance(a, Factor):  # what it has made of its fields is not kept
+        return same(a.__getstate__(), b.__getstate__())
     if hasattr(a, "__dict__") and not callable(getattr(a, "__get__", None)):
         return repr(type(a)) == repr(type(b)) and same(vars(a), vars(b))
     return a == b

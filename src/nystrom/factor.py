@@ -11,14 +11,14 @@ All of it in float64 on the host.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from .engines.blas import blas_threads_for, single_threaded_blas
+from .engines.blas import blas_threads_for
 from .precision import (
     eigenvalue_cut,
     is_indefinite,
@@ -109,13 +109,20 @@ class Factor:
         return self.L @ z
 
     @cached_property
-    def _narrow(self) -> Factor:
-        """The factor for float32 blocks."""
-        return self._resolved(np.float32)
+    def _for_blocks(self) -> dict[np.dtype, Factor]:
+        """What `for_blocks` has found: it is asked for more than once."""
+        return {}
 
     def for_blocks(self, block_dtype: Any) -> Factor:
         """The factor for kernel blocks of less precision, which resolve fewer."""
-        return self._narrow if block_dtype == np.float32 else self._resolved(np.float64)
+        dtype = np.dtype(block_dtype)
+        if dtype not in self._for_blocks:
+            self._for_blocks[dtype] = self._resolved(dtype)
+        return self._for_blocks[dtype]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: all else is made of them anew."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def _resolved(self, block_dtype: Any) -> Factor:
         if self._root is not None:
@@ -222,7 +229,7 @@ def cholesky(K: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     U, refused = scipy.linalg.lapack.dpotrf(K.T, lower=0, clean=1)
     if not refused and np.all(np.square(U.diagonal()) > floor):
         return U.T, np.arange(s)
-    with single_threaded_blas():  # threads only wait for each other on narrow blocks
+    with blas_threads_for(BLOCK):  # threads wait for each other on narrow blocks
         return _cholesky_by_blocks(K, floor)
 
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from ...columns import Columns
 from ...kernels import Kernel
 from ...kernels.euclidean import middle_of
+from ...ledger import Ledger
 from ...precision import values_fit_float32
 from ...randomness import some_rows
 
@@ -31,7 +32,7 @@ def bounds(n_rows: int) -> np.ndarray:
     return np.linspace(0, n_rows, n_parts + 1).astype(np.intp)
 
 
-def narrowed(kernel: Kernel, points: Any) -> Any:
+def narrowed(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
     """Dense float64 rows as float32 ones, where a kernel's values stay the same.
 
     About their median, which does not matter to a kernel of a distance: exp and
@@ -49,6 +50,7 @@ def narrowed(kernel: Kernel, points: Any) -> Any:
         tried = np.concatenate([farthest, some_rows(len(points), TRIED_ROWS)])
         values = Columns(kernel, rows[tried]).host(rows)
         exact = Columns(kernel, points[tried]).host(points)
+    ledger.evaluated(values.size + exact.size)
     return rows if values_fit_float32(values, exact) else points
 
 

@@ -47,7 +47,9 @@ class Plan:
         n, s = self.n_rows, self.n_landmarks
         per_row = EVALUATIONS_PER_LEVEL_ROW * self.level_size
         per_pair, per_square = SCORING
-        return int((per_pair * n + per_square * s) * s / per_row)
+        affordable = (per_pair * n + per_square * s) * s / per_row
+        # Fewer would hardly be more than the pool itself.
+        return int(max(affordable, 4 * self.pool_size))
 
     @property
     def refresh_evaluations(self) -> float:

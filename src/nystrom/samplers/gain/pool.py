@@ -56,7 +56,9 @@ class Pool:
         self.whole = float(weights @ self.residual)
         dear = work.kernel.traits.costly  # and float64 may be needed later
         self.wide = wide or dear or not pool_fits_float32(self.residual, weights)
-        self.rows = self.points if self.wide else narrowed(self.kernel, self.points)
+        self.rows = self.points
+        if not self.wide:
+            self.rows = narrowed(self.kernel, self.points, self.ledger)
         unit = pivots.rounding_unit(capacity)
         unit = unit if self.wide else max(unit, residual_unit(np.float32, capacity))
         self.floor = unit * np.abs(self.residual)
