@@ -84,13 +84,14 @@ def finish(
     """From the sums over all rows to the fit."""
     with blas_threads_for(len(landmarks)):
         problem = Centered.of(sums, fit_intercept)
-        dual, intercept = on_landmarks(mapping, problem, problem.solve(alphas))
+        coef = problem.solve(alphas)
+        dual, intercept = on_landmarks(mapping, problem, coef)
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(landmarks, source, dual, intercept),
             solver="direct",
             error=trace_error(mapping, sums),
             trace_left=trace_left(mapping, sums),
-            posterior=posterior(mapping, problem, alphas),
+            posterior=posterior(mapping, problem, alphas, coef),
             n_iterations=None,
             converged=True,
             notes=notes_of(mapping),

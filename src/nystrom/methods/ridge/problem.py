@@ -67,23 +67,26 @@ class Centered:
     def _solve_one(self, alpha: float, b: np.ndarray) -> np.ndarray:
         if alpha > 0:
             try:
-                ridged = self.gram + alpha * np.eye(len(self.gram))
+                # As LAPACK wants it, or there would be a second copy.
+                ridged = self.gram.copy(order="F")
+                np.fill_diagonal(ridged, np.diagonal(ridged) + alpha)
                 factor = scipy.linalg.cho_factor(ridged, lower=True, overwrite_a=True)
                 return scipy.linalg.cho_solve(factor, b)
             except np.linalg.LinAlgError:  # α is below the rounding of G
                 pass
         return self.path.coefficients(alpha, self.path.vectors.T @ b)
 
-    def quadratic(self, alphas: np.ndarray) -> np.ndarray:
-        """(t,): yᵀ(K̃ + αI)⁻¹y, each target with its own α > 0."""
-        fitted = np.einsum("rt,rt->t", self.cross, self.solve(alphas))
+    def quadratic(self, alphas: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """(t,): yᵀ(K̃ + αI)⁻¹y, each target with its own α > 0 and its solution."""
+        fitted = np.einsum("rt,rt->t", self.cross, coef)
         return np.maximum(self.target_squares - fitted, 0.0) / alphas
 
     @cached_property
     def path(self) -> Path:
         """The solutions for every α, from one eigendecomposition."""
         with blas_threads_for(len(self.gram)):
-            values, vectors = np.linalg.eigh(self.gram)
+            # Not numpy's, which is no faster and takes two more matrices to work in.
+            values, vectors = scipy.linalg.eigh(self.gram)
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
         return Path(
             values=values,
