@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nystrom import moments as module
-from nystrom import select_landmarks
+from nystrom import precision, select_landmarks
 from nystrom.engines import Threads
 from nystrom.features import FeatureMap
-from nystrom.kernels import RBF
+from nystrom.kernels import RBF, Matern, Polynomial
 from nystrom.moments import moments
 from nystrom.sources import Dense
 
@@ -63,3 +63,33 @@ def test_threads_and_tasks_do_not_change_a_bit(rng, narrow_panels):
     grams = [moments(mapping, source, engine).gram for engine in engines]
     for gram in grams[1:]:
         np.testing.assert_array_equal(gram, grams[0])
+
+
+SMOOTH = {
+    "rbf": RBF(0.05),
+    "matern": Matern(3.0, 2.5),
+    "cubic": Polynomial(degree=3, gamma=0.1, coef0=1.0),
+}
+
+
+@pytest.mark.parametrize("kernel", SMOOTH.values(), ids=list(SMOOTH))
+@pytest.mark.parametrize("size", [10, 60])
+@pytest.mark.parametrize("equal", [1, 50])
+def test_rounding_of_an_unwhitened_sum_is_what_is_expected(rng, kernel, size, equal):
+    """Also where many rows are equal, and are rounded alike."""
+    X = np.repeat(rng.standard_normal((4000 // equal, 4)), equal, axis=0)
+    source = Dense(rng.permutation(X))
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=size, sampler="uniform", random_state=0
+    )
+    mapping = FeatureMap.for_ridge(landmarks, source, 1.0, center=False)
+    whitened = moments(replace(mapping, whiten=True), source, Threads(1)).gram
+    plain = replace(mapping, whiten=False, alpha=np.inf)
+    error = np.linalg.norm(moments(plain, source, Threads(1)).gram - whitened, 2)
+    # Whitened sums are rounded too, by some units of their own size.
+    own = 10 * precision.EPS64 * np.linalg.norm(whitened, 2)
+    K = mapping.columns.host(source.X)
+    squares, inverse = np.vecdot(K, K, axis=0), np.vecdot(mapping.root, mapping.root)
+    expected = precision.EPS64 * float(squares @ inverse)
+    assert error < 4 * expected + own
+    assert expected < 20 * error + own

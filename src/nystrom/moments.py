@@ -76,7 +76,7 @@ def moments(
     if mapping.whiten:
         return Moments(A, C, f, *rest)
     # A few rows may be far larger than the tried ones.
-    if not mapping.sums_are_right(float(np.linalg.norm(A)), margin=10):
+    if not mapping.sums_are_right(np.diagonal(A), margin=2):
         return moments(replace(mapping, whiten=True), source, engine, name)
     root = ColumnBlocks.of(mapping.root)
     A = root.product(A)
