@@ -46,8 +46,21 @@ class ColumnBlocks:
 
     def product(self, K: Array) -> Array:
         """K·B."""
+        if isinstance(K, np.ndarray):
+            return self._product_in_place(K)
         made = [K[:, : part.shape[0]] @ part for part in self.parts]
         return arrays.side_by_side(made) if made else K[:, :0]
+
+    def _product_in_place(self, K: np.ndarray) -> np.ndarray:
+        """Each block where it belongs: putting them together would cost a copy."""
+        dtype = np.result_type(K, *self.parts)
+        out = np.empty((len(K), self.n_columns), dtype)
+        start = 0
+        for part in self.parts:
+            height, width = part.shape
+            np.matmul(K[:, :height], part, out=out[:, start : start + width])
+            start += width
+        return out
 
     def squared_norms(self, K: Array) -> np.ndarray:
         """‖k·B‖² of each row of K, on the host; nothing wider than a block is made."""

@@ -73,12 +73,11 @@ class FeatureMap:
         rows = some_rows(source.n_rows, precision.TRIED_ROWS)
         with np.errstate(over="ignore", invalid="ignore"):
             K = columns.host(source.take(rows))
-            products = K @ K.T
-        check_finite(products)
-        size = float(np.linalg.eigvalsh(products)[-1]) * n / len(rows)
+            squares = np.vecdot(K, K, axis=0) * (n / len(rows))
+        check_finite(squares)
         none = np.zeros(K.shape[1])
         mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
-        mapping = replace(mapping, whiten=not mapping.sums_are_right(size))
+        mapping = replace(mapping, whiten=not mapping.sums_are_right(squares))
         if not center:
             return mapping
         # Where the Gram matrix is right its mean is too, and can be taken off later.
@@ -137,10 +136,11 @@ class FeatureMap:
             return Tiles.by(self.columns, self.root, self.center)
         return Tiles(self.columns, None, self.shift)
 
-    def sums_are_right(self, size: float, margin: float = 1.0) -> bool:
-        """Whether the root may wait until after a sum K_SᵀK_S of this norm."""
+    def sums_are_right(self, squares: np.ndarray, margin: float = 1.0) -> bool:
+        """Whether the root may wait until after the sum K_SᵀK_S with this diagonal."""
+        inverse_diagonal = np.vecdot(self.root, self.root)
         return precision.unwhitened_gram_is_right(
-            size, self.factor.inverse_norm, self.alpha, margin
+            squares, inverse_diagonal, self.alpha, margin
         )
 
 

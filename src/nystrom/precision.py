@@ -144,14 +144,20 @@ def ridge_needs_float64(
 
 
 def unwhitened_gram_is_right(
-    size: float, inverse_norm: float, alpha: float, margin: float = 1.0
+    squares: np.ndarray, inverse_diagonal: np.ndarray, alpha: float, margin: float = 1.0
 ) -> bool:
-    """Whether rootᵀ(K_SᵀK_S)root, of K_SᵀK_S of this norm, is right enough for alpha.
+    """Whether rootᵀ(K_SᵀK_S)root is right enough, from the diagonals of both matrices.
 
     Unwhitened, Covertype with γ = .002 and 800 landmarks had an eigenvalue of −0.06
     against alpha = .05.
+
+    Entries are rounded one by one, by about eps·√(aᵢaⱼ). Through the roots that has the
+    Frobenius norm eps·Σ aᵢ(K_SS⁻¹)ᵢᵢ: 0.9 to 2.8 times the norm of the error, on twelve
+    pairs of kernels and data with condition numbers up to 1e12. eps·‖A‖·‖K_SS⁻¹‖, as if
+    all of it fell on the worst direction, was 7 to 500 times the error.
     """
-    return EPS64 * size * inverse_norm <= margin * GRAM_ERROR * alpha
+    rounding = EPS64 * float(squares @ inverse_diagonal)
+    return rounding <= margin * GRAM_ERROR * alpha
 
 
 def rounding_of_trace(

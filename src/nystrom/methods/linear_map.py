@@ -29,6 +29,7 @@ class LinearMap:
     dual: np.ndarray  # (s, t)
     intercept: np.ndarray  # (t,)
     wide: bool  # float32 rows are evaluated in float64; the result is float32
+    wide_sums: bool = False  # float32 kernel values are added up in float64
 
     @classmethod
     def as_precise_as_needed(
@@ -38,16 +39,25 @@ class LinearMap:
         dual: np.ndarray,
         intercept: np.ndarray,
     ) -> LinearMap:
-        """In float64 where a few rows, tried in both precisions, come out otherwise."""
+        """In float64 where a few rows, tried in both precisions, come out otherwise.
+
+        Large coefficients of both signs cancel: mostly it is the sum that loses digits
+        then, and the values, which cost more, may stay float32.
+        """
         made = cls(dual, intercept, wide=False)
         if not landmarks.columns().narrow or not dual.size:
             return made
         rows = Held.of(source, some_rows(source.n_rows, TRIED_ROWS))
-        wider = replace(made, wide=True)
-        narrow, wide = (
-            arrays.host_values(m(landmarks, rows, Threads(1))) for m in (made, wider)
-        )
-        return wider if results_need_float64(narrow, wide) else made
+
+        def tried(mapping: LinearMap) -> np.ndarray:
+            return arrays.host_values(mapping(landmarks, rows, Threads(1)))
+
+        exact = replace(made, wide=True)
+        wanted = tried(exact)
+        for cheaper in (made, replace(made, wide_sums=True)):
+            if not results_need_float64(tried(cheaper), wanted):
+                return cheaper
+        return exact
 
     def __call__(
         self,
@@ -62,7 +72,7 @@ class LinearMap:
         dtype = arrays.own_dtype(kernel.dtype(first), like)
         sink = ArraySink((source.n_rows, self.dual.shape[1]), like, dtype)
         columns = landmarks.columns(wide=self.wide)
-        shared = (columns, self.dual, self.intercept, dtype)
+        shared = (columns, self.dual, self.intercept, self.wide_sums, dtype)
         engine.map(_mapped, source, sink, shared, name)
         return sink.array
 
@@ -72,9 +82,11 @@ def _mapped(
     columns: Columns,
     dual: np.ndarray,
     intercept: np.ndarray,
+    wide_sums: bool,
     dtype: Any,
 ) -> Array:
     K = columns(block.X)
+    K = arrays.widen(K) if wide_sums else K
     rows = K @ arrays.from_host(dual, K) + arrays.from_host(intercept, K)
     if not np.isfinite(float(arrays.namespace(rows).sum(rows))):
         check_finite(arrays.to_host(rows))

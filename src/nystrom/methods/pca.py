@@ -70,24 +70,25 @@ def components(
         mean = mapping.factor.values_with_root(mapping.center + problem.feature_mean)
     mean_z = mean @ root
     total = sums.kernel_trace - sums.weight * float(mean_z @ mean_z)
+    path = variance_path(mapping, problem, sums, values)
     least = least_component(mapping.columns.narrow)
     # What is rounding beside the largest eigenvalue counts as 0.
     values = np.where(values > least * values.max(initial=0.0), values, 0.0)
     dual = (root @ vectors) * (values > 0)
     error = trace_error(mapping, sums)
-    path = variance_path(mapping, problem, sums, max(1, len(values)))
     return Components(dual, mean @ dual, values, total, error, *path)
 
 
 def variance_path(
-    mapping: FeatureMap, problem: Centered, sums: Moments, n_components: int
+    mapping: FeatureMap, problem: Centered, sums: Moments, of_all: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the components of the first landmarks alone have of the whole trace.
 
     For all landmarks, half of them, a quarter, …: eigenvalues of leading blocks of the
-    one Gram matrix. All that together takes a seventh of what the whole one does.
+    one Gram matrix. All that together takes a seventh of what the whole one does, whose
+    eigenvalues are known.
     """
-    s = len(mapping.columns)
+    s, n_components = len(mapping.columns), max(1, len(of_all))
     sizes = [s]
     while mapping.factor.is_nested and sizes[-1] // 2 >= n_components:
         sizes.append(sizes[-1] // 2)
@@ -100,9 +101,12 @@ def variance_path(
             total -= sums.weight * float(mean[:r] @ mean[:r])
         k = min(n_components, r)
         if k and total > 0:
-            block = problem.gram[:r, :r]
-            values = scipy.linalg.eigvalsh(block, subset_by_index=(r - k, r - 1))
-            shares[row, :k] = np.maximum(values[::-1], 0.0) / total
+            values = of_all
+            if size < s:
+                block = problem.gram[:r, :r]
+                values = scipy.linalg.eigvalsh(block, subset_by_index=(r - k, r - 1))
+                values = np.maximum(values[::-1], 0.0)
+            shares[row, :k] = values / total
     return np.array(sizes[::-1]), shares[::-1]
 
 

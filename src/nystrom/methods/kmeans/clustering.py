@@ -148,7 +148,7 @@ def _columns(
     """float32 values where distances to the centres are good enough with them."""
     half = -centers.squares / 2
     trial = LinearMap.as_precise_as_needed(landmarks, source, centers.dual, half)
-    wide = not mapping.columns.narrow or trial.wide
+    wide = not mapping.columns.narrow or trial.wide or trial.wide_sums
     return mapping.columns.widened() if wide else mapping.columns
 
 

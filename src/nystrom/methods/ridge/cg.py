@@ -26,6 +26,7 @@ from ...sinks import ArraySink
 from ...sources import Block, Source, Subset
 from ...sources import weights as row_weights
 from .posterior import squared_projections
+from .problem import with_ridge
 
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
@@ -149,7 +150,7 @@ def drawn_rows(
         return np.arange(n), np.ones(n)
     first = some_rows(n, FIRST_ROWS * s, seed)
     G = _gram_of(mapping, source, first, np.full(len(first), n / len(first)), engine)
-    L = np.linalg.cholesky(_ridged(G, alpha))
+    L = scipy.linalg.cholesky(_ridged(G, alpha), lower=True, overwrite_a=True)
     signs = np.random.default_rng(seed).integers(0, 2, (len(G), PROJECTED)) * 2.0 - 1
     M = mapping.root @ scipy.linalg.solve_triangular(L.T, signs) / np.sqrt(PROJECTED)
     sink = ArraySink((n,))
@@ -170,7 +171,7 @@ def drawn_rows(
 
 def _ridged(G: np.ndarray, alpha: float) -> np.ndarray:
     """G + αI; α below the rounding of G is raised, as this only preconditions."""
-    return G + max(alpha, least_ridge(G)) * np.eye(len(G))
+    return with_ridge(G, max(alpha, least_ridge(G)))
 
 
 def _gram_of(

@@ -22,6 +22,9 @@ from .problem import Centered, on_landmarks
 #: What `solver="auto"` weighs, in float64 multiply-adds as a matrix product does them:
 #: a kernel value beyond its product over features, and conjugate-gradient steps.
 EVALUATION_COST, EXPECTED_STEPS = 120, 32
+#: The Gram matrix of whitened tiles in units of the other: both are half a product, and
+#: so is that with a triangular root.
+WHITENED_COST = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +87,14 @@ def finish(
     """From the sums over all rows to the fit."""
     with blas_threads_for(len(landmarks)):
         problem = Centered.of(sums, fit_intercept)
-        dual, intercept = on_landmarks(mapping, problem, problem.solve(alphas))
+        coef = problem.solve(alphas)
+        dual, intercept = on_landmarks(mapping, problem, coef)
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(landmarks, source, dual, intercept),
             solver="direct",
             error=trace_error(mapping, sums),
             trace_left=trace_left(mapping, sums),
-            posterior=posterior(mapping, problem, alphas),
+            posterior=posterior(mapping, problem, alphas, coef),
             n_iterations=None,
             converged=True,
             notes=notes_of(mapping),
@@ -102,13 +106,14 @@ def cheaper_solver(mapping: FeatureMap, source: Source) -> str:
     n, s = source.n_rows, len(mapping.shift)
     if mapping.alpha == 0 or mapping.columns.kernel.traits.costly:
         return "direct"  # no condition number to rely on; evaluations are dear
-    direct = n * s**2 * (3 if mapping.whiten else 1)
+    gram_cost = s**2 * (WHITENED_COST if mapping.whiten else 1)
+    direct = n * gram_cost
     # A float32 product is twice as fast.
     narrow = mapping.columns.narrow
     width = (source.n_features or 1) * (0.5 if narrow else 1) * 2
     evaluations = EVALUATION_COST * (1 if narrow else 2) + width
-    rows = (FIRST_ROWS + DRAWN_ROWS) * s * (3 if mapping.whiten else 1)
-    cg = EXPECTED_STEPS * n * s * evaluations + rows * s**2
+    rows = (FIRST_ROWS + DRAWN_ROWS) * s
+    cg = EXPECTED_STEPS * n * s * evaluations + rows * gram_cost
     return "cg" if cg < direct else "direct"
 
 

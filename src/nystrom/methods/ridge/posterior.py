@@ -46,7 +46,9 @@ class Posterior:
         return self.root @ (vectors / np.sqrt(values + alpha))
 
 
-def posterior(mapping: FeatureMap, problem: Centered, alphas: np.ndarray) -> Posterior:
+def posterior(
+    mapping: FeatureMap, problem: Centered, alphas: np.ndarray, coef: np.ndarray
+) -> Posterior:
     """The posterior of a problem that has been solved from its Gram matrix."""
     center, own = np.zeros(len(mapping.root)), 0.0
     if problem.fit_intercept:
@@ -56,7 +58,7 @@ def posterior(mapping: FeatureMap, problem: Centered, alphas: np.ndarray) -> Pos
         center, own = mapping.factor.values_with_root(mean), 1 / problem.total_weight
     scales = np.full(len(alphas), np.nan)
     if np.all(alphas > 0):
-        scales = problem.quadratic(alphas) / problem.n_rows
+        scales = problem.quadratic(alphas, coef) / problem.n_rows
     return Posterior(mapping.root, problem.gram, center, own, alphas, scales)
 
 

@@ -1,0 +1,83 @@
+"""x ↦ k_S(x)·dual + intercept: in which precision it is worked out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from nystrom import select_landmarks
+from nystrom.engines import Threads
+from nystrom.kernels import RBF, Linear
+from nystrom.methods.linear_map import LinearMap
+from nystrom.sources import Dense
+
+N, SIZE = 600, 60
+
+
+def mapped(X, kernel, dual):
+    """The map that is made for these coefficients, and its error on the rows."""
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=SIZE, sampler="uniform", random_state=0
+    )
+    dual = dual(landmarks) if callable(dual) else dual
+    intercept = np.zeros(dual.shape[1])
+    made = LinearMap.as_precise_as_needed(landmarks, Dense(X), dual, intercept)
+    exact = kernel(X.astype(float), landmarks.points.astype(float)) @ dual
+    found = made(landmarks, Dense(X), Threads(1))
+    return made, found, np.linalg.norm(found - exact) / np.linalg.norm(exact)
+
+
+def vanishing(landmarks):
+    """Coefficients of a million whose sum is about one, for a linear kernel."""
+    points = landmarks.points.astype(np.float64)
+    rng = np.random.default_rng(0)
+    nothing = scipy.linalg.null_space(points.T)
+    large = nothing @ rng.standard_normal((nothing.shape[1], 2)) * 1e6
+    return large + rng.standard_normal((len(points), 2))
+
+
+@pytest.fixture
+def whole_numbers(rng):
+    """Rows whose inner products float32 holds exactly."""
+    return rng.integers(-8, 9, (N, 5)).astype(np.float32)
+
+
+def test_exact_values_are_added_up_in_float64_where_they_cancel(whole_numbers):
+    made, found, error = mapped(whole_numbers, Linear(), vanishing)
+    assert made.wide_sums
+    assert not made.wide
+    assert found.dtype == np.float32
+    assert error < 1e-4
+
+
+def test_rounded_values_are_evaluated_in_float64_where_they_cancel(rng):
+    X = rng.standard_normal((N, 2)).astype(np.float32)
+    kernel = RBF(0.1)
+
+    def small(landmarks):
+        """A direction in which K_SS is far below the rounding of float32 values."""
+        points = landmarks.points.astype(np.float64)
+        values, vectors = np.linalg.eigh(kernel(points, points))
+        return vectors[:, [np.argmin(np.abs(values - 1e-9 * values[-1]))]]
+
+    made, _, error = mapped(X, kernel, small)
+    assert made.wide
+    assert error < 1e-4
+
+
+def test_values_and_sums_stay_float32_where_nothing_cancels(rng, whole_numbers):
+    dual = rng.uniform(0.5, 1.0, (SIZE, 2))
+    made, found, error = mapped(whole_numbers / 8, RBF(0.1), dual)
+    assert not made.wide
+    assert not made.wide_sums
+    assert found.dtype == np.float32
+    assert error < 1e-4
+
+
+def test_float64_rows_have_nothing_to_decide(rng, whole_numbers):
+    made, found, error = mapped(whole_numbers.astype(float), Linear(), vanishing)
+    assert not made.wide
+    assert not made.wide_sums
+    assert found.dtype == np.float64
+    assert error < 1e-8

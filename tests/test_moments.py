@@ -1,0 +1,95 @@
+"""Sums over rows: the Gram matrix by panels, and with or without the root in tiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nystrom import moments as module
+from nystrom import precision, select_landmarks
+from nystrom.engines import Threads
+from nystrom.features import FeatureMap
+from nystrom.kernels import RBF, Matern, Polynomial
+from nystrom.moments import moments
+from nystrom.sources import Dense
+
+N, SIZE = 5000, 70
+
+
+@pytest.fixture
+def narrow_panels(monkeypatch):
+    """Several panels, the last one narrower, of a small Gram matrix."""
+    monkeypatch.setattr(module, "LEAST_PANEL", 8)
+
+
+def prepared(rng):
+    """A map, its rows, and their Z, made at once."""
+    X = rng.standard_normal((N, 4))
+    source = Dense(X).having(targets=np.sin(X[:, :2]))
+    landmarks = select_landmarks(
+        X, kernel=RBF(0.5), n_landmarks=SIZE, sampler="uniform", random_state=0
+    )
+    mapping = FeatureMap.for_ridge(landmarks, source, 1.0, center=False)
+    return mapping, source, mapping(X)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_panels_are_put_together_as_the_gram_matrix(
+    rng, narrow_panels, whiten, weighted
+):
+    mapping, source, Z = prepared(rng)
+    w = rng.uniform(0, 2, N) if weighted else np.ones(N)
+    source = source.having(weights=w) if weighted else source
+    sums = moments(replace(mapping, whiten=whiten), source, Threads(1))
+    tolerance = {"rtol": 1e-9, "atol": 1e-9 * N}
+    np.testing.assert_allclose(sums.gram, (Z.T * w) @ Z, **tolerance)
+    np.testing.assert_allclose(sums.cross, (Z.T * w) @ source.targets, **tolerance)
+    np.testing.assert_allclose(sums.feature_sum, Z.T @ w, **tolerance)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_the_gram_matrix_is_symmetric_to_the_last_bit(rng, narrow_panels, whiten):
+    mapping, source, _ = prepared(rng)
+    gram = moments(replace(mapping, whiten=whiten), source, Threads(1)).gram
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+def test_threads_and_tasks_do_not_change_a_bit(rng, narrow_panels):
+    mapping, source, _ = prepared(rng)
+    engines = [Threads(1), Threads(2), Threads(2, tiles_per_task=1)]
+    grams = [moments(mapping, source, engine).gram for engine in engines]
+    for gram in grams[1:]:
+        np.testing.assert_array_equal(gram, grams[0])
+
+
+SMOOTH = {
+    "rbf": RBF(0.05),
+    "matern": Matern(3.0, 2.5),
+    "cubic": Polynomial(degree=3, gamma=0.1, coef0=1.0),
+}
+
+
+@pytest.mark.parametrize("kernel", SMOOTH.values(), ids=list(SMOOTH))
+@pytest.mark.parametrize("size", [10, 60])
+@pytest.mark.parametrize("equal", [1, 50])
+def test_rounding_of_an_unwhitened_sum_is_what_is_expected(rng, kernel, size, equal):
+    """Also where many rows are equal, and are rounded alike."""
+    X = np.repeat(rng.standard_normal((4000 // equal, 4)), equal, axis=0)
+    source = Dense(rng.permutation(X))
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=size, sampler="uniform", random_state=0
+    )
+    mapping = FeatureMap.for_ridge(landmarks, source, 1.0, center=False)
+    whitened = moments(replace(mapping, whiten=True), source, Threads(1)).gram
+    plain = replace(mapping, whiten=False, alpha=np.inf)
+    error = np.linalg.norm(moments(plain, source, Threads(1)).gram - whitened, 2)
+    # Whitened sums are rounded too, by some units of their own size.
+    own = 10 * precision.EPS64 * np.linalg.norm(whitened, 2)
+    K = mapping.columns.host(source.X)
+    squares, inverse = np.vecdot(K, K, axis=0), np.vecdot(mapping.root, mapping.root)
+    expected = precision.EPS64 * float(squares @ inverse)
+    assert error < 4 * expected + own
+    assert expected < 20 * error + own
