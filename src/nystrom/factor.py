@@ -66,20 +66,34 @@ class Factor:
         """(s, r): K_S·root·rootᵀ·K_Sᵀ = K̃; root·rootᵀ = K_SS⁻¹ where all are kept."""
         if self._root is not None:
             return self._root
-        root = np.zeros_like(self.L)
         if not self.rank:
-            return root
-        corner = self.L[self.kept]
+            return np.zeros_like(self.L)
         with blas_threads_for(self.rank):
-            inverse, _ = scipy.linalg.lapack.dtrtri(corner, lower=1)
-        root[self.kept] = np.tril(inverse).T
+            # Lᵀ is upper triangular, and Fortran-ordered: its inverse needs no copies.
+            inverse, _ = scipy.linalg.lapack.dtrtri(self._corner.T, lower=0)
+        if self._keeps_all:
+            return inverse
+        root = np.zeros_like(self.L)
+        root[self.kept] = inverse
         return root
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Whether every landmark has a column, in their own order."""
+        return np.array_equal(self.kept, np.arange(len(self.L)))
+
+    @property
+    def _corner(self) -> np.ndarray:
+        """(r, r), lower triangular: the factor of the landmarks that are kept."""
+        return self.L if self._keeps_all else self.L[self.kept]
 
     @cached_property
     def full_root(self) -> np.ndarray:
         """(s, s): one column per landmark, 0 for those that add nothing."""
         if self._root is not None:  # symmetric, as L is the eigenvectors' here
             return self._root @ (self.L / np.linalg.norm(self.L, axis=0)).T
+        if self._keeps_all:
+            return self.root
         full = np.zeros((len(self.L), len(self.L)))
         full[:, self.kept] = self.root
         return full
@@ -135,14 +149,20 @@ class Factor:
                 self, L=self.L[:, :few], kept=self.kept[:few], _root=self._root[:, :few]
             )
         floor = residual_unit(block_dtype, len(self.L)) * self.diagonal
-        pivots = np.diagonal(self.L[self.kept]) ** 2
+        pivots = np.diagonal(self._corner) ** 2
         if np.all(pivots > floor[self.kept]):
             return self
-        order = self.kept  # what has no column now gets none then
-        L, kept = cholesky(self.L[order] @ self.L[order].T, floor[order])
-        rows = self.L @ self.L[order[kept]].T
-        corner = L[kept]
-        rows = scipy.linalg.solve_triangular(corner, rows.T, lower=True).T
+        order, corner = self.kept, self._corner  # who has no column now gets none then
+        with blas_threads_for(len(self.L)):
+            L, kept = cholesky(corner @ corner.T, floor[order])
+            if self._keeps_all:
+                return Factor(L, kept, self.diagonal)
+            rest = np.setdiff1d(np.arange(len(self.L)), order)
+            rows = np.empty((len(self.L), len(kept)))
+            rows[order] = L
+            values = corner[kept] @ self.L[rest].T
+            solved = scipy.linalg.solve_triangular(L[kept], values, lower=True)
+            rows[rest] = solved.T
         return Factor(rows, order[kept], self.diagonal)
 
     def lost_to(self, fewer: Factor) -> float:

@@ -46,7 +46,7 @@ class Tiles:
 class FeatureMap:
     """How Z is made so that its Gram matrix is right to a thousandth of alpha.
 
-    The product with `root` costs twice what the Gram matrix does, and is put off to
+    The product with `root` costs as much as the Gram matrix does, and is put off to
     after the sum where K_SS is conditioned well enough; a very smooth kernel needs it
     in every tile, and may need float64 kernel values for float32 rows.
     """
@@ -218,10 +218,13 @@ def _features_and_sums(
     block: Block, columns: Columns, root: ColumnBlocks, dtype: Any
 ) -> tuple[Array, tuple[float, float, np.ndarray]]:
     Z = root.product(columns(block.X))
-    w, squares = block.weights, arrays.to_host(Z * Z)
-    kept = row_weights.total(w, squares.sum(axis=1))
+    w, rows = block.weights, arrays.to_host(Z)
+    kept = row_weights.total(w, np.vecdot(rows, rows).astype(np.float64))
     if not np.isfinite(kept):
-        check_finite(squares)
+        check_finite(rows * rows)
     whole = row_weights.total(w, columns.diag(block.X))
-    by_column = np.ascontiguousarray(w).astype(squares.dtype) @ squares
-    return arrays.as_float(Z, dtype), (kept, whole, by_column.astype(np.float64))
+    if row_weights.all_alike(w):
+        by_column = np.einsum("ij,ij->j", rows, rows).astype(np.float64) * w[0]
+    else:
+        by_column = (w.astype(rows.dtype) @ (rows * rows)).astype(np.float64)
+    return arrays.as_float(Z, dtype), (kept, whole, by_column)

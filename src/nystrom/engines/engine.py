@@ -44,8 +44,11 @@ class Engine(ABC):
     def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
         """The sum of f(block, *shared) over all tiles, in a fixed order."""
 
-    def each(self, f: Callable, items: Sequence) -> list:
-        """f of each item, in order: work on what is held here, which may be changed."""
+    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
+        """f of each item, in order: work on what is held here, which may be changed.
+
+        So many multiply-adds it is in all, about.
+        """
         return [f(item) for item in items]
 
     @property

@@ -22,8 +22,9 @@ from .progress import Hook, silent
 from .summing import Tree
 from .tiles import blocks_of_tiles, count_tiles, made_rows, partial_sum
 
-#: Seconds of work below which threads are not worth starting.
-WORTH_THREADS = 2e-3
+#: Seconds of work below which threads are not worth starting, and multiply-adds of
+#: which the same holds: a hand-over takes up to a millisecond.
+WORTH_THREADS, MANY = 2e-3, 2e8
 
 Results = Generator[tuple[int, Any], None, None]
 
@@ -87,10 +88,10 @@ class Threads(Engine):
                 tree.push(term, size)
         return tree.total()
 
-    def each(self, f: Callable, items: Sequence) -> list:
-        """f of each item, in order, on as many threads as there are."""
+    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
+        """f of each item, in order, on as many threads as are worth starting."""
         n_threads = min(self.n_threads, len(items))
-        if n_threads < 2:
+        if n_threads < 2 or multiply_adds < MANY:
             return [f(item) for item in items]
         with (
             single_threaded_blas(),

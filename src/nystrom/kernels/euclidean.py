@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,24 @@ class DenseDistances:
         host = arrays.host_values(Y)
         self.center = _float32_center(host)
         self.points64 = (host - self.center) * scale
-        self.right64 = np.empty((host.shape[1] + 2, len(host)))
-        self.right64[:-2] = self.points64.T * (-2 * c)
-        self.right64[-2] = c
         with np.errstate(over="ignore"):  # of points this far the kernel is 0
-            self.right64[-1] = c * np.vecdot(self.points64, self.points64)
-            self.right = arrays.from_host(self.right64, Y)
+            if isinstance(Y, np.ndarray):
+                self.right = self._right(Y.dtype)
+            else:
+                self.right = arrays.from_host(self.right64, Y)
+
+    @cached_property
+    def right64(self) -> np.ndarray:
+        """The right side of the product, in float64."""
+        return self._right(np.float64)
+
+    def _right(self, dtype: Any) -> np.ndarray:
+        P = self.points64
+        right = np.empty((P.shape[1] + 2, len(P)), dtype)
+        np.multiply(P.T, -2 * self.c, out=right[:-2], casting="same_kind")
+        right[-2] = self.c
+        right[-1] = self.c * np.vecdot(P, P)
+        return right
 
     def __call__(self, X: Array) -> Array:
         X = X.toarray() if sp.issparse(X) else X

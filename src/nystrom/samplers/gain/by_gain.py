@@ -29,7 +29,7 @@ from ..pivoting.growth import Growing
 from ..pivoting.pivots import Pivots
 from ..recursive.levels import climb
 from ..recursive.rules import PracticalSize
-from .plan import NEW_PROPOSALS, OLD_PROPOSALS, Plan
+from .plan import Plan
 from .pool import Pool
 
 #: The share of a pool that is drawn by k(x, x) alone: it bounds the pool's weights.
@@ -175,9 +175,9 @@ class ByGain:
         """Whether fresh rows leave more than the pool says there is."""
         n = self.source.n_rows
         size = int(np.clip(n // 40, *FRESH_ROWS))
-        rows = Subset(self.source, self._some_rows(min(n, size)))
-        left = self.pivots.residuals(rows, self.work.engine.quiet(), "fresh rows")
-        left = row_weights.weighted(rows.weights, left)
+        rows = self._some_rows(min(n, size))
+        left = self.pivots.left_of(self.source.take(rows))
+        left = row_weights.weighted(self.source.weights_of(rows), left)
         return bool(left.mean() * n > STALE * self.pool.left)
 
     def _advance(self, stop: int) -> None:
@@ -206,11 +206,11 @@ class ByGain:
 
     def _choose(self, chances: np.ndarray, most: int) -> None:
         """At most one block of pivots, from proposals drawn by these chances."""
-        block, seed = self.plan.block, self.work.seed
-        u = uniforms(seed, Purpose.PROPOSE, 0, len(chances), round=self.round)
+        new, old = self.plan.n_proposals
+        u = uniforms(self.work.seed, Purpose.PROPOSE, 0, len(chances), round=self.round)
         self.round += 1
-        proposals, _ = race(chances, u, NEW_PROPOSALS * block)
-        self.pool.choose(proposals, min(block, most), OLD_PROPOSALS * block)
+        proposals, _ = race(chances, u, new)
+        self.pool.choose(proposals, min(self.plan.block, most), old)
         self.work.engine.progress(
             "landmarks", self.pool.n_pivots, self.plan.n_landmarks
         )

@@ -22,8 +22,9 @@ from ...randomness import some_rows
 
 #: Rows that a part has at most.
 MOST_ROWS = 2048
-#: Rows whose kernel values are tried in both precisions, of either kind.
-TRIED_ROWS = 4
+#: Rows whose kernel values are tried in both precisions, of either kind, with so many
+#: others.
+TRIED_ROWS, MOST_OTHERS = 4, 256
 
 
 def bounds(n_rows: int) -> np.ndarray:
@@ -48,8 +49,9 @@ def narrowed(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
         # The farthest rows are rounded most.
         farthest = np.argsort(-np.vecdot(apart, apart), kind="stable")[:TRIED_ROWS]
         tried = np.concatenate([farthest, some_rows(len(points), TRIED_ROWS)])
-        values = Columns(kernel, rows[tried]).host(rows)
-        exact = Columns(kernel, points[tried]).host(points)
+        others = np.concatenate([tried, some_rows(len(points), MOST_OTHERS)])
+        values = Columns(kernel, rows[tried]).host(rows[others])
+        exact = Columns(kernel, points[tried]).host(points[others])
     ledger.evaluated(values.size + exact.size)
     return rows if values_fit_float32(values, exact) else points
 
@@ -70,6 +72,7 @@ class Part:
         self.weights = weights.astype(dtype)
         self.F = np.empty((capacity, len(weights)), dtype)  # a row for each pivot
         self.G = self.F[:0]  # the rows of F later than A
+        self._rooms, self._scratch = [self.F[:0], self.F[:0]], self.F[:0]
         self.forget()
         # Few points of many features are made dense once; so many are not.
         self.columns = None if sp.issparse(points) else Columns(kernel, points, wide)
@@ -96,14 +99,29 @@ class Part:
         share of H's new columns.
         """
         old, new = len(kept), len(F_new)
-        A = np.empty((old + new, len(self.weights)), self.F.dtype)
+        A, weighted = self._room(old + new), self._weighted(new)
         with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
             np.matmul(G_kept, self.G, out=A[:old])
             np.subtract(self.A[kept], A[:old], out=A[:old])
             np.matmul(F_new, self.F[: F_new.shape[1]], out=A[old:])
             np.subtract(self._kernel_rows(X), A[old:], out=A[old:])
             self.A = A
-            return (A @ (self.weights * A[old:]).T).astype(np.float64)
+            np.multiply(self.weights, A[old:], out=weighted)
+            return (A @ weighted.T).astype(np.float64)
+
+    # The same rooms are used again: new memory is slow when it is first written to.
+
+    def _room(self, size: int) -> np.ndarray:
+        """Rows for a new A, not those of the last one, which it is made of."""
+        self._rooms.reverse()
+        if len(self._rooms[0]) < size:
+            self._rooms[0] = np.empty((size, len(self.weights)), self.F.dtype)
+        return self._rooms[0][:size]
+
+    def _weighted(self, size: int) -> np.ndarray:
+        if len(self._scratch) < size:
+            self._scratch = np.empty((size, len(self.weights)), self.F.dtype)
+        return self._scratch[:size]
 
     def _kernel_rows(self, X: Any) -> np.ndarray:
         if self.columns is not None:

@@ -18,6 +18,8 @@ N_BLOCKS, LEAST_BLOCK = 12, 16
 NEW_PROPOSALS, OLD_PROPOSALS = 3, 2
 #: A pool is drawn by score where there are more rows than so many pools of them.
 GOOD_PART = 16
+#: So few rows are all proposed at once.
+AT_ONCE = 256
 #: So many rows are a pool as they are: drawing one costs more than it saves.
 FEW_ROWS = 2048
 
@@ -85,4 +87,13 @@ class Plan:
     @property
     def block(self) -> int:
         """Pivots that are taken together."""
+        if self.n_rows <= AT_ONCE and not self.costly:
+            return self.n_landmarks
         return max(LEAST_BLOCK, self.n_landmarks // N_BLOCKS)
+
+    @property
+    def n_proposals(self) -> tuple[int, int]:
+        """New proposals for a block, and how many are kept from it."""
+        if self.n_rows <= AT_ONCE and not self.costly:
+            return self.n_rows, 0
+        return NEW_PROPOSALS * self.block, OLD_PROPOSALS * self.block

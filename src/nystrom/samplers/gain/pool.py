@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import _arrays as arrays
 from ...column_blocks import ColumnBlocks
-from ...columns import diag64
+from ...columns import Columns, diag64
 from ...engines.summing import Tree
 from ...precision import FINE, pool_fits_float32, residual_unit
 from ...refusals import check_finite
@@ -23,6 +23,9 @@ from ..choosing import Work
 from ..pivoting.pivots import Pivots
 from .part import Part, bounds, narrowed
 from .ranking import best_pivots
+
+#: float64 rows that are worth ranking in float32.
+WORTH_NARROWING = 512
 
 
 class Pool:
@@ -54,8 +57,13 @@ class Pool:
         check_finite(self.residual)
         self.ledger.evaluated(len(indices))
         self.whole = float(weights @ self.residual)
-        dear = work.kernel.traits.costly  # and float64 may be needed later
-        self.wide = wide or dear or not pool_fits_float32(self.residual, weights)
+        # float64 may be needed later, and then all is done again.
+        narrow = Columns(self.kernel, arrays.slice_rows(self.points, 0, 1)).narrow
+        worth = narrow or (
+            len(self) >= WORTH_NARROWING and not self.kernel.traits.costly
+        )
+        worth = worth and pool_fits_float32(self.residual, weights)
+        self.wide = wide or not worth
         self.rows = self.points
         if not self.wide:
             self.rows = narrowed(self.kernel, self.points, self.ledger)
@@ -90,7 +98,8 @@ class Pool:
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
                 return part.fill(root.product(columns.host(X)))
 
-        shares = self.engine.each(fill, list(enumerate(self.parts)))
+        work = len(self) * len(self.pivots) ** 2
+        shares = self.engine.each(fill, list(enumerate(self.parts)), work)
         self.residual -= np.concatenate(shares)
         check_finite(self.residual)
         self.ledger.evaluated(len(self) * len(self.pivots))
@@ -162,8 +171,9 @@ class Pool:
         F_new = self._at(proposals, lambda p: p.F[:k]).T
         G_kept = self._at(self.candidates, lambda p: p.G).T
         tree = Tree()
+        work = len(self) * (new * (k + old + new) + G_kept.size)
         for share in self.engine.each(
-            lambda p: p.propose(X, F_new, self.kept, G_kept), self.parts
+            lambda p: p.propose(X, F_new, self.kept, G_kept), self.parts, work
         ):
             tree.push(share)
         columns = tree.total()
@@ -180,7 +190,8 @@ class Pool:
         k, places = self.n_pivots, self.candidates[chosen]
         self.new = np.concatenate([self.new, places])
         self.taken[places] = True
-        shares = self.engine.each(lambda p: p.take(chosen, L, k), self.parts)
+        work = len(self) * L.size
+        shares = self.engine.each(lambda p: p.take(chosen, L, k), self.parts, work)
         self.residual -= np.concatenate(shares)
         self._settle()
 
@@ -196,10 +207,10 @@ class Pool:
     def _at(self, places: np.ndarray, rows: Callable[[Part], np.ndarray]) -> np.ndarray:
         """Columns, at these rows of the pool, of arrays that have one for each."""
         if len(self.parts) == 1:
-            return rows(self.parts[0])[:, places]
+            return np.take(rows(self.parts[0]), places, axis=1)
         found = [rows(each) for each in self.parts]
         out = np.empty((len(found[0]), len(places)), found[0].dtype)
         for array, (start, stop) in zip(found, pairwise(self.cuts), strict=True):
             inside = np.flatnonzero((places >= start) & (places < stop))
-            out[:, inside] = array[:, places[inside] - start]
+            out[:, inside] = np.take(array, places[inside] - start, axis=1)
         return out

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from ... import _arrays as arrays
-from ...columns import Columns
+from ...columns import Columns, diag64
 from ...engines import Engine
 from ...factor import Factor, cholesky
 from ...landmarks import Landmarks
@@ -62,6 +62,15 @@ class Pivots:
         self.work.ledger.evaluated(K.size)
         check_finite(K)
         return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
+
+    def left_of(self, X: Any) -> np.ndarray:
+        """What the pivots leave of k(x, x), for few rows."""
+        F = self.factor_rows(X)
+        diagonal = diag64(self.work.kernel, X)
+        self.work.ledger.evaluated(len(diagonal))
+        left = diagonal - np.vecdot(F, F)
+        left[left < self.rounding_unit(len(self)) * np.abs(diagonal)] = 0.0
+        return left
 
     def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
         """What is left of kernel(X, X), for few rows with factor rows F."""
