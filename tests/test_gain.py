@@ -18,8 +18,8 @@ from oracles_sampling import rbf_matrix
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
-from nystrom.kernels import RBF, blockwise
+from nystrom.engines import Threads, single_threaded_blas, threads
+from nystrom.kernels import RBF, Linear, blockwise
 from nystrom.ledger import Ledger
 from nystrom.precision import FINE
 from nystrom.samplers.choosing import Work
@@ -27,7 +27,7 @@ from nystrom.samplers.draws import probabilities_with_sum
 from nystrom.samplers.gain import by_gain, plan
 from nystrom.samplers.gain import pool as pools
 from nystrom.samplers.gain.by_gain import ByGain
-from nystrom.samplers.gain.part import MOST_ROWS
+from nystrom.samplers.gain.part import MOST_ROWS, bounds, narrowed
 from nystrom.samplers.gain.plan import Plan
 from nystrom.samplers.gain.pool import Pool
 from nystrom.samplers.gain.ranking import LEAST_SHARE, best_pivots
@@ -188,7 +188,7 @@ def run(pool, spy, K, n_blocks=4, atol=1e-9):
         proposals = np.argsort(-pool.chances(), kind="stable")[:6]
         old = pool.candidates
         pool.choose(proposals, 3, keep=4)
-        assert pool.hand_over()
+        assert not len(pool.hand_over())
         c = np.concatenate([old, proposals])
         A = R[:, c]
         np.testing.assert_allclose(side_by_side(pool, "A").T, A, atol=atol)
@@ -243,7 +243,7 @@ def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch)
         proposals = rng.permutation(np.flatnonzero(pool.chances()))[:8]
         c = np.concatenate([pool.candidates, proposals])
         assert pool.choose(proposals, 1, keep=5) == 1
-        assert pool.hand_over()
+        assert not len(pool.hand_over())
         after = np.trace(left_of(K, pool.pivots.indices))
         gains = np.diagonal(spy.H) / np.diagonal(spy.P)
         assert gains[spy.ranked.chosen[0]] == pytest.approx(before - after)
@@ -278,7 +278,7 @@ def test_a_pool_that_is_too_fine_for_float32_says_so(X):
     while pool.left > 0.5 * FINE * pool.whole:
         pool.choose(np.argsort(-pool.chances())[:6], 3, keep=4)
     assert pool.too_fine
-    assert pool.hand_over()
+    assert not len(pool.hand_over())
     assert not make_pool(X, begun=pool.pivots.indices).too_fine
 
 
@@ -295,6 +295,76 @@ def test_what_is_too_fine_for_float32_is_chosen_in_float64(rng, seed):
     assert coarse.pool.parts[0].F.dtype == np.float32
     assert fine.wide
     assert fine.pool.parts[0].F.dtype == np.float64
+
+
+def test_pivots_that_are_refused_are_never_taken_again(rng, seed, monkeypatch):
+    """Rounding may differ at each look: what is left of a row must not decide alone."""
+    asked, add = [], Pivots.add
+
+    def refusing(self, indices, X=None, **options):
+        asked.append(indices)
+        assert len(asked) < 50
+        kept = np.flatnonzero(indices % 3 > 0)  # whatever is left of the others
+        add(self, indices[kept], X[kept], **options)
+        return kept
+
+    monkeypatch.setattr(Pivots, "add", refusing)
+    for n in (200, 900, 5000):  # all at once, all in the pool, pools drawn
+        X = rng.standard_normal((n, 3))
+        asked.clear()
+        growth = grown(X, 40, seed, 1.0)
+        assert len(growth.pivots) == 40
+        assert np.all(growth.pivots.indices % 3 > 0)
+        seen = np.concatenate(asked)
+        assert len(np.unique(seen)) == len(seen) > 40
+
+
+def test_float64_rows_are_ranked_in_float32_where_that_is_the_same(rng):
+    X, kernel = rng.standard_normal((700, 3)), RBF(0.5)
+    far = X + 1e6  # float32 would have but a few values for each feature
+    for rows in (X, far):
+        made = narrowed(kernel, rows, Ledger())
+        assert made.dtype == np.float32
+        np.testing.assert_allclose(kernel(made, made[:9]), kernel(X, X[:9]), atol=1e-5)
+    ledger, spread = Ledger(), X * np.where(np.arange(700) == 9, 1e5, 1)[:, None]
+    spread[10] = spread[9] + 0.3  # two near rows, both far from all others
+    assert narrowed(kernel, spread, ledger) is spread
+    assert ledger.n_evaluations == 2 * 8 * (8 + 256)
+    # Nothing to gain, or no distance: as they are.
+    narrow = X.astype(np.float32)
+    assert narrowed(kernel, narrow, Ledger()) is narrow
+    assert narrowed(Linear(), X, Ledger()) is X
+
+
+def test_what_is_chosen_in_float32_is_as_good(rng, seed, monkeypatch):
+    X = unbalanced(rng, 1500)
+    narrow = mean_error(X, "auto", seed, 0.1)
+    assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float32
+    monkeypatch.setattr(pools, "WORTH_NARROWING", 10**9)
+    assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float64
+    assert narrow == pytest.approx(mean_error(X, "auto", seed, 0.1), rel=0.02)
+
+
+def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
+    X = rng.standard_normal((5000, 4)).astype(np.float32)
+    monkeypatch.setattr(threads, "MANY", 0)
+    one, two = (
+        select_landmarks(
+            X, gamma=0.1, n_landmarks=700, random_state=seed, n_jobs=n_jobs
+        )
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.indices, two.indices)
+
+
+@pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 4096, 4097, 12_000])
+def test_parts_have_all_rows_once(n):
+    cuts = bounds(n)
+    assert (cuts[0], cuts[-1]) == (0, n)
+    sizes = np.diff(cuts)
+    assert sizes.max() <= MOST_ROWS
+    assert sizes.max() - sizes.min() <= 1
+    assert len(sizes) == 1 or len(sizes) % 2 == 0
 
 
 # Probabilities and weights of a pool

@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 from nystrom import KernelPCA, kernels, load, save, select_landmarks
 from nystrom.engines import single_threaded_blas
+from nystrom.precision import RESULT_ERROR
 
 GAMMA = 0.1
 N_ROWS, N_NEW, N_LANDMARKS, K = 400, 50, 40, 4
@@ -492,7 +493,8 @@ def test_very_smooth_kernel_against_dense(X, X_new, center, dtype):
     ]:
         for j in range(K):
             column = up_to_sign(found[:, [j]], reference[:, [j]])
-            assert relative(column, reference[:, [j]]) < 1e-4
+            # RESULT_ERROR holds for rows that were tried: others may be off a bit more.
+            assert relative(column, reference[:, [j]]) < 1.5 * RESULT_ERROR
 
 
 # Other rows than dense numbers

@@ -176,7 +176,10 @@ def test_the_same_exact_scores(options, rng, seed):
 
 @pytest.mark.parametrize("sampler", CHOOSING)
 def test_the_same_for_a_precomputed_matrix(sampler, rng, seed):
-    X = rng.standard_normal((1100 if sampler in CUBIC else 1500, 3))
+    # Of more rows `auto` ranks in float32, where a given value and one that is made
+    # of float32 rows differ.
+    n = 500 if sampler in ("auto", "kmeans") else 1100 if sampler in CUBIC else 1500
+    X = rng.standard_normal((n, 3))
     options = {"n_landmarks": 40, "sampler": sampler, "random_state": seed}
     expected = select_landmarks(X, kernel=KERNEL, **options).indices
     for K in (KERNEL.gram(X), np.asfortranarray(KERNEL.gram(X))):

@@ -152,18 +152,16 @@ class Factor:
         pivots = np.diagonal(self._corner) ** 2
         if np.all(pivots > floor[self.kept]):
             return self
-        order, corner = self.kept, self._corner  # who has no column now gets none then
+        corner = self._corner  # who has no column now gets none then
         with blas_threads_for(len(self.L)):
-            L, kept = cholesky(corner @ corner.T, floor[order])
-            if self._keeps_all:
-                return Factor(L, kept, self.diagonal)
-            rest = np.setdiff1d(np.arange(len(self.L)), order)
+            L, fewer = cholesky(corner @ corner.T, floor[self.kept])
+            kept = self.kept[fewer]
             rows = np.empty((len(self.L), len(kept)))
-            rows[order] = L
-            values = corner[kept] @ self.L[rest].T
-            solved = scipy.linalg.solve_triangular(L[kept], values, lower=True)
-            rows[rest] = solved.T
-        return Factor(rows, order[kept], self.diagonal)
+            rows[kept] = L = L[fewer]
+            rest = np.delete(np.arange(len(self.L)), kept)
+            values = corner[fewer] @ self.L[rest].T
+            rows[rest] = scipy.linalg.solve_triangular(L, values, lower=True).T
+        return Factor(rows, kept, self.diagonal)
 
     def lost_to(self, fewer: Factor) -> float:
         """Σ of what another factor of the same landmarks leaves of K_SS beyond this."""

@@ -73,11 +73,12 @@ class FeatureMap:
         rows = some_rows(source.n_rows, precision.TRIED_ROWS)
         with np.errstate(over="ignore", invalid="ignore"):
             K = columns.host(source.take(rows))
-            squares = np.vecdot(K, K, axis=0) * (n / len(rows))
+            squares = np.einsum("ij,ij->j", K, K) * (n / len(rows))
         check_finite(squares)
         none = np.zeros(K.shape[1])
         mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
-        mapping = replace(mapping, whiten=not mapping.sums_are_right(squares))
+        right = precision.unwhitened_gram_is_right(mapping.gram_error(squares), alpha)
+        mapping = replace(mapping, whiten=not right)
         if not center:
             return mapping
         # Where the Gram matrix is right its mean is too, and can be taken off later.
@@ -136,12 +137,15 @@ class FeatureMap:
             return Tiles.by(self.columns, self.root, self.center)
         return Tiles(self.columns, None, self.shift)
 
-    def sums_are_right(self, squares: np.ndarray, margin: float = 1.0) -> bool:
-        """Whether the root may wait until after the sum K_SᵀK_S with this diagonal."""
+    def gram_error(self, squares: np.ndarray) -> float:
+        """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal.
+
+        None to speak of where the root does not wait until after the sum.
+        """
+        if self.whiten:
+            return 0.0
         inverse_diagonal = np.vecdot(self.root, self.root)
-        return precision.unwhitened_gram_is_right(
-            squares, inverse_diagonal, self.alpha, margin
-        )
+        return precision.unwhitened_gram_error(squares, inverse_diagonal)
 
 
 def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:

@@ -39,6 +39,7 @@ class Moments:
     weight: float  # Σ w
     n_rows: int  # rows with w > 0
     kernel_trace: float  # Σ w k(x, x)
+    gram_error: float = 0.0  # how far rounding may have got the Gram matrix
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(
@@ -76,12 +77,14 @@ def moments(
     if mapping.whiten:
         return Moments(A, C, f, *rest)
     # A few rows may be far larger than the tried ones.
-    if not mapping.sums_are_right(np.diagonal(A), margin=2):
+    error = mapping.gram_error(np.diagonal(A))
+    if not precision.unwhitened_gram_is_right(error, mapping.alpha, 2):
         return moments(replace(mapping, whiten=True), source, engine, name)
     root = ColumnBlocks.of(mapping.root)
     A = root.product(A)
     gram = root.product(A.T)
-    return Moments(_mirrored(gram), mapping.root.T @ C, f @ mapping.root, *rest)
+    cross, feature_sum = mapping.root.T @ C, f @ mapping.root
+    return Moments(_mirrored(gram), cross, feature_sum, *rest, gram_error=error)
 
 
 def _panels(n_columns: int) -> Iterator[tuple[int, int]]:
@@ -144,13 +147,11 @@ def trace_left(mapping: FeatureMap, sums: Moments) -> float:
     """An upper bound of tr(K − K̃), rounding included."""
     kept = float(_column_squares(mapping, sums).sum())
     rounding = precision.rounding_of_trace(
-        mapping.factor.norm,
+        sums.gram_error,
         mapping.factor.inverse_trace,
         mapping.factor.scale,
-        kept,
         sums.kernel_trace,
         sums.weight,
-        whitened=mapping.whiten,
         narrow=mapping.columns.narrow,
     )
     return max(0.0, sums.kernel_trace - kept) + rounding

@@ -143,13 +143,8 @@ def ridge_needs_float64(
     return added > 4 * GRAM_ERROR * alpha or max(mixed, missed) > GRAM_ERROR * alpha
 
 
-def unwhitened_gram_is_right(
-    squares: np.ndarray, inverse_diagonal: np.ndarray, alpha: float, margin: float = 1.0
-) -> bool:
-    """Whether rootᵀ(K_SᵀK_S)root is right enough, from the diagonals of both matrices.
-
-    Unwhitened, Covertype with γ = .002 and 800 landmarks had an eigenvalue of −0.06
-    against alpha = .05.
+def unwhitened_gram_error(squares: np.ndarray, inverse_diagonal: np.ndarray) -> float:
+    """The norm of the rounding in rootᵀ(K_SᵀK_S)root, from the diagonals of both.
 
     Entries are rounded one by one, by about eps·√(aᵢaⱼ). Through the roots that has the
     Frobenius norm eps·Σ aᵢ(K_SS⁻¹)ᵢᵢ: 0.9 to 2.8 times the norm of the error on twelve
@@ -157,25 +152,29 @@ def unwhitened_gram_is_right(
     too small; there the whitened matrix is hardly better.) eps·‖A‖·‖K_SS⁻¹‖, as if all
     of it fell on the worst direction, was 7 to 500 times the error.
     """
-    rounding = EPS64 * float(squares @ inverse_diagonal)
-    return rounding <= margin * GRAM_ERROR * alpha
+    return EPS64 * float(squares @ inverse_diagonal)
+
+
+def unwhitened_gram_is_right(error: float, alpha: float, margin: float = 1.0) -> bool:
+    """Whether a Gram matrix with this rounding is right enough for alpha.
+
+    Unwhitened, Covertype with γ = .002 and 800 landmarks had an eigenvalue of −0.06
+    against alpha = .05.
+    """
+    return error <= margin * GRAM_ERROR * alpha
 
 
 def rounding_of_trace(
-    norm: float,
+    gram_error: float,
     inverse_trace: float,
     scale: float,
-    kept: float,
     whole: float,
     total_weight: float,
     *,
-    whitened: bool,
     narrow: bool,
 ) -> float:
-    """How far off tr K̃ may be that was read off a Gram matrix."""
-    rounding = 10 * EPS64 * whole
-    if not whitened:
-        rounding += EPS64 * norm * kept * inverse_trace
+    """How far off tr K̃ may be that was read off a Gram matrix with this rounding."""
+    rounding = 10 * EPS64 * whole + 4 * gram_error
     if narrow:
         added = total_weight * _squared_noise(scale) * inverse_trace
         rounding += added + 2 * np.sqrt(whole * added)

@@ -59,6 +59,7 @@ class ByGain:
         self.round = 0  # of draws
         self.begun = self.alive = 0  # pivots, and rows with something left, at a draw
         self.refresh_evaluations = 0
+        self.refused = np.empty(0, dtype=np.intp)  # rows that are none after all
 
     def grow(self, size: int, left: np.ndarray | None = None) -> None:
         """Pivots until there are `size`, or nothing is left.
@@ -136,11 +137,11 @@ class ByGain:
     def _make_pool(self, indices: np.ndarray, weights: np.ndarray) -> None:
         if "pool" in vars(self):
             del self.pool  # its memory is needed
-        # Pivots come in blocks, and nothing says that all of a block are kept.
         capacity = min(self.plan.n_landmarks, self.source.n_rows)
         self.pool = Pool(
             self.work, indices, weights, self.pivots, capacity, wide=self.wide
         )
+        self.pool.pass_over(self.refused)
 
     def _draw_by_residual(self, left: np.ndarray, among: np.ndarray | None) -> bool:
         """A pool drawn by what is left, if anything is; whether that is so."""
@@ -218,11 +219,13 @@ class ByGain:
     def _hand_over(self) -> bool:
         """The pool's pivots become landmarks; whether all of them have.
 
-        In float64 nothing may be left of one that the pool took: then there is a pool
-        of the same rows anew, where nothing is left of it either.
+        In float64 nothing may be left of one that the pool took. It is never taken
+        again, or this might go on for ever.
         """
-        if self.pool.hand_over():
+        refused = self.pool.hand_over()
+        if not len(refused):
             return True
+        self.refused = np.concatenate([self.refused, refused])
         self._make_pool(self.pool.indices, self.pool.weights)
         return False
 

@@ -195,14 +195,20 @@ class Pool:
         self.residual -= np.concatenate(shares)
         self._settle()
 
-    def hand_over(self) -> bool:
-        """Give the new pivots to `pivots`; whether it has kept them all.
+    def hand_over(self) -> np.ndarray:
+        """Give the new pivots to `pivots`; the row numbers of those it refuses.
 
-        If not, the pool's factor is of pivots that are none: make another.
+        Then the pool's factor is of pivots that are none: make another.
         """
-        new, self.new = self.new, self.new[:0]
-        kept = self.pivots.add(self.indices[new], arrays.take_rows(self.points, new))
-        return len(kept) == len(new)
+        places, self.new = self.new, self.new[:0]
+        new = self.indices[places]
+        kept = self.pivots.add(new, arrays.take_rows(self.points, places))
+        return np.delete(new, kept)
+
+    def pass_over(self, rows: np.ndarray) -> None:
+        """Never take these rows."""
+        self.taken |= np.isin(self.indices, rows)
+        self._settle()
 
     def _at(self, places: np.ndarray, rows: Callable[[Part], np.ndarray]) -> np.ndarray:
         """Columns, at these rows of the pool, of arrays that have one for each."""
