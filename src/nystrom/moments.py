@@ -84,7 +84,8 @@ def moments(
     A = root.product(A)
     gram = root.product(A.T)
     cross, feature_sum = mapping.root.T @ C, f @ mapping.root
-    return Moments(_mirrored(gram), cross, feature_sum, *rest, gram_error=error)
+    sums = Moments(_mirrored(gram), cross, feature_sum, *rest)
+    return replace(sums, gram_error=error)
 
 
 def _panels(n_columns: int) -> Iterator[tuple[int, int]]:

@@ -66,7 +66,10 @@ class ByGain:
 
         `left` is what the pivots so far leave of each row, where that is known already.
         """
-        self.plan = Plan(self.source.n_rows, size, self.work.kernel.traits.costly)
+        traits = self.work.kernel.traits
+        # A function of the user's own, of which nothing is known, may be dear.
+        dear = traits.costly or traits.psd is None
+        self.plan = Plan(self.source.n_rows, size, dear)
         begun = len(self.pivots)
         if begun == 0:
             self._draw_first()
@@ -207,11 +210,12 @@ class ByGain:
 
     def _choose(self, chances: np.ndarray, most: int) -> None:
         """At most one block of pivots, from proposals drawn by these chances."""
-        new, old = self.plan.n_proposals
+        size = min(self.plan.block, most)
+        new, old = self.plan.n_proposals(size)
         u = uniforms(self.work.seed, Purpose.PROPOSE, 0, len(chances), round=self.round)
         self.round += 1
         proposals, _ = race(chances, u, new)
-        self.pool.choose(proposals, min(self.plan.block, most), old)
+        self.pool.choose(proposals, size, old)
         self.work.engine.progress(
             "landmarks", self.pool.n_pivots, self.plan.n_landmarks
         )

@@ -30,7 +30,7 @@ class Plan:
 
     n_rows: int
     n_landmarks: int
-    costly: bool = False  # an evaluation is dearer than all else
+    dear: bool = False  # an evaluation may cost more than all else
 
     @property
     def level_size(self) -> int:
@@ -72,7 +72,7 @@ class Plan:
     @property
     def whole_pool(self) -> bool:
         """Whether the pool may as well hold all rows."""
-        few = 64 if self.costly else FEW_ROWS
+        few = 64 if self.dear else FEW_ROWS
         return self.n_rows <= max(1.2 * self.pool_size, few)
 
     @property
@@ -87,13 +87,13 @@ class Plan:
     @property
     def block(self) -> int:
         """Pivots that are taken together."""
-        if self.n_rows <= AT_ONCE and not self.costly:
+        if self.n_rows <= AT_ONCE and not self.dear:
             return self.n_landmarks
         return max(LEAST_BLOCK, self.n_landmarks // N_BLOCKS)
 
-    @property
-    def n_proposals(self) -> tuple[int, int]:
-        """New proposals for a block, and how many are kept from it."""
-        if self.n_rows <= AT_ONCE and not self.costly:
+    def n_proposals(self, size: int) -> tuple[int, int]:
+        """New proposals for a block of this size, and how many are kept from it."""
+        if self.n_rows <= AT_ONCE and not self.dear:
             return self.n_rows, 0
-        return NEW_PROPOSALS * self.block, OLD_PROPOSALS * self.block
+        size = max(size, LEAST_BLOCK // 2)
+        return NEW_PROPOSALS * size, OLD_PROPOSALS * self.block
