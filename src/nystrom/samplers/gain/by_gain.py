@@ -67,9 +67,9 @@ class ByGain:
         `left` is what the pivots so far leave of each row, where that is known already.
         """
         traits = self.work.kernel.traits
-        # A function of the user's own, of which nothing is known, may be dear.
-        dear = traits.costly or traits.psd is None
-        self.plan = Plan(self.source.n_rows, size, dear)
+        # A function of the user's own may be dear; looking a value up is not.
+        own = traits.psd is None and not traits.by_number
+        self.plan = Plan(self.source.n_rows, size, traits.costly or own)
         begun = len(self.pivots)
         if begun == 0:
             self._draw_first()
