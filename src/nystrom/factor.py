@@ -44,6 +44,10 @@ class Factor:
     _root: np.ndarray | None = field(default=None, repr=False)
     indefinite: bool = False  # a negative eigenvalue beyond rounding
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: all else is made of them anew."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def rank(self) -> int:
         """r, the columns of Z."""
@@ -134,10 +138,6 @@ class Factor:
             self._for_blocks[dtype] = self._resolved(dtype)
         return self._for_blocks[dtype]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: all else is made of them anew."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
     def _resolved(self, block_dtype: Any) -> Factor:
         if self._root is not None:
             values = np.vecdot(self.L.T, self.L.T)  # eigenvalues
@@ -149,10 +149,9 @@ class Factor:
                 self, L=self.L[:, :few], kept=self.kept[:few], _root=self._root[:, :few]
             )
         floor = residual_unit(block_dtype, len(self.L)) * self.diagonal
-        pivots = np.diagonal(self._corner) ** 2
-        if np.all(pivots > floor[self.kept]):
-            return self
         corner = self._corner  # who has no column now gets none then
+        if np.all(np.diagonal(corner) ** 2 > floor[self.kept]):
+            return self
         with blas_threads_for(len(self.L)):
             L, fewer = cholesky(corner @ corner.T, floor[self.kept])
             kept = self.kept[fewer]

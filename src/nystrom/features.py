@@ -138,12 +138,7 @@ class FeatureMap:
         return Tiles(self.columns, None, self.shift)
 
     def gram_error(self, squares: np.ndarray) -> float:
-        """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal.
-
-        None to speak of where the root does not wait until after the sum.
-        """
-        if self.whiten:
-            return 0.0
+        """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal."""
         inverse_diagonal = np.vecdot(self.root, self.root)
         return precision.unwhitened_gram_error(squares, inverse_diagonal)
 

@@ -195,9 +195,9 @@ class ByGain:
                     return
                 continue
             if self.pool.too_fine:
-                self._hand_over()
                 self.wide = True
-                self._make_pool(self.pool.indices, self.pool.weights)
+                if self._hand_over():  # else there is a new pool already
+                    self._make_pool(self.pool.indices, self.pool.weights)
             chances = self.pool.chances()
             if not chances.any():  # old proposals are all there is, if anything
                 self.pool.forget()

@@ -85,15 +85,20 @@ class Plan:
         return self.n_rows > GOOD_PART * self.pool_size
 
     @property
+    def at_once(self) -> bool:
+        """Whether all rows are proposed, and all landmarks taken, in one block."""
+        return self.n_rows <= AT_ONCE and not self.dear
+
+    @property
     def block(self) -> int:
         """Pivots that are taken together."""
-        if self.n_rows <= AT_ONCE and not self.dear:
+        if self.at_once:
             return self.n_landmarks
         return max(LEAST_BLOCK, self.n_landmarks // N_BLOCKS)
 
     def n_proposals(self, size: int) -> tuple[int, int]:
         """New proposals for a block of this size, and how many are kept from it."""
-        if self.n_rows <= AT_ONCE and not self.dear:
+        if self.at_once:
             return self.n_rows, 0
         size = max(size, LEAST_BLOCK // 2)
         return NEW_PROPOSALS * size, OLD_PROPOSALS * self.block
