@@ -4,8 +4,8 @@
 
 Class 2 against the rest, 500 000 training rows, float32, γ = 0.1, α = 0.05, uniform
 landmarks on both sides. Times are taken in turn and medians compared; memory is that of
-a process of its own. Names after the file (fit, gram, path, solvers, memory) run these
-parts alone. The table goes to results/regression.csv.
+a process of its own. Names after the file (fit, gram, path, solvers, two_thousand,
+many, memory) run these parts alone. The table goes to results/regression.csv.
 """
 
 from __future__ import annotations
@@ -133,6 +133,51 @@ def solvers(X: np.ndarray, y: np.ndarray, Xt: np.ndarray, yt: np.ndarray) -> lis
     ]
 
 
+def two_thousand(
+    X: np.ndarray, y: np.ndarray, Xt: np.ndarray, yt: np.ndarray
+) -> list[Row]:
+    """The same fit with twice the landmarks: four times the Gram matrix."""
+    models = {
+        "uniform": ours(2000),
+        "auto": ours(2000, sampler="auto"),
+        "theirs": theirs(2000),
+    }
+    runs = [
+        {n: timed(lambda m=m: m.fit(X, y)) for n, m in models.items()} for _ in "123"
+    ]
+    took = {name: median(run[name] for run in runs) for name in models}
+    wrong = {name: percent_wrong(model, Xt, yt) for name, model in models.items()}
+    guesses = {
+        name: min(timed(lambda m=m: m.predict(Xt)) for _ in "123")
+        for name, m in models.items()
+    }
+    rows: list[Row] = []
+    for name, aim in (("uniform", 0.47), ("auto", 0.52)):
+        for what, cost, goal in (("fit", took, aim), ("prediction", guesses, "-")):
+            a, b = cost[name], cost["theirs"]
+            rows.append(
+                (f"{what}, 2000 {name} landmarks, against pipeline", a, b, a / b, goal)
+            )
+        a, b = wrong[name], wrong["theirs"]
+        rows.append((f"% wrong, 2000 {name} landmarks, points more", a, b, a - b, 0.3))
+    return rows
+
+
+def many(X: np.ndarray, y: np.ndarray, Xt: np.ndarray, yt: np.ndarray) -> list[Row]:
+    """`cg` beside `direct` with 6000 and 10 000 landmarks of 100 000 rows."""
+    X, y = X[:100_000], y[:100_000]
+    rows: list[Row] = []
+    for size in (6000, 10_000):
+        direct, cg = ours(size, solver="direct"), ours(size, solver="cg")
+        a, b = timed(lambda m=cg: m.fit(X, y)), timed(lambda m=direct: m.fit(X, y))
+        rows.append((f"cg against direct, {size} landmarks", a, b, a / b, "-"))
+        rows.append((f"steps of cg, {size} landmarks", cg.n_iter_, 0, cg.n_iter_, "-"))
+        wrong = [percent_wrong(model, Xt, yt) for model in (cg, direct)]
+        what = f"% wrong, cg, {size} landmarks, points more"
+        rows.append((what, *wrong, wrong[0] - wrong[1], "-"))
+    return rows
+
+
 def peak_above(which: str, folder: str, queue: multiprocessing.Queue) -> None:
     """In a process of its own: MB above the data."""
     X, y = np.load(f"{folder}/X.npy"), np.load(f"{folder}/y.npy")
@@ -165,6 +210,8 @@ PARTS: dict[str, Callable] = {
     "gram": gram,
     "path": path,
     "solvers": solvers,
+    "two_thousand": two_thousand,
+    "many": many,
     "memory": memory,
 }
 

@@ -136,8 +136,9 @@ def practical_2(
     """Algorithm 2 in practice: halves of fixed size, factor 1, no δ."""
 
     def probabilities(scores: np.ndarray, level: int) -> np.ndarray:
-        p = np.minimum(1, 2 * scores * max(1, math.log(max(1, scores.sum()))))
-        return _at_most(p, 2 * largest) if largest and level else p
+        p = 2 * scores * max(1, math.log(max(1, scores.sum())))
+        p = _at_most(p, 2 * largest) if largest and level else p
+        return np.minimum(1, p)
 
     return _practical(K, 192, lambda S: ridge, probabilities, 1, 1, membership, coins)
 

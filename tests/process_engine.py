@@ -11,6 +11,7 @@ import copy
 import pickle
 import random
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from enum import Enum
 from functools import lru_cache
 from multiprocessing import get_context
 
@@ -34,7 +35,7 @@ def frozen(value):
     elif isinstance(value, (tuple, list)):
         for part in value:
             frozen(part)
-    elif hasattr(value, "__dict__"):
+    elif hasattr(value, "__dict__") and not isinstance(value, Enum):
         for part in vars(value).values():
             frozen(part)
     return value
@@ -47,7 +48,7 @@ def arrays_in(value):
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from arrays_in(part)
-    elif hasattr(value, "__dict__") and not isinstance(value, Kernel):
+    elif hasattr(value, "__dict__") and not isinstance(value, (Enum, Kernel)):
         for part in vars(value).values():
             yield from arrays_in(part)
 

@@ -18,7 +18,7 @@ from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
 from nystrom.samplers.choosing import Work
-from nystrom.samplers.draws import at_most_rows, exactly, kept_by_coins
+from nystrom.samplers.draws import exactly, kept_by_coins
 from nystrom.samplers.recursive.levels import recurse
 from nystrom.samplers.recursive.rules import TheoryRidge
 from nystrom.sources import as_source
@@ -91,7 +91,7 @@ def test_coins_of_different_rows_are_independent(seed):
         kept[i, kept_by_coins(p, draw).indices] = 1
     first, second = np.triu_indices(6, 1)
     together = (kept[:, first] * kept[:, second]).sum(axis=0)
-    # Where no coin falls the likeliest row comes back alone: it does not make a pair.
+    # Where no coin falls one row comes back alone: it does not make a pair.
     assert_frequencies(together, p[first] * p[second], len(draws))
 
 
@@ -108,11 +108,11 @@ def test_probability_1_keeps_and_probability_0_drops(seed):
     np.testing.assert_array_equal(kept_by_coins(p, seed).indices, [1, 3, 4])
 
 
-def test_where_no_coin_falls_the_likeliest_row_is_kept(seed):
-    p = np.array([1e-30, 3e-30, 2e-30])
-    kept = kept_by_coins(p, seed)
-    np.testing.assert_array_equal(kept.indices, [1])
+def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
+    kept = kept_by_coins(np.array([0.0, 3e-30, 2e-30]), seed)
+    assert kept.indices in ([1], [2])
     np.testing.assert_array_equal(kept.weights, [1])
+    assert len(kept_by_coins(np.zeros(3), seed).indices) == 1
 
 
 # Races
@@ -216,10 +216,27 @@ def test_scaling_the_scores_changes_no_race(seed):
 
 
 def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
-    p = np.full(100, 0.8)
+    p = np.linspace(0.6, 0.9, 100)
     kept = kept_by_coins(p, seed)
-    assert at_most_rows(kept, p, None, seed) is kept
-    assert at_most_rows(kept, p, 100, seed) is kept
-    fewer = at_most_rows(kept, p, 10, seed)
+    same = kept_by_coins(p, seed, largest=100)
+    np.testing.assert_array_equal(same.indices, kept.indices)
+    assert same.n_wanted is None
+    fewer = kept_by_coins(p, seed, largest=10)
     assert len(set(fewer.indices.tolist())) == 10
     assert fewer.n_wanted == len(kept.indices)
+    np.testing.assert_allclose(
+        fewer.probabilities / p[fewer.indices],
+        fewer.probabilities[0] / p[fewer.indices[0]],
+    )
+
+
+def test_a_cap_estimates_sums_without_bias(seed):
+    """Σ 1/p over the rows kept is the number of rows, on average."""
+    draws = seeds(seed, 2000)
+    p = np.concatenate([np.full(5, 0.9), np.full(40, 0.3)])
+    said = [np.sum(1 / kept_by_coins(p, d, largest=8).probabilities) for d in draws]
+    off = np.mean(said) - len(p)
+    assert abs(off) < 5 * np.std(said) / np.sqrt(len(said))
+    # The planted fault: probabilities as they were before the cap.
+    kept = [kept_by_coins(p, d, largest=8).indices for d in draws]
+    assert abs(np.mean([np.sum(1 / p[rows]) for rows in kept]) - len(p)) > 5

@@ -52,7 +52,9 @@ ALONE = ["datasets"]
 #: Files of one part, in the order in which they may import each other.
 INSIDE = {
     "samplers": [
-        ["goal", "draws"],
+        ["goal", "sifting"],
+        ["racing"],
+        ["draws"],
         ["choosing"],
         ["theory", "given", "pivoting"],
         ["recursive", "uniform"],

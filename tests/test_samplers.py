@@ -31,7 +31,8 @@ from nystrom import approximate, samplers, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Kernel
 from nystrom.landmarks import Guarantee, Landmarks
-from nystrom.samplers import draws
+from nystrom.randomness import Purpose
+from nystrom.samplers import racing
 from nystrom.samplers.recursive import algorithms
 from nystrom.sources import Source, as_source
 
@@ -530,11 +531,13 @@ def test_final_rows_are_drawn_by_clipped_scores_without_oversampling(X, monkeypa
     """min(1, l̃) at the top: q belongs to the levels below it."""
     seen = []
 
-    def recorded(size, scores, seed):
-        seen.append(scores)
-        return draws.exactly(size, scores, seed)
+    def recorded(self, block, chances, carried):
+        if self.purpose == Purpose.DRAW:
+            seen.append(chances)
+        return run(self, block, chances, carried)
 
-    monkeypatch.setattr(algorithms, "exactly", recorded)
+    run = racing.Race.run
+    monkeypatch.setattr(racing.Race, "run", recorded)
     landmarks = select_landmarks(
         X, gamma=GAMMA, n_landmarks=30, sampler="recursive", random_state=0
     )

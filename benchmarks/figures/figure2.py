@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 
 from .reading import TITLES, curves, draw, log_log, rows, save
 
-EXPERIMENTS = ("error", "greedy")
+EXPERIMENTS = ("error", "error, many", "greedy")
 
 
 def figure() -> None:

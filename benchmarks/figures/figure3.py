@@ -15,7 +15,7 @@ def figure() -> None:
     """One panel per set; without random features, as in the paper."""
     picture, panels = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
     for panel, (data, title) in zip(panels, TITLES.items(), strict=True):
-        found = rows("paper", experiment="error", data=data)
+        found = rows("paper", experiment=("error", "error, many"), data=data)
         found = [row for row in found if row["method"] != "fourier"]
         errors = curves(found, "spectral_error")
         for method, (_, seconds) in curves(found, "seconds", np.median).items():

@@ -15,12 +15,16 @@ def figure() -> None:
     picture, (times, errors, tradeoff) = plt.subplots(
         1, 3, figsize=(12, 3.6), layout="constrained"
     )
-    found = rows("paper", experiment="error", data="covertype", method=METHODS)
+    found = rows(
+        "paper", experiment=("error", "error, many"), data="covertype", method=METHODS
+    )
     for method, (s, seconds) in curves(found, "seconds", np.median).items():
         draw(times, method, s, seconds)
     for method, (s, error) in curves(found, "spectral_error").items():
         draw(errors, method, s, error)
-    found = rows("paper", experiment="error", data="year", method=METHODS)
+    found = rows(
+        "paper", experiment=("error", "error, many"), data="year", method=METHODS
+    )
     year = curves(found, "spectral_error")
     for method, (_, seconds) in curves(found, "seconds", np.median).items():
         if method != "fourier":

@@ -7,7 +7,7 @@ import numpy as np
 from .peers import interpolated
 from .reading import TITLES, Row, curves, number, rows
 
-EXPERIMENTS = ("error", "greedy")
+EXPERIMENTS = ("error", "error, many", "greedy")
 
 
 def errors(data: str) -> list[Row]:

@@ -22,7 +22,7 @@ from .moments import moments
 from .precision import EPS64
 from .randomness import some_rows
 from .refusals import count
-from .residuals import residuals
+from .residuals import prepare, residuals
 from .sinks import ArraySink
 from .sources import Block, Source, Subset
 from .sources import weights as row_weights
@@ -149,13 +149,9 @@ class Approximation:
 
     @cached_property
     def _residuals(self) -> np.ndarray:
-        return residuals(
-            self.landmarks.columns(),
-            self.source,
-            self.landmarks.factor.root,
-            engine=self.engine,
-            name="trace error",
-        ).values
+        columns, root = self.landmarks.columns(), self.landmarks.factor.root
+        ready = prepare(columns, self.source, root)
+        return residuals(ready, self.source, engine=self.engine, name="trace error")
 
     @cached_property
     def _exact_diagonal(self) -> np.ndarray:

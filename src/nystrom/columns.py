@@ -20,6 +20,7 @@ from .kernels import Kernel
 from .refusals import check_finite
 from .sinks import ArraySink
 from .sources import Block, Source
+from .sources import weights as row_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,15 @@ def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
 
 def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
     return diag64(kernel, block.X)
+
+
+def trace(kernel: Kernel, source: Source, *, engine: Engine) -> float:
+    """Σ w·k(x, x) over all rows, and no vector of them."""
+    return float(engine.reduce(_weighted_diagonal, source, (kernel,), "diagonal"))
+
+
+def _weighted_diagonal(block: Block, kernel: Kernel) -> float:
+    return row_weights.total(block.weights, diag64(kernel, block.X))
 
 
 def diag64(kernel: Kernel, X: Any) -> np.ndarray:

@@ -13,13 +13,14 @@ from .edge.kernel import kernel_and_source
 from .edge.landmarks import choose_landmarks, goal_from
 from .edge.rows import check_rows
 from .edge.warnings import warn_about, warn_indefinite
-from .factor import weighted
+from .factor import ridge_root, weighted
 from .kernels import Kernel, Precomputed
 from .landmarks import Landmarks
 from .methods.spectral_embedding import embedding
 from .precision import least_ridge
 from .randomness import seed_of
 from .refusals import count
+from .residuals import prepare
 from .samplers.goal import check_ridge
 from .scores import Spectrum, kernel_matrix, sample_scores
 from .sources import Source
@@ -200,8 +201,8 @@ def leverage_scores(
     SKS = weighted(resolved.gram(landmarks.points), w)
     safe = max(ridge, least_ridge(SKS))
     columns = Columns(resolved, landmarks.points)
-    scores, _ = sample_scores(columns, source, SKS, w, safe, engine=engine)
-    return np.minimum(1.0, scores)
+    ready = prepare(columns, source, ridge_root(SKS, w, safe))
+    return np.minimum(1.0, sample_scores(ready, source, safe, engine=engine))
 
 
 def effective_dimension(

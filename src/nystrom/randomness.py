@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     FRESH = 8  # rows that no pool has seen, to hold a pool against
     PRECONDITION = 9  # the coin of each row for a preconditioner
     FOLD = 10  # which rows are tested together
+    REFRESH = 11  # which rows a new pool is drawn from, where not from all
 
 
 def uniforms(
@@ -44,7 +45,7 @@ def uniforms(
 
 
 def uniforms_at(
-    seed: int, purpose: Purpose, rows: np.ndarray, level: int = 0
+    seed: int, purpose: Purpose, rows: np.ndarray, level: int = 0, round: int = 0
 ) -> np.ndarray:
     """The numbers of some rows, ascending, of one stream, without all others."""
     found = np.empty(len(rows))
@@ -53,7 +54,7 @@ def uniforms_at(
         start = int(rows[begun])
         stop = min(start + HEAT, int(rows[-1]) + 1)
         ended = begun + int(np.searchsorted(rows[begun:], stop))
-        u = uniforms(seed, purpose, start, stop, level)
+        u = uniforms(seed, purpose, start, stop, level, round)
         found[begun:ended] = u[rows[begun:ended] - start]
         begun = ended
     return found
@@ -112,12 +113,53 @@ def _heat(
     return runners, arrival
 
 
+def rows_below(
+    seed: int,
+    purpose: Purpose,
+    n_rows: int,
+    limit: float,
+    level: int = 0,
+    round: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows with u < limit, ascending, and their numbers u; no others are kept."""
+    rows, found = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    for start in range(0, n_rows, HEAT):
+        stop = min(start + HEAT, n_rows)
+        u = uniforms(seed, purpose, start, stop, level, round)
+        below = np.flatnonzero(u < limit)
+        rows.append(below + start)
+        found.append(u[below])
+    return np.concatenate(rows), np.concatenate(found)
+
+
+def first_rows(
+    seed: int,
+    purpose: Purpose,
+    n_rows: int,
+    size: int,
+    level: int = 0,
+    round: int = 0,
+) -> np.ndarray:
+    """The `size` rows with the smallest u, the smallest first: a uniform draw.
+
+    What is remembered meanwhile grows with `size`, not with the number of rows.
+    """
+    size = min(size, n_rows)
+    # Surely enough; if not, then twice as many, and all of them at last.
+    enough = size + 8 * size**0.5 + 16
+    while True:
+        limit = enough / n_rows if n_rows else 1.0
+        rows, u = rows_below(seed, purpose, n_rows, limit, level, round)
+        if len(rows) >= size or limit >= 1:
+            return rows[np.lexsort((rows, u))[:size]]
+        enough *= 2
+
+
 def some_rows(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
     """At most `size` rows, drawn uniformly and in ascending order, to measure on."""
     if size >= n_rows:
         return np.arange(n_rows)
-    u = uniforms(seed, Purpose.CHECK, 0, n_rows)
-    return np.sort(race(None, u, size)[0])
+    return np.sort(first_rows(seed, Purpose.CHECK, n_rows, size))
 
 
 def race_probabilities(weights: np.ndarray, limit: float) -> np.ndarray:

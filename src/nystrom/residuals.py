@@ -17,49 +17,55 @@ from .sources import Block, Held, Source
 
 
 @dataclass(frozen=True)
-class Residuals:
-    """kᵢᵢ − ‖k_iS B‖² for all rows."""
+class Pass:
+    """All that the pass needs, in the precision it takes."""
 
-    values: np.ndarray  # (n,) float64, none negative
-    widened: bool  # float32 was tried and failed: the pass ran in float64
+    columns: Columns
+    operand: ColumnBlocks
+    rounding: float
+    widened: bool  # float32 was tried and failed: the pass runs in float64
+    ledger: Ledger
 
 
-def residuals(
+def prepare(
     columns: Columns,
     source: Source,
     B: np.ndarray,
     *,
-    engine: Engine,
     ledger: Ledger | None = None,
     rounding: float = 0.0,
-    name: str = "residuals",
-) -> Residuals:
-    """The part of k(x, x) that the points leave over, for each row x.
+) -> Pass:
+    """Make ready for the rows of a source.
 
     float32 rows are worked on in float32 as long as a few rows, tried in both
     precisions, show that rounding stays well below the residuals themselves. What is
     left below `rounding`, a share of k(x, x), counts as nothing.
     """
-    n, s = source.n_rows, len(B)
-    ledger = ledger or Ledger()
+    s, ledger = len(B), ledger or Ledger()
     widened = False
-    few = columns.narrow and precision.few_to_try(n)
+    few = columns.narrow and precision.few_to_try(source.n_rows)
     if columns.narrow and not few and s:
         ledger.evaluated(2 * precision.TRIED_ROWS * (s + 1))
         widened = _float32_fails(columns, source, B)
     columns = columns.widened() if few or widened else columns
-    sink = ArraySink((n,))
-    shared = (columns, columns.operand(B), rounding)
-    engine.map(_residual, source, sink, shared, name)
-    ledger.evaluated(n * (s + 1))
+    return Pass(columns, columns.operand(B), rounding, widened, ledger)
+
+
+def residuals(ready: Pass, source: Source, *, engine: Engine, name: str) -> np.ndarray:
+    """The part of k(x, x) that the points leave over, for each row x: (n,), float64."""
+    sink = ArraySink((source.n_rows,))
+    shared = (ready.columns, ready.operand, ready.rounding)
+    engine.map(residual, source, sink, shared, name)
+    ready.ledger.evaluated(source.n_rows * (len(ready.columns) + 1))
     if not np.isfinite(sink.array.sum()):
         check_finite(sink.array)
-    return Residuals(sink.array, widened)
+    return sink.array
 
 
-def _residual(
+def residual(
     block: Block, columns: Columns, B: ColumnBlocks, rounding: float = 0.0
 ) -> np.ndarray:
+    """What the points leave of each row of a block."""
     diagonal = columns.diag(block.X)
     if not B.n_columns:  # an empty sample leaves all of k(x, x)
         return diagonal
@@ -76,6 +82,6 @@ def _float32_fails(columns: Columns, source: Source, B: np.ndarray) -> bool:
     block = Held.of(source, np.arange(m) * source.n_rows // m).block(0, m)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow, wide = (
-            _residual(block, c, c.operand(B)) for c in (columns, columns.widened())
+            residual(block, c, c.operand(B)) for c in (columns, columns.widened())
         )
     return precision.residuals_need_float64(narrow, wide)

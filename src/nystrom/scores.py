@@ -17,46 +17,39 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from .columns import Columns
 from .engines import Engine
-from .factor import ridge_root, weighted
+from .factor import weighted
 from .kernels import Kernel
-from .ledger import Ledger
 from .precision import EPS64, is_indefinite, rounding_of
 from .randomness import some_rows
 from .refusals import check_finite
-from .residuals import residuals
+from .residuals import Pass, residuals
 from .sources import Source
+from .sources import weights as row_weights
 
 #: Rows behind a quick estimate of the effective dimension.
 SPECTRUM_ROWS = 1000
 
 
 def sample_scores(
-    columns: Columns,
-    source: Source,
-    SKS: np.ndarray,
-    weights: np.ndarray,
-    ridge: float,
-    *,
-    engine: Engine,
-    ledger: Ledger | None = None,
-    name: str = "scores",
-) -> tuple[np.ndarray, bool]:
-    """l̃ᵢ of every row from a weighted sample (the Lemma), and whether in float64.
+    ready: Pass, source: Source, ridge: float, *, engine: Engine, name: str = "scores"
+) -> np.ndarray:
+    """l̃ᵢ of every row from a weighted sample (the Lemma).
 
-    `SKS` is the weighted matrix SᵀKS. Rows of weight w count as w rows: their scores
-    are those of W^½KW^½.
+    Rows of weight w count as w rows: their scores are those of W^½KW^½.
     """
-    B = ridge_root(SKS, weights, ridge)
-    scored = residuals(columns, source, B, engine=engine, ledger=ledger, name=name)
-    scores = scored.values  # in place: n numbers are the most that is in memory
+    left = residuals(ready, source, engine=engine, name=name)
+    return as_scores(left, source.weights, ridge)
+
+
+def as_scores(left: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+    """l̃ of rows of which the sample leaves so much; in place."""
     with np.errstate(over="ignore"):  # a sample of zeros leaves λ at the least number
-        scores /= ridge
-        if source.is_weighted:
-            scores *= source.weights
+        left /= ridge
+        if not row_weights.all_alike(weights):
+            left *= weights
     # Whatever is this far beyond 1 is certain to be taken, and sums must stay finite.
-    return np.minimum(scores, 1 / EPS64, out=scores), scored.widened
+    return np.minimum(left, 1 / EPS64, out=left)
 
 
 def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..landmarks import Guarantee, Landmarks
 from ..scores import Spectrum, kernel_matrix
 from .choosing import IndefiniteKernelError, Work
-from .draws import Drawn, as_landmarks, at_most_rows, exactly, kept_by_coins
+from .draws import Drawn, as_landmarks, exactly, kept_by_coins
 from .goal import Goal, Ridge, Size
 from .recursive.rules import PracticalRidge, PracticalSize, coin_probabilities
 from .theory import WithTheory
@@ -76,8 +76,8 @@ def _draw(
         p = PracticalRidge(ridge).probabilities(scores, 0)
     else:
         p = coin_probabilities(scores, delta)
-    kept = kept_by_coins(p, seed, spectrum.effective_dimension(ridge))
-    return ridge, at_most_rows(kept, p, at_most, seed)
+    d_eff = spectrum.effective_dimension(ridge)
+    return ridge, kept_by_coins(p, seed, at_most, d_eff)
 
 
 def _ridge_for_size(spectrum: Spectrum, n_landmarks: int, delta: float) -> float:

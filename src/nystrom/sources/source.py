@@ -14,12 +14,17 @@ from . import weights as row_weights
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows of a source: where they begin, the rows, weights, targets."""
+    """Rows of one tile of a source: where it begins, the rows, weights, targets."""
 
     start: int
     X: Any
     weights: np.ndarray
     targets: np.ndarray | None = None
+    #: The numbers of the rows; None where they follow each other from `start` on.
+    numbers: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.weights)
 
 
 class Source(ABC):
@@ -28,6 +33,9 @@ class Source(ABC):
     n_rows: int
     n_features: int | None = None  # None where the rows are not vectors
     targets: np.ndarray | None = None  # (n_rows, n_targets), where there are any
+    #: Whether some rows cost no more than their share of all: not so in a file, where
+    #: rows that are wanted again are better kept.
+    at_hand = True
     _weights: np.ndarray | None = None
 
     @abstractmethod
@@ -66,7 +74,17 @@ class Source(ABC):
     def block(self, start: int, stop: int) -> Block:
         """Rows start to stop with their weights and targets."""
         targets = None if self.targets is None else self.targets[start:stop]
-        return Block(start, self.rows(start, stop), self.weights[start:stop], targets)
+        numbers = self.numbers(start, stop)
+        weights = self.weights[start:stop]
+        return Block(start, self.rows(start, stop), weights, targets, numbers)
+
+    def numbers(self, start: int, stop: int) -> np.ndarray | None:
+        """The numbers by which rows start to stop are known, if they are others."""
+        return None
+
+    def numbered(self, numbers: np.ndarray) -> Any:
+        """The rows that are known by these numbers."""
+        return self.take(numbers)
 
     def having(self, **values: np.ndarray | None) -> Source:
         """The same rows with other `weights` or `targets`."""

@@ -12,7 +12,7 @@ from ...engines import Engine
 from ...engines.blas import blas_threads_for
 from ...features import FeatureMap
 from ...landmarks import Landmarks
-from ...residuals import residuals
+from ...residuals import prepare, residuals
 from ...sinks import ArraySink
 from ...sources import Block, Source
 from .problem import Centered
@@ -73,7 +73,8 @@ def deviations(
 ) -> np.ndarray:
     """(n, t): the predictive standard deviation of every row and target."""
     root = posterior.root
-    left = residuals(landmarks.columns(), source, root, engine=engine).values
+    ready = prepare(landmarks.columns(), source, root)
+    left = residuals(ready, source, engine=engine, name="residuals")
     columns = landmarks.columns(wide=wide)
     out = np.empty((source.n_rows, len(posterior.alphas)))
     for alpha in np.unique(posterior.alphas):

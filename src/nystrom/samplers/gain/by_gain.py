@@ -12,23 +12,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ...columns import diagonal
 from ...landmarks import Landmarks
-from ...randomness import Purpose, race, uniforms
+from ...randomness import Purpose, first_rows, race, race_probabilities, uniforms
 from ...refusals import check_finite
-from ...sources import Source, Subset
+from ...sources import Block, Source
 from ...sources import weights as row_weights
 from ..choosing import Work
-from ..draws import as_landmarks, probabilities_with_sum, uniformly
+from ..draws import as_landmarks, uniformly
 from ..goal import Size
 from ..pivoting.growth import Growing
 from ..pivoting.pivots import Pivots
+from ..racing import Race, Winners, race_by_residual
 from ..recursive.levels import climb
 from ..recursive.rules import PracticalSize
+from ..sifting import Part, most_rows, some_of
 from .plan import Plan
 from .pool import Pool
 
@@ -42,6 +45,28 @@ LOOKS = (0.5, 0.75, 0.9)
 STALE = 1.5
 #: Fresh rows to look at: one in forty of all, within these bounds.
 FRESH_ROWS = (256, 2000)
+
+
+@dataclass(frozen=True)
+class ByResidual:
+    """What a row is for a pool: what is left of it, as it counts."""
+
+    def __call__(
+        self, left: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        left = row_weights.weighted(weights, left)
+        return left, np.array([left.sum()])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a pass over all rows, or some, has found left of them."""
+
+    winners: Winners  # of the race for a pool, and the first that lost
+    error: float  # what is left of these rows
+    n_rows: int
+    n_pivots: int
+    all_rows: bool
 
 
 class ByGain:
@@ -60,23 +85,19 @@ class ByGain:
         self.begun = self.alive = 0  # pivots, and rows with something left, at a draw
         self.refresh_evaluations = 0
         self.refused = np.empty(0, dtype=np.intp)  # rows that are none after all
+        self.seen: Seen | None = None  # by the last pass over all rows
 
-    def grow(self, size: int, left: np.ndarray | None = None) -> None:
-        """Pivots until there are `size`, or nothing is left.
-
-        `left` is what the pivots so far leave of each row, where that is known already.
-        """
-        traits = self.work.kernel.traits
-        # A function of the user's own may be dear; looking a value up is not.
-        own = traits.psd is None and not traits.by_number
-        self.plan = Plan(self.source.n_rows, size, traits.costly or own)
+    def grow(self, size: int) -> None:
+        """Pivots until there are `size`, or nothing is left."""
+        self._plan_for(size)
         begun = len(self.pivots)
         if begun == 0:
+            self._fetch()
             self._draw_first()
             shares: tuple[float, ...] = (FIRST_REFRESH, *LOOKS)
         else:
-            assert left is not None
-            self._draw_by_residual(left, None)
+            assert self.seen is not None
+            self._draw_by_residual(self.seen)
             shares = LOOKS
         for share in shares:
             if len(self.pool) == self.source.n_rows:
@@ -84,32 +105,55 @@ class ByGain:
             self._advance(begun + math.ceil(share * (size - begun)))
             if self.exhausted:
                 return
-            if share == FIRST_REFRESH or self._stale():
+            if share == FIRST_REFRESH or self._stale(LOOKS.index(share)):
                 self._refresh()
         self._advance(size)
 
+    def error(self, size: int) -> float:
+        """tr(K − K̃), by a pass that draws the next pool, too."""
+        self._plan_for(size)
+        name = f"trace error at {len(self.pivots)} landmarks"
+        self.seen = self._look_at(self.source, name)
+        return self.seen.error
+
+    def _plan_for(self, size: int) -> None:
+        traits = self.work.kernel.traits
+        # A function of the user's own may be dear; looking a value up is not.
+        own = traits.psd is None and not traits.by_number
+        most = most_rows(self.source)
+        self.plan = Plan(self.source.n_rows, size, traits.costly or own, most)
+
+    def _fetch(self) -> None:
+        """Rows that will be scored or looked at: fetched in one go, if they must be."""
+        n, seed, plan = self.source.n_rows, self.work.seed, self.plan
+        scored = plan.scored_rows if plan.scores else 0
+        sizes = [scored if scored < n else 0]
+        sizes += [min(n, int(np.clip(n // 40, *FRESH_ROWS)))] * len(LOOKS)
+        rows = [
+            np.sort(first_rows(seed, Purpose.FRESH, n, size, level))
+            for level, size in enumerate(sizes)
+        ]
+        held = Part(self.source, reduce(np.union1d, rows))
+        self.scored, *self.fresh = (held.part(numbers) for numbers in rows)
+
     def _draw_first(self) -> None:
         """The first pool, drawn mostly by score."""
-        among, plan = None, self.plan
+        plan, source = self.plan, self.source
         if plan.scores and plan.scored_rows < plan.n_rows:
-            among = self._some_rows(plan.scored_rows)
-        self._draw(self._chances_by_score(among), among)
+            chances = self._chances_by_score(self.scored.renumbered())
+            self._draw(chances, self.scored)
+            return
+        # Also where the pool is to hold all rows: the scores of a kernel that makes no
+        # promise show whether it is indefinite.
+        chances = self._chances_by_score(source)
+        self._draw(None if plan.whole_pool else chances, source)
 
-    def _some_rows(self, size: int) -> np.ndarray:
-        n = self.source.n_rows
-        u = uniforms(self.work.seed, Purpose.FRESH, 0, n, round=self.round)
-        self.round += 1
-        return np.sort(race(None, u, size)[0])
-
-    def _rows_of(self, among: np.ndarray | None) -> Source:
-        return self.source if among is None else Subset(self.source, among)
-
-    def _chances_by_score(self, among: np.ndarray | None) -> np.ndarray:
+    def _chances_by_score(self, source: Source) -> np.ndarray:
         """How likely each of these rows is for a pool: mostly its score."""
-        work = replace(self.work, source=self._rows_of(among))
-        kxx = diagonal(work.kernel, work.source, engine=work.engine)
-        work.ledger.evaluated(work.source.n_rows)
-        whole = row_weights.weighted(work.source.weights, kxx)
+        work = replace(self.work, source=source)
+        kxx = diagonal(work.kernel, source, engine=work.engine)
+        work.ledger.evaluated(source.n_rows)
+        whole = row_weights.weighted(source.weights, kxx)
         check_finite(whole)
         if not self.plan.scores and work.kernel.traits.psd:
             return whole
@@ -121,38 +165,80 @@ class ByGain:
         by_score = (1 - BY_DIAGONAL) * scores / scores.sum()
         return by_score + BY_DIAGONAL * whole / whole.sum()
 
-    def _draw(self, chances: np.ndarray, among: np.ndarray | None) -> None:
-        """A pool drawn by these chances; `among` are the rows they are for."""
-        n, m = self.source.n_rows, len(chances)
-        p = np.ones(m)
-        if not self.plan.whole_pool or m < n:
-            p = probabilities_with_sum(chances, self.plan.pool_size)
-        u = uniforms(self.work.seed, Purpose.POOL, 0, n, round=self.round)
-        kept = np.flatnonzero((u if among is None else u[among]) < p)
-        indices = kept if among is None else among[kept]
-        weights = n / m / p[kept]
-        weights = row_weights.weighted(self.source.weights_of(indices), weights)
-        self._make_pool(indices, weights)
+    @property
+    def _race(self) -> Race:
+        """For a pool; the first that loses tells how likely the others were."""
+        most = self.plan.pool_size + 1
+        return Race(self.work.seed, Purpose.POOL, round=self.round, most=most)
+
+    def _draw(self, chances: np.ndarray | None, rows: Source) -> None:
+        """A pool of rows whose chances are known; None: all of them."""
+        m = rows.n_rows
+        if chances is None:
+            block = Block(0, None, rows.weights)
+            chances = np.ones(m)
+            race = replace(self._race, most=None)
+        else:
+            block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
+            race = self._race
+        self._draw_from(race.run(block, chances, False), m, rows)
+
+    def _draw_from(self, winners: Winners, n_rows: int, rows: Source) -> None:
+        """The pool of the winners among so many rows."""
+        size, limit = self.plan.pool_size, np.inf
+        if winners.most is not None and len(winners) > size:
+            winners = winners.in_order()
+            limit = float(winners.arrival[size])
+            winners = winners.at(np.arange(size))
+        winners = winners.at(np.argsort(winners.numbers))
+        p = race_probabilities(winners.chances, limit)
+        weights = row_weights.weighted(
+            winners.weights, float(self.source.n_rows) / n_rows / p
+        )
+        self._make_pool(winners.numbers, weights, winners.rows_of(rows))
         self.begun = len(self.pivots)
         self.alive = int(np.count_nonzero(self.pool.residual))
         self.round += 1
 
-    def _make_pool(self, indices: np.ndarray, weights: np.ndarray) -> None:
+    def _make_pool(self, indices: np.ndarray, weights: np.ndarray, points: Any) -> None:
         if "pool" in vars(self):
             del self.pool  # its memory is needed
         capacity = min(self.plan.n_landmarks, self.source.n_rows)
         self.pool = Pool(
-            self.work, indices, weights, self.pivots, capacity, wide=self.wide
+            self.work,
+            indices,
+            weights,
+            self.pivots,
+            capacity,
+            points=points,
+            wide=self.wide,
         )
         self.pool.pass_over(self.refused)
 
-    def _draw_by_residual(self, left: np.ndarray, among: np.ndarray | None) -> bool:
+    def _remake_pool(self) -> None:
+        """The same pool for the pivots there are by now."""
+        self._make_pool(self.pool.indices, self.pool.weights, self.pool.points)
+
+    def _look_at(self, rows: Source, name: str) -> Seen:
+        """One pass: how much is left, and who would be in a pool drawn by it."""
+        winners, (error, n_rows) = race_by_residual(
+            self.pivots.prepared(rows),
+            rows,
+            ByResidual(),
+            self._race,
+            engine=self.work.engine,
+            name=name,
+        )
+        everything = rows is self.source
+        k = len(self.pivots)
+        return Seen(winners, float(error), int(n_rows), k, everything)
+
+    def _draw_by_residual(self, seen: Seen) -> bool:
         """A pool drawn by what is left, if anything is; whether that is so."""
-        left = row_weights.weighted(self._rows_of(among).weights, left)
-        self.by_all_rows = among is None
-        found = bool(left.any())
+        self.by_all_rows = seen.all_rows
+        found = len(seen.winners) > 0
         if found:
-            self._draw(left, among)
+            self._draw_from(seen.winners, seen.n_rows, self.source)
         elif self.by_all_rows:
             self.exhausted = True
         return found
@@ -167,22 +253,19 @@ class ByGain:
         affordable = n if self.pool.is_dry else int(allowed / (k + 1))
         if affordable < n / 10:
             return False
-        among = self._some_rows(affordable) if affordable < n else None
-        rows = self._rows_of(among)
-        name = f"residuals at {k} landmarks"
-        self.refresh_evaluations += rows.n_rows * (k + 1)
+        stream = (self.work.seed, Purpose.REFRESH, self.round)
+        rows = some_of(self.source, affordable, *stream)
+        self.refresh_evaluations += min(n, affordable) * (k + 1)
         return self._draw_by_residual(
-            self.pivots.residuals(rows, self.work.engine, name), among
+            self._look_at(rows, f"residuals at {k} landmarks")
         )
 
-    def _stale(self) -> bool:
+    def _stale(self, look: int) -> bool:
         """Whether fresh rows leave more than the pool says there is."""
-        n = self.source.n_rows
-        size = int(np.clip(n // 40, *FRESH_ROWS))
-        rows = self._some_rows(min(n, size))
-        left = self.pivots.left_of(self.source.take(rows))
-        left = row_weights.weighted(self.source.weights_of(rows), left)
-        return bool(left.mean() * n > STALE * self.pool.left)
+        rows = self.fresh[look]
+        left = self.pivots.left_of(rows.rows(0, rows.n_rows))
+        left = row_weights.weighted(rows.weights, left)
+        return bool(left.mean() * self.source.n_rows > STALE * self.pool.left)
 
     def _advance(self, stop: int) -> None:
         """Pivots until there are `stop` or nothing is left."""
@@ -197,7 +280,7 @@ class ByGain:
             if self.pool.too_fine:
                 self.wide = True
                 if self._hand_over():  # else there is a new pool already
-                    self._make_pool(self.pool.indices, self.pool.weights)
+                    self._remake_pool()
             chances = self.pool.chances()
             if not chances.any():  # old proposals are all there is, if anything
                 self.pool.forget()
@@ -230,7 +313,7 @@ class ByGain:
         if not len(refused):
             return True
         self.refused = np.concatenate([self.refused, refused])
-        self._make_pool(self.pool.indices, self.pool.weights)
+        self._remake_pool()
         return False
 
     def _replace_dry_pool(self) -> None:

@@ -20,13 +20,14 @@ from ...factor import ridge_root
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...precision import least_ridge
-from ...randomness import Purpose, race, uniforms
-from ...residuals import residuals
-from ...sources import Block, Source, Subset
+from ...randomness import Purpose, first_rows
+from ...residuals import prepare, residuals
+from ...sources import Block, Source
 from ...sources import weights as row_weights
 from ..choosing import Sampler, Work
 from ..draws import all_rows
 from ..goal import Size
+from ..sifting import Part
 from .by_gain import GainPivoted
 
 #: Rows per landmark whose means are taken.
@@ -96,9 +97,10 @@ def _moved(start: Landmarks, work: Work, name: str) -> Landmarks:
     return Landmarks(points, work.kernel, name, n)
 
 
-def _uniform_rows(work: Work, size: int, level: int) -> Subset:
-    u = uniforms(work.seed, Purpose.FRESH, 0, work.source.n_rows, level=level)
-    return Subset(work.source, np.sort(race(None, u, size)[0]))
+def _uniform_rows(work: Work, size: int, level: int) -> Part:
+    n = work.source.n_rows
+    rows = first_rows(work.seed, Purpose.FRESH, n, size, level=level)
+    return Part(work.source, np.sort(rows))
 
 
 def _means_of_cells(
@@ -128,14 +130,9 @@ def _left(points: Any, fresh: Source, work: Work) -> np.ndarray:
     K = work.kernel.gram(points)
     work.ledger.evaluated(work.kernel.gram_evaluations(len(K)))
     ridge = least_ridge(K)
-    left = residuals(
-        Columns(work.kernel, points),
-        fresh,
-        ridge_root(K, np.ones(len(K)), ridge),
-        engine=work.engine.quiet(),
-        ledger=work.ledger,
-        name="fresh rows",
-    ).values
+    root = ridge_root(K, np.ones(len(K)), ridge)
+    ready = prepare(Columns(work.kernel, points), fresh, root, ledger=work.ledger)
+    left = residuals(ready, fresh, engine=work.engine.quiet(), name="fresh rows")
     # The ridge itself leaves up to λ of a row that is spanned: no step gains by that.
     return row_weights.weighted(fresh.weights, np.where(left > ridge, left, 0.0))
 

@@ -31,6 +31,7 @@ class Plan:
     n_rows: int
     n_landmarks: int
     dear: bool = False  # an evaluation may cost more than all else
+    most_held: int = 2**20  # rows that may be listed
 
     @property
     def level_size(self) -> int:
@@ -51,7 +52,7 @@ class Plan:
         per_pair, per_square = SCORING
         affordable = (per_pair * n + per_square * s) * s / per_row
         # Fewer would hardly be more than the pool itself.
-        return int(max(affordable, 4 * self.pool_size))
+        return int(min(max(affordable, 4 * self.pool_size), self.most_held))
 
     @property
     def refresh_evaluations(self) -> float:

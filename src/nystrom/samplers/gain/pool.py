@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -47,12 +48,13 @@ class Pool:
         pivots: Pivots,
         capacity: int,
         *,
+        points: Any = None,
         wide: bool = False,
     ) -> None:
         self.kernel, self.ledger = work.kernel, work.ledger
         self.engine = work.engine.local
         self.indices, self.weights, self.pivots = indices, weights, pivots
-        self.points = work.source.take(indices)
+        self.points = work.source.take(indices) if points is None else points
         self.residual = diag64(self.kernel, self.points).copy()
         check_finite(self.residual)
         self.ledger.evaluated(len(indices))

@@ -48,10 +48,15 @@ class Bounded(ABC):
         check_finite(bounds)  # a row of infinite rate would ring for ever
         return bounds
 
-    def grow(self, size: int, left: np.ndarray | None = None) -> None:
+    def error(self, size: int) -> float:
+        """tr(K − K̃), by what is left of every row."""
+        name = f"trace error at {len(self.pivots)} landmarks"
+        left = self.pivots.residuals(self.source, self.work.engine, name)
+        self._know(left)
+        return row_weights.total(self.source.weights, left)
+
+    def grow(self, size: int) -> None:
         """Pivots until there are `size`, or nothing is left of any row."""
-        if left is not None:
-            self._know(left)
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH))
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;

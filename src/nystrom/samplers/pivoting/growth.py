@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
 from sklearn import get_config
 
 from ...kernels import Remembered
@@ -27,8 +26,14 @@ class Growth(Protocol):
     def exhausted(self) -> bool:
         """Whether nothing is left of any row."""
 
-    def grow(self, size: int, left: np.ndarray | None = None) -> None:
-        """Go on until there are `size`; `left` is what is left of every row."""
+    def grow(self, size: int) -> None:
+        """Go on until there are `size`."""
+
+    def error(self, size: int) -> float:
+        """tr(K − K̃) by a pass over all rows, before going on until there are `size`.
+
+        What it shows may be what the next ones are chosen by.
+        """
 
 
 class Growing(Sampler):

@@ -19,11 +19,11 @@ from ...engines import Engine
 from ...factor import Factor, cholesky
 from ...landmarks import Landmarks
 from ...precision import residual_unit
-from ...randomness import Purpose, race, uniforms
 from ...refusals import check_finite
-from ...residuals import residuals
+from ...residuals import Pass, prepare, residuals
 from ...sources import Source
 from ..choosing import Work
+from ..draws import fill_rows
 
 
 class Pivots:
@@ -134,12 +134,13 @@ class Pivots:
         source = self.work.source
         missing = min(size, source.n_rows) - len(self)
         if missing > 0:
-            free = np.ones(source.n_rows)
-            free[self.indices] = 0
-            u = uniforms(self.work.seed, Purpose.FILL, 0, len(free))
-            indices = np.concatenate([self.indices, race(free, u, missing)[0]])
+            more = fill_rows(self.indices, missing, source.n_rows, self.work.seed)
             self.L = np.concatenate([self.L, np.zeros((missing, self.L.shape[1]))])
-            self._become(indices, source.take(indices))
+            X = source.take(more)
+            self._become(
+                np.concatenate([self.indices, more]),
+                arrays.append_rows(self.points, X) if len(self) else X,
+            )
 
     def _become(self, indices: np.ndarray, points: Any) -> None:
         self.indices, self.points = indices, points
@@ -150,18 +151,20 @@ class Pivots:
         self, source: Source, engine: Engine, name: str = "residuals"
     ) -> np.ndarray:
         """What the pivots leave of k(x, x), for every row of a source."""
-        left = residuals(
+        return residuals(self.prepared(source), source, engine=engine, name=name)
+
+    def prepared(self, source: Source) -> Pass:
+        """The pass that finds what the pivots leave of the rows of a source."""
+        ready = prepare(
             Columns(self.work.kernel, self.points),
             source,
             self.root,
-            engine=engine,
             ledger=self.work.ledger,
             rounding=self.rounding_unit(len(self)),
-            name=name,
         )
-        if left.widened:
+        if ready.widened:
             self.work.ledger.note("residuals in float64")
-        return left.values
+        return ready
 
     def landmarks(self, sampler: str, **facts: Any) -> Landmarks:
         """The pivots as every sampler returns them."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import _arrays as arrays
 from ...column_blocks import ColumnBlocks
-from ...columns import Columns, diagonal
+from ...columns import Columns, trace
 from ...landmarks import Landmarks
 from ...precision import RESIDUAL_ERROR
 from ...refusals import check_finite
@@ -48,14 +48,13 @@ def until(
     if work.kernel.traits.psd is False:
         raise IndefiniteKernelError
     growth = make(work)
-    kxx = diagonal(work.kernel, source, engine=work.engine)
-    whole = row_weights.total(source.weights, kxx)
+    whole = trace(work.kernel, source, engine=work.engine)
     work.ledger.evaluated(n)
     check_finite(np.asarray(whole))
     if whole < 0:
         raise IndefiniteKernelError
     most = n if goal.at_most is None else min(goal.at_most, n)
-    reached = _grow(growth, work, goal.tolerance, whole, most)
+    reached = _grow(growth, goal.tolerance, whole, most)
     error, path = reached.error, None
     if error <= goal.tolerance * whole and len(growth.pivots):
         after = _shorten(growth.pivots, work, reached, goal.tolerance)
@@ -66,18 +65,15 @@ def until(
     return growth.pivots.landmarks(name, error=told, max_trace_error=goal.tolerance)
 
 
-def _grow(
-    growth: Any, work: Work, tolerance: float, whole: float, most: int
-) -> Reached:
-    size, left = min(FIRST, most), None
+def _grow(growth: Any, tolerance: float, whole: float, most: int) -> Reached:
+    size = min(FIRST, most)
     while True:  # until size has doubled up to `most`
-        growth.grow(size, left)
-        name = f"trace error at {len(growth.pivots)} landmarks"
-        left = growth.pivots.residuals(work.source, work.engine, name)
-        error = row_weights.total(work.source.weights, left)
+        growth.grow(size)
+        larger = min(2 * size, most)
+        error = growth.error(larger)
         if error <= tolerance * whole or growth.exhausted or size == most:
             return Reached(error, whole)
-        size = min(2 * size, most)
+        size = larger
 
 
 def _shorten(

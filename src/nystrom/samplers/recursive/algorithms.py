@@ -10,11 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ...landmarks import Guarantee, Landmarks
 from ..choosing import Sampler, Work
-from ..draws import as_landmarks, at_most_rows, exactly, kept_by_coins
+from ..draws import all_drawn, as_landmarks, drawn_by_coins, drawn_first
 from ..goal import Goal, Ridge, Size
 from ..theory import WithTheory
 from .levels import Level, climb
@@ -23,6 +21,7 @@ from .rules import (
     PracticalSize,
     TheoryRidge,
     TheorySize,
+    Totals,
     halvings,
     least_theory_size,
 )
@@ -83,8 +82,9 @@ def by_size(work: Work, n_landmarks: int, rule: PracticalSize, name: str) -> Lan
     """Algorithm 3, practical: exactly `n_landmarks` rows, drawn ∝ min(1, l̃)."""
     top = climb(work, rule)
     assert top is not None  # practical levels halve at least once
-    drawn = exactly(n_landmarks, np.minimum(1.0, top.scores), work.seed)
-    return as_landmarks(drawn, work.kernel, work.source, name, **_facts(top))
+    winners, totals = top.first(n_landmarks)
+    drawn = drawn_first(winners, n_landmarks, work.source.n_rows, work.seed)
+    return as_landmarks(drawn, work.kernel, work.source, name, **_facts(top, totals))
 
 
 def by_size_theory(work: Work, rule: TheorySize, name: str) -> Landmarks:
@@ -101,12 +101,12 @@ def by_size_theory(work: Work, rule: TheorySize, name: str) -> Landmarks:
         )
     top = climb(work, rule)
     assert top is not None  # there are more rows than landmarks
-    kept = kept_by_coins(top.probabilities, work.seed)
+    winners, totals, c = top.coins()
+    kept = drawn_by_coins(winners, c, n, work.seed)
     # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
     guarantee = Guarantee(top.ridge, 1 - 3 * rule.delta, work.source.is_weighted)
-    return as_landmarks(
-        kept, work.kernel, work.source, name, guarantee=guarantee, **_facts(top)
-    )
+    facts = _facts(top, totals) | {"guarantee": guarantee}
+    return as_landmarks(kept, work.kernel, work.source, name, **facts)
 
 
 def by_ridge(
@@ -114,11 +114,14 @@ def by_ridge(
 ) -> Landmarks:
     """Algorithm 2: as many rows as λ asks for, at most `largest`."""
     top = climb(work, rule)
-    p = top.probabilities if top else np.ones(work.source.n_rows)
-    d_eff = float(top.scores.sum()) if top else np.inf
-    kept = at_most_rows(kept_by_coins(p, work.seed, d_eff), p, largest, work.seed)
-    facts: dict[str, Any] = {"ridge": rule.fixed_ridge}
-    facts = _facts(top) if top else facts
+    if top is None:  # so few rows that all are taken
+        kept = all_drawn(work.source.n_rows, largest, work.seed)
+        facts: dict[str, Any] = {"ridge": rule.fixed_ridge}
+    else:
+        winners, totals, c = top.coins()
+        n = work.source.n_rows
+        kept = drawn_by_coins(winners, c, n, work.seed, largest, totals.scores)
+        facts = _facts(top, totals)
     held = not kept.n_wanted and facts["ridge"] <= rule.fixed_ridge
     if isinstance(rule, TheoryRidge) and held:
         probability = 1 - 3 * rule.delta
@@ -127,8 +130,5 @@ def by_ridge(
     return as_landmarks(kept, work.kernel, work.source, name, **facts)
 
 
-def _facts(top: Level) -> dict[str, Any]:
-    return {
-        "ridge": top.ridge,
-        "effective_dimension": float(np.minimum(1.0, top.scores).sum()),
-    }
+def _facts(top: Level, totals: Totals) -> dict[str, Any]:
+    return {"ridge": top.ridge, "effective_dimension": totals.capped}

@@ -1,0 +1,111 @@
+"""Some of the rows, which go on to be known by their numbers.
+
+A row's luck is u(seed, row): it must be found again in whatever part the row is seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from ..randomness import Purpose, first_rows, uniforms, uniforms_at
+from ..sources import Block, Held, Source, Subset
+
+#: Rows, and numbers in them, that a level may have if they are to be listed. Rows of
+#: larger levels are sifted out of each tile. No result may depend on storage or on how
+#: much memory there is, and so these do not.
+MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 2**20, 2**26, 2**14
+
+
+def most_rows(source: Source) -> int:
+    """How many rows of a source may be listed, or fetched and held."""
+    return min(MOST_ROWS, max(FEW_ROWS, MOST_NUMBERS // (source.n_features or 1)))
+
+
+def some_of(
+    source: Source, size: int, seed: int, purpose: Purpose, round: int
+) -> Source:
+    """Rows drawn uniformly: exactly `size` where they may be listed, else about."""
+    n = source.n_rows
+    if size >= n:
+        return source
+    if size <= most_rows(source):
+        return Part(source, np.sort(first_rows(seed, purpose, n, size, round=round)))
+    return Sifted(source, size / n, seed, purpose, round)
+
+
+def luck(
+    block: Block, seed: int, purpose: Purpose, level: int = 0, round: int = 0
+) -> np.ndarray:
+    """u(seed, …) of each row of a block, by its number."""
+    if block.numbers is None:
+        stop = block.start + len(block)
+        return uniforms(seed, purpose, block.start, stop, level, round)
+    return uniforms_at(seed, purpose, block.numbers, level, round)
+
+
+class Part(Subset):
+    """Some rows of another source that go on to be known by their numbers there.
+
+    Rows that are not at hand are fetched once, in one go, and held.
+    """
+
+    def __init__(
+        self, source: Source, numbers: np.ndarray, places: np.ndarray | None = None
+    ) -> None:
+        if not source.at_hand and places is None:
+            source, places = Held.of(source, numbers), np.arange(len(numbers))
+        super().__init__(source, numbers if places is None else places)
+        self.known_as = numbers
+
+    def numbers(self, start: int, stop: int) -> np.ndarray:
+        return self.known_as[start:stop]
+
+    def numbered(self, numbers: np.ndarray) -> Any:
+        return self.take(np.searchsorted(self.known_as, numbers))
+
+    def renumbered(self) -> Subset:
+        """The same rows as a source of their own, known by their places in it."""
+        return Subset(self.source, self.indices)
+
+    def part(self, numbers: np.ndarray) -> Part:
+        """Fewer of these rows."""
+        places = self.indices[np.searchsorted(self.known_as, numbers)]
+        return Part(self.source, numbers, places)
+
+
+class Sifted(Source):
+    """The rows of another source with u(seed, …, row) < share, tile by tile.
+
+    As many as `share` of them, about, and no list of them anywhere: a tile of this is
+    what is left of a tile of the other, which a pass that adds up does not mind.
+    """
+
+    def __init__(
+        self, source: Source, share: float, seed: int, purpose: Purpose, round: int = 0
+    ) -> None:
+        self.source, self.share = source, share
+        self.stream = (seed, purpose, 0, round)
+        self.n_rows, self.n_features = source.n_rows, source.n_features
+        self.at_hand = source.at_hand
+        self.weights = source.weights if source.is_weighted else None
+
+    def block(self, start: int, stop: int) -> Block:
+        whole = self.source.block(start, stop)
+        kept = np.flatnonzero(luck(whole, *self.stream) < self.share)
+        numbers = kept + start if whole.numbers is None else whole.numbers[kept]
+        return Block(
+            start,
+            arrays.take_rows(whole.X, kept),
+            whole.weights[kept],
+            None if whole.targets is None else whole.targets[kept],
+            numbers,
+        )
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.block(start, stop).X
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.source.take(indices)
