@@ -32,7 +32,7 @@ from nystrom.factor import ridge_root, weighted
 from nystrom.features import FeatureMap, features
 from nystrom.landmarks import Landmarks
 from nystrom.moments import moments
-from nystrom.residuals import residuals
+from nystrom.residuals import prepare, residuals
 from nystrom.sources import Dense
 
 RESULTS = Path(__file__).parent / "results" / "limit.csv"
@@ -112,7 +112,12 @@ def passes(
     whitened = ", whitened" if mapping.whiten else ""
     return {
         "score": (
-            lambda: residuals(landmarks.columns(), source, B, engine=engine),
+            lambda: residuals(
+                prepare(landmarks.columns(), source, B),
+                source,
+                engine=engine,
+                name="scores",
+            ),
             np.float32,
             triangle * SIZE**2,
         ),

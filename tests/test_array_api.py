@@ -18,7 +18,7 @@ from nystrom.engines import Threads
 from nystrom.features import features_and_error
 from nystrom.kernels.names import as_kernel
 from nystrom.ledger import Ledger
-from nystrom.residuals import residuals
+from nystrom.residuals import prepare, residuals
 from nystrom.scores import Spectrum, kernel_matrix
 from nystrom.sinks import ArraySink
 from nystrom.sources import Subset, as_source
@@ -164,13 +164,15 @@ def test_residuals_are_those_of_numpy(dtype, size, rng):
     ledgers = Ledger(), Ledger()
     numpy, other = (
         residuals(
-            Columns(kernel, source.take(np.arange(size))), source, B,
-            engine=engine, ledger=ledger,
+            prepare(
+                Columns(kernel, source.take(np.arange(size))), source, B, ledger=ledger
+            ),
+            source, engine=engine, name="residuals",
         )
         for source, ledger in zip(both(X), ledgers, strict=True)
     )  # fmt: skip
-    assert isinstance(other.values, np.ndarray)
-    np.testing.assert_allclose(other.values, numpy.values, atol=1e-5)
+    assert isinstance(other, np.ndarray)
+    np.testing.assert_allclose(other, numpy, atol=1e-5)
     assert ledgers[0].n_evaluations == ledgers[1].n_evaluations >= 1500 * (size + 1)
 
 

@@ -13,7 +13,7 @@ from nystrom.columns import Columns
 from nystrom.engines import Threads
 from nystrom.kernels.names import as_kernel
 from nystrom.ledger import Ledger
-from nystrom.residuals import residuals
+from nystrom.residuals import prepare, residuals
 from nystrom.sources import as_source
 
 WORDS = ["tree", "three", "free", "brie", "grief", "tea", ""]
@@ -83,7 +83,8 @@ def test_blocks_and_diagonals_make_one_call_per_entry():
 def test_a_pass_makes_as_many_calls_as_it_reports():
     function, ledger = Counted(common_letters), Ledger()
     columns = Columns(as_kernel(function), WORDS[:3])
-    residuals(columns, as_source(WORDS), np.eye(3), engine=Threads(1), ledger=ledger)
+    ready = prepare(columns, as_source(WORDS), np.eye(3), ledger=ledger)
+    residuals(ready, as_source(WORDS), engine=Threads(1), name="residuals")
     assert function.calls == ledger.n_evaluations == 7 * (3 + 1)
 
 

@@ -16,7 +16,7 @@ from nystrom.factor import ridge_root
 from nystrom.kernels import RBF, Linear
 from nystrom.landmarks import Landmarks
 from nystrom.ledger import Ledger
-from nystrom.residuals import residuals
+from nystrom.residuals import prepare, residuals
 from nystrom.scores import Spectrum
 from nystrom.sources import as_source
 
@@ -269,20 +269,20 @@ def test_residuals_tell_that_float32_was_not_enough(smooth32):
     K = RBF(0.01).gram(points)
     B = ridge_root(K, np.ones(60), ridge)
     columns, source = Columns(RBF(0.01), points), as_source(smooth32)
-    done = residuals(columns, source, B, engine=Threads(1))
-    assert done.widened
+    ready = prepare(columns, source, B)
+    assert ready.widened
+    done = residuals(ready, source, engine=Threads(1), name="residuals")
     expected = lemma_scores(
         rbf_matrix(smooth32.astype(np.float64), 0.01), np.arange(60), np.ones(60), ridge
     )
-    np.testing.assert_allclose(done.values, ridge * expected, atol=1e-12)
+    np.testing.assert_allclose(done, ridge * expected, atol=1e-12)
 
 
 def test_float32_is_kept_where_it_is_enough(smooth32):
     points = smooth32[:60]
     B = ridge_root(RBF(2.0).gram(points), np.ones(60), 1.0)
     columns, source = Columns(RBF(2.0), points), as_source(smooth32)
-    done = residuals(columns, source, B, engine=Threads(1))
-    assert not done.widened
+    assert not prepare(columns, source, B).widened
 
 
 def test_the_landmarks_say_which_levels_ran_in_float64(smooth32):
@@ -313,13 +313,15 @@ def test_a_residual_below_rounding_is_exactly_0(X):
     points = X[:5]
     B = ridge_root(Linear().gram(points), np.ones(5), 1e-13)
     columns = Columns(Linear(), points)
-    left = residuals(columns, as_source(X), B, engine=Threads(1)).values
+    ready = prepare(columns, as_source(X), B)
+    left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
     assert left.min() >= 0
     assert left.max() < 1e-10
 
 
 def test_an_empty_sample_leaves_all_of_the_diagonal(X):
     columns, none, ledger = Columns(Linear(), X[:0]), np.empty((0, 0)), Ledger()
-    left = residuals(columns, as_source(X), none, engine=Threads(1), ledger=ledger)
-    np.testing.assert_allclose(left.values, np.sum(X**2, axis=1), rtol=1e-14)
+    ready = prepare(columns, as_source(X), none, ledger=ledger)
+    left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
+    np.testing.assert_allclose(left, np.sum(X**2, axis=1), rtol=1e-14)
     assert ledger.n_evaluations == 300

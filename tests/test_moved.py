@@ -172,7 +172,7 @@ def test_the_guard_takes_the_best_sure_length(X, rng, seed, monkeypatch):
     def length_if(lefts):
         """The length of the step if each leaves so much of the fresh rows."""
         tried = [lefts.get(length, still) for length in (0.0, *lloyd.LENGTHS)]
-        left = iter(SimpleNamespace(values=values) for values in tried)
+        left = iter([values.copy() for values in tried])
         monkeypatch.setattr(lloyd, "residuals", lambda *_, **__: next(left))
         return length_of(moved_from(start, X, seed, monkeypatch))
 
