@@ -36,6 +36,7 @@ from nystrom.column_blocks import N_BLOCKS
 from nystrom.engines import Threads
 from nystrom.factor import ridge_root, weighted
 from nystrom.features import features
+from nystrom.residuals import prepare, residuals
 from nystrom.sources import Dense
 
 GAMMA, SIZE = 0.01, 1000
