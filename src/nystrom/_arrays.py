@@ -147,13 +147,19 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
 
 def append_rows(x: Any, more: Any) -> Any:
     """The rows of x, and after them those of another of its kind."""
-    if isinstance(x, list):
-        return [*x, *more]
-    if sp.issparse(x):
-        return sp.vstack([x, more], format="csr")
-    if _is_numpy(x):
-        return np.concatenate([x, more])
-    return array_namespace(x).concat([x, more], axis=0)
+    return stack_rows([x, more])
+
+
+def stack_rows(blocks: list[Any]) -> Any:
+    """The rows of several blocks of one kind, one after the other."""
+    first = blocks[0]
+    if isinstance(first, list):
+        return [row for block in blocks for row in block]
+    if sp.issparse(first):
+        return sp.vstack(blocks, format="csr")
+    if _is_numpy(first):
+        return np.concatenate(blocks)
+    return array_namespace(first).concat(blocks, axis=0)
 
 
 def side_by_side(blocks: list[Array]) -> Array:

@@ -2,7 +2,8 @@
 
 A `Source` hands out rows by number, block by block; nothing above it knows how they are
 stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame or
-list. To bring rows from elsewhere, subclass `Source`: two methods, `rows` and `take`.
+list; `Made` is for rows that a function makes. To bring rows from elsewhere, subclass
+`Source`: two methods, `rows` and `take`.
 
 Examples
 --------
@@ -24,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
+from .made import Made
 from .memory import Dense, Objects, RowNumbers, Sparse
 from .source import Block, Source
 from .views import Held, Pair, Subset
@@ -32,6 +34,7 @@ __all__ = [
     "Block",
     "Dense",
     "Held",
+    "Made",
     "Objects",
     "Pair",
     "RowNumbers",

@@ -1,0 +1,231 @@
+"""Choosing landmarks holds nothing that has an entry for every row.
+
+Memory is that of the process's own allocations while `n` grows fourfold. What is made
+for one tile, for the landmarks and for a pool does not grow with `n`; a vector of
+float64 would grow by 8 bytes a row.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from nystrom import randomness, select_landmarks, sources
+from nystrom.engines import Threads, single_threaded_blas
+from nystrom.kernels import RBF
+from nystrom.ledger import Ledger
+from nystrom.randomness import HEAT, Purpose, first_rows, rows_below, uniforms
+from nystrom.samplers import sifting
+from nystrom.samplers.choosing import Work
+from nystrom.samplers.racing import Race
+from nystrom.samplers.recursive.levels import recurse
+from nystrom.samplers.recursive.membership import Membership
+from nystrom.samplers.recursive.rules import PracticalSize, TheoryRidge
+from nystrom.samplers.sifting import Part, Sifted, some_of
+from nystrom.sources import as_source
+
+SIZE, FEW = 20, 2**16
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Rows in three clusters, one of them rare, that are stored nowhere."""
+
+    seed: int
+    shift: float = 4.0
+
+    def __call__(self, start, stop):
+        rng = np.random.default_rng([self.seed, start])
+        kind = rng.choice(3, stop - start, p=[0.9, 0.099, 0.001])
+        centers = self.shift * np.array([[0, 0], [1, 0], [0, 1]])
+        rows = centers[kind] + rng.standard_normal((stop - start, 2))
+        return rows.astype(np.float32)
+
+
+def generated(n, seed=0):
+    return sources.Made(Clusters(seed), n, 2)
+
+
+@pytest.fixture
+def short_lists(monkeypatch):
+    """Rows are sifted where more than 2¹² would have to be listed."""
+    monkeypatch.setattr(sifting, "MOST_ROWS", 2**12)
+    monkeypatch.setattr(sifting, "FEW_ROWS", 2**12)
+    monkeypatch.setattr(randomness, "HEAT", 2**12)
+
+
+def peak_of(work):
+    """Bytes that a call allocates at most."""
+    work()  # what is made once and kept is made
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def growth(n, **options):
+    """Bytes per row, of rows that there are more of."""
+
+    def choose(n_rows):
+        select_landmarks(
+            generated(n_rows), gamma=0.3, random_state=0, n_jobs=1, **options
+        )
+
+    few, many = (peak_of(lambda n_rows=n_rows: choose(n_rows)) for n_rows in (n, 4 * n))
+    return (many - few) / (3 * n)
+
+
+@pytest.mark.usefixtures("short_lists")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampler": "uniform", "n_landmarks": SIZE},
+        {"sampler": "accelerated", "n_landmarks": SIZE},
+        {"sampler": "recursive", "n_landmarks": SIZE},
+        {"sampler": "recursive", "ridge": 2000.0},
+        {"sampler": "auto", "n_landmarks": SIZE},
+        {"sampler": "auto", "n_landmarks": None, "max_trace_error": 0.2},
+        {"sampler": "kmeans", "n_landmarks": SIZE},
+    ],
+    ids=lambda options: " ".join(map(str, options.values())),
+)
+def test_memory_does_not_grow_with_the_rows(options):
+    assert growth(FEW, **options) < 2
+
+
+@pytest.mark.usefixtures("short_lists")
+def test_one_number_per_row_would_be_seen():
+    """The planted fault: RPCholesky keeps bounds, and says so."""
+    assert growth(FEW // 8, sampler="rpcholesky", n_landmarks=SIZE) > 8
+
+
+# Sifted levels are the listed ones
+
+
+@pytest.mark.parametrize("sampler", ["recursive", "accelerated", "auto", "kmeans"])
+def test_landmarks_from_sifted_levels_do_not_depend_on_storage(
+    sampler, seed, short_lists
+):
+    X = generated(40_000, seed).rows(0, 40_000)
+    options = {"gamma": 0.3, "n_landmarks": 30, "sampler": sampler}
+    held, made = (
+        select_landmarks(rows, random_state=seed, n_jobs=n_jobs, **options)
+        for rows, n_jobs in ((X, 2), (generated(40_000, seed), 1))
+    )
+    np.testing.assert_array_equal(held.points, made.points)
+    if held.indices is not None:
+        np.testing.assert_array_equal(held.indices, made.indices)
+        np.testing.assert_array_equal(X[held.indices], held.points)
+
+
+def test_a_sifted_level_keeps_what_a_listed_one_of_the_same_rows_does(
+    seed, monkeypatch
+):
+    """Algorithm 2's levels are the rows below a share: listed or sifted alike."""
+    X = generated(6000, seed).rows(0, 6000).astype(np.float64)
+    rule = TheoryRidge(30.0, 0.03, oversampling=2)
+
+    def levels():
+        work = Work(RBF(0.3), as_source(X), seed, Threads(1), Ledger())
+        with single_threaded_blas():
+            return list(recurse(work, rule))
+
+    listed = levels()
+    monkeypatch.setattr(sifting, "MOST_ROWS", 1100)
+    monkeypatch.setattr(sifting, "FEW_ROWS", 1100)
+    sifted = levels()
+    assert len(listed) == len(sifted) >= 2
+    kinds = [type(level.rows) for level in sifted]
+    assert Sifted in kinds
+    for one, other in zip(listed, sifted, strict=True):
+        np.testing.assert_array_equal(one.sample.indices, other.sample.indices)
+        np.testing.assert_allclose(one.sample.weights, other.sample.weights, rtol=1e-9)
+        assert one.ridge == pytest.approx(other.ridge, rel=1e-9)
+
+
+def test_halves_too_large_to_be_listed_are_about_half(seed):
+    n = 60_000
+    among = Membership(as_source(np.zeros((n, 1))), seed)
+    among.most = 10_000
+    share = PracticalSize(100).members(among, 1)
+    assert share == 0.5
+    listed = PracticalSize(100).members(among, 3)
+    assert len(listed) == n // 8
+    source = Sifted(as_source(np.zeros((n, 1))), share, seed, Purpose.MEMBERSHIP)
+    tiles = [source.block(i, i + 1000) for i in range(0, n, 1000)]
+    kept = np.concatenate([tile.numbers for tile in tiles])
+    # 8 standard deviations.
+    assert abs(len(kept) - n / 2) < 8 * np.sqrt(n / 4)
+    assert np.isin(listed, kept).all()
+
+
+def test_sifted_rows_bring_weights_targets_and_numbers(seed, rng):
+    X, w, y = rng.standard_normal((5000, 2)), rng.uniform(0, 2, 5000), rng.random(5000)
+    source = as_source(X, w).having(targets=y[:, None])
+    block = Sifted(source, 0.1, seed, Purpose.REFRESH, 3).block(1024, 2048)
+    u = uniforms(seed, Purpose.REFRESH, 0, 5000, round=3)
+    expected = 1024 + np.flatnonzero(u[1024:2048] < 0.1)
+    np.testing.assert_array_equal(block.numbers, expected)
+    np.testing.assert_array_equal(block.X, X[expected])
+    np.testing.assert_array_equal(block.weights, w[expected])
+    np.testing.assert_array_equal(block.targets[:, 0], y[expected])
+
+
+def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
+    made = []
+
+    def make(start, stop):
+        made.append(start)
+        return np.arange(start, stop)[:, None] * np.ones(2)
+
+    source = sources.Made(make, 50_000, 2)
+    part = some_of(source, 300, seed, Purpose.FRESH, 0)
+    assert isinstance(part, Part)
+    assert len(made) == len(set(made))
+    n_made = len(made)
+    fewer = part.part(part.known_as[::3])
+    block = fewer.block(0, 100)
+    np.testing.assert_array_equal(block.X[:, 0], block.numbers)
+    np.testing.assert_array_equal(fewer.numbered(block.numbers[5:9]), block.X[5:9])
+    assert len(made) == n_made
+
+
+# Draws without vectors
+
+
+@pytest.mark.parametrize("n", [1, 3, 1000, HEAT + 7])
+@pytest.mark.parametrize("size", [1, 2, 100, 10**6])
+def test_first_rows_are_those_with_the_smallest_numbers(n, size, seed):
+    u = uniforms(seed, Purpose.DRAW, 0, n, round=2)
+    expected = np.argsort(u, kind="stable")[:size]
+    found = first_rows(seed, Purpose.DRAW, n, size, round=2)
+    np.testing.assert_array_equal(found, expected)
+    rows, values = rows_below(seed, Purpose.DRAW, n, 0.3, round=2)
+    np.testing.assert_array_equal(rows, np.flatnonzero(u < 0.3))
+    np.testing.assert_array_equal(values, u[rows])
+
+
+@pytest.mark.parametrize("by_coins", [False, True])
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_race_run_tile_by_tile_is_the_race_of_all(by_coins, carried, seed, rng):
+    X = rng.standard_normal((2500, 3))
+    chances = rng.exponential(size=2500) * (rng.random(2500) < 0.7)
+    source = as_source(X)
+    race = Race(seed, Purpose.POOL, by_coins=by_coins, most=40)
+    at_once = race.among(chances)
+    tiles = [
+        race.run(source.block(i, i + 500), chances[i : i + 500], carried)
+        for i in range(0, 2500, 500)
+    ]
+    together = ((tiles[0] + tiles[1]) + (tiles[2] + tiles[3])) + tiles[4]
+    one, other = at_once.in_order(), together.in_order()
+    np.testing.assert_array_equal(one.numbers, other.numbers)
+    np.testing.assert_array_equal(one.arrival, other.arrival)
+    assert len(one) == 40
+    assert np.all(chances[one.numbers] > 0)
+    np.testing.assert_array_equal(other.rows_of(source), X[one.numbers])
