@@ -21,7 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LINES = [
     ["_arrays", "refusals", "randomness", "ledger"],
     ["column_blocks", "precision", "sources", "sinks"],
-    ["kernels", "engines", "trace_error"],
+    ["kernels", "engines", "trace_error", "tried"],
     ["columns", "factor"],
     ["landmarks", "residuals"],
     ["scores", "features", "spectral_error"],

@@ -15,12 +15,12 @@ from .columns import Columns
 from .engines import TILE, Engine, SumSink
 from .factor import Factor
 from .landmarks import Landmarks
-from .randomness import some_rows
 from .refusals import check_finite
 from .sinks import ArraySink, SplitSink
-from .sources import Block, Held, Source
+from .sources import Block, Source
 from .sources import weights as row_weights
 from .trace_error import TraceError
+from .tried import tried_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +70,10 @@ class FeatureMap:
             factor.inverse_norm, lost, factor.scale, n, alpha
         ):
             columns, factor = columns.widened(), landmarks.factor
-        rows = some_rows(source.n_rows, precision.TRIED_ROWS)
+        rows = tried_rows(source)
         with np.errstate(over="ignore", invalid="ignore"):
-            K = columns.host(source.take(rows))
-            squares = np.einsum("ij,ij->j", K, K) * (n / len(rows))
+            K = columns.host(rows.points)
+            squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
         none = np.zeros(K.shape[1])
         mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
@@ -82,7 +82,7 @@ class FeatureMap:
         if not center:
             return mapping
         # Where the Gram matrix is right its mean is too, and can be taken off later.
-        shift = row_weights.mean(source.weights_of(rows), K) if mapping.whiten else none
+        shift = row_weights.mean(rows.weights, K) if mapping.whiten else none
         if source.targets is None:
             return replace(mapping, shift=shift)
         target_shift = row_weights.mean(source.weights, source.targets)
@@ -146,7 +146,7 @@ class FeatureMap:
 def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
     """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
     columns = landmarks.columns(wide=True)
-    X = source.take(some_rows(source.n_rows, precision.TRIED_ROWS))
+    X = tried_rows(source).points
     whole = float(np.mean(columns.diag(X)))
     if not center:
         return whole
@@ -195,7 +195,7 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
     """Whether float32 values would show in what the features leave of k(x, x)."""
     if not landmarks.columns().narrow:
         return False
-    rows = Held.of(source, some_rows(source.n_rows, precision.TRIED_ROWS))
+    rows = tried_rows(source)
     columns, X = landmarks.columns(), rows.points
     kxx, left = columns.diag(X), []
     for c in (columns, columns.widened()):

@@ -73,6 +73,9 @@ class Landmarks:
         The relative trace error that was asked for; `error` is the one reached.
     notes : tuple of str
         What the reader should know: a pass in float64, a fallback to uniform sampling.
+    n_passes : int
+        Passes over all rows made to choose them. Rows that are fetched from where they
+        are not at hand, such as a file, count as one.
     """
 
     points: Any
@@ -91,6 +94,7 @@ class Landmarks:
     n_wanted: int | None = None
     max_trace_error: float | None = None
     notes: tuple[str, ...] = field(default=())
+    n_passes: int = 0
 
     @cached_property
     def factor(self) -> Factor:

@@ -13,7 +13,8 @@ from .engines import Engine
 from .ledger import Ledger
 from .refusals import check_finite
 from .sinks import ArraySink
-from .sources import Block, Held, Source
+from .sources import Block, Source
+from .tried import tried_rows
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def residuals(ready: Pass, source: Source, *, engine: Engine, name: str) -> np.n
     sink = ArraySink((source.n_rows,))
     shared = (ready.columns, ready.operand, ready.rounding)
     engine.map(residual, source, sink, shared, name)
+    ready.ledger.passed(source)
     ready.ledger.evaluated(source.n_rows * (len(ready.columns) + 1))
     if not np.isfinite(sink.array.sum()):
         check_finite(sink.array)
@@ -78,8 +80,8 @@ def residual(
 
 
 def _float32_fails(columns: Columns, source: Source, B: np.ndarray) -> bool:
-    m = precision.TRIED_ROWS
-    block = Held.of(source, np.arange(m) * source.n_rows // m).block(0, m)
+    tried = tried_rows(source)
+    block = tried.block(0, tried.n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow, wide = (
             residual(block, c, c.operand(B)) for c in (columns, columns.widened())

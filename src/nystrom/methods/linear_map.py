@@ -15,11 +15,11 @@ from .._arrays import Array
 from ..columns import Columns
 from ..engines import Engine, Threads
 from ..landmarks import Landmarks
-from ..precision import TRIED_ROWS, results_need_float64
-from ..randomness import some_rows
+from ..precision import results_need_float64
 from ..refusals import check_finite
 from ..sinks import ArraySink
-from ..sources import Block, Held, Source
+from ..sources import Block, Source
+from ..tried import tried_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class LinearMap:
         made = cls(dual, intercept, wide=False)
         if not landmarks.columns().narrow or not dual.size:
             return made
-        rows = Held.of(source, some_rows(source.n_rows, TRIED_ROWS))
+        rows = tried_rows(source)
 
         def tried(mapping: LinearMap) -> np.ndarray:
             return arrays.host_values(mapping(landmarks, rows, Threads(1)))

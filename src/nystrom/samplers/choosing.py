@@ -95,6 +95,7 @@ class Sampler(ABC):
                 return _uniform_instead(work, as_goal(goal), self.label)
         return chosen.updated(
             n_kernel_evaluations=ledger.n_evaluations,
+            n_passes=ledger.n_passes,
             notes=(*ledger.notes, *chosen.notes),
         )
 
@@ -142,6 +143,7 @@ def choose(
         if not np.all(weights > 0):
             rows = np.flatnonzero(weights)
             candidates = Subset(source, rows)
+            candidates.is_part = False  # it is all that there is to choose from
     # A function of the user's own takes a number, not a goal.
     plain = isinstance(goal, Size) and not isinstance(sampler, Sampler)
     wanted = goal.n_landmarks if plain else goal  # type: ignore[union-attr]

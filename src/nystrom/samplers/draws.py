@@ -12,6 +12,7 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..randomness import Purpose, first_rows, race_probabilities
 from ..sources import Source
+from ..tried import fetch
 from .racing import Race, Winners
 
 
@@ -156,7 +157,7 @@ def as_landmarks(
 ) -> Landmarks:
     """The rows drawn, with their points, as every sampler returns them."""
     return Landmarks(
-        points=source.take(drawn.indices) if drawn.points is None else drawn.points,
+        points=fetch(source, drawn.indices) if drawn.points is None else drawn.points,
         kernel=kernel,
         sampler=name,
         n_rows=source.n_rows,

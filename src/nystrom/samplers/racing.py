@@ -152,6 +152,7 @@ def race_by_residual(
     how = (prepared.columns, prepared.operand, prepared.rounding)
     shared = (*how, chances, race, carried)
     winners, sums = engine.reduce(_run, source, shared, name)
+    prepared.ledger.passed(source)
     prepared.ledger.evaluated(int(sums[-1]) * (len(prepared.columns) + 1))
     if not np.all(np.isfinite(sums)):
         check_finite(sums)

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _arrays as arrays
 from ..randomness import Purpose, first_rows, uniforms, uniforms_at
 from ..sources import Block, Held, Source, Subset
+from ..tried import fetch
 
 #: Rows, and numbers in them, that a level may have if they are to be listed. Rows of
 #: larger levels are sifted out of each tile. No result may depend on storage or on how
@@ -56,7 +57,9 @@ class Part(Subset):
         self, source: Source, numbers: np.ndarray, places: np.ndarray | None = None
     ) -> None:
         if not source.at_hand and places is None:
-            source, places = Held.of(source, numbers), np.arange(len(numbers))
+            weights = source.weights_of(numbers) if source.is_weighted else None
+            source = Held(fetch(source, numbers), weights)
+            places = np.arange(len(numbers))
         super().__init__(source, numbers if places is None else places)
         self.known_as = numbers
 

@@ -69,6 +69,7 @@ class InOrder:
         shared = (ready.columns, ready.operand, ready.rounding)
         name = f"trace error at {len(self.pivots)} landmarks"
         left = float(self.work.engine.reduce(_left, source, shared, name))
+        self.work.ledger.passed(source)
         self.work.ledger.evaluated(source.n_rows * (len(self.pivots) + 1))
         check_finite(np.asarray(left))
         return left
@@ -89,6 +90,7 @@ class Uniform(Growing):
 
     def choose(self, work: Work, goal: Any) -> Landmarks:
         if isinstance(goal, Size):  # as they come: nothing to evaluate
+            work.ledger.fetched(work.source)
             drawn = uniformly(work.source, goal.n_landmarks, work.seed)
             return as_landmarks(drawn, work.kernel, work.source, self.name)
         return super().choose(work, goal)

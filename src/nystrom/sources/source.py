@@ -36,6 +36,10 @@ class Source(ABC):
     #: Whether some rows cost no more than their share of all: not so in a file, where
     #: rows that are wanted again are better kept.
     at_hand = True
+    #: Whether it is part of another source.
+    is_part = False
+    #: A few rows that were read before; see `tried.py`.
+    kept: Any = None
     _weights: np.ndarray | None = None
 
     @abstractmethod
@@ -85,6 +89,9 @@ class Source(ABC):
     def numbered(self, numbers: np.ndarray) -> Any:
         """The rows that are known by these numbers."""
         return self.take(numbers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "kept"}
 
     def having(self, **values: np.ndarray | None) -> Source:
         """The same rows with other `weights` or `targets`."""

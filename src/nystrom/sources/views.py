@@ -13,6 +13,8 @@ from .source import Source
 class Subset(Source):
     """Some rows of another source, in ascending order of their numbers."""
 
+    is_part = True
+
     def __init__(self, source: Source, indices: np.ndarray) -> None:
         self.source = source
         self.indices = indices
@@ -30,6 +32,8 @@ class Subset(Source):
 
 class Held(Source):
     """Points that are kept in memory: some rows of another source, fetched once."""
+
+    is_part = True
 
     def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
         self.points = points

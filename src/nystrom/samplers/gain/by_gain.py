@@ -134,6 +134,7 @@ class ByGain:
             for level, size in enumerate(sizes)
         ]
         held = Part(self.source, reduce(np.union1d, rows))
+        self.work.ledger.fetched(self.source)
         self.scored, *self.fresh = (held.part(numbers) for numbers in rows)
 
     def _draw_first(self) -> None:
@@ -255,6 +256,8 @@ class ByGain:
             return False
         stream = (self.work.seed, Purpose.REFRESH, self.round)
         rows = some_of(self.source, affordable, *stream)
+        if isinstance(rows, Part):
+            self.work.ledger.fetched(self.source)
         self.refresh_evaluations += min(n, affordable) * (k + 1)
         return self._draw_by_residual(
             self._look_at(rows, f"residuals at {k} landmarks")

@@ -50,6 +50,7 @@ def until(
     growth = make(work)
     whole = trace(work.kernel, source, engine=work.engine)
     work.ledger.evaluated(n)
+    work.ledger.passed(source)
     check_finite(np.asarray(whole))
     if whole < 0:
         raise IndefiniteKernelError
@@ -83,6 +84,7 @@ def _shorten(
     shared = (pivots.columns, ColumnBlocks.of(pivots.root))
     columns = work.engine.reduce(_column_sums, work.source, shared, "shortest prefix")
     work.ledger.evaluated(work.source.n_rows * len(pivots))
+    work.ledger.passed(work.source)
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
     after = reached.error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
     # What is left counts as 0 where it is negative: then there is more than tr K.

@@ -187,6 +187,7 @@ def recurse(work: Work, rule: Rule) -> Iterator[Level]:
     members = [rule.members(among, level) for level in range(1, n_levels + 1)]
     del among
     parts = _parts(work.source, members, work.seed)
+    work.ledger.fetched(work.source)
     base = parts[-1]
     n_base = base.n_rows
     sample = WeightedSample(
