@@ -17,7 +17,7 @@ from ..tried import fetch
 #: Rows, and numbers in them, that a level may have if they are to be listed. Rows of
 #: larger levels are sifted out of each tile. No result may depend on storage or on how
 #: much memory there is, and so these do not.
-MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 2**20, 2**26, 2**14
+MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 2**22, 2**27, 2**14
 
 
 def most_rows(source: Source) -> int:

@@ -39,6 +39,9 @@ from .pool import Pool
 BY_DIAGONAL = 0.1
 #: After this share of the landmarks the residual of all rows draws a new pool.
 FIRST_REFRESH = 0.25
+#: Rows that are scored at most: a pool has hundreds of times fewer, and what it misses
+#: the first refresh finds.
+MOST_SCORED = 2**20
 #: After these shares fresh rows are held against the pool …
 LOOKS = (0.5, 0.75, 0.9)
 #: … and a new one is drawn if they leave so many times more than it says.
@@ -120,12 +123,14 @@ class ByGain:
         traits = self.work.kernel.traits
         # A function of the user's own may be dear; looking a value up is not.
         own = traits.psd is None and not traits.by_number
-        most = most_rows(self.source)
+        most = min(MOST_SCORED, most_rows(self.source))
         self.plan = Plan(self.source.n_rows, size, traits.costly or own, most)
 
     def _fetch(self) -> None:
         """Rows that will be scored or looked at: fetched in one go, if they must be."""
         n, seed, plan = self.source.n_rows, self.work.seed, self.plan
+        if plan.whole_pool:
+            return
         scored = plan.scored_rows if plan.scores else 0
         sizes = [scored if scored < n else 0]
         sizes += [min(n, int(np.clip(n // 40, *FRESH_ROWS)))] * len(LOOKS)

@@ -28,7 +28,7 @@ from ..choosing import Sampler, Work
 from ..draws import all_rows
 from ..goal import Size
 from ..sifting import Part
-from .by_gain import GainPivoted
+from .by_gain import LOOKS, GainPivoted
 
 #: Rows per landmark whose means are taken.
 ROWS_PER_LANDMARK = 40
@@ -82,8 +82,8 @@ def _check(kernel: Kernel, source: Source) -> None:
 def _moved(start: Landmarks, work: Work, name: str) -> Landmarks:
     """Each landmark moved towards the mean of its rows, if fresh rows gain by it."""
     n, s = work.source.n_rows, len(start)
-    near = _uniform_rows(work, min(n, ROWS_PER_LANDMARK * s), level=2)
-    fresh = _uniform_rows(work, int(np.clip(n // 4, *FRESH_ROWS)), level=3)
+    near = _uniform_rows(work, min(n, ROWS_PER_LANDMARK * s), level=len(LOOKS) + 1)
+    fresh = _uniform_rows(work, int(np.clip(n // 4, *FRESH_ROWS)), level=len(LOOKS) + 2)
     Z = arrays.host_values(start.points)
     step = _means_of_cells(start, Z, near, work) - Z
     lefts = {}
