@@ -89,13 +89,15 @@ class ByGain:
         self.refresh_evaluations = 0
         self.refused = np.empty(0, dtype=np.intp)  # rows that are none after all
         self.seen: Seen | None = None  # by the last pass over all rows
+        self.fresh: list[Part] = []  # rows for each look
 
     def grow(self, size: int) -> None:
         """Pivots until there are `size`, or nothing is left."""
         self._plan_for(size)
         begun = len(self.pivots)
-        if begun == 0:
+        if not self.fresh and not self.plan.whole_pool:
             self._fetch()
+        if begun == 0:
             self._draw_first()
             shares: tuple[float, ...] = (FIRST_REFRESH, *LOOKS)
         else:
@@ -129,8 +131,6 @@ class ByGain:
     def _fetch(self) -> None:
         """Rows that will be scored or looked at: fetched in one go, if they must be."""
         n, seed, plan = self.source.n_rows, self.work.seed, self.plan
-        if plan.whole_pool:
-            return
         scored = plan.scored_rows if plan.scores else 0
         sizes = [scored if scored < n else 0]
         sizes += [min(n, int(np.clip(n // 40, *FRESH_ROWS)))] * len(LOOKS)
