@@ -270,6 +270,8 @@ class ByGain:
 
     def _stale(self, look: int) -> bool:
         """Whether fresh rows leave more than the pool says there is."""
+        if not self.fresh:
+            self._fetch()
         rows = self.fresh[look]
         left = self.pivots.left_of(rows.rows(0, rows.n_rows))
         left = row_weights.weighted(rows.weights, left)
