@@ -95,9 +95,9 @@ class ByGain:
         """Pivots until there are `size`, or nothing is left."""
         self._plan_for(size)
         begun = len(self.pivots)
-        if not self.fresh and not self.plan.whole_pool:
-            self._fetch()
         if begun == 0:
+            if self.plan.scores or not self.plan.whole_pool:
+                self._fetch()
             self._draw_first()
             shares: tuple[float, ...] = (FIRST_REFRESH, *LOOKS)
         else:
