@@ -8,9 +8,14 @@ contract leaves out stands here too, with the reason.
 
 from __future__ import annotations
 
+import atexit
 import inspect
+import shutil
+import tempfile
+import uuid
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -146,6 +151,21 @@ SOURCES = {
 
 # --- engines ------------------------------------------------------------------------
 
+#: Where engines of tests keep their files.
+FOLDER = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+def saving(progress=engines.silent, **options):
+    """Threads, with what they find saved after every tile."""
+    path = Path(FOLDER) / f"{uuid.uuid4()}.ckpt"
+    run = engines.RunFile(path, every=0)
+    run.running().__enter__()
+    return engines.Checkpoint(engines.Threads(2, progress, **options), run)
+
+
+#: How an engine is made, where it is not by its options alone.
+ENGINE_MAKING = {"Checkpoint": saving}
 #: Options that an engine is to be tried with, besides its progress hook.
 ENGINE_OPTIONS = {
     "Threads": [
@@ -154,7 +174,7 @@ ENGINE_OPTIONS = {
     ]
 }
 ENGINES = [
-    partial(make, **options)
+    partial(ENGINE_MAKING.get(name, make), **options)
     for name, make in classes(engines).items()
     if make is not engines.Engine and {"map", "reduce"} <= set(dir(make))
     for options in ENGINE_OPTIONS.get(name, [{}])

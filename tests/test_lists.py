@@ -41,6 +41,7 @@ def test_every_sampler_has_a_name_or_is_made_by_users(name):
 
 #: table: what its rows may be about
 TABLES = {
+    "ENGINE_MAKING": classes(engines),
     "ENGINE_OPTIONS": classes(engines),
     "ESTIMATOR_OPTIONS": classes(nystrom),
     "STORING": classes(sources),

@@ -239,3 +239,23 @@ def writing(block, total):
 def test_every_pass_has_a_name(processes, data):
     assert len(processes.passes) > 100
     assert all(processes.passes)
+
+
+def test_what_is_saved_on_other_processes_is_what_threads_would_save(
+    processes, data, tmp_path
+):
+    X, y = data
+
+    def fit():
+        model = KernelRidge(kernel="rbf", gamma=0.5, n_landmarks=16, random_state=0)
+        return model.fit(X, y).dual_coef_
+
+    path = tmp_path / "run.ckpt"
+    with engines.using(processes, checkpoint=engines.RunFile(path, every=0)):
+        there = fit()
+    before = processes.n_tasks[0]
+    with engines.using(checkpoint=path):  # begun there, continued here
+        again = fit()
+    assert processes.n_tasks[0] == before
+    same(there, again)
+    same(there, fit())

@@ -7,6 +7,9 @@ purpose, level or round are independent.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any
 
@@ -60,8 +63,25 @@ def uniforms_at(
     return found
 
 
+#: Where seeds come from that nobody gave.
+_drawn: ContextVar[Callable[[], int] | None] = ContextVar("nystrom_seeds", default=None)
+
+
+@contextmanager
+def seeds_drawn_by(draw: Callable[[], int]) -> Iterator[None]:
+    """Let `random_state=None` stand for these seeds, one after the other."""
+    before = _drawn.set(draw)
+    try:
+        yield
+    finally:
+        _drawn.reset(before)
+
+
 def seed_of(random_state: Any) -> int:
     """The seed that `random_state` (None, int, RandomState, Generator) stands for."""
+    draw = _drawn.get()
+    if random_state is None and draw is not None:
+        return draw()
     if isinstance(random_state, (int, np.integer)) and not isinstance(
         random_state, bool
     ):

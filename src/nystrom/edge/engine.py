@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engines import Bar, Engine, Hook, Threads, current
+from ..engines import Bar, Engine, Hook, Threads, checkpointed, current
 from ..kernels import Kernel
 
 
@@ -19,6 +19,7 @@ def engine_for(
     engine = current()
     if engine is None:
         engine = Threads(1 if n_jobs is None and kernel.traits.costly else n_jobs)
+    engine = checkpointed(engine)
     hooks = (*hooks, Bar()) if verbose else hooks
     if not hooks:
         return engine

@@ -7,21 +7,29 @@ of code.
 """
 
 from .blas import single_threaded_blas
+from .checkpoint import Checkpoint
 from .engine import TILE, Engine
 from .progress import Bar, Hook, silent
+from .run_file import CheckpointError, RunFile
+from .stored import storable
 from .summing import SumSink
 from .threads import Threads
-from .using import current, using
+from .using import checkpointed, current, using
 
 __all__ = [
     "TILE",
     "Bar",
+    "Checkpoint",
+    "CheckpointError",
     "Engine",
     "Hook",
+    "RunFile",
     "SumSink",
     "Threads",
+    "checkpointed",
     "current",
     "silent",
     "single_threaded_blas",
+    "storable",
     "using",
 ]

@@ -33,6 +33,18 @@ class Tree:
     def __init__(self) -> None:
         self._partial: list[tuple[int, Any]] = []  # (terms in it, sum)
 
+    @classmethod
+    def having(cls, partial: list[tuple[int, Any]]) -> Tree:
+        """A sum that goes on from where another's `partial` was."""
+        tree = cls()
+        tree._partial = [(size, term) for size, term in partial]
+        return tree
+
+    @property
+    def partial(self) -> list[tuple[int, Any]]:
+        """(terms in it, sum), in order: all that is known of the terms so far."""
+        return list(self._partial)
+
     def push(self, term: Any, size: int = 1) -> None:
         """Add the next term, itself the sum of `size` terms."""
         while self._partial and self._partial[-1][0] == size:

@@ -1,26 +1,45 @@
-"""Which engine runs the passes of a block of code."""
+"""What runs the passes of a block of code, and where they are saved."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+from ..randomness import seeds_drawn_by
+from .checkpoint import Checkpoint
 from .engine import Engine
+from .run_file import RunFile
 
 _current: ContextVar[Engine | None] = ContextVar("nystrom_engine", default=None)
+_run: ContextVar[RunFile | None] = ContextVar("nystrom_run", default=None)
 
 
 @contextmanager
-def using(engine: Engine) -> Iterator[Engine]:
-    """Run all passes of a block of code on one engine.
+def using(
+    engine: Engine | None = None,
+    *,
+    checkpoint: str | os.PathLike[str] | RunFile | None = None,
+) -> Iterator[Engine | None]:
+    """Run all passes of a block of code on one engine, or save them, or both.
 
     Estimators and functions make an engine of threads by their own `n_jobs` otherwise.
 
     Parameters
     ----------
-    engine : Engine
+    engine : Engine, default=None
         What runs the passes; it decides about threads, and `n_jobs` has no say.
+    checkpoint : str, path or RunFile, default=None
+        A file that keeps what passes have found: after every pass, and within one every
+        five minutes (`RunFile(path, every=seconds)`: more or less often). Where the
+        process is killed, the same code continues from there, to the same result to the
+        last bit; `random_state=None` stands for seeds that the file keeps. Fits of one
+        block follow each other in it. The file stays when all is done: the same code
+        then returns at once, but for what maps rows to rows, such as `transform`, which
+        is saved up to 16 MB. Other data, parameters or versions are refused. A disk
+        that is full is a warning, and the file stays as it was.
 
     Examples
     --------
@@ -31,19 +50,50 @@ def using(engine: Engine) -> Iterator[Engine]:
     ...     Z = Nystroem(n_components=20, random_state=0).fit_transform(X)
     >>> Z.shape
     (150, 20)
+
+    A run that survives:
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with engines.using(checkpoint=f"{folder}/run.ckpt"):
+    ...         model = Nystroem(n_components=20).fit(X)
+    ...     with engines.using(checkpoint=f"{folder}/run.ckpt"):
+    ...         again = Nystroem(n_components=20).fit(X)
+    >>> bool((model.component_indices_ == again.component_indices_).all())
+    True
     """
-    if not isinstance(engine, Engine):
+    unsaid = engine is None and checkpoint is not None
+    if not unsaid and not isinstance(engine, Engine):
         raise TypeError(
             f"engine={engine!r} is no engine; pass a value such as "
-            "nystrom.engines.Threads(n_jobs=2)."
+            "nystrom.engines.Threads(n_jobs=2), or checkpoint='run.ckpt'."
         )
-    before = _current.set(engine)
-    try:
+    with ExitStack() as stack:
+        if engine is not None:
+            stack.enter_context(_having(_current, engine))
+        if checkpoint is not None:
+            run = checkpoint if isinstance(checkpoint, RunFile) else RunFile(checkpoint)
+            stack.enter_context(run.running())
+            stack.enter_context(seeds_drawn_by(run.seed))
+            stack.enter_context(_having(_run, run))
         yield engine
+
+
+@contextmanager
+def _having(variable: ContextVar, value: Any) -> Iterator[None]:
+    before = variable.set(value)
+    try:
+        yield
     finally:
-        _current.reset(before)
+        variable.reset(before)
 
 
 def current() -> Engine | None:
     """The engine in use; None where none was named."""
     return _current.get()
+
+
+def checkpointed(engine: Engine) -> Engine:
+    """The engine, with its passes saved where a checkpoint is in use."""
+    run = _run.get()
+    return engine if run is None else Checkpoint(engine, run)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from ..columns import Columns
-from ..engines import Engine
+from ..engines import Engine, storable
 from ..randomness import Purpose
 from ..refusals import check_finite
 from ..residuals import Pass, residual
@@ -23,6 +23,7 @@ from ..sources import Block, Source
 from .sifting import luck
 
 
+@storable
 @dataclass(frozen=True)
 class Winners:
     """The first rows to arrive, with what is needed of them."""

@@ -1,0 +1,295 @@
+"""The file of a run: what its passes have found, written as a whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from .stored import CannotStoreError, packed, unpacked
+
+#: Counts up when a file can no longer be read by the versions before.
+FORMAT = 1
+ABOUT = "nystrom-run.json"
+#: Saving between passes may take this share of the time.
+SHARE = 0.05
+_PACKAGE = sys.modules["nystrom"]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is damaged, or of other data, parameters or versions."""
+
+
+@dataclass(frozen=True)
+class PassKey:
+    """What a pass is known by."""
+
+    name: str
+    function: str
+    rows: str
+    given: str
+
+    def differs_from(self, other: PassKey) -> str:
+        """In what, in words."""
+        if (self.name, self.function) != (other.name, other.function):
+            return f"is {self.name!r} and would now be {other.name!r}"
+        if self.rows != other.rows:
+            return f"({self.name!r}) was over other rows, weights or targets"
+        return f"({self.name!r}) was made with other parameters"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The sum over the first tiles of a pass: (how many tiles, their sum), in order."""
+
+    next_tile: int
+    sums: list[tuple[int, Any]]
+
+
+class RunFile:
+    """Where a run is saved: a path, and how often.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. It is made where there is none, and else continued.
+    every : float, default=300
+        Within a pass it is saved after so many seconds. Between passes it is saved at
+        once, unless that would take more than a twentieth of the time.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 300.0) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(
+                f"checkpoint={path!r} is not allowed; give the path of a file, or "
+                "nystrom.engines.RunFile(path, every=seconds)."
+            )
+        if not every >= 0:
+            raise ValueError(f"every={every!r} is not allowed; give seconds >= 0.")
+        # A link is followed, not replaced.
+        self.path, self.every = Path(os.path.realpath(path)), float(every)
+
+    @contextmanager
+    def running(self) -> Iterator[RunFile]:
+        """One run: from its first pass, or on from where it was saved."""
+        self._begin()
+        try:
+            yield self
+        finally:
+            if self._unsaved:
+                self.save()
+
+    def _begin(self) -> None:
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"The folder {self.path.parent} does not exist; make it first, or keep "
+                "the checkpoint in a folder that exists."
+            )
+        for left_over in self.path.parent.glob(f".{self.path.name}.*.tmp"):
+            with suppress(OSError):  # a process was killed while it wrote
+                left_over.unlink()
+        exists = self.path.exists()
+        self._about = self._read_about() if exists else _new_run()
+        self._n_saved = len(self._about["passes"])
+        self._unsaved: dict[str, list[np.ndarray]] = {}
+        self.n_passes = self.n_seeds = 0
+        self._warned, self._cost, self._saved_at = False, 0.0, time.perf_counter()
+
+    def seed(self) -> int:
+        """The next seed where the user gave none: the same when the run is repeated."""
+        self.n_seeds += 1
+        text = f"{self._about['seed']} {self.n_seeds}".encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 1
+
+    def next_pass(self, key: PassKey) -> int:
+        """The number of the pass that begins, if it is the one that was saved."""
+        number, saved = self.n_passes, self._about["passes"]
+        partial = self._about["partial"]
+        if number < len(saved):
+            self._compare(number, saved[number]["key"], key)
+        elif partial is not None and number == len(saved):
+            self._compare(number, partial["key"], key)
+        self.n_passes += 1
+        return number
+
+    def _compare(self, number: int, saved: dict[str, str], key: PassKey) -> None:
+        before = PassKey(**saved)
+        if before != key:
+            raise CheckpointError(
+                f"{self.path} is of another run: its pass {number + 1} "
+                f"{before.differs_from(key)}. Repeat what it was made by, with the "
+                "same data, parameters and versions, or delete the file to begin anew."
+            )
+
+    def is_done(self, number: int) -> bool:
+        """Whether the result of a pass is at hand."""
+        saved = self._about["passes"]
+        return number < len(saved) and saved[number]["value"] is not None
+
+    def result(self, number: int) -> Any:
+        """What a pass found."""
+        value = self._about["passes"][number]["value"]
+        return unpacked(value["tree"], self._arrays(f"pass {number}", value["arrays"]))
+
+    def part(self, number: int) -> Part:
+        """What is known of a pass that was not finished: nothing, perhaps."""
+        value = self._about["partial"]
+        if value is None or number != len(self._about["passes"]):
+            return Part(0, [])
+        found = self._arrays("partial", value["arrays"])
+        sums = [(size, term) for size, term in unpacked(value["tree"], found)]
+        return Part(value["next_tile"], sums)
+
+    def finish(self, number: int, key: PassKey, result: Any, *, keep: bool) -> None:
+        """A pass is done. What is not kept, or cannot be, will be made again."""
+        if number < len(self._about["passes"]):
+            return
+        value, found = None, list[np.ndarray]()
+        if keep:
+            with suppress(CannotStoreError):
+                value = {"tree": packed(result, found), "arrays": len(found)}
+        self._about["passes"].append({"key": asdict(key), "value": value})
+        self._about["partial"] = None
+        self._unsaved.pop("partial", None)
+        self._unsaved[f"pass {number}"] = found if value else []
+        waited = time.perf_counter() - self._saved_at
+        if waited < min(self.every, self._cost / SHARE) or not self.save():
+            self._copy_unsaved()
+
+    def keep_part(self, key: PassKey, part: Part, *, now: bool = False) -> None:
+        """Save a pass that goes on, if it is time to."""
+        if not now and time.perf_counter() - self._saved_at < self.every:
+            return
+        found = list[np.ndarray]()
+        try:
+            tree = packed([list(entry) for entry in part.sums], found)
+        except CannotStoreError:
+            return
+        value = {"key": asdict(key), "next_tile": part.next_tile, "tree": tree}
+        self._about["partial"] = {**value, "arrays": len(found)}
+        self._unsaved["partial"] = found
+        if not self.save():
+            # Its arrays are used up by the sum that goes on.
+            self._about["partial"] = None
+            del self._unsaved["partial"]
+
+    def save(self) -> bool:
+        """Write the file; whether it could be. One warning if not: the run goes on."""
+        begun = time.perf_counter()
+        try:
+            self._write()
+        except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
+            self._warn(error)
+            return False
+        finally:
+            self._saved_at = time.perf_counter()
+            self._cost = self._saved_at - begun
+        self._n_saved, self._unsaved = len(self._about["passes"]), {}
+        return True
+
+    def _warn(self, error: Exception) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        warnings.warn(
+            f"The checkpoint {self.path} could not be written: {error}. It stays as "
+            "it was, and the run goes on without saving until it can be written again.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def _write(self) -> None:
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            with open(temporary, "wb") as file:
+                self._write_entries(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(self.path.parent)
+
+    def _write_entries(self, file: BinaryIO) -> None:
+        """What the file has of passes that are done, what is new, and the rest."""
+        with ZipFile(file, "w") as new:
+            if self._n_saved:
+                with ZipFile(self.path) as old:
+                    for name in old.namelist():
+                        if name.startswith("pass "):
+                            new.writestr(name, old.read(name))
+            for where, found in self._unsaved.items():
+                for i, array in enumerate(found):
+                    with new.open(f"{where}/{i}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, array, allow_pickle=False)
+            new.writestr(ABOUT, json.dumps(self._about))
+
+    def _copy_unsaved(self) -> None:
+        """Results go on to whoever asked for them, and may be changed there."""
+        for where, found in self._unsaved.items():
+            self._unsaved[where] = [np.array(array, order="K") for array in found]
+
+    def _arrays(self, where: str, count: int) -> list[np.ndarray]:
+        if where in self._unsaved:
+            return self._unsaved[where]
+        with ZipFile(self.path) as archive:
+            found = []
+            for i in range(count):
+                with archive.open(f"{where}/{i}.npy") as entry:
+                    found.append(np.lib.format.read_array(entry, allow_pickle=False))
+            return found
+
+    def _read_about(self) -> dict[str, Any]:
+        try:
+            with ZipFile(self.path) as archive:
+                broken = archive.testzip()  # reads all, and compares the checksums
+                about = json.loads(archive.read(ABOUT))
+            if broken is not None:
+                raise BadZipFile(f"{broken} is not as it was written")
+            number, version = about["format"], about["nystrom"]
+        except (BadZipFile, KeyError, ValueError, TypeError, EOFError) as error:
+            raise CheckpointError(
+                f"{self.path} is no checkpoint, or a damaged one ({error}). Delete it "
+                "to begin anew, or give the name of another file."
+            ) from None
+        if (number, version) != (FORMAT, _PACKAGE.__version__):
+            raise CheckpointError(
+                f"{self.path} was written by nystrom {version}, and this is nystrom "
+                f"{_PACKAGE.__version__}: passes may differ. Continue with that "
+                "version, or delete the file to begin anew."
+            )
+        return about
+
+
+def _new_run() -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "nystrom": _PACKAGE.__version__,
+        "seed": secrets.randbits(63),
+        "passes": [],
+        "partial": None,
+    }
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name, too, is on the disk; where a folder can be told so."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
