@@ -36,6 +36,9 @@ class Source(ABC):
     #: Whether some rows cost no more than their share of all: not so in a file, where
     #: rows that are wanted again are better kept.
     at_hand = True
+    #: Whether blocks are of a library with threads, or a device, of its own: one of
+    #: them is then worked on at a time, and may be larger.
+    on_device = False
     _weights: np.ndarray | None = None
 
     @abstractmethod
@@ -77,6 +80,11 @@ class Source(ABC):
         numbers = self.numbers(start, stop)
         weights = self.weights[start:stop]
         return Block(start, self.rows(start, stop), weights, targets, numbers)
+
+    @property
+    def given(self) -> Source:
+        """The rows as they were given: results are handed out in their library."""
+        return self
 
     def numbers(self, start: int, stop: int) -> np.ndarray | None:
         """The numbers by which rows start to stop are known, if they are others."""
