@@ -482,7 +482,7 @@ def test_after_an_error_the_engine_is_in_use_no_more():
     assert engines.current() is None
 
 
-@pytest.mark.parametrize("engine", [None, 2, "threads", Threads, object()])
+@pytest.mark.parametrize("engine", [2, "threads", Threads, object()])
 def test_what_is_no_engine_is_refused(engine):
     one = Threads(1)
     with engines.using(one):

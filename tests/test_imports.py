@@ -20,7 +20,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 #: Each line may import the lines above it, and nothing from its own.
 LINES = [
     ["_arrays", "refusals", "randomness", "ledger"],
-    ["column_blocks", "precision", "sources", "sinks"],
+    ["operands", "precision", "sources", "sinks"],
+    ["column_blocks"],
     ["kernels", "engines", "trace_error", "tried"],
     ["columns", "factor"],
     ["landmarks", "residuals"],
@@ -39,6 +40,7 @@ ONLY = {
     "refusals": set(),
     "randomness": set(),
     "ledger": set(),
+    "operands": {"_arrays"},
     "precision": {"_arrays"},
     "sources": {"_arrays"},
     "sinks": {"_arrays"},

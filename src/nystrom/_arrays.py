@@ -59,7 +59,85 @@ def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(values, dtype=dtype)
     xp = array_namespace(like)
-    return xp.asarray(np.ascontiguousarray(values), dtype=dtype, device=device(like))
+    values = np.ascontiguousarray(values)
+    # torch shares memory with NumPy, and warns where it may not write.
+    values = values if values.flags.writeable else values.copy()
+    return xp.asarray(values, dtype=dtype, device=device(like))
+
+
+def on_host(x: Any) -> bool:
+    """Whether x is NumPy's, CSR or a list: not of a library with devices."""
+    return _is_numpy(x) or not is_array_api_obj(x)
+
+
+def place(x: Any) -> tuple[str, str]:
+    """Where an array is: its library and device, as a key."""
+    if on_host(x):
+        return "numpy", "cpu"
+    return array_namespace(x).__name__, str(device(x))
+
+
+def beside(values: Array, like: Array, dtype: Any = None) -> Array:
+    """Values of any library where `like` is; in their own precision unless told."""
+    dtype = values.dtype if dtype is None else dtype
+    if place(values) != place(like):
+        host = to_host(values)
+        dtype = dtype if isinstance(dtype, np.dtype | type) else host.dtype
+        return from_host(host, like, np.dtype(dtype))
+    return as_float(values, own_dtype(dtype, like))
+
+
+def detached(x: Array) -> Array:
+    """x without the history that torch keeps of values it is to differentiate."""
+    return x.detach() if hasattr(x, "detach") else x
+
+
+def has_float64(x: Array) -> bool:
+    """Whether the device of x can hold float64, in which sums are taken."""
+    xp = array_namespace(x)
+    try:
+        xp.empty(1, dtype=xp.float64, device=device(x))
+    except (TypeError, ValueError, RuntimeError, AttributeError):
+        return False
+    return True
+
+
+def torch_tensor(x: Array, where: str) -> Array:
+    """Rows of any library as a torch tensor on a device."""
+    import torch
+
+    x = x if hasattr(x, "detach") else torch.from_numpy(np.array(to_host(x)))
+    return x.to(where, non_blocking=True)
+
+
+def check_torch_device(where: Any) -> None:
+    """Refuse a device that torch does not have here, and torch that is not there."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"device={where!r} needs torch, which is not installed; pip install torch, "
+            "or leave device out to work in NumPy."
+        ) from None
+    try:
+        torch.empty(1, dtype=torch.float64, device=where)
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
+        raise ValueError(
+            f"device={where!r} cannot be used here: {reason}. It takes a device that "
+            "torch has on this machine, with float64, such as 'cuda'; 'cpu' is always "
+            "there."
+        ) from None
+
+
+def fetched(result: Any) -> Any:
+    """A result of a pass on the host: arrays, and tuples of them."""
+    if isinstance(result, tuple):
+        return tuple(fetched(each) for each in result)
+    if on_host(result):
+        return result
+    values = to_host(result)
+    return values if values.ndim else values[()]
 
 
 def own_dtype(dtype: Any, like: Array) -> Any:
@@ -145,6 +223,14 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
 
 
+def take_columns(x: Array, columns: np.ndarray) -> Array:
+    """x[:, columns]."""
+    if _is_numpy(x):
+        return np.take(x, columns, axis=1)
+    xp = array_namespace(x)
+    return xp.take(x, xp.asarray(columns, device=device(x)), axis=1)
+
+
 def append_rows(x: Any, more: Any) -> Any:
     """The rows of x, and after them those of another of its kind."""
     return stack_rows([x, more])
@@ -199,6 +285,35 @@ def dot(X: Array, Y: Array) -> Array:
     return product.toarray() if sp.issparse(product) else np.ascontiguousarray(product)
 
 
+def total(values: Array) -> Any:
+    """The sum of all values, in float64; where they are."""
+    if _is_numpy(values):
+        return float(values.sum(dtype=np.float64))
+    xp = array_namespace(values)
+    return xp.sum(values, dtype=xp.float64)
+
+
+def by_label(labels: Array, n_labels: int, weights: Array) -> Array:
+    """(n, …, n_labels): the weight of each row where its label is, and 0 elsewhere."""
+    xp = namespace(labels)
+    like = {} if xp is np else {"device": device(labels)}
+    own = labels[..., None] == xp.arange(n_labels, dtype=labels.dtype, **like)
+    weights = xp.reshape(weights, (-1,) + (1,) * labels.ndim)
+    return xp.where(own, weights, xp.zeros_like(weights))
+
+
+def sums_by_label(
+    X: Array, labels: Array, n_labels: int, weights: Array
+) -> tuple[Array, Array]:
+    """Σ w·x and Σ w over the rows of each label."""
+    if _is_numpy(X):
+        cells = (weights, (labels, np.arange(len(X))))
+        sums = sp.csr_array(cells, shape=(n_labels, len(X))) @ X
+        return sums, np.bincount(labels, weights, n_labels)
+    own = by_label(labels, n_labels, weights)
+    return own.T @ X, array_namespace(X).sum(own, axis=0)
+
+
 def squared_norms(X: Array) -> Array:
     """‖x‖² of each row."""
     if sp.issparse(X):
@@ -206,6 +321,13 @@ def squared_norms(X: Array) -> Array:
     if _is_numpy(X):
         return np.vecdot(X, X)
     return array_namespace(X).sum(X * X, axis=1)
+
+
+def column_squares(X: Array) -> Array:
+    """Σ x² of each column."""
+    if _is_numpy(X):
+        return np.einsum("ij,ij->j", X, X)
+    return array_namespace(X).sum(X * X, axis=0)
 
 
 def with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
@@ -238,6 +360,13 @@ def exp_(x: Array) -> Array:
 def tanh_(x: Array) -> Array:
     """tanh(x), in place where the library can."""
     return np.tanh(x, out=x) if _is_numpy(x) else array_namespace(x).tanh(x)
+
+
+def at_least(x: Array, least: float) -> Array:
+    """The larger of x and a number, entry by entry."""
+    if _is_numpy(x):
+        return np.maximum(x, least)
+    return array_namespace(x).clip(x, min=least)
 
 
 def sqrt_(x: Array, most: float) -> Array:

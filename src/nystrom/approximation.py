@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _arrays as arrays
 from ._arrays import Array
 from .columns import diagonal
 from .engines import Engine
@@ -19,6 +20,7 @@ from .factor import Factor
 from .features import FeatureMap, Tiles, features, features_need_float64
 from .landmarks import Landmarks
 from .moments import moments
+from .operands import Operand
 from .precision import EPS64
 from .randomness import some_rows
 from .refusals import count
@@ -60,20 +62,20 @@ class Approximation:
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
-        v = self._vectors(v)
+        host = self._vectors(v)
         root, K_S = self._root, self._tiles(whitened=False)
-        t = self._transposed_product(K_S, v)
-        return self._product(K_S, root @ (root.T @ t))
+        t = self._transposed_product(K_S, host)
+        return _such_as(v, self._product(K_S, root @ (root.T @ t)))
 
     matmat = rmatvec = rmatmat = __matmul__ = matvec
 
     def diagonal(self) -> np.ndarray:
         """k̃ᵢᵢ for every row."""
-        return self._exact_diagonal - self._residuals
+        return self._handed_out(self._exact_diagonal - self._residuals)
 
     def trace(self) -> float:
         """tr K̃."""
-        return float(self.diagonal().sum())
+        return float((self._exact_diagonal - self._residuals).sum())
 
     def eigh(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
         """The largest eigenvalues of K̃, descending, and their eigenvectors as columns.
@@ -84,7 +86,8 @@ class Approximation:
         values, vectors = self._gram_eigh
         floor = EPS64 * len(values) * values.max(initial=0.0)
         keep = min(n_components, int(np.count_nonzero(values > floor)))
-        return values[:keep], self._Z_times(vectors[:, :keep] / np.sqrt(values[:keep]))
+        found = self._Z_times(vectors[:, :keep] / np.sqrt(values[:keep]))
+        return self._handed_out(values[:keep]), self._handed_out(found)
 
     def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
         """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement, in O(ns²) time."""
@@ -92,19 +95,24 @@ class Approximation:
             raise ValueError(
                 f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
             )
-        b = self._vectors(b)
-        x = self._woodbury(b, ridge)
-        left = b - ridge * x - self._Z_times(self._Zt_times(x))
-        return x + self._woodbury(left, ridge)
+        host = self._vectors(b)
+        x = self._woodbury(host, ridge)
+        left = host - ridge * x - self._Z_times(self._Zt_times(x))
+        return _such_as(b, x + self._woodbury(left, ridge))
 
     def _vectors(self, v: Any) -> np.ndarray:
-        v = np.asarray(v, dtype=np.float64)
+        v = np.asarray(arrays.fetched(v), dtype=np.float64)
         if v.ndim not in (1, 2) or len(v) != self.shape[0]:
             raise ValueError(
                 f"A vector of {self.shape[0]} entries, or a matrix with as many rows, "
                 f"is needed; shape {v.shape} was given."
             )
         return v
+
+    def _handed_out(self, values: np.ndarray) -> Array:
+        """Results in the library and on the device of the rows, in float64."""
+        like = self.landmarks.kernel.like(self.source.given.rows(0, 1))
+        return _such_as(like, values)
 
     @property
     def trace_error(self) -> float:
@@ -172,10 +180,8 @@ class Approximation:
     def _tiles(self, *, whitened: bool) -> Tiles:
         # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
         # times root·small would lose what `solve` and `eigh` need.
-        columns, none = self.landmarks.columns(), np.zeros(1)
-        if not whitened:
-            return Tiles(columns, None, none)
-        return Tiles.by(columns, self._root, none)
+        root = self._root if whitened else None
+        return Tiles.by(self.landmarks.columns(), root, None)
 
     @property
     def _root(self) -> np.ndarray:
@@ -189,12 +195,14 @@ class Approximation:
 
     def _product(self, tiles: Tiles, small: np.ndarray) -> np.ndarray:
         sink = ArraySink((self.shape[0], *small.shape[1:]))
-        self.engine.map(_times, self.source, sink, (tiles, small), "product")
+        shared = (tiles, Operand(small))
+        self.engine.map(_times, self.source, sink, shared, "product")
         return sink.array
 
     def _transposed_product(self, tiles: Tiles, v: np.ndarray) -> np.ndarray:
         source = self.source.having(targets=v)
-        return self.engine.reduce(_transposed_times, source, (tiles,), "product")
+        found = self.engine.reduce(_transposed_times, source, (tiles,), "product")
+        return arrays.to_host(found)
 
     def _Z_times(self, small: np.ndarray) -> np.ndarray:  # noqa: N802
         return self._product(self._tiles(whitened=True), small)
@@ -209,6 +217,12 @@ class Approximation:
 
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
+
+
+def _such_as(like: Any, values: np.ndarray) -> Array:
+    """Values in the library and on the device of what was given."""
+    on_host = arrays.on_host(like)
+    return values if on_host else arrays.from_host(values, like, values.dtype)
 
 
 def estimated_error(
@@ -227,9 +241,11 @@ def estimated_error(
     )
 
 
-def _times(block: Block, tiles: Tiles, small: np.ndarray) -> np.ndarray:
-    return tiles(block.X) @ small
+def _times(block: Block, tiles: Tiles, small: Operand) -> np.ndarray:
+    Z = tiles(block.X)
+    return arrays.to_host(Z @ small.beside(Z))
 
 
-def _transposed_times(block: Block, tiles: Tiles) -> np.ndarray:
-    return tiles(block.X).T @ block.targets
+def _transposed_times(block: Block, tiles: Tiles) -> Array:
+    Z = tiles(block.X)
+    return Z.T @ arrays.beside(block.targets, Z)

@@ -28,32 +28,46 @@ class Columns:
     """k(x, s) for the rows x of any block and fixed points s.
 
     Called, it gives a block in the library, on the device and in the precision of the
-    rows: what n·s² work is done on. `host` gives float64 in NumPy.
+    rows: what n·s² work is done on. `float64` gives the same in float64, and `host`
+    brings the values of a few rows to the host.
     """
 
     kernel: Kernel
     points: Any
     wide: bool = False  # float32 rows are evaluated in float64
-    _evaluate: Callable = field(init=False, repr=False)
+    #: How to evaluate rows, by where they are: the points go there once.
+    _evaluate: dict[Any, Callable] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        points = arrays.widen(self.points) if self.wide else self.points
-        # No points have no columns, and not every kernel can prepare none.
-        evaluate = self.kernel.against(points) if len(self) else None
-        object.__setattr__(self, "_evaluate", evaluate)
+        object.__setattr__(self, "_evaluate", {})
+        if len(self):  # no points have no columns, nor can every kernel prepare none
+            self._evaluate[arrays.place(self.points)] = self._against(self.points)
+
+    def _against(self, points: Any) -> Callable:
+        return self.kernel.against(arrays.widen(points) if self.wide else points)
+
+    def _values(self, X: Any) -> Array:
+        where = arrays.place(X)
+        if where not in self._evaluate:
+            self._evaluate[where] = self._against(arrays.beside(self.points, X))
+        return self._evaluate[where](X)
 
     def __call__(self, X: Any) -> Array:
         if not self.wide:
-            return self._evaluate(X)
+            return self._values(X)
         # Rows are copied to float64, and so are values that were given (precomputed).
-        return arrays.widen(self._evaluate(arrays.widen(X)))
+        return arrays.widen(self._values(arrays.widen(X)))
 
-    def host(self, X: Any, dtype: Any = np.float64) -> np.ndarray:
-        """The values on the host; handed out in float64 unless told."""
-        return arrays.to_host(self(X)).astype(dtype, copy=False)
+    def float64(self, X: Any) -> Array:
+        """The values in float64, where the rows are."""
+        return arrays.widen(self(X))
 
-    def diag(self, X: Any) -> np.ndarray:
-        """k(x, x) of each row on the host."""
+    def host(self, X: Any) -> np.ndarray:
+        """The values of a few rows on the host, in float64."""
+        return arrays.host_values(self(X))
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) of each row in float64, where the rows are."""
         return diag64(self.kernel, X)
 
     def __len__(self) -> int:
@@ -75,7 +89,7 @@ class Columns:
 
     def operand(self, B: np.ndarray) -> ColumnBlocks:
         """A matrix on the host, to multiply blocks with."""
-        return ColumnBlocks.of(B, self.kernel.like(self.points), self.dtype)
+        return ColumnBlocks.of(B, self.dtype)
 
 
 def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
@@ -88,7 +102,7 @@ def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
 
 
 def _diagonal(block: Block, kernel: Kernel) -> np.ndarray:
-    return diag64(kernel, block.X)
+    return arrays.to_host(diag64(kernel, block.X))
 
 
 def trace(kernel: Kernel, source: Source, *, engine: Engine) -> float:
@@ -96,15 +110,15 @@ def trace(kernel: Kernel, source: Source, *, engine: Engine) -> float:
     return float(engine.reduce(_weighted_diagonal, source, (kernel,), "diagonal"))
 
 
-def _weighted_diagonal(block: Block, kernel: Kernel) -> float:
+def _weighted_diagonal(block: Block, kernel: Kernel) -> Any:
     return row_weights.total(block.weights, diag64(kernel, block.X))
 
 
-def diag64(kernel: Kernel, X: Any) -> np.ndarray:
-    """k(x, x) of few rows, always in float64: that costs little.
+def diag64(kernel: Kernel, X: Any) -> Array:
+    """k(x, x) of rows, where they are, always in float64: that costs little.
 
     What is left of it is a difference, and a small number must not vanish.
     """
     # Of a distance it is a constant, and no row need be copied.
     X = X if kernel.traits.of_distance else arrays.widen(X)
-    return arrays.host_values(kernel.diag(X))
+    return arrays.widen(kernel.diag(X))

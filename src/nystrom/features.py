@@ -15,6 +15,7 @@ from .columns import Columns
 from .engines import TILE, Engine, SumSink
 from .factor import Factor
 from .landmarks import Landmarks
+from .operands import Operand
 from .refusals import check_finite
 from .sinks import ArraySink, SplitSink
 from .sources import Block, Source
@@ -25,21 +26,31 @@ from .tried import tried_rows
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """Rows ↦ K_S·root − shift, or K_S − shift without a root; host, float64."""
+    """Rows ↦ K_S·root − shift, or K_S − shift without a root: float64, on the device.
+
+    Without a shift nothing is taken off.
+    """
 
     columns: Columns
     root: ColumnBlocks | None
-    shift: np.ndarray
+    shift: Operand | None
 
     @classmethod
-    def by(cls, columns: Columns, root: np.ndarray, shift: np.ndarray) -> Tiles:
-        """With a root, in blocks that skip its zeros."""
-        return cls(columns, ColumnBlocks.of(root), shift)
+    def by(
+        cls, columns: Columns, root: np.ndarray | None, shift: np.ndarray | None
+    ) -> Tiles:
+        """With a root in blocks that skip its zeros, and a shift that is not 0."""
+        moved = shift is not None and bool(shift.any())
+        return cls(
+            columns,
+            None if root is None else ColumnBlocks.of(root),
+            Operand(shift) if shift is not None and moved else None,
+        )
 
-    def __call__(self, X: Any) -> np.ndarray:
-        Z = self.columns.host(X)
+    def __call__(self, X: Any) -> Array:
+        Z = self.columns.float64(X)
         Z = Z if self.root is None else self.root.product(Z)
-        return Z - self.shift if self.shift.any() else Z
+        return Z if self.shift is None else Z - self.shift.beside(Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +146,7 @@ class FeatureMap:
         """What is made of a tile before sums are taken."""
         if self.whiten:
             return Tiles.by(self.columns, self.root, self.center)
-        return Tiles(self.columns, None, self.shift)
+        return Tiles.by(self.columns, None, self.shift)
 
     def gram_error(self, squares: np.ndarray) -> float:
         """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal."""
@@ -147,7 +158,7 @@ def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
     """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
     columns = landmarks.columns(wide=True)
     X = tried_rows(source).points
-    whole = float(np.mean(columns.diag(X)))
+    whole = float(np.mean(arrays.to_host(columns.diag(X))))
     if not center:
         return whole
     mean = np.mean(columns.host(X) @ landmarks.factor.root, axis=0)
@@ -174,7 +185,7 @@ def features_and_error(
     sums = SumSink(TILE)
     both = SplitSink(sink, sums)
     engine.map(_features_and_sums, source, both, shared, "features")
-    kept, whole, squares = sums.total()
+    kept, whole, squares = arrays.fetched(sums.total())
     nested = squares if landmarks.factor.is_nested else None
     return sink.array, TraceError.of_all(whole - kept, whole, source.n_rows, nested)
 
@@ -182,12 +193,12 @@ def features_and_error(
 def _feature_pass(
     landmarks: Landmarks, source: Source, wide: bool
 ) -> tuple[ArraySink, tuple]:
-    first, kernel = source.rows(0, 1), landmarks.kernel
-    like = kernel.like(first)
-    dtype = arrays.own_dtype(kernel.dtype(first), like)
+    first, kernel = source.given.rows(0, 1), landmarks.kernel
+    like, dtype = kernel.like(first), kernel.dtype(first)
     columns = landmarks.columns(wide=wide)
     factor = landmarks.factor.for_blocks(columns.dtype)
-    sink = ArraySink((source.n_rows, len(landmarks)), like, dtype)
+    shape = (source.n_rows, len(landmarks))
+    sink = ArraySink(shape, like, arrays.own_dtype(dtype, like))
     return sink, (columns, columns.operand(factor.full_root), dtype)
 
 
@@ -197,11 +208,12 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
         return False
     rows = tried_rows(source)
     columns, X = landmarks.columns(), rows.points
-    kxx, left = columns.diag(X), []
+    kxx, left = arrays.to_host(columns.diag(X)), []
     for c in (columns, columns.widened()):
         root = landmarks.factor.for_blocks(c.dtype).root
         with np.errstate(over="ignore", invalid="ignore"):
-            left.append(kxx - c.operand(root).squared_norms(c(X)))
+            taken = c.operand(root).squared_norms(c(X))
+            left.append(kxx - arrays.to_host(taken))
     return precision.features_need_float64(left[0], left[1], kxx)
 
 
@@ -210,20 +222,16 @@ def _features(block: Block, columns: Columns, root: ColumnBlocks, dtype: Any) ->
     # The sum may overflow where no entry does: look closer before refusing.
     if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
         check_finite(arrays.to_host(Z))
-    return arrays.as_float(Z, dtype)
+    return arrays.as_float(Z, arrays.own_dtype(dtype, Z))
 
 
 def _features_and_sums(
     block: Block, columns: Columns, root: ColumnBlocks, dtype: Any
-) -> tuple[Array, tuple[float, float, np.ndarray]]:
-    Z = root.product(columns(block.X))
-    w, rows = block.weights, arrays.to_host(Z)
-    kept = row_weights.total(w, np.vecdot(rows, rows).astype(np.float64))
-    if not np.isfinite(kept):
-        check_finite(rows * rows)
+) -> tuple[Array, tuple[Any, Any, Array]]:
+    Z, w = root.product(columns(block.X)), block.weights
+    kept = row_weights.total(w, arrays.widen(arrays.squared_norms(Z)))
+    if not np.isfinite(float(kept)):
+        check_finite(arrays.to_host(Z * Z))
     whole = row_weights.total(w, columns.diag(block.X))
-    if row_weights.all_alike(w):
-        by_column = np.einsum("ij,ij->j", rows, rows).astype(np.float64) * w[0]
-    else:
-        by_column = (w.astype(rows.dtype) @ (rows * rows)).astype(np.float64)
-    return arrays.as_float(Z, dtype), (kept, whole, by_column)
+    by_column = arrays.widen(row_weights.squares_over_rows(w, Z))
+    return arrays.as_float(Z, arrays.own_dtype(dtype, Z)), (kept, whole, by_column)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _arrays as arrays
 from .approximation import Approximation
 from .columns import Columns
 from .edge.engine import engine_for
@@ -193,7 +194,7 @@ def leverage_scores(
         psd = resolved.traits.psd
         if psd is False or (psd is None and spectrum.indefinite):
             warn_indefinite(resolved, "their negative part counts as 0")
-        return spectrum.scores(ridge)
+        return _such_as(source, resolved, spectrum.scores(ridge))
     s = len(landmarks)
     w = np.ones(s) if landmarks.weights is None else landmarks.weights
     if source.is_weighted and landmarks.indices is not None:
@@ -202,7 +203,8 @@ def leverage_scores(
     safe = max(ridge, least_ridge(SKS))
     columns = Columns(resolved, landmarks.points)
     ready = prepare(columns, source, ridge_root(SKS, w, safe))
-    return np.minimum(1.0, sample_scores(ready, source, safe, engine=engine))
+    scores = np.minimum(1.0, sample_scores(ready, source, safe, engine=engine))
+    return _such_as(source, resolved, scores)
 
 
 def effective_dimension(
@@ -244,7 +246,7 @@ def effective_dimension(
         n_jobs=n_jobs,
         verbose=verbose,
     )
-    return float(scores.sum())
+    return float(arrays.fetched(scores).sum())
 
 
 def spectral_embedding(
@@ -315,7 +317,7 @@ def spectral_embedding(
     _, coordinates = embedding(
         landmarks, source, n_components + first, engine, seed=seed_of(random_state)
     )
-    return coordinates[:, first:]
+    return _such_as(source, resolved, coordinates[:, first:])
 
 
 def approximate(
@@ -364,6 +366,13 @@ def approximate(
     if kernel.traits.by_number:
         landmarks = landmarks.updated(kernel=kernel)
     return Approximation(source, landmarks, engine_for(kernel, n_jobs, verbose))
+
+
+def _such_as(source: Source, kernel: Kernel, values: np.ndarray) -> Any:
+    """Results where the rows are, in their precision; on the host as they are."""
+    like = kernel.like(source.given.rows(0, 1))
+    on_host = arrays.on_host(like)
+    return values if on_host else arrays.from_host(values, like, like.dtype)
 
 
 def _rows_and_kernel(

@@ -12,7 +12,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from . import _arrays as arrays
 from . import precision
+from ._arrays import Array
 from .column_blocks import ColumnBlocks
 from .engines import Engine
 from .features import FeatureMap, Tiles
@@ -69,7 +71,9 @@ def moments(
 ) -> Moments:
     """The sums over all rows of a source, in one pass."""
     shared = (mapping.tiles(), mapping.target_shift)
-    parts, C, f, *rest = engine.reduce(_block_moments, source, shared, name)
+    found = engine.reduce(_block_moments, source, shared, name)
+    parts, C, f, *rest = arrays.fetched(found)  # s × s numbers, once
+    del found
     A = _assembled(parts, len(f))
     del parts
     if not np.isfinite(np.trace(A)):
@@ -94,7 +98,7 @@ def _panels(n_columns: int) -> Iterator[tuple[int, int]]:
     return ((a, min(a + width, n_columns)) for a in range(0, n_columns, width))
 
 
-def _upper_half(Z: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def _upper_half(Z: Array) -> tuple[tuple[Array, Array], ...]:
     """ZᵀZ by panels: each with itself, and with all columns after it."""
     panels = ((Z[:, start:stop], Z[:, stop:]) for start, stop in _panels(Z.shape[1]))
     return tuple((P.T @ P, P.T @ after) for P, after in panels)
@@ -119,17 +123,17 @@ def _mirrored(A: np.ndarray) -> np.ndarray:
 
 def _block_moments(block: Block, tiles: Tiles, target_shift: np.ndarray) -> tuple:
     Z, w = tiles(block.X), block.weights
-    diagonal = tiles.columns.diag(block.X)
-    Y = np.zeros((len(Z), 0)) if block.targets is None else block.targets - target_shift
-    if row_weights.all_alike(w):
-        total, n_rows = float(len(Z)), len(Z)
-        sums = Z.sum(axis=0), Y.sum(axis=0)
-    else:
-        total, n_rows = float(w.sum()), int(np.count_nonzero(w))
+    trace = row_weights.total(w, tiles.columns.diag(block.X))
+    Y = np.zeros((len(block), 0)) if block.targets is None else block.targets
+    Y = arrays.beside(Y, Z) - arrays.from_host(target_shift, Z)
+    total, n_rows = float(w.sum()), int(np.count_nonzero(w))
+    root_w = w
+    if not row_weights.all_alike(w):
         root_w = np.sqrt(w)
-        Z, Y = Z * root_w[:, None], Y * root_w[:, None]
-        sums = root_w @ Z, root_w @ Y
-    squares, trace = np.einsum("ij,ij->j", Y, Y), row_weights.total(w, diagonal)
+        scale = arrays.from_host(root_w, Z)[:, None]
+        Z, Y = Z * scale, Y * scale
+    sums = row_weights.over_rows(root_w, Z), row_weights.over_rows(root_w, Y)
+    squares = arrays.column_squares(Y)
     return _upper_half(Z), Z.T @ Y, *sums, squares, total, n_rows, trace
 
 

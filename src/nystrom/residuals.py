@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import _arrays as arrays
 from . import precision
 from .column_blocks import ColumnBlocks
 from .columns import Columns
@@ -70,13 +71,13 @@ def residual(
     """What the points leave of each row of a block."""
     diagonal = columns.diag(block.X)
     if not B.n_columns:  # an empty sample leaves all of k(x, x)
-        return diagonal
+        return arrays.to_host(diagonal)
     K = columns(block.X)
     left = diagonal - B.squared_norms(K)
     # What is left below rounding is nothing; the mean of noise is not.
     least = max(precision.least_residual(K.dtype, K), rounding)
-    left[left < least * np.abs(diagonal)] = 0.0
-    return left
+    left[left < least * abs(diagonal)] = 0.0
+    return arrays.to_host(left)
 
 
 def _float32_fails(columns: Columns, source: Source, B: np.ndarray) -> bool:

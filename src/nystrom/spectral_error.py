@@ -8,9 +8,12 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn import get_config
 
+from . import _arrays as arrays
+from ._arrays import Array
 from .columns import Columns
 from .engines import Engine
 from .landmarks import Landmarks
+from .operands import Operand
 from .randomness import some_rows
 from .sinks import ArraySink
 from .sources import Block, Held, Source
@@ -72,13 +75,16 @@ class Residual:
         n = source.n_rows
         self.source, self.engine = source, engine
         self.columns = Columns(landmarks.kernel, source.rows(0, n), wide=True)
-        sink = ArraySink((n, landmarks.rank))
-        shared = (landmarks.columns(wide=True), landmarks.factor.root)
+        # Where the rows are: Lanczos asks for n numbers at a time.
+        like = landmarks.kernel.like(source.rows(0, 1))
+        float64 = arrays.own_dtype(np.dtype(np.float64), like)
+        sink = ArraySink((n, landmarks.rank), like, float64)
+        shared = (landmarks.columns(wide=True), Operand(landmarks.factor.root))
         engine.map(_times, source, sink, shared, "features of the rows")
         self.Z = sink.array
-        self.matrix: np.ndarray | None = None
+        self.matrix: Array = None
         if 8 * n * n <= get_config()["working_memory"] * 2**20:
-            whole = ArraySink((n, n))
+            whole = ArraySink((n, n), like, float64)
             engine.map(_values, source, whole, (self.columns,), "kernel matrix")
             self.matrix = whole.array
             self.matrix -= self.Z @ self.Z.T
@@ -108,16 +114,19 @@ class Residual:
         return root * self._unweighted(root * v)
 
     def _unweighted(self, v: np.ndarray) -> np.ndarray:
+        there = arrays.from_host(v, self.Z)
         if self.matrix is not None:
-            return self.matrix @ v
-        sink = ArraySink(v.shape)
-        self.engine.map(_times, self.source, sink, (self.columns, v), "residual")
-        return sink.array - self.Z @ (self.Z.T @ v)
+            return arrays.to_host(self.matrix @ there)
+        sink = ArraySink(v.shape, self.Z)
+        shared = (self.columns, Operand(v))
+        self.engine.map(_times, self.source, sink, shared, "residual")
+        return arrays.to_host(sink.array - self.Z @ (self.Z.T @ there))
 
 
-def _values(block: Block, columns: Columns) -> np.ndarray:
-    return columns.host(block.X)
+def _values(block: Block, columns: Columns) -> Array:
+    return columns.float64(block.X)
 
 
-def _times(block: Block, columns: Columns, small: np.ndarray) -> np.ndarray:
-    return columns.host(block.X) @ small
+def _times(block: Block, columns: Columns, small: Operand) -> Array:
+    K = columns.float64(block.X)
+    return K @ small.beside(K)

@@ -11,8 +11,8 @@ from .. import _arrays as arrays
 from ..engines import Threads, current
 from ..kernels import Kernel, Precomputed
 from ..kernels.names import as_kernel
-from ..sources import Dense, Objects, RowNumbers, Source, as_source
-from .rows import check_weights
+from ..sources import Dense, Objects, RowNumbers, Source
+from .rows import check_weights, rows_of
 from .widths import width_from_data
 
 
@@ -33,7 +33,7 @@ def kernel_and_source(
     if isinstance(kernel, Precomputed):
         matrix = _square(X)
         return Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
-    source = as_source(X, weights)
+    source = rows_of(X, weights)
     numeric = not isinstance(source, Objects)
     if isinstance(gamma, str) and isinstance(kernel, str) and numeric:
         gamma = width_from_data(gamma, kernel, source, current() or Threads(n_jobs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _arrays as arrays
 from ..engines import Engine
 from ..kernels import Kernel
 from ..landmarks import Landmarks
@@ -63,5 +64,8 @@ def choose_landmarks(
     landmarks = choose(
         able, kernel, source, goal, random_state=random_state, engine=engine
     )
+    if source.given is not source:  # a model holds points such as the rows given
+        like = source.given.rows(0, 1)
+        landmarks = landmarks.updated(points=arrays.beside(landmarks.points, like))
     in_order = getattr(able, "in_order", True)
     return landmarks.in_nested_order() if nested and not in_order else landmarks

@@ -11,7 +11,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
+from ..engines.using import current_device
 from ..sources import Objects, Source, as_source
+from ..sources.on_device import OnDevice
 
 
 def check_rows(X: Any) -> Any:
@@ -57,8 +59,29 @@ def explaining_text() -> Iterator[None]:
         ) from None
 
 
+def rows_of(X: Any, weights: np.ndarray | None = None) -> Source:
+    """The source of X's rows, on the device in use if there is one."""
+    source, device = as_source(X, weights), current_device()
+    if device is None:
+        return source
+    if not arrays.is_array(source.rows(0, 1)):
+        raise ValueError(
+            f"using(device={device!r}) moves dense rows of numbers, and X holds others "
+            "(CSR, or objects); convert them, X.toarray(), or leave device out."
+        )
+    return OnDevice(source, device)
+
+
 def _check_foreign(X: Any) -> Any:
+    X = arrays.detached(X)
     xp = arrays.namespace(X)
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("Complex data not supported: X holds complex numbers.")
+    if not arrays.has_float64(X):
+        raise ValueError(
+            f"X is on the device {arrays.device(X)}, which has no float64; sums over "
+            "rows are taken in it. Move X to the CPU, or to a device that has it."
+        )
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
             f"X has shape {tuple(X.shape)}; it must have two dimensions, with at least "
@@ -78,7 +101,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """The weights of X's rows: none negative, not all 0; None where none are given."""
     if sample_weight is None:
         return None
-    n = count_rows(X)
+    n, sample_weight = count_rows(X), arrays.fetched(sample_weight)
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(

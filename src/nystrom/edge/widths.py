@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from ..engines import Engine
@@ -55,11 +56,13 @@ def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
 def _variance(source: Source, engine: Engine) -> float:
     first = arrays.host_values(source.rows(0, 1))
     origin = float(first.mean())  # near the data, so that squares do not cancel
-    total, squares = engine.reduce(_sums, source, (origin,), "variance")
+    sums = engine.reduce(_sums, source, (origin,), "variance")
+    total, squares = arrays.fetched(sums)
     count = source.n_rows * source.n_features  # type: ignore[operator]
     return max(0.0, squares / count - (total / count) ** 2)
 
 
 def _sums(block: Block, origin: float) -> tuple[Any, Any]:
-    X = arrays.host_values(block.X) - origin
-    return float(X.sum()), float(np.vdot(X, X))
+    X = block.X.toarray() if sp.issparse(block.X) else block.X
+    X = arrays.widen(X) - origin
+    return arrays.total(X), arrays.total(arrays.squared_norms(X))

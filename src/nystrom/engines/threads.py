@@ -25,6 +25,8 @@ from .tiles import blocks_of_tiles, count_tiles, made_rows, partial_sum
 #: Seconds of work below which threads are not worth starting, and multiply-adds of
 #: which the same holds: a hand-over takes up to a millisecond.
 WORTH_THREADS, MANY = 2e-3, 2e8
+#: Tiles per task on a device, which sums work on as one: 8192 rows.
+TILES_ON_DEVICE = 8
 
 Results = Generator[tuple[int, Any], None, None]
 
@@ -71,7 +73,7 @@ class Threads(Engine):
         complete = False
         sink.open()
         try:
-            with closing(self._run(task, source.n_rows, name)) as results:
+            with closing(self._run(task, source, name)) as results:
                 for _ in results:
                     pass
             complete = True
@@ -83,7 +85,7 @@ class Threads(Engine):
         task = partial(partial_sum, f, source, shared)
         tree = Tree()
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
-        with closing(self._run(task, source.n_rows, name)) as results:
+        with closing(self._run(task, source, name)) as results:
             for size, term in results:
                 tree.push(term, size)
         return tree.total()
@@ -99,10 +101,13 @@ class Threads(Engine):
         ):
             return list(pool.map(f, items))
 
-    def _run(self, task: Callable, n_rows: int, name: str) -> Results:
+    def _run(self, task: Callable, source: Source, name: str) -> Results:
         """(size of the block, result) of each block of tiles, in order."""
-        n_tiles = count_tiles(n_rows)
-        blocks = list(blocks_of_tiles(n_tiles, self.tiles_per_task))
+        n_tiles = count_tiles(source.n_rows)
+        largest, n_threads = self.tiles_per_task, self.n_threads
+        if source.on_device:  # which has threads of its own
+            largest, n_threads = max(largest, TILES_ON_DEVICE), 1
+        blocks = list(blocks_of_tiles(n_tiles, largest))
         self.passes.append(name)
         self.progress(name, 0, n_tiles)
         if n_tiles == 0:
@@ -114,7 +119,7 @@ class Threads(Engine):
             work = (time.perf_counter() - begun) * (n_tiles - 1)
             yield 1, result
             self.progress(name, 1, n_tiles)
-            if min(self.n_threads, len(blocks) - 1) > 1 and work > WORTH_THREADS:
+            if min(n_threads, len(blocks) - 1) > 1 and work > WORTH_THREADS:
                 yield from self._run_threads(task, blocks[1:], n_tiles, name)
             else:
                 for first, size in blocks[1:]:

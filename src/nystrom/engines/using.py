@@ -1,4 +1,4 @@
-"""What runs the passes of a block of code, and where they are saved."""
+"""Which engine runs the passes of a block of code, where, and what saves them."""
 
 from __future__ import annotations
 
@@ -9,28 +9,36 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..randomness import seeds_drawn_by
+from ..sources.on_device import check_device
 from .checkpoint import Checkpoint
 from .engine import Engine
 from .run_file import RunFile
 
 _current: ContextVar[Engine | None] = ContextVar("nystrom_engine", default=None)
 _run: ContextVar[RunFile | None] = ContextVar("nystrom_run", default=None)
+_device: ContextVar[str | None] = ContextVar("nystrom_device", default=None)
 
 
 @contextmanager
 def using(
-    engine: Engine | None = None,
+    engine: Any = None,
     *,
+    device: str | None = None,
     checkpoint: str | os.PathLike[str] | RunFile | None = None,
 ) -> Iterator[Engine | None]:
-    """Run all passes of a block of code on one engine, or save them, or both.
+    """Run all passes of a block of code on one engine, on a device, or save them.
 
     Estimators and functions make an engine of threads by their own `n_jobs` otherwise.
 
     Parameters
     ----------
     engine : Engine, default=None
-        What runs the passes; it decides about threads, and `n_jobs` has no say.
+        What runs the passes; it decides about threads, and `n_jobs` has no say. None:
+        the one in use around this block, if any.
+    device : str, default=None
+        Where blocks of dense rows are moved and worked on, as torch tensors: "cuda",
+        "cuda:1", or "cpu". Results come back in the library of the rows. None: where
+        the rows are.
     checkpoint : str, path or RunFile, default=None
         A file that keeps what passes have found: after every pass, and within one every
         five minutes (`RunFile(path, every=seconds)`: more or less often). Where the
@@ -62,7 +70,7 @@ def using(
     >>> bool((model.component_indices_ == again.component_indices_).all())
     True
     """
-    unsaid = engine is None and checkpoint is not None
+    unsaid = engine is None and (device, checkpoint) != (None, None)
     if not unsaid and not isinstance(engine, Engine):
         raise TypeError(
             f"engine={engine!r} is no engine; pass a value such as "
@@ -71,12 +79,15 @@ def using(
     with ExitStack() as stack:
         if engine is not None:
             stack.enter_context(_having(_current, engine))
+        if device is not None:
+            check_device(device)
+            stack.enter_context(_having(_device, device))
         if checkpoint is not None:
             run = checkpoint if isinstance(checkpoint, RunFile) else RunFile(checkpoint)
             stack.enter_context(run.running())
             stack.enter_context(seeds_drawn_by(run.seed))
             stack.enter_context(_having(_run, run))
-        yield engine
+        yield current()
 
 
 @contextmanager
@@ -91,6 +102,11 @@ def _having(variable: ContextVar, value: Any) -> Iterator[None]:
 def current() -> Engine | None:
     """The engine in use; None where none was named."""
     return _current.get()
+
+
+def current_device() -> str | None:
+    """The device in use; None where none was named."""
+    return _device.get()
 
 
 def checkpointed(engine: Engine) -> Engine:

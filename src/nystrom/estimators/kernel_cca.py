@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..edge.rows import check_rows, count_rows, holds_objects
+from ..edge.rows import check_rows, count_rows, holds_objects, rows_of
 from ..edge.warnings import warn_about
 from ..features import FeatureMap
 from ..kernels import Precomputed
@@ -26,7 +26,7 @@ from ..methods.cca import FORMS, Canonical, canonical_pairs
 from ..refusals import count, number, unknown
 from ..sources import Pair, Source, as_source
 from .callbacks import CallbackSupportMixin, with_callbacks
-from .on_landmarks import OnLandmarks, fitting
+from .on_landmarks import OnLandmarks, fitting, in_library_of
 
 
 class KernelCCA(
@@ -159,7 +159,8 @@ class KernelCCA(
                 raise ValueError(
                     "KernelCCA requires y to be passed, but the target y is None."
                 )
-            X, y = self._validated(X, reset=True), _second_view(y)
+            X = self._validated(X, reset=True)
+            y = _beside(_second_view(y), X)
             check_consistent_length(range(count_rows(X)), range(count_rows(y)))
             _check_two_rows(X)
             sources, chosen, engines = [], [], []
@@ -206,12 +207,12 @@ class KernelCCA(
         """
         check_is_fitted(self, "landmarks_")
         X = self._validated(X, reset=False)
-        scores = self._scores(0, as_source(X))
+        scores = self._scores(0, rows_of(X))
         if y is None:
             return scores
-        y = _second_view(y)
+        y = _beside(_second_view(y), X)
         check_consistent_length(range(count_rows(X)), range(count_rows(y)))
-        source = as_source(y)
+        source = rows_of(y)
         expected = as_source(self.landmarks_[1].points).n_features
         if source.n_features != expected:
             raise ValueError(
@@ -268,7 +269,7 @@ class KernelCCA(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.canonical_correlations_)
+        return self.canonical_correlations_.shape[0]
 
     def _alphas(self) -> tuple[float, float]:
         alpha = self.alpha
@@ -312,8 +313,11 @@ class KernelCCA(
             warn_about(landmarks)
         self.landmarks_ = (first, second)
         self.approximation_error_ = (first.error, second.error)
-        self.canonical_correlations_ = found.correlations
-        self.dual_coef_ = tuple(view.scores.dual for view in found.views)
+        self.canonical_correlations_ = in_library_of(first, found.correlations)
+        self.dual_coef_ = tuple(
+            in_library_of(landmarks, view.scores.dual)
+            for landmarks, view in zip((first, second), found.views, strict=True)
+        )
         self._views = found.views
 
     def _scores(self, i: int, source: Source) -> Any:
@@ -340,6 +344,12 @@ def _second_view(y: Any) -> Any:
     rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
     y = y if rows else np.asarray(y)
     return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y)
+
+
+def _beside(y: Any, X: Any) -> Any:
+    """The second view where the first is: blocks of both are multiplied."""
+    dense = arrays.is_array(X) and arrays.is_array(y)
+    return arrays.beside(y, X) if dense and arrays.place(X) != arrays.place(y) else y
 
 
 def _check_two_rows(X: Any) -> None:

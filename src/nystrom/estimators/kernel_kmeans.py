@@ -29,7 +29,7 @@ from ..refusals import count, number
 from ..sinks import ArraySink
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, with_callbacks
-from .on_landmarks import OnLandmarks, fitting
+from .on_landmarks import OnLandmarks, fitting, in_library_of
 
 
 class KernelKMeans(
@@ -236,16 +236,16 @@ class KernelKMeans(
             In the kernel's feature space; with `affinity_normalize`, in the embedding.
         """
         landmarks, source, engine = self._new(X, "transform")
+        like = landmarks.kernel.like(source.given.rows(0, 1))
         if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
             found = self._centers_of_embedding.transform(rows)
-        else:
-            sink = ArraySink((source.n_rows, len(self._centers.points)))
-            shared = (self._columns(landmarks), self._centers)
-            engine.map(distances, source, sink, shared, "distances")
-            found = sink.array
-        like = landmarks.kernel.like(source.rows(0, 1))
-        return found.astype(arrays.host_dtype(like), copy=False)
+            return arrays.from_host(found, like, arrays.float_dtype(like))
+        shape = (source.n_rows, len(self._centers.points))
+        sink = ArraySink(shape, like, arrays.float_dtype(like))
+        shared = (self._columns(landmarks), self._centers.placed())
+        engine.map(distances, source, sink, shared, "distances")
+        return sink.array
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the sum of squared distances of rows to their nearest centre.
@@ -264,8 +264,9 @@ class KernelKMeans(
         score : float
             The higher the better.
         """
-        nearest = np.asarray(self.transform(X), dtype=np.float64).min(axis=1) ** 2
-        weights = _check_sample_weight(sample_weight, nearest[:, None])
+        nearest = arrays.host_values(self.transform(X)).min(axis=1) ** 2
+        weights = arrays.fetched(sample_weight)
+        weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
 
     def _fit_features(
@@ -290,7 +291,7 @@ class KernelKMeans(
         self._warn(found.n_distinct, n_clusters, found.converged)
         self._embedding = self._centers_of_embedding = None
         self._centers, self._wide = found.centers, found.wide
-        self.dual_coef_ = found.centers.dual
+        self.dual_coef_ = in_library_of(landmarks, found.centers.dual)
         self.inertia_ = found.inertia
         self.n_iter_ = found.n_iterations
         self.labels_ = self._labels(landmarks, source, engine)
@@ -317,7 +318,9 @@ class KernelKMeans(
         self._centers_of_embedding = means
         self.__dict__.pop("dual_coef_", None)
         self.__dict__.pop("_centers", None)
-        self.labels_, self.inertia_ = means.labels_, float(means.inertia_)
+        like = landmarks.kernel.like(source.given.rows(0, 1))
+        self.labels_ = arrays.from_host(means.labels_, like, means.labels_.dtype)
+        self.inertia_ = float(means.inertia_)
         self.n_iter_ = means.n_iter_
 
     def _warn(self, n_distinct: int, n_clusters: int, converged: bool) -> None:
@@ -336,21 +339,24 @@ class KernelKMeans(
 
     def _new(self, X: Any, method: str) -> tuple[Landmarks, Source, Engine]:
         check_is_fitted(self, "landmarks_")
-        landmarks, source = self._for_new_rows(X, None, method)
+        fitted = None if self.landmarks_.kernel.traits.by_number else self.landmarks_
+        like = None if fitted is None else fitted.points
+        landmarks, source = self._for_new_rows(X, like, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine
 
     def _columns(self, landmarks: Landmarks) -> Columns:
         return landmarks.columns(wide=self._wide)
 
-    def _labels(
-        self, landmarks: Landmarks, source: Source, engine: Engine
-    ) -> np.ndarray:
+    def _labels(self, landmarks: Landmarks, source: Source, engine: Engine) -> Any:
+        like = landmarks.kernel.like(source.given.rows(0, 1))
         if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
-            return self._centers_of_embedding.predict(rows)
-        sink = ArraySink((source.n_rows,), np.empty(0), np.int32)
-        shared = (self._columns(landmarks), self._centers)
+            labels = self._centers_of_embedding.predict(rows)
+            return arrays.from_host(labels, like, labels.dtype)
+        dtype = arrays.own_dtype(np.dtype(np.int32), like)
+        sink = ArraySink((source.n_rows,), like, dtype)
+        shared = (self._columns(landmarks), self._centers.placed())
         engine.map(assigned, source, sink, shared, "labels")
         return sink.array
 

@@ -32,7 +32,7 @@ from ..sources import Source, as_source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .exact import exact_landmarks, is_exact
-from .on_landmarks import OnLandmarks, fitting, without_matrix
+from .on_landmarks import OnLandmarks, fitting, in_library_of, without_matrix
 
 #: What scikit-learn's own class takes, and runs exactly.
 EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
@@ -276,7 +276,8 @@ class KernelPCA(
         check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
             return self._exact.inverse_transform(X)
-        source = as_source(np.asarray(X))
+        X = X if arrays.is_array(X) else np.asarray(X)
+        source = as_source(arrays.detached(X))
         back: Preimage = self._preimage
         width = back.landmarks.points.shape[1]
         if source.n_features != width:
@@ -391,7 +392,7 @@ class KernelPCA(
             alpha = float(self.alpha)
             back = preimage(landmarks, self._map, source, alpha, engine)
             self._preimage = back
-            self.dual_coef_ = back.map.dual
+            self.dual_coef_ = in_library_of(landmarks, back.map.dual)
             self.X_transformed_fit_ = back.landmarks.points
 
     def _wanted(self, found: Components) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

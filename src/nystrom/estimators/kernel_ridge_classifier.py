@@ -190,17 +190,23 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             Labels.
         """
         check_is_fitted(self, "dual_coef_")
-        values = arrays.to_host(self.decision_function(X))  # labels are NumPy's
+        decided = self.decision_function(X)
+        values = arrays.to_host(decided)
         if self._binarizer.y_type_.startswith("multilabel"):
-            return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
-        if values.ndim == 1:
-            return self.classes_[(values > 0).astype(int)]
-        return self.classes_[values.argmax(axis=1)]
+            labels = self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
+        elif values.ndim == 1:
+            labels = self.classes_[(values > 0).astype(int)]
+        else:
+            labels = self.classes_[values.argmax(axis=1)]
+        # Names are NumPy's; numbers go where the rows are.
+        host = arrays.on_host(decided) or labels.dtype.kind not in "biuf"
+        return labels if host else arrays.from_host(labels, decided, labels.dtype)
 
     def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         if sp.issparse(y):
             raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
-        if isinstance(X, Source) or holds_objects(X):
+        y = arrays.fetched(y)
+        if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
             self._require(y)
             X = self._validated(X, reset=True)
             y = np.asarray(y)
@@ -208,7 +214,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         else:
             with explaining_text():
                 X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
-        y = arrays.to_host(y) if arrays.is_array(y) else np.asarray(y)
+        y = np.asarray(y)
         check_classification_targets(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)

@@ -21,8 +21,8 @@ from ..refusals import count
 from ..samplers import Size
 from ..sources import Source
 from .callbacks import with_callbacks
-from .on_landmarks import fitting
-from .ridge_base import OnRidge, columns_of, in_library_of
+from .on_landmarks import fitting, in_library_of
+from .ridge_base import OnRidge, columns_of
 
 
 class KernelRidgeCV(RegressorMixin, OnRidge):

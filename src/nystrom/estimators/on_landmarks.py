@@ -7,19 +7,29 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    validate_data,
+)
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.kernel import kernel_and_source
 from ..edge.landmarks import choose_landmarks, goal_from
-from ..edge.rows import check_namespace, check_rows, explaining_text, holds_objects
+from ..edge.rows import (
+    check_namespace,
+    check_rows,
+    explaining_text,
+    holds_objects,
+    rows_of,
+)
 from ..edge.warnings import warn_about
 from ..engines import Engine
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..samplers import Goal, as_sampler
-from ..sources import RowNumbers, Source, as_source
+from ..sources import RowNumbers, Source
 from ..trace_error import TraceError
 from .callbacks import CallbackTask
 
@@ -130,6 +140,12 @@ class OnLandmarks:
             for name in ("n_features_in_", "feature_names_in_") if reset else ():
                 self.__dict__.pop(name, None)
             return check_rows(X)
+        if not arrays.on_host(X):
+            # As scikit-learn would, whether or not its array API dispatch is on.
+            X = check_rows(X)
+            _check_feature_names(self, X, reset=reset)
+            _check_n_features(self, X, reset=reset)
+            return X
         with explaining_text():
             return validate_data(
                 self, X, accept_sparse="csr", dtype="numeric", reset=reset
@@ -145,7 +161,7 @@ class OnLandmarks:
         if not isinstance(landmarks.kernel, Precomputed):
             X = self._validated(X, reset=False)
             check_namespace(X, like, name)
-            return landmarks, as_source(X)
+            return landmarks, rows_of(X)
         # Columns in training order, unless there are just as many as landmarks, and
         # fewer of those than training rows: then one column per landmark.
         width = (getattr(X, "shape", None) or np.shape(X))[-1]
@@ -177,6 +193,13 @@ def _given(matrix: Any) -> Kernel:
     square = matrix.shape[0] == matrix.shape[1] and arrays.namespace(matrix) is np
     own = square and np.allclose(matrix, matrix.T, 0, 1e-6 * np.abs(matrix).max())
     return Precomputed(matrix) if own else NewRows(matrix)
+
+
+def in_library_of(landmarks: Landmarks, values: np.ndarray) -> Any:
+    """Fitted values in the library of the rows, in float64 as they were found."""
+    return arrays.from_host(
+        values, landmarks.kernel.like(landmarks.points), values.dtype
+    )
 
 
 def without_matrix(landmarks: Landmarks) -> Landmarks:

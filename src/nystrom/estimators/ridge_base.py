@@ -29,7 +29,7 @@ from ..samplers import Goal, Ridge, as_sampler
 from ..scores import sampled_effective_dimension
 from ..sources import Source
 from .callbacks import CallbackSupportMixin
-from .on_landmarks import OnLandmarks
+from .on_landmarks import OnLandmarks, in_library_of
 
 SOLVERS = ("auto", "direct", "cg")
 #: With no limit on the number of landmarks, say so when more than this are needed.
@@ -54,8 +54,9 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
     def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X and y checked; y on the host, as floats."""
+        y = arrays.fetched(y)
         _refuse_text(y)
-        if isinstance(X, Source) or holds_objects(X):
+        if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
             self._require(y)
             X = self._validated(X, reset=True)
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -65,7 +66,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
                 X, y = validate_data(
                     self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True
                 )
-        y = arrays.host_values(y)
+        y = y.astype(np.float64, copy=False)
         if y.ndim > 2:
             raise ValueError(
                 f"y has shape {y.shape}; it must be (n_samples,) or (n_samples, "
@@ -199,7 +200,8 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             wide=model.map.wide,
             noise=noise,
         )
-        return mean, std[:, 0] if model.ravel else std
+        std = std[:, 0] if model.ravel else std
+        return mean, std if arrays.on_host(mean) else arrays.from_host(std, mean)
 
     def _known_posterior(self) -> Posterior:
         known = self._model.posterior
@@ -281,13 +283,6 @@ def _refuse_text(y: Any) -> None:
                 f"y holds something that is not a number: {error}. Encode it as "
                 "numbers; for classes use KernelRidgeClassifier."
             ) from None
-
-
-def in_library_of(landmarks: Landmarks, values: np.ndarray) -> Any:
-    """Fitted values in the library of the rows, in float64 as they were found."""
-    return arrays.from_host(
-        values, landmarks.kernel.like(landmarks.points), values.dtype
-    )
 
 
 def columns_of(y: np.ndarray) -> np.ndarray:

@@ -36,19 +36,25 @@ class DenseDistances:
 
     def __init__(self, Y: Array, c: float, scale: Any, near: bool) -> None:
         self.c, self.scale, self.near = c, scale, near
-        host = arrays.host_values(Y)
-        self.center = _float32_center(host)
-        self.points64 = (host - self.center) * scale
+        self.center = _float32_center(Y)
+        apart = arrays.widen(Y) - arrays.beside(self.center, Y)
+        self.points64 = apart * arrays.beside(scale, Y) if np.ndim(scale) else apart
         with np.errstate(over="ignore"):  # of points this far the kernel is 0
             if isinstance(Y, np.ndarray):
                 self.right = self._right(Y.dtype)
             else:
-                self.right = arrays.from_host(self.right64, Y)
+                self.right = arrays.as_float(self.right64, Y.dtype)
 
     @cached_property
-    def right64(self) -> np.ndarray:
-        """The right side of the product, in float64."""
-        return self._right(np.float64)
+    def right64(self) -> Array:
+        """The right side of the product, in float64, where the points are."""
+        P = self.points64
+        if isinstance(P, np.ndarray):
+            return self._right(np.float64)
+        norms = arrays.squared_norms(P)[:, None]
+        ones = arrays.namespace(P).ones_like(norms)
+        blocks = [P * (-2 * self.c), ones * self.c, norms * self.c]
+        return arrays.side_by_side(blocks).T
 
     def _right(self, dtype: Any) -> np.ndarray:
         P = self.points64
@@ -63,11 +69,12 @@ class DenseDistances:
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far
             left = arrays.with_norms(X, self.center, self.scale)
             same = left.dtype == self.right.dtype
-            D = left @ (self.right if same else arrays.from_host(self.right64, left))
-        far = _far_rows(left[:, -2], self.c)
-        if arrays.namespace(X) is not np:
-            inexact = len(far) or self.near
+            right = self.right if same else arrays.as_float(self.right64, left.dtype)
+            D = left @ right
+        if not arrays.on_host(X):
+            inexact = self.near or _any_far(left[:, -2], self.c)
             return self._closer(X, left[:, :-2]) if inexact else D
+        far = _far_rows(left[:, -2], self.c)
         if len(far):
             with np.errstate(over="ignore"):
                 D[far] = self._closer(X[far], left[far, :-2])
@@ -84,8 +91,7 @@ class DenseDistances:
         if arrays.host_dtype(X) == np.float32:
             with np.errstate(over="ignore"):
                 return arrays.as_float(self(arrays.widen(X)), X.dtype)
-        points = arrays.from_host(self.points64, scaled)
-        return self.c * arrays.squared_distances(scaled, points)
+        return self.c * arrays.squared_distances(scaled, self.points64)
 
 
 class SparseDistances:
@@ -135,10 +141,19 @@ def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
 
     Only x's own norm counts: where y alone is far, the kernel is nearly 0.
     """
-    unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
-    limit = FAR[arrays.host_dtype(squared_norms)] / unit if unit else np.inf
     # Written so that a norm that overflowed to inf or nan counts as far.
-    return np.flatnonzero(~(arrays.to_host(squared_norms) <= limit))
+    return np.flatnonzero(~(squared_norms <= _far_limit(squared_norms, c)))
+
+
+def _any_far(squared_norms: Array, c: float) -> bool:
+    """Whether there is such a row: all that leaves the device."""
+    near = squared_norms <= _far_limit(squared_norms, c)
+    return not bool(arrays.namespace(near).all(near))
+
+
+def _far_limit(squared_norms: Array, c: float) -> float:
+    unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
+    return FAR[arrays.host_dtype(squared_norms)] / unit if unit else np.inf
 
 
 def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
@@ -147,16 +162,18 @@ def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
     return np.nonzero(np.abs(D) <= limit[:, None])
 
 
-def middle_of(points: np.ndarray) -> np.ndarray:
+def middle_of(points: Array) -> np.ndarray:
     """The median of the points, of some where there are many.
 
     Not the mean, which one far point can carry away from all the others.
     """
-    some = points[:: -(-len(points) // MIDDLE_OF)]
+    n = points.shape[0]
+    rows = np.arange(0, n, -(-n // MIDDLE_OF))
+    some = arrays.host_values(arrays.take_rows(points, rows))
     return np.sort(some, axis=0)[len(some) // 2]
 
 
-def _float32_center(points: np.ndarray) -> np.ndarray:
+def _float32_center(points: Array) -> np.ndarray:
     """The middle of the points, as numbers that float32 rows can subtract exactly."""
     middle = middle_of(points)
     with np.errstate(over="ignore"):

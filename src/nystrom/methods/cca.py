@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from .. import _arrays as arrays
+from .._arrays import Array
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..features import FeatureMap, Tiles
@@ -123,11 +125,12 @@ def _cross(
     """Σ (zx − cx)(zy − cy)ᵀ over all rows."""
     first, second = maps
     shared = (first.tiles(), second.tiles())
-    C = engine.reduce(_block_cross, pair, shared, "cross products")
+    found = engine.reduce(_block_cross, pair, shared, "cross products")
+    C = arrays.to_host(found)
     C = C if first.whiten else first.root.T @ C
     return C if second.whiten else C @ second.root
 
 
-def _block_cross(block: Block, first: Tiles, second: Tiles) -> np.ndarray:
+def _block_cross(block: Block, first: Tiles, second: Tiles) -> Array:
     X, Y = block.X
     return first(X).T @ second(Y)

@@ -15,6 +15,7 @@ from .._arrays import Array
 from ..columns import Columns
 from ..engines import Engine, Threads
 from ..landmarks import Landmarks
+from ..operands import Operand
 from ..precision import results_need_float64
 from ..refusals import check_finite
 from ..sinks import ArraySink
@@ -67,12 +68,13 @@ class LinearMap:
         name: str = "predictions",
     ) -> Array:
         """The results of all rows, s kernel evaluations each."""
-        first, kernel = source.rows(0, 1), landmarks.kernel
-        like = kernel.like(first)
-        dtype = arrays.own_dtype(kernel.dtype(first), like)
-        sink = ArraySink((source.n_rows, self.dual.shape[1]), like, dtype)
+        first, kernel = source.given.rows(0, 1), landmarks.kernel
+        like, dtype = kernel.like(first), kernel.dtype(first)
+        shape = (source.n_rows, self.dual.shape[1])
+        sink = ArraySink(shape, like, arrays.own_dtype(dtype, like))
         columns = landmarks.columns(wide=self.wide)
-        shared = (columns, self.dual, self.intercept, self.wide_sums, dtype)
+        duals = Operand(self.dual), Operand(self.intercept)
+        shared = (columns, *duals, self.wide_sums, dtype)
         engine.map(_mapped, source, sink, shared, name)
         return sink.array
 
@@ -80,14 +82,14 @@ class LinearMap:
 def _mapped(
     block: Block,
     columns: Columns,
-    dual: np.ndarray,
-    intercept: np.ndarray,
+    dual: Operand,
+    intercept: Operand,
     wide_sums: bool,
     dtype: Any,
 ) -> Array:
     K = columns(block.X)
     K = arrays.widen(K) if wide_sums else K
-    rows = K @ arrays.from_host(dual, K) + arrays.from_host(intercept, K)
+    rows = K @ dual.beside(K) + intercept.beside(K)
     if not np.isfinite(float(arrays.namespace(rows).sum(rows))):
         check_finite(arrays.to_host(rows))
-    return arrays.as_float(rows, dtype)
+    return arrays.as_float(rows, arrays.own_dtype(dtype, rows))

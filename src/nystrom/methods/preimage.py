@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
+from .._arrays import Array
 from ..columns import Columns
 from ..engines import Engine
 from ..features import FeatureMap
 from ..landmarks import Landmarks
 from ..moments import moments
+from ..operands import Operand
 from ..sources import Block, Source
 from .linear_map import LinearMap
 from .ridge.problem import Centered, on_landmarks
@@ -34,24 +36,27 @@ class Coordinates(Source):
     """Coordinates of the rows of another source, with the rows as targets."""
 
     def __init__(self, source: Source, columns: Columns, forth: LinearMap) -> None:
-        self.source, self.columns, self.forth = source, columns, forth
+        self.source, self.columns = source, columns
+        self.on_device = source.on_device
+        self.dual, self.intercept = Operand(forth.dual), Operand(forth.intercept)
         self.n_rows, self.n_features = source.n_rows, forth.dual.shape[1]
         self.weights = source.weights if source.is_weighted else None
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
+    def rows(self, start: int, stop: int) -> Array:
         return self.of(self.source.rows(start, stop))
 
-    def take(self, indices: np.ndarray) -> np.ndarray:
+    def take(self, indices: np.ndarray) -> Array:
         return self.of(self.source.take(indices))
 
     def block(self, start: int, stop: int) -> Block:
         rows = self.source.rows(start, stop)
-        targets = arrays.host_values(rows)
+        targets = arrays.widen(rows)
         return Block(start, self.of(rows), self.weights[start:stop], targets)
 
-    def of(self, rows: Any) -> np.ndarray:
-        """The coordinates of some rows."""
-        return self.columns.host(rows) @ self.forth.dual + self.forth.intercept
+    def of(self, rows: Any) -> Array:
+        """The coordinates of some rows, where they are."""
+        K = self.columns.float64(rows)
+        return K @ self.dual.beside(K) + self.intercept.beside(K)
 
 
 def preimage(

@@ -92,7 +92,7 @@ class Sifted(Source):
         self.source, self.share = source, share
         self.stream = (seed, purpose, 0, round)
         self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.at_hand = source.at_hand
+        self.at_hand, self.on_device = source.at_hand, source.on_device
         self.weights = source.weights if source.is_weighted else None
 
     def block(self, start: int, stop: int) -> Block:

@@ -55,6 +55,8 @@ class ArraySink:
         pass
 
     def put(self, start: int, rows: Array) -> None:
+        if not arrays.on_host(rows):  # made on a device: it may be another one
+            rows = arrays.beside(rows, self.array, self.array.dtype)
         self.array[start : start + rows.shape[0], ...] = rows
 
     def close(self, complete: bool) -> None:

@@ -24,6 +24,7 @@ class Dense(Source):
         self.X = X
         self.n_rows, self.n_features = X.shape
         self.weights = weights
+        self.on_device = not arrays.on_host(X)
 
     def rows(self, start: int, stop: int) -> Array:
         return arrays.as_float(self.X[start:stop, :])

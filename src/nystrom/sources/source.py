@@ -40,6 +40,9 @@ class Source(ABC):
     is_part = False
     #: A few rows that were read before; see `tried.py`.
     kept: Any = None
+    #: Whether blocks are of a library with threads, or a device, of its own: one of
+    #: them is then worked on at a time, and may be larger.
+    on_device = False
     _weights: np.ndarray | None = None
 
     @abstractmethod
@@ -81,6 +84,11 @@ class Source(ABC):
         numbers = self.numbers(start, stop)
         weights = self.weights[start:stop]
         return Block(start, self.rows(start, stop), weights, targets, numbers)
+
+    @property
+    def given(self) -> Source:
+        """The rows as they were given: results are handed out in their library."""
+        return self
 
     def numbers(self, start: int, stop: int) -> np.ndarray | None:
         """The numbers by which rows start to stop are known, if they are others."""

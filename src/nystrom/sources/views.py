@@ -20,6 +20,7 @@ class Subset(Source):
         self.indices = indices
         self.n_rows = len(indices)
         self.n_features = source.n_features
+        self.on_device = source.on_device
         self.weights = source.weights_of(indices) if source.is_weighted else None
         self.targets = None if source.targets is None else source.targets[indices]
 
@@ -38,6 +39,7 @@ class Held(Source):
     def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
         self.points = points
         self.n_rows = arrays.count_rows(points)
+        self.on_device = not arrays.on_host(points)
         self.weights = weights
         shape: tuple[int, ...] = getattr(points, "shape", ())
         self.n_features = shape[1] if len(shape) == 2 else None
@@ -61,6 +63,7 @@ class Pair(Source):
     def __init__(self, first: Source, second: Source) -> None:
         self.first, self.second = first, second
         self.n_rows = first.n_rows
+        self.on_device = first.on_device
 
     def rows(self, start: int, stop: int) -> Any:
         return self.first.rows(start, stop), self.second.rows(start, stop)

@@ -6,7 +6,12 @@ number: they take no memory, and sums know that there is nothing to multiply.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from .. import _arrays as arrays
+from .._arrays import Array
 
 
 def ones(n_rows: int) -> np.ndarray:
@@ -27,12 +32,28 @@ def weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
         return weights * values
 
 
-def total(weights: np.ndarray, values: np.ndarray) -> float:
-    """Σ wᵢvᵢ, in float64."""
+def total(weights: np.ndarray, values: Array) -> Any:
+    """Σ wᵢvᵢ, in float64: a number, or an array of one where the values are."""
     with np.errstate(over="ignore"):
         if all_alike(weights):
-            return float(values.sum(dtype=np.float64))
-        return float(weights @ values)
+            return arrays.total(values)
+        if arrays.on_host(values):
+            return float(weights @ values)
+        return arrays.total(arrays.from_host(weights, values, weights.dtype) * values)
+
+
+def over_rows(weights: np.ndarray, values: Array) -> Array:
+    """Σ wᵢvᵢ over the rows of values, column by column, where these are."""
+    if all_alike(weights):
+        return arrays.namespace(values).sum(values, axis=0)
+    return arrays.from_host(weights, values) @ values
+
+
+def squares_over_rows(weights: np.ndarray, values: Array) -> Array:
+    """Σ wᵢvᵢ² over the rows of values, column by column, where these are."""
+    if all_alike(weights):
+        return arrays.column_squares(values)
+    return over_rows(weights, values * values)
 
 
 def mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ... import _arrays as arrays
+from ..._arrays import Array
 from ...columns import Columns
 from ...engines import Engine
 from ...features import FeatureMap
 from ...landmarks import Landmarks
+from ...operands import Operand
 from ...sinks import ArraySink
 from ...sources import Block, Source
 from ..linear_map import LinearMap
@@ -24,6 +27,14 @@ from .start import HeldFeatures
 SAMPLE_BYTES = 64 * 2**20
 #: Restarts further behind the best than this share stop together with it.
 BEHIND = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Centres for the blocks of a pass, wherever these are."""
+
+    dual: Operand
+    squares: Operand
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +49,10 @@ class Centers:
     def at(cls, points: np.ndarray, root: np.ndarray) -> Centers:
         """Centres at points of Z."""
         return cls(points, root @ points.T, np.vecdot(points, points))
+
+    def placed(self) -> Placed:
+        """What a pass needs of them."""
+        return Placed(Operand(self.dual), Operand(self.squares))
 
     def part(self, which: slice) -> Centers:
         """Some of them."""
@@ -81,8 +96,7 @@ def cluster(
     n_empty = np.full(n_init, n_clusters)
     while (leading & moving).any() and n_passes < max_iter:
         centers = Centers.at(points, mapping.root)
-        shared = (columns, centers, n_clusters)
-        sums, counts, inertias = engine.reduce(_step, source, shared, "k-means")
+        sums, counts, inertias = _stepped(columns, source, centers, n_clusters, engine)
         n_passes += 1
         before, points = points, _means(sums @ mapping.root, counts, points)
         for empty in np.unique(np.flatnonzero(counts == 0) // n_clusters):
@@ -100,8 +114,7 @@ def cluster(
         leading = inertias <= (1 + BEHIND) * inertias.min()
     # The centres have moved once more since they were judged.
     centers = Centers.at(points, mapping.root)
-    shared = (columns, centers, n_clusters)
-    _, counts, inertias = engine.reduce(_step, source, shared, "k-means")
+    _, counts, inertias = _stepped(columns, source, centers, n_clusters, engine)
     best = int(np.argmin(np.where(leading, inertias, np.inf)))
     mine = slice(best * n_clusters, (best + 1) * n_clusters)
     return Clusters(
@@ -119,14 +132,16 @@ def _farthest(
 ) -> np.ndarray:
     """The rows farthest from their nearest centre, the farthest first."""
     sink = ArraySink((source.n_rows,))
-    engine.map(_nearest_squares, source, sink, (columns, centers), "empty clusters")
+    shared = (columns, centers.placed())
+    engine.map(_nearest_squares, source, sink, shared, "empty clusters")
     apart = sink.array * (source.weights > 0)
     return np.argsort(-apart, kind="stable")[:size]
 
 
-def _nearest_squares(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
-    nearest = _distances(block, columns, centers).min(axis=1)
-    return nearest + columns.diag(block.X)
+def _nearest_squares(block: Block, columns: Columns, centers: Placed) -> np.ndarray:
+    apart = _distances(block, columns, centers)
+    nearest = arrays.namespace(apart).min(apart, axis=1)
+    return arrays.to_host(nearest + columns.diag(block.X))
 
 
 def _refill(points: np.ndarray, empty: np.ndarray, candidates: np.ndarray) -> None:
@@ -152,35 +167,42 @@ def _columns(
     return mapping.columns.widened() if wide else mapping.columns
 
 
-def _step(
-    block: Block, columns: Columns, centers: Centers, n_clusters: int
+def _stepped(
+    columns: Columns, source: Source, centers: Centers, n_clusters: int, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One pass: sums by cluster and the inertia of every restart, on the host."""
+    shared = (columns, centers.placed(), n_clusters)
+    return arrays.fetched(engine.reduce(_step, source, shared, "k-means"))
+
+
+def _step(
+    block: Block, columns: Columns, centers: Placed, n_clusters: int
+) -> tuple[Array, Array, Array]:
     """Sums of kernel values and of weights by cluster, and the inertia, per restart."""
-    K, w = _values(block, columns), np.ascontiguousarray(block.weights)
-    apart = _distances_of(K, centers).reshape(len(K), -1, n_clusters)
-    labels = apart.argmin(axis=2)  # (n, restarts)
-    nearest = np.take_along_axis(apart, labels[:, :, None], axis=2)[:, :, 0]
-    diagonal = columns.diag(block.X)
-    inertia = w @ np.maximum(nearest + diagonal[:, None], 0.0)
-    n_restarts = labels.shape[1]
-    own = np.zeros((len(K), n_restarts * n_clusters), dtype=K.dtype)
-    places = labels + n_clusters * np.arange(n_restarts)
-    np.put_along_axis(own, places, w[:, None].astype(K.dtype), axis=1)
-    sums = (own.T @ K).astype(np.float64)
-    return sums, own.sum(axis=0, dtype=np.float64), inertia
+    K = _values(block, columns)
+    xp, n = arrays.namespace(K), K.shape[0]
+    apart = xp.reshape(_distances_of(K, centers), (n, -1, n_clusters))
+    labels = xp.argmin(apart, axis=2)  # (n, restarts)
+    nearest = xp.min(apart, axis=2) + columns.diag(block.X)[:, None]
+    w = arrays.from_host(block.weights, nearest)
+    inertia = w @ arrays.at_least(nearest, 0.0)
+    own = arrays.by_label(labels, n_clusters, arrays.as_float(w, K.dtype))
+    own = xp.reshape(own, (n, -1))
+    sums = arrays.widen(own.T @ K)
+    return sums, xp.sum(own, axis=0, dtype=xp.float64), inertia
 
 
-def _values(block: Block, columns: Columns) -> np.ndarray:
-    return columns.host(block.X, columns.dtype)
+def _values(block: Block, columns: Columns) -> Array:
+    return columns(block.X)
 
 
-def _distances_of(K: np.ndarray, centers: Centers) -> np.ndarray:
-    """‖φ(x) − c‖² − k(x, x)."""
-    products = K @ centers.dual.astype(K.dtype, copy=False)
-    return centers.squares - 2 * products.astype(np.float64)
+def _distances_of(K: Array, centers: Placed) -> Array:
+    """‖φ(x) − c‖² − k(x, x), in float64."""
+    products = arrays.widen(K @ centers.dual.beside(K))
+    return centers.squares.beside(products) - 2 * products
 
 
-def _distances(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
+def _distances(block: Block, columns: Columns, centers: Placed) -> Array:
     return _distances_of(_values(block, columns), centers)
 
 
@@ -190,13 +212,13 @@ def _means(sums: np.ndarray, counts: np.ndarray, before: np.ndarray) -> np.ndarr
     return np.where(full[:, None], means, before)
 
 
-def assigned(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
+def assigned(block: Block, columns: Columns, centers: Placed) -> Array:
     """The number of the nearest centre of each row."""
-    return _distances(block, columns, centers).argmin(axis=1)
+    apart = _distances(block, columns, centers)
+    return arrays.namespace(apart).argmin(apart, axis=1)
 
 
-def distances(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
+def distances(block: Block, columns: Columns, centers: Placed) -> Array:
     """‖φ(x) − c‖ of each row and centre."""
-    squared = _distances(block, columns, centers)
-    squared += columns.diag(block.X)[:, None]
-    return np.sqrt(np.maximum(squared, 0.0))
+    squared = _distances(block, columns, centers) + columns.diag(block.X)[:, None]
+    return arrays.namespace(squared).sqrt(arrays.at_least(squared, 0.0))

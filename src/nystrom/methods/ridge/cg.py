@@ -15,10 +15,12 @@ import numpy as np
 import scipy.linalg
 
 from ... import _arrays as arrays
+from ..._arrays import Array
 from ...columns import Columns
 from ...engines import Engine
 from ...features import FeatureMap
 from ...moments import moments
+from ...operands import Operand
 from ...precision import least_ridge
 from ...randomness import Purpose, some_rows, uniforms
 from ...samplers.draws import probabilities_with_sum
@@ -63,7 +65,7 @@ def solve_cg(
     columns = mapping.columns
     shared = (columns, mapping.target_shift)
     sums = engine.reduce(_first_sums, source, shared, "right-hand side")
-    K_sum, K_cross, y_sum, total = sums
+    K_sum, K_cross, y_sum, total = arrays.fetched(sums)
     n_targets = K_cross.shape[1]
     # The shift is only near the mean; here it is the mean itself.
     mean = K_sum / total if fit_intercept else np.zeros_like(K_sum)
@@ -73,8 +75,9 @@ def solve_cg(
 
     def times_gram(V: np.ndarray) -> np.ndarray:
         U = mapping.root @ V
-        operands = (columns, U, mean @ U)
-        KtKU, fitted = engine.reduce(_products, source, operands, "conjugate gradients")
+        operands = (columns, Operand(U), Operand(mean @ U))
+        sums = engine.reduce(_products, source, operands, "conjugate gradients")
+        KtKU, fitted = arrays.fetched(sums)
         return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
     precondition = preconditioner(mapping, source, alphas, engine, seed)
@@ -154,7 +157,7 @@ def drawn_rows(
     signs = np.random.default_rng(seed).integers(0, 2, (len(G), PROJECTED)) * 2.0 - 1
     M = mapping.root @ scipy.linalg.solve_triangular(L.T, signs) / np.sqrt(PROJECTED)
     sink = ArraySink((n,))
-    shared = (mapping.columns, M, mapping.shift @ M)
+    shared = (mapping.columns, Operand(M), Operand(mapping.shift @ M))
     engine.map(squared_projections, source, sink, shared, "leverage scores")
     w = source.weights
     # No score is above 1, though rows in directions that the first sample has not seen
@@ -188,24 +191,27 @@ def _gram_of(
 
 def _first_sums(block: Block, columns: Columns, target_shift: np.ndarray) -> tuple:
     assert block.targets is not None
-    K, w = columns.host(block.X), np.ascontiguousarray(block.weights)
+    K, w = columns.float64(block.X), np.ascontiguousarray(block.weights)
     wY = w[:, None] * (block.targets - target_shift)
-    return w @ K, K.T @ wY, wY.sum(axis=0), float(w.sum())
+    there = arrays.from_host(wY, K)
+    return arrays.from_host(w, K) @ K, K.T @ there, wY.sum(axis=0), float(w.sum())
 
 
 def _products(
-    block: Block, columns: Columns, U: np.ndarray, offset: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    block: Block, columns: Columns, U: Operand, offset: Operand
+) -> tuple[Array, Array]:
     """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
     n = arrays.count_rows(block.X)
-    product, total = np.zeros_like(U), np.zeros(U.shape[1])
-    step = max(1, CACHED_VALUES // len(U))
+    step = max(1, CACHED_VALUES // len(U)) if arrays.on_host(block.X) else n
+    product: Array = 0.0
+    total: Array = 0.0
     for start in range(0, n, step):
         stop = min(start + step, n)
-        K = columns.host(arrays.slice_rows(block.X, start, stop))
-        fitted = K @ U - offset
+        K = columns.float64(arrays.slice_rows(block.X, start, stop))
+        fitted = K @ U.beside(K)
+        fitted -= offset.beside(K)
         if not row_weights.all_alike(block.weights):
-            fitted *= block.weights[start:stop, None]
-        product += K.T @ fitted
-        total += fitted.sum(axis=0)
+            fitted *= arrays.from_host(block.weights[start:stop], K)[:, None]
+        product = product + K.T @ fitted
+        total = total + arrays.namespace(K).sum(fitted, axis=0)
     return product, total

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ... import _arrays as arrays
+from ..._arrays import Array
 from ...columns import Columns
 from ...engines import Engine
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...moments import Moments, moments
+from ...operands import Operand
 from ...precision import EPS64
 from ...sources import Block, Source, Subset
 from .problem import Centered, squared_errors
@@ -98,7 +101,8 @@ def leave_one_out(
     largest = max(mappings, key=lambda mapping: len(mapping.columns))
     total = source.total_weight
     shared = (largest.columns, [_Rotated.of(*each, alphas, total) for each in problems])
-    squares = engine.reduce(_left_out, source, shared, "leave-one-out")
+    found = engine.reduce(_left_out, source, shared, "leave-one-out")
+    squares = np.array(arrays.fetched(found))
     return squares.reshape(len(problems), len(alphas), -1) / total
 
 
@@ -106,10 +110,10 @@ def leave_one_out(
 class _Rotated:
     """A ridge problem in the eigenvectors of its Gram matrix, for all α at once."""
 
-    rotated: np.ndarray  # (s, r): T = k_S·rotated − center
-    center: np.ndarray
-    inverse: np.ndarray  # (r, a)
-    coef: np.ndarray  # (r, a·t)
+    rotated: Operand  # (s, r): T = k_S·rotated − center
+    center: Operand
+    inverse: Operand  # (r, a)
+    coef: Operand  # (r, a·t)
     mean: np.ndarray  # (t,) of y
     own: float  # what an intercept adds to every leverage
 
@@ -122,31 +126,35 @@ class _Rotated:
         inverse = 1 / (path.values[:, None] + alphas)
         columns = [path.cross * inverse[:, [a]] for a in range(len(alphas))]
         return cls(
-            rotated,
-            mapping.shift @ rotated + problem.feature_mean @ path.vectors,
-            inverse,
-            np.concatenate(columns, axis=1),
+            Operand(rotated),
+            Operand(mapping.shift @ rotated + problem.feature_mean @ path.vectors),
+            Operand(inverse),
+            Operand(np.concatenate(columns, axis=1)),
             mapping.target_shift + problem.target_mean,
             1 / total if problem.fit_intercept else 0.0,
         )
 
-    def left_out(self, K: np.ndarray, Y: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """(a, t): Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile."""
-        T = K[:, : len(self.rotated)] @ self.rotated - self.center
+    def left_out(self, K: Array, Y: np.ndarray, w: Array) -> Array:
+        """(a, t): Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile, where K is."""
+        xp = arrays.namespace(K)
+        T = K[:, : len(self.rotated)] @ self.rotated.beside(K) - self.center.beside(K)
         n, n_targets = Y.shape
-        fitted = (T @ self.coef).reshape(n, -1, n_targets)
-        residuals = (Y - self.mean)[:, None, :] - fitted
-        leverage = w[:, None] * (T**2 @ self.inverse + self.own)  # (n, a)
+        fitted = xp.reshape(T @ self.coef.beside(K), (n, -1, n_targets))
+        residuals = arrays.from_host(Y - self.mean, K)[:, None, :] - fitted
+        leverage = w[:, None] * (T**2 @ self.inverse.beside(K) + self.own)  # (n, a)
         # A row that the fit passes through whatever its target has no say of its own.
-        left = np.maximum(1 - leverage, 10 * EPS64)
+        left = arrays.at_least(1 - leverage, 10 * EPS64)
         residuals /= left[:, :, None]
-        return np.einsum("i,iat,iat->at", w, residuals, residuals)
+        return xp.sum(w[:, None, None] * residuals * residuals, axis=0)
 
 
-def _left_out(block: Block, columns: Columns, problems: list[_Rotated]) -> np.ndarray:
+def _left_out(
+    block: Block, columns: Columns, problems: list[_Rotated]
+) -> tuple[Array, ...]:
     assert block.targets is not None
-    K, w = columns.host(block.X), np.ascontiguousarray(block.weights)
-    return np.array([p.left_out(K, block.targets, w) for p in problems])
+    K = columns.float64(block.X)
+    w = arrays.from_host(block.weights, K)
+    return tuple(p.left_out(K, block.targets, w) for p in problems)
 
 
 def cross_validated(

@@ -7,11 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from ... import _arrays as arrays
 from ...columns import Columns
 from ...engines import Engine
 from ...engines.blas import blas_threads_for
 from ...features import FeatureMap
 from ...landmarks import Landmarks
+from ...operands import Operand
 from ...residuals import prepare, residuals
 from ...sinks import ArraySink
 from ...sources import Block, Source
@@ -80,7 +82,7 @@ def deviations(
     for alpha in np.unique(posterior.alphas):
         R = posterior.shrunk_root(alpha)
         sink = ArraySink((source.n_rows,))
-        shared = (columns, R, posterior.center @ R)
+        shared = (columns, Operand(R), Operand(posterior.center @ R))
         engine.map(squared_projections, source, sink, shared, "deviations")
         variance = left + alpha * (sink.array + posterior.own + noise)
         those = posterior.alphas == alpha
@@ -89,8 +91,9 @@ def deviations(
 
 
 def squared_projections(
-    block: Block, columns: Columns, M: np.ndarray, offset: np.ndarray
+    block: Block, columns: Columns, M: Operand, offset: Operand
 ) -> np.ndarray:
     """‖k_S·M − offset‖² of each row."""
-    projected = columns.host(block.X) @ M - offset
-    return np.vecdot(projected, projected)
+    K = columns.float64(block.X)
+    projected = K @ M.beside(K) - offset.beside(K)
+    return arrays.to_host(arrays.squared_norms(projected))

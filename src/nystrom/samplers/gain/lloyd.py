@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ... import _arrays as arrays
+from ..._arrays import Array
 from ...columns import Columns
 from ...factor import ridge_root
 from ...kernels import Kernel
@@ -109,21 +109,20 @@ def _means_of_cells(
 ) -> np.ndarray:
     """The mean of the rows nearest to each landmark, itself counted as one of them."""
     shared = (start.columns(), len(Z))
-    sums, counts = work.engine.reduce(_nearest_sums, near, shared, "means")
+    found = work.engine.reduce(_nearest_sums, near, shared, "means")
+    sums, counts = arrays.fetched(found)
     work.ledger.evaluated(near.n_rows * len(Z))
     return (sums + Z) / (counts + 1)[:, None]
 
 
-def _nearest_sums(
-    block: Block, columns: Columns, n_points: int
-) -> tuple[np.ndarray, np.ndarray]:
-    K = arrays.to_host(columns(block.X))
+def _nearest_sums(block: Block, columns: Columns, n_points: int) -> tuple[Array, Array]:
+    K, X = columns(block.X), arrays.widen(block.X)
+    xp = arrays.namespace(K)
     # The kernel falls with the distance: nearest is where it is largest.
-    nearest, rows = K.argmax(axis=1), np.arange(len(K))
+    nearest = xp.argmax(K, axis=1)
     # A row whose kernel values all vanish is near to none.
-    w = block.weights * (K[rows, nearest] > 0)
-    cells = sp.csr_array((w, (nearest, rows)), shape=(n_points, len(K)))
-    return cells @ arrays.host_values(block.X), np.bincount(nearest, w, n_points)
+    w = arrays.from_host(block.weights, X) * arrays.as_float(xp.max(K, axis=1) > 0)
+    return arrays.sums_by_label(X, nearest, n_points, w)
 
 
 def _left(points: Any, fresh: Source, work: Work) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from ... import _arrays as arrays
 from ...columns import Columns
 from ...kernels import Kernel
 from ...kernels.euclidean import middle_of
@@ -39,19 +40,24 @@ def narrowed(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
     About their median, which does not matter to a kernel of a distance: exp and
     products take half the time, and a ranking does not need more.
     """
-    dense = isinstance(points, np.ndarray) and points.dtype == np.float64
-    if not dense or not kernel.traits.of_distance or not len(points):
+    dense = arrays.is_array(points) and arrays.host_dtype(points) == np.dtype("f8")
+    n = arrays.count_rows(points)
+    if not dense or not kernel.traits.of_distance or not n:
         return points
-    middle = middle_of(points)
     with np.errstate(over="ignore", invalid="ignore"):
-        apart = points - middle
-        rows = apart.astype(np.float32)
+        apart = points - arrays.from_host(middle_of(points), points)
+        rows = arrays.as_float(apart, arrays.namespace(points).float32)
         # The farthest rows are rounded most.
-        farthest = np.argsort(-np.vecdot(apart, apart), kind="stable")[:TRIED_ROWS]
-        tried = np.concatenate([farthest, some_rows(len(points), TRIED_ROWS)])
-        others = np.concatenate([tried, some_rows(len(points), MOST_OTHERS)])
-        values = Columns(kernel, rows[tried]).host(rows[others])
-        exact = Columns(kernel, points[tried]).host(points[others])
+        norms = arrays.to_host(arrays.squared_norms(apart))
+        farthest = np.argsort(-norms, kind="stable")[:TRIED_ROWS]
+        tried = np.concatenate([farthest, some_rows(n, TRIED_ROWS)])
+        others = np.concatenate([tried, some_rows(n, MOST_OTHERS)])
+        values, exact = (
+            Columns(kernel, arrays.take_rows(X, tried)).host(
+                arrays.take_rows(X, others)
+            )
+            for X in (rows, points)
+        )
     ledger.evaluated(values.size + exact.size)
     return rows if values_fit_float32(values, exact) else points
 
@@ -125,8 +131,10 @@ class Part:
 
     def _kernel_rows(self, X: Any) -> np.ndarray:
         if self.columns is not None:
-            return self.columns.host(X, self.F.dtype)
-        return Columns(self.kernel, X, self.wide).host(self.points, self.F.dtype).T
+            K = self.columns(X)
+        else:
+            K = Columns(self.kernel, X, self.wide)(self.points).T
+        return K.astype(self.F.dtype, copy=False)
 
     def take(self, chosen: np.ndarray, L: np.ndarray, k: int) -> np.ndarray:
         """Make rows of A pivots, after k others; what they take of k(x, x)."""

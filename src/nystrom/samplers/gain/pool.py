@@ -8,6 +8,7 @@ products.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import _arrays as arrays
+from ..._arrays import Array
 from ...column_blocks import ColumnBlocks
 from ...columns import Columns, diag64
 from ...engines.summing import Tree
@@ -22,6 +24,7 @@ from ...precision import FINE, pool_fits_float32, residual_unit
 from ...refusals import check_finite
 from ..choosing import Work
 from ..pivoting.pivots import Pivots
+from .device_part import DevicePart
 from .part import Part, bounds, narrowed
 from .ranking import best_pivots
 
@@ -55,7 +58,7 @@ class Pool:
         self.engine = work.engine.local
         self.indices, self.weights, self.pivots = indices, weights, pivots
         self.points = work.source.take(indices) if points is None else points
-        self.residual = diag64(self.kernel, self.points).copy()
+        self.residual = arrays.to_host(diag64(self.kernel, self.points)).copy()
         check_finite(self.residual)
         self.ledger.evaluated(len(indices))
         self.whole = float(weights @ self.residual)
@@ -74,9 +77,11 @@ class Pool:
         self.floor = unit * np.abs(self.residual)
         self.taken = np.isin(indices, pivots.indices)
         self.new = np.empty(0, dtype=np.intp)  # places of pivots not handed over yet
-        self.cuts = bounds(len(indices))
+        there = not arrays.on_host(self.kernel.like(self.rows))
+        self.cuts = np.array([0, len(self)]) if there else bounds(len(indices))
+        make: Any = DevicePart if there else Part
         self.parts = [
-            Part(
+            make(
                 self.kernel,
                 arrays.slice_rows(self.rows, start, stop),
                 weights[start:stop],
@@ -98,7 +103,7 @@ class Pool:
             i, part = numbered
             X = arrays.slice_rows(self.points, self.cuts[i], self.cuts[i + 1])
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                return part.fill(root.product(columns.host(X)))
+                return part.fill(root.product(columns.float64(X)))
 
         work = len(self) * len(self.pivots) ** 2
         shares = self.engine.each(fill, list(enumerate(self.parts)), work)
@@ -150,7 +155,7 @@ class Pool:
     def choose(self, proposals: np.ndarray, size: int, keep: int) -> int:
         """Take up to `size` pivots from old and new proposals, by gain; how many."""
         self._propose(proposals)
-        P = self._at(self.candidates, lambda p: p.A).astype(np.float64)
+        P = arrays.host_values(self._at(self.candidates, lambda p: p.A))
         floor = self.floor[self.candidates]
         ranked = best_pivots(P, self.H, self.started, floor, size)
         taken = len(ranked.chosen)
@@ -170,10 +175,10 @@ class Pool:
         """A and H of the candidates there are, brought up to date, and of new ones."""
         old, new, k = len(self.candidates), len(proposals), self.n_pivots
         X = arrays.take_rows(self.rows, proposals)
-        F_new = self._at(proposals, lambda p: p.F[:k]).T
+        F_new = self._at(proposals, lambda p: p.F[:k, :]).T
         G_kept = self._at(self.candidates, lambda p: p.G).T
         tree = Tree()
-        work = len(self) * (new * (k + old + new) + G_kept.size)
+        work = len(self) * (new * (k + old + new) + math.prod(G_kept.shape))
         for share in self.engine.each(
             lambda p: p.propose(X, F_new, self.kept, G_kept), self.parts, work
         ):
@@ -212,10 +217,10 @@ class Pool:
         self.taken |= np.isin(self.indices, rows)
         self._settle()
 
-    def _at(self, places: np.ndarray, rows: Callable[[Part], np.ndarray]) -> np.ndarray:
+    def _at(self, places: np.ndarray, rows: Callable[[Any], Array]) -> Array:
         """Columns, at these rows of the pool, of arrays that have one for each."""
         if len(self.parts) == 1:
-            return np.take(rows(self.parts[0]), places, axis=1)
+            return arrays.take_columns(rows(self.parts[0]), places)
         found = [rows(each) for each in self.parts]
         out = np.empty((len(found[0]), len(places)), found[0].dtype)
         for array, (start, stop) in zip(found, pairwise(self.cuts), strict=True):

@@ -20,8 +20,8 @@ from ...factor import Factor, cholesky
 from ...landmarks import Landmarks
 from ...precision import residual_unit
 from ...refusals import check_finite
-from ...residuals import Pass, prepare, residuals
-from ...sources import Source
+from ...residuals import Pass, prepare, residual, residuals
+from ...sources import Held, Source
 from ..choosing import Work
 from ..draws import fill_rows
 
@@ -65,11 +65,22 @@ class Pivots:
 
     def left_of(self, X: Any) -> np.ndarray:
         """What the pivots leave of k(x, x), for few rows."""
+        if not arrays.on_host(X):
+            return self._left_there(X)
         F = self.factor_rows(X)
-        diagonal = diag64(self.work.kernel, X)
+        diagonal = arrays.to_host(diag64(self.work.kernel, X))
         self.work.ledger.evaluated(len(diagonal))
         left = diagonal - np.vecdot(F, F)
         left[left < self.rounding_unit(len(self)) * np.abs(diagonal)] = 0.0
+        return left
+
+    def _left_there(self, X: Any) -> np.ndarray:
+        """The same on the device of the rows: only one number of each leaves it."""
+        n, k = arrays.count_rows(X), len(self)
+        self.work.ledger.evaluated(n * (k + 1))
+        block, root = Held(X).block(0, n), self.columns.operand(self.root)
+        left = residual(block, self.columns, root, self.rounding_unit(k))
+        check_finite(left)
         return left
 
     def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:

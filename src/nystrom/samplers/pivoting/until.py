@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import _arrays as arrays
+from ..._arrays import Array
 from ...column_blocks import ColumnBlocks
 from ...columns import Columns, trace
 from ...landmarks import Landmarks
@@ -82,7 +83,8 @@ def _shorten(
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
     shared = (pivots.columns, ColumnBlocks.of(pivots.root))
-    columns = work.engine.reduce(_column_sums, work.source, shared, "shortest prefix")
+    found = work.engine.reduce(_column_sums, work.source, shared, "shortest prefix")
+    columns = arrays.to_host(found)
     work.ledger.evaluated(work.source.n_rows * len(pivots))
     work.ledger.passed(work.source)
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
@@ -97,9 +99,6 @@ def _shorten(
     return after[1 : size + 1]
 
 
-def _column_sums(block: Block, columns: Columns, root: ColumnBlocks) -> np.ndarray:
-    F = root.product(columns.host(block.X))
-    np.square(F, out=F)
-    if row_weights.all_alike(block.weights):
-        return F.sum(axis=0)
-    return block.weights @ F
+def _column_sums(block: Block, columns: Columns, root: ColumnBlocks) -> Array:
+    F = root.product(columns.float64(block.X))
+    return row_weights.squares_over_rows(block.weights, F)
