@@ -9,11 +9,16 @@ contract leaves out stands here too, with the reason.
 from __future__ import annotations
 
 import inspect
+import itertools
+import tempfile
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pyarrow
 import scipy.sparse as sp
 from oracles_kernels import FORMULAS, Case
+from pyarrow import parquet
 from sklearn.base import BaseEstimator
 
 import nystrom
@@ -118,8 +123,31 @@ def of_twice_as_many(make):
     return lambda X: make(sources.Dense(np.repeat(X, 2, axis=0)), 2 * np.arange(len(X)))
 
 
+FOLDER = tempfile.TemporaryDirectory(prefix="nystrom-")
+
+
+def in_file(ending):
+    """Rows in a file of their own, in the columns that they have."""
+
+    def stored(X):
+        path = Path(FOLDER.name) / f"{next(FILES)}{ending}"
+        if ending == ".npy":
+            np.save(path, X)
+        else:
+            columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+            parquet.write_table(pyarrow.table(columns), path, row_group_size=777)
+        return sources.open(path)
+
+    return stored
+
+
+FILES = itertools.count()
+
 #: How rows X are stored, where it is not by `Source(X)`.
 STORING = {
+    "Chunked": in_file(".parquet"),
+    "NpyRows": in_file(".npy"),
+    "Stacked": lambda X: sources.Stacked([sources.Dense(X[:3]), sources.Dense(X[3:])]),
     "Held": of_twice_as_many(sources.Held.of),
     "Objects": lambda X: sources.Objects(list(X)),
     "Pair": lambda X: sources.Pair(sources.Dense(X), sources.Dense(X[:, ::-1])),

@@ -18,7 +18,7 @@ from ..landmarks import Landmarks
 from ..precision import TRIED_ROWS, results_need_float64
 from ..randomness import some_rows
 from ..refusals import check_finite
-from ..sinks import ArraySink
+from ..sinks import ARRAY, Output
 from ..sources import Block, Held, Source
 
 
@@ -65,16 +65,18 @@ class LinearMap:
         source: Source,
         engine: Engine,
         name: str = "predictions",
-    ) -> Array:
+        output: Output = ARRAY,
+    ) -> Any:
         """The results of all rows, s kernel evaluations each."""
         first, kernel = source.rows(0, 1), landmarks.kernel
         like = kernel.like(first)
-        dtype = arrays.own_dtype(kernel.dtype(first), like)
-        sink = ArraySink((source.n_rows, self.dual.shape[1]), like, dtype)
+        made = kernel.dtype(first)
+        sink = output.sink(source.n_rows, self.dual.shape[1], made, like)
+        dtype = arrays.own_dtype(made, like)
         columns = landmarks.columns(wide=self.wide)
         shared = (columns, self.dual, self.intercept, self.wide_sums, dtype)
         engine.map(_mapped, source, sink, shared, name)
-        return sink.array
+        return output.result(sink)
 
 
 def _mapped(

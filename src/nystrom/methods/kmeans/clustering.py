@@ -191,8 +191,8 @@ def _means(sums: np.ndarray, counts: np.ndarray, before: np.ndarray) -> np.ndarr
 
 
 def assigned(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
-    """The number of the nearest centre of each row."""
-    return _distances(block, columns, centers).argmin(axis=1)
+    """(n, 1): the number of the nearest centre of each row."""
+    return _distances(block, columns, centers).argmin(axis=1, keepdims=True)
 
 
 def distances(block: Block, columns: Columns, centers: Centers) -> np.ndarray:
