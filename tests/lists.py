@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import inspect
+import itertools
 import shutil
 import tempfile
 import uuid
@@ -18,8 +19,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import scipy.sparse as sp
 from oracles_kernels import FORMULAS, Case
+from pyarrow import parquet
 from sklearn.base import BaseEstimator
 
 import nystrom
@@ -134,8 +137,31 @@ class Cut:
         return self.X[start:stop]
 
 
+FOLDER = tempfile.TemporaryDirectory(prefix="nystrom-")
+
+
+def in_file(ending):
+    """Rows in a file of their own, in the columns that they have."""
+
+    def stored(X):
+        path = Path(FOLDER.name) / f"{next(FILES)}{ending}"
+        if ending == ".npy":
+            np.save(path, X)
+        else:
+            columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+            parquet.write_table(pyarrow.table(columns), path, row_group_size=777)
+        return sources.open(path)
+
+    return stored
+
+
+FILES = itertools.count()
+
 #: How rows X are stored, where it is not by `Source(X)`.
 STORING = {
+    "Chunked": in_file(".parquet"),
+    "NpyRows": in_file(".npy"),
+    "Stacked": lambda X: sources.Stacked([sources.Dense(X[:3]), sources.Dense(X[3:])]),
     "Held": of_twice_as_many(sources.Held.of),
     "Made": lambda X: sources.Made(Cut(X), *X.shape, chunk=10),
     "Objects": lambda X: sources.Objects(list(X)),

@@ -19,7 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: Each line may import the lines above it, and nothing from its own.
 LINES = [
-    ["_arrays", "refusals", "randomness", "ledger"],
+    ["_arrays", "refusals", "randomness", "ledger", "optional"],
     ["operands", "precision", "sources", "sinks"],
     ["column_blocks"],
     ["kernels", "engines", "trace_error", "tried"],
@@ -41,9 +41,10 @@ ONLY = {
     "randomness": set(),
     "ledger": set(),
     "operands": {"_arrays"},
+    "optional": set(),
     "precision": {"_arrays"},
-    "sources": {"_arrays"},
-    "sinks": {"_arrays"},
+    "sources": {"_arrays", "refusals", "optional"},
+    "sinks": {"_arrays", "refusals", "optional"},
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
@@ -53,6 +54,22 @@ ONLY = {
 ALONE = ["datasets"]
 #: Files of one part, in the order in which they may import each other.
 INSIDE = {
+    "sources": [
+        ["weights", "fingerprint", "file_errors", "recent"],
+        ["source"],
+        ["memory", "targets", "stored"],
+        ["views", "stacked", "picking", "arrow_columns", "npy"],
+        ["parquet"],
+        ["opening"],
+        ["__init__"],
+    ],
+    "sinks": [
+        ["sink", "whole_file"],
+        ["in_order", "npy"],
+        ["parquet", "zarr"],
+        ["output"],
+        ["__init__"],
+    ],
     "samplers": [
         ["goal", "sifting"],
         ["racing"],

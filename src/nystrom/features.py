@@ -12,13 +12,13 @@ from . import precision
 from ._arrays import Array
 from .column_blocks import ColumnBlocks
 from .columns import Columns
-from .engines import TILE, Engine, SumSink
+from .engines import TILE, Engine, SumSink, Threads
 from .factor import Factor
 from .landmarks import Landmarks
 from .operands import Operand
 from .refusals import check_finite
-from .sinks import ArraySink, SplitSink
-from .sources import Block, Source
+from .sinks import ARRAY, Output, SplitSink
+from .sources import Block, RowNumbers, Source
 from .sources import weights as row_weights
 from .trace_error import TraceError
 from .tried import tried_rows
@@ -71,9 +71,18 @@ class FeatureMap:
 
     @classmethod
     def for_ridge(
-        cls, landmarks: Landmarks, source: Source, alpha: float, *, center: bool
+        cls,
+        landmarks: Landmarks,
+        source: Source,
+        alpha: float,
+        *,
+        center: bool,
+        engine: Engine | None = None,
     ) -> FeatureMap:
-        """For a ridge of `alpha`, the least that will be asked for."""
+        """For a ridge of `alpha`, the least that will be asked for.
+
+        Targets that are not held in memory are read on the engine.
+        """
         columns, n = landmarks.columns(), source.total_weight
         factor = landmarks.factor.for_blocks(columns.dtype)
         lost = landmarks.factor.lost_to(factor) / len(landmarks)
@@ -96,7 +105,7 @@ class FeatureMap:
         shift = row_weights.mean(rows.weights, K) if mapping.whiten else none
         if source.targets is None:
             return replace(mapping, shift=shift)
-        target_shift = row_weights.mean(source.weights, source.targets)
+        target_shift = mean_target(source, engine or Threads(1))
         return replace(mapping, shift=shift, target_shift=target_shift)
 
     @classmethod
@@ -154,6 +163,25 @@ class FeatureMap:
         return precision.unwhitened_gram_error(squares, inverse_diagonal)
 
 
+def mean_target(source: Source, engine: Engine) -> np.ndarray:
+    """(t,): the weighted mean of the targets, added up tile by tile.
+
+    No rows are read, and wherever the targets are, the sums are the same.
+    """
+    held = isinstance(source.targets, np.ndarray)
+    weights = source.weights if source.is_weighted else None
+    alone = RowNumbers(source.n_rows, weights).having(targets=source.targets)
+    engine = Threads(1) if held else engine
+    weighted, plain, total = engine.reduce(_target_sums, alone, (), "mean of targets")
+    return weighted / total if total > 0 else plain / source.n_rows
+
+
+def _target_sums(block: Block) -> tuple[np.ndarray, np.ndarray, float]:
+    assert block.targets is not None
+    Y, w = block.targets, np.ascontiguousarray(block.weights)
+    return w @ Y, Y.sum(axis=0), float(w.sum())
+
+
 def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
     """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
     columns = landmarks.columns(wide=True)
@@ -166,22 +194,27 @@ def _mean_square(landmarks: Landmarks, source: Source, center: bool) -> float:
 
 
 def features(
-    landmarks: Landmarks, source: Source, engine: Engine, *, wide: bool
-) -> Array:
+    landmarks: Landmarks,
+    source: Source,
+    engine: Engine,
+    *,
+    wide: bool,
+    output: Output = ARRAY,
+) -> Any:
     """Z = k(X, landmarks)·L⁻ᵀ for any rows, in their own precision.
 
     `wide` evaluates float32 rows in float64: see `features_need_float64`.
     """
-    sink, shared = _feature_pass(landmarks, source, wide)
+    sink, shared = _feature_pass(landmarks, source, wide, output)
     engine.map(_features, source, sink, shared, "features")
-    return sink.array
+    return output.result(sink)
 
 
 def features_and_error(
     landmarks: Landmarks, source: Source, engine: Engine, *, wide: bool
 ) -> tuple[Array, TraceError]:
     """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
-    sink, shared = _feature_pass(landmarks, source, wide)
+    sink, shared = _feature_pass(landmarks, source, wide, ARRAY)
     sums = SumSink(TILE)
     both = SplitSink(sink, sums)
     engine.map(_features_and_sums, source, both, shared, "features")
@@ -191,14 +224,13 @@ def features_and_error(
 
 
 def _feature_pass(
-    landmarks: Landmarks, source: Source, wide: bool
-) -> tuple[ArraySink, tuple]:
+    landmarks: Landmarks, source: Source, wide: bool, output: Output
+) -> tuple[Any, tuple]:
     first, kernel = source.given.rows(0, 1), landmarks.kernel
     like, dtype = kernel.like(first), kernel.dtype(first)
     columns = landmarks.columns(wide=wide)
     factor = landmarks.factor.for_blocks(columns.dtype)
-    shape = (source.n_rows, len(landmarks))
-    sink = ArraySink(shape, like, arrays.own_dtype(dtype, like))
+    sink = output.sink(source.n_rows, len(landmarks), dtype, like)
     return sink, (columns, columns.operand(factor.full_root), dtype)
 
 

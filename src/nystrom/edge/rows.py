@@ -12,12 +12,16 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
 from ..engines.using import current_device
-from ..sources import Objects, Source, as_source
+from ..sources import Objects, Source, as_source, recognised
 from ..sources.on_device import OnDevice
 
 
 def check_rows(X: Any) -> Any:
-    """X, if it is rows of finite numbers or of objects; else one clear error."""
+    """X, if it is rows of finite numbers or of objects; else one clear error.
+
+    Rows of a file are checked block by block, when they are read.
+    """
+    X = recognised(X)
     if isinstance(X, Source):
         return X
     if arrays.is_array(X) and arrays.namespace(X) is not np:
@@ -97,10 +101,30 @@ def count_rows(X: Any) -> int:
     return X.n_rows if isinstance(X, Source) else arrays.count_rows(X)
 
 
+def check_targets(X: Any, y: Any, caller: str) -> bool:
+    """Whether the targets come with the rows of X; they come once, from somewhere."""
+    own = isinstance(X, Source) and X.targets is not None
+    if own and y is not None:
+        raise ValueError(
+            "y is given, and the source has targets of its own; give one of them."
+        )
+    if not own and y is None and isinstance(X, Source):
+        raise ValueError(
+            f"{caller} requires y to be passed, but the target y is None, and the "
+            "source has none: name its column, sources.open(..., target=...)."
+        )
+    return own
+
+
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """The weights of X's rows: none negative, not all 0; None where none are given."""
     if sample_weight is None:
         return None
+    if isinstance(X, Source) and X.is_weighted:
+        raise ValueError(
+            "sample_weight is given, and the source has weights of its own; give one "
+            "of them."
+        )
     n, sample_weight = count_rows(X), arrays.fetched(sample_weight)
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):

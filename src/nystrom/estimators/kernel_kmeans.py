@@ -26,10 +26,13 @@ from ..methods.kmeans.clustering import assigned, cluster, distances
 from ..methods.spectral_embedding import Embedding, embed, embedding
 from ..randomness import seed_of
 from ..refusals import count, number
-from ..sinks import ArraySink
+from ..sinks import Output
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, with_callbacks
 from .on_landmarks import OnLandmarks, fitting, in_library_of
+
+#: One number per row, in a new array.
+LABELS = Output(single=True)
 
 
 class KernelKMeans(
@@ -205,7 +208,7 @@ class KernelKMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def predict(self, X):
+    def predict(self, X, out=None):
         """The cluster of each row, with s kernel evaluations.
 
         Parameters
@@ -213,39 +216,46 @@ class KernelKMeans(
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
             (n_samples, n_training), or with the landmarks alone.
+        out : str, Path or array, default=None
+            Where the numbers go, as for `Nystroem.transform`.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Cluster numbers.
+            Cluster numbers; `out` where it is given.
         """
+        output = Output(out, "label", single=True)
         landmarks, source, engine = self._new(X, "predict")
-        return self._labels(landmarks, source, engine)
+        return self._labels(landmarks, source, engine, output)
 
-    def transform(self, X):
+    def transform(self, X, out=None):
         """The distance of each row to every centre.
 
         Parameters
         ----------
         X : as for `predict`
             Rows.
+        out : str, Path or array, default=None
+            Where the distances go, as for `Nystroem.transform`.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
             In the kernel's feature space; with `affinity_normalize`, in the embedding.
+            `out` where it is given.
         """
         landmarks, source, engine = self._new(X, "transform")
+        output = Output(out, names=self.get_feature_names_out())
         like = landmarks.kernel.like(source.given.rows(0, 1))
+        dtype = arrays.host_dtype(like)
         if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
             found = self._centers_of_embedding.transform(rows)
-            return arrays.from_host(found, like, arrays.float_dtype(like))
-        shape = (source.n_rows, len(self._centers.points))
-        sink = ArraySink(shape, like, arrays.float_dtype(like))
+            return output.keep(found.astype(dtype, copy=False), like)
+        sink = output.sink(source.n_rows, len(self._centers.points), dtype, like)
         shared = (self._columns(landmarks), self._centers.placed())
         engine.map(distances, source, sink, shared, "distances")
-        return sink.array
+        return output.result(sink)
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the sum of squared distances of rows to their nearest centre.
@@ -294,7 +304,7 @@ class KernelKMeans(
         self.dual_coef_ = in_library_of(landmarks, found.centers.dual)
         self.inertia_ = found.inertia
         self.n_iter_ = found.n_iterations
-        self.labels_ = self._labels(landmarks, source, engine)
+        self.labels_ = self._labels(landmarks, source, engine, LABELS)
 
     def _fit_embedding(
         self,
@@ -348,17 +358,17 @@ class KernelKMeans(
     def _columns(self, landmarks: Landmarks) -> Columns:
         return landmarks.columns(wide=self._wide)
 
-    def _labels(self, landmarks: Landmarks, source: Source, engine: Engine) -> Any:
+    def _labels(
+        self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
+    ) -> Any:
         like = landmarks.kernel.like(source.given.rows(0, 1))
         if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
-            labels = self._centers_of_embedding.predict(rows)
-            return arrays.from_host(labels, like, labels.dtype)
-        dtype = arrays.own_dtype(np.dtype(np.int32), like)
-        sink = ArraySink((source.n_rows,), like, dtype)
+            return output.keep(self._centers_of_embedding.predict(rows), like)
+        sink = output.sink(source.n_rows, 1, np.dtype(np.int32), like)
         shared = (self._columns(landmarks), self._centers.placed())
         engine.map(assigned, source, sink, shared, "labels")
-        return sink.array
+        return output.result(sink)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -28,7 +28,8 @@ from ..methods.pca import Components, components
 from ..methods.preimage import Preimage, preimage
 from ..randomness import seed_of
 from ..refusals import count, number, unknown
-from ..sources import Source, as_source
+from ..sinks import ARRAY, Output
+from ..sources import Block, Source, as_source, recognised
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .exact import exact_landmarks, is_exact
@@ -235,7 +236,7 @@ class KernelPCA(
                 rows = self._coordinates(*mapped)
         return rows
 
-    def transform(self, X):
+    def transform(self, X, out=None):
         """The coordinates of rows, with s kernel evaluations each.
 
         Parameters
@@ -243,19 +244,35 @@ class KernelPCA(
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
             (n_samples, n_training), or with the landmarks alone.
+        out : str, Path or array, default=None
+            Where the coordinates go, as for `Nystroem.transform`.
 
         Returns
         -------
         coordinates : array of shape (n_samples, n_components)
-            In the precision of X.
+            In the precision of X; `out` where it is given.
         """
         check_is_fitted(self, "eigenvalues_")
+        output = Output(out, names=self.get_feature_names_out())
+        X = recognised(X)
         if self._exact is not None:
-            X = validate_data(self, X, accept_sparse="csr", reset=False)
-            return self._exact.transform(X)
+            return self._exact_coordinates(X, output)
         landmarks, source = self._for_new_rows(X, self.eigenvectors_, "transform")
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        return self._coordinates(landmarks, source, engine)
+        return self._coordinates(landmarks, source, engine, output)
+
+    def _exact_coordinates(self, X: Any, output: Output) -> Any:
+        """By scikit-learn's own class; of a source or into a file block by block."""
+        if not isinstance(X, Source):
+            X = validate_data(self, X, accept_sparse="csr", reset=False)
+        if output.where is None and not isinstance(X, Source):
+            return self._exact.transform(X)
+        source = as_source(self._validated(X, reset=False)).having(targets=None)
+        engine = engine_for(self.landmarks_.kernel, self.n_jobs, self.verbose)
+        width, dtype = self._n_features_out, self.eigenvalues_.dtype
+        sink = output.sink(source.n_rows, width, dtype)
+        engine.map(_transformed, source, sink, (self._exact,), "coordinates")
+        return output.result(sink)
 
     @property
     def inverse_transform(self):
@@ -419,13 +436,23 @@ class KernelPCA(
             shares = arrays.from_host(shares, like, shares.dtype)
         self.explained_variance_ratio_ = shares
 
-    def _coordinates(self, landmarks: Landmarks, source: Source, engine: Engine) -> Any:
-        return self._map(landmarks, source, engine, "coordinates")
+    def _coordinates(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        engine: Engine,
+        output: Output = ARRAY,
+    ) -> Any:
+        return self._map(landmarks, source, engine, "coordinates", output)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _transformed(block: Block, theirs: ExactKernelPCA) -> np.ndarray:
+    return theirs.transform(block.X)
 
 
 def _check_rows_of_numbers(points: Any) -> None:

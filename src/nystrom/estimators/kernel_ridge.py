@@ -158,15 +158,15 @@ class KernelRidge(RegressorMixin, OnRidge):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit to rows and targets.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
+            Targets. None where the source has them: `sources.open(path, target=...)`.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
@@ -176,14 +176,14 @@ class KernelRidge(RegressorMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            X, y = self._rows_and_targets(X, y)
-            alphas = check_alphas(self.alpha, columns_of(y).shape[1])
+            X, Y, ravel = self._rows_and_targets(X, y)
+            alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
             kernel, source, engine = self._resolved(X, task, sample_weight)
-            source = source.having(targets=columns_of(y))
+            source = source.having(targets=Y)
             goal = self._goal_for(float(alphas.min()))
             if is_exact(goal, self.sampler, source) and not self.fit_intercept:
-                self._fit_exactly(X, y, kernel, source, alphas)
+                self._fit_exactly(X, kernel, source, alphas, ravel)
             else:
                 landmarks = self._choose(kernel, source, goal, engine)
                 fit = fit_ridge(
@@ -199,12 +199,12 @@ class KernelRidge(RegressorMixin, OnRidge):
                     landmarks,
                     fit,
                     alphas,
-                    ravel=y.ndim == 1,
-                    weighted=sample_weight is not None,
+                    ravel=ravel,
+                    weighted=source.is_weighted,
                 )
         return self
 
-    def predict(self, X, return_std=False, noise=False):
+    def predict(self, X, return_std=False, noise=False, out=None):
         """Predict the targets of rows, with s kernel evaluations each.
 
         Parameters
@@ -217,23 +217,27 @@ class KernelRidge(RegressorMixin, OnRidge):
             Gaussian process with kernel K̃ and noise alpha, scaled to the targets.
         noise : bool, default=False
             Whether the deviation includes the noise of a new target.
+        out : str, Path or array, default=None
+            Where predictions go, instead of a new array: a file whose name ends in
+            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
+            all; or an array to be filled.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
-            Predictions, in the precision of X.
+            Predictions, in the precision of X; `out` where it is given.
         std : ndarray of the same shape
             Only with `return_std`.
         """
-        return self._predict(X, return_std=return_std, noise=noise)
+        return self._predict(X, return_std=return_std, noise=noise, out=out)
 
     def _fit_exactly(
         self,
         X: Any,
-        y: np.ndarray,
         kernel: Kernel,
         source: Source,
         alphas: np.ndarray,
+        ravel: bool,
     ) -> None:
         """scikit-learn's own solution, on our kernel matrix."""
         landmarks = exact_landmarks(kernel, source)
@@ -241,19 +245,20 @@ class KernelRidge(RegressorMixin, OnRidge):
         check_finite(K)
         theirs = ExactKernelRidge(alpha=alphas, kernel="precomputed")
         weights = source.weights if source.is_weighted else None
-        dual = columns_of(theirs.fit(K, y, weights).dual_coef_)
+        Y = source.targets[: source.n_rows]
+        dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
         self.solver_, self.n_iter_ = "exact", None
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         wide = landmarks.columns().narrow
         mapping = LinearMap(dual, np.zeros(len(alphas)), wide)
-        self._keep_model(landmarks, Model(mapping, y.ndim == 1, None))
+        self._keep_model(landmarks, Model(mapping, ravel, None))
         if isinstance(X, Source):
             # A source may stand for a file that is gone; the rows of K are K itself.
             X = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points
         self.X_fit_ = X
-        self._exact = _Exact(y=columns_of(y), weights=weights, alphas=alphas)
+        self._exact = _Exact(y=Y, weights=weights, alphas=alphas)
 
     def _known_posterior(self) -> Posterior:
         if self.solver_ == "exact":

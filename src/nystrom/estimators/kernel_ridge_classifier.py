@@ -17,11 +17,14 @@ from sklearn.utils.validation import (
 )
 
 from .. import _arrays as arrays
-from ..edge.rows import count_rows, explaining_text, holds_objects
+from ..edge.engine import engine_for
+from ..edge.rows import check_targets, count_rows, explaining_text, holds_objects
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
-from ..sources import Source
+from ..sinks import Output, ThenSink
+from ..sources import Source, recognised
 from .callbacks import with_callbacks
+from .labels_in_source import LabelsInSource
 from .on_landmarks import fitting
 from .ridge_base import OnRidge, check_alphas, check_solver
 
@@ -108,15 +111,16 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Fit to rows and their classes.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Classes; 0 and 1 for each label where a row may have several.
+            Classes; 0 and 1 for each label where a row may have several. None where the
+            source has them, one number per row: `sources.open(path, target=...)`.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
@@ -126,9 +130,18 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            X, y = self._rows_and_classes(X, y)
+            X = recognised(X)
             binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
-            Y = binarizer.fit_transform(y).astype(np.float64)
+            if check_targets(X, y, type(self).__name__):
+                X = self._validated(X, reset=True)
+                labels = LabelsInSource.of(X)
+                Y: Any = labels.signs(binarizer.fit(labels.classes))
+                weights = labels.weighted(self.class_weight, X, sample_weight)
+                X, sample_weight = X.having(weights=None), None
+            else:
+                X, y = self._rows_and_classes(X, y)
+                Y = binarizer.fit_transform(y).astype(np.float64)
+                weights = self._weights_with_classes(y, sample_weight)
             if len(binarizer.classes_) < 2:
                 raise ValueError(
                     f"y has one class, {binarizer.classes_[0]}; at least two classes "
@@ -136,7 +149,6 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
                 )
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
-            weights = self._weights_with_classes(y, sample_weight)
             kernel, source, engine = self._resolved(X, task, weights)
             source = source.having(targets=Y)
             goal = self._goal_for(float(alphas.min()))
@@ -161,46 +173,69 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             self.classes_ = binarizer.classes_
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X, out=None):
         """The regression's values: above 0 for the second class, or one per class.
 
         Parameters
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows.
+        out : str, Path or array, default=None
+            Where the values go, as for `KernelRidge.predict`.
 
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In the precision of X.
+            In the precision of X; `out` where it is given.
         """
-        return self._predict(X)
+        return self._predict(X, out=out)
 
-    def predict(self, X):
+    def predict(self, X, out=None):
         """The class of each row.
 
         Parameters
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows.
+        out : str, Path or array, default=None
+            Where the labels go, as for `KernelRidge.predict`.
 
         Returns
         -------
         classes : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Labels.
+            Labels; `out` where it is given.
         """
         check_is_fitted(self, "dual_coef_")
-        decided = self.decision_function(X)
-        values = arrays.to_host(decided)
+        if out is None:
+            decided = self.decision_function(X)
+            labels = self._labels_of(decided)
+            # Names are NumPy's; numbers go where the rows are.
+            host = arrays.on_host(decided) or labels.dtype.kind not in "biuf"
+            return labels if host else arrays.from_host(labels, decided, labels.dtype)
+        single = not self._binarizer.y_type_.startswith("multilabel")
+        output = Output(out, "label", single=single)
+        landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        width = 1 if single else len(self.classes_)
+        dtype = self._labels_of(np.zeros((1, self._model.map.dual.shape[1]))).dtype
+        sink = output.sink(source.n_rows, width, dtype)
+        labelled = Output(ThenSink(sink, self._labels_of_rows))
+        self._model.map(landmarks, source, engine, output=labelled)
+        return output.result(sink)
+
+    def _labels_of_rows(self, values: Any) -> np.ndarray:
+        """(n, t) ↦ (n, 1), or one column per label."""
+        values = values[:, 0] if self._model.ravel else values
+        return self._labels_of(values).reshape(len(values), -1)
+
+    def _labels_of(self, values: Any) -> np.ndarray:
+        values = arrays.to_host(values)
         if self._binarizer.y_type_.startswith("multilabel"):
-            labels = self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
-        elif values.ndim == 1:
-            labels = self.classes_[(values > 0).astype(int)]
-        else:
-            labels = self.classes_[values.argmax(axis=1)]
-        # Names are NumPy's; numbers go where the rows are.
-        host = arrays.on_host(decided) or labels.dtype.kind not in "biuf"
-        return labels if host else arrays.from_host(labels, decided, labels.dtype)
+            return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
+        if values.ndim == 1 or values.shape[1] == 1:
+            values = values.ravel()
+            return self.classes_[(values > 0).astype(int)]
+        return self.classes_[values.argmax(axis=1)]
 
     def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         if sp.issparse(y):

@@ -22,7 +22,7 @@ from ..samplers import Size
 from ..sources import Source
 from .callbacks import with_callbacks
 from .on_landmarks import fitting, in_library_of
-from .ridge_base import OnRidge, columns_of
+from .ridge_base import OnRidge
 
 
 class KernelRidgeCV(RegressorMixin, OnRidge):
@@ -134,15 +134,15 @@ risk_bound_, n_features_in_
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Choose alpha, and fit with it.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
+            Targets. None where the source has them: `sources.open(path, target=...)`.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
@@ -152,18 +152,18 @@ risk_bound_, n_features_in_
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            X, y = self._rows_and_targets(X, y)
+            X, Y, ravel = self._rows_and_targets(X, y)
             alphas = _check_alphas(self.alphas)
             gammas = self._check_gammas()
             seed = seed_of(self.random_state)
-            splits = self._splits(X, y, seed)
+            splits = self._splits(Y, seed)
             sizes = self._check_sizes(splits)
             best, curves = None, []
             for gamma in gammas:
                 kernel, source, engine = self._resolved(
                     X, task, sample_weight, gamma=gamma
                 )
-                source = source.having(targets=columns_of(y))
+                source = source.having(targets=Y)
                 scored = self._score(kernel, source, sizes, alphas, splits, engine)
                 curves.append(scored.errors)
                 if best is None or self._least(scored).min() < self._least(best).min():
@@ -179,15 +179,15 @@ risk_bound_, n_features_in_
                 landmarks,
                 fit,
                 chosen,
-                ravel=y.ndim == 1,
-                weighted=sample_weight is not None,
+                ravel=ravel,
+                weighted=source.is_weighted,
             )
             self._keep_scores(landmarks, alphas, chosen, errors, np.array(curves))
             self.n_landmarks_ = len(landmarks)
             self.n_landmarks_path_ = in_library_of(landmarks, np.array(best.sizes))
         return self
 
-    def predict(self, X, return_std=False, noise=False):
+    def predict(self, X, return_std=False, noise=False, out=None):
         """Predict the targets of rows, as `KernelRidge.predict` does.
 
         Parameters
@@ -198,15 +198,19 @@ risk_bound_, n_features_in_
             Whether to return the predictive standard deviation too.
         noise : bool, default=False
             Whether the deviation includes the noise of a new target.
+        out : str, Path or array, default=None
+            Where predictions go, instead of a new array: a file whose name ends in
+            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
+            all; or an array to be filled.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
-            Predictions, in the precision of X.
+            Predictions, in the precision of X; `out` where it is given.
         std : ndarray of the same shape
             Only with `return_std`.
         """
-        return self._predict(X, return_std=return_std, noise=noise)
+        return self._predict(X, return_std=return_std, noise=noise, out=out)
 
     def _check_gammas(self) -> list[Any]:
         if self.gammas is None:
@@ -230,9 +234,9 @@ risk_bound_, n_features_in_
             )
         return list(self.gammas)
 
-    def _splits(self, X: Any, y: np.ndarray, seed: int) -> list[Split] | str:
+    def _splits(self, Y: Any, seed: int) -> list[Split] | str:
         """(train, test) row numbers, or the name of a score that needs none."""
-        cv, n = self.cv, len(y)
+        cv, n = self.cv, len(Y)
         if cv is None or isinstance(cv, str):
             if cv not in (None, "gcv", "loo"):
                 raise ValueError(
@@ -250,6 +254,8 @@ risk_bound_, n_features_in_
                 )
             return random_folds(n, int(cv), seed)
         try:
+            y = Y[:n]
+            y = y[:, 0] if y.shape[1] == 1 else y
             given = list(check_cv(cv).split(np.zeros((n, 1)), y))
             if not given:
                 raise ValueError("there is no split")

@@ -23,6 +23,7 @@ from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..refusals import count
 from ..samplers import Goal, Size, as_sampler
+from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
@@ -188,7 +189,7 @@ class Nystroem(
             self._finish(landmarks, wide, error)
         return Z
 
-    def transform(self, X):
+    def transform(self, X, out=None):
         """The features k(X, components_) @ normalization_.T.
 
         Parameters
@@ -196,16 +197,21 @@ class Nystroem(
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
             (n_samples, n_training), or with the landmarks alone.
+        out : str, Path or array, default=None
+            Where the features go, instead of a new array: a file whose name ends in
+            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
+            all; or an array to be filled.
 
         Returns
         -------
         features : array of shape (n_samples, n_components)
-            In the precision of X.
+            In the precision of X; `out` where it is given.
         """
         check_is_fitted(self, "landmarks_")
+        output = Output(out, names=self.get_feature_names_out())
         landmarks, source = self._for_new_rows(X, self.components_, "transform")
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        return features(landmarks, source, engine, wide=self._wide)
+        return features(landmarks, source, engine, wide=self._wide, output=output)
 
     def truncate(self, n_components):
         """A fitted Nystroem of the first components alone, without another pass.

@@ -29,7 +29,7 @@ from ..engines import Engine
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..samplers import Goal, as_sampler
-from ..sources import RowNumbers, Source
+from ..sources import RowNumbers, Source, recognised
 from ..trace_error import TraceError
 from .callbacks import CallbackTask
 
@@ -131,10 +131,13 @@ class OnLandmarks:
         return landmarks
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        """X checked by scikit-learn's rules, or as it is where its rows are objects."""
+        """X checked by scikit-learn's rules, or as it is where its rows are objects.
+
+        Paths become sources, whose rows are checked when they are read.
+        """
+        X = recognised(X)
         if isinstance(X, Source):
-            if reset and X.n_features is not None:
-                self.n_features_in_ = X.n_features
+            self._check_width(X, reset=reset)
             return X
         if holds_objects(X):
             for name in ("n_features_in_", "feature_names_in_") if reset else ():
@@ -151,6 +154,20 @@ class OnLandmarks:
                 self, X, accept_sparse="csr", dtype="numeric", reset=reset
             )
 
+    def _check_width(self, source: Source, *, reset: bool) -> None:
+        """Remember how many features there are, or compare with what was fitted."""
+        width = source.n_features
+        if reset:
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            if width is not None:
+                self.n_features_in_ = width
+        elif width is not None and width != getattr(self, "n_features_in_", width):
+            raise ValueError(
+                f"X has {width} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+
     def _for_new_rows(self, X: Any, like: Any, method: str) -> tuple[Landmarks, Source]:
         """The landmarks and the source to evaluate new rows with.
 
@@ -161,7 +178,7 @@ class OnLandmarks:
         if not isinstance(landmarks.kernel, Precomputed):
             X = self._validated(X, reset=False)
             check_namespace(X, like, name)
-            return landmarks, rows_of(X)
+            return landmarks, rows_of(X).having(targets=None)  # not to be read
         # Columns in training order, unless there are just as many as landmarks, and
         # fewer of those than training rows: then one column per landmark.
         width = (getattr(X, "shape", None) or np.shape(X))[-1]

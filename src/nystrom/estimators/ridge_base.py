@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
-from ..edge.rows import count_rows, explaining_text, holds_objects
+from ..edge.rows import check_targets, count_rows, explaining_text, holds_objects
 from ..edge.warnings import warn
 from ..engines import Engine
 from ..kernels import Kernel
@@ -27,7 +27,8 @@ from ..methods.ridge.risk import risk_bound
 from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
 from ..scores import sampled_effective_dimension
-from ..sources import Source
+from ..sinks import Output
+from ..sources import Source, recognised
 from .callbacks import CallbackSupportMixin
 from .on_landmarks import OnLandmarks, in_library_of
 
@@ -52,8 +53,15 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     delta: Any = None
     fit_intercept: bool
 
-    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """X and y checked; y on the host, as floats."""
+    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, Any, bool]:
+        """X and targets checked, and whether these are one number per row.
+
+        Targets are (n, t) floats on the host, or come with the rows of a source.
+        """
+        X = recognised(X)
+        if check_targets(X, y, type(self).__name__):
+            single = getattr(X.targets, "single", False)
+            return self._validated(X, reset=True), X.targets, single
         y = arrays.fetched(y)
         _refuse_text(y)
         if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
@@ -72,7 +80,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
                 f"y has shape {y.shape}; it must be (n_samples,) or (n_samples, "
                 "n_targets)."
             )
-        return X, y
+        return X, columns_of(y), y.ndim == 1
 
     def _require(self, y: Any) -> None:
         if y is None:
@@ -183,13 +191,19 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         else:
             self.intercept_ = in_library_of(landmarks, intercept)
 
-    def _predict(self, X: Any, *, return_std: bool = False, noise: bool = False) -> Any:
+    def _predict(
+        self, X: Any, *, return_std: bool = False, noise: bool = False, out: Any = None
+    ) -> Any:
         check_is_fitted(self, "dual_coef_")
+        model = self._model
+        output = Output(out, "prediction", single=model.ravel)
+        if return_std and out is not None:
+            raise ValueError(
+                "out takes predictions alone; leave it away with return_std=True."
+            )
         landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        model = self._model
-        mean = model.map(landmarks, source, engine)
-        mean = mean[:, 0] if model.ravel else mean
+        mean = model.map(landmarks, source, engine, output=output)
         if not return_std:
             return mean
         std = deviations(

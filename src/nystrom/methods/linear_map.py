@@ -18,7 +18,7 @@ from ..landmarks import Landmarks
 from ..operands import Operand
 from ..precision import results_need_float64
 from ..refusals import check_finite
-from ..sinks import ArraySink
+from ..sinks import ARRAY, Output
 from ..sources import Block, Source
 from ..tried import tried_rows
 
@@ -66,17 +66,17 @@ class LinearMap:
         source: Source,
         engine: Engine,
         name: str = "predictions",
-    ) -> Array:
+        output: Output = ARRAY,
+    ) -> Any:
         """The results of all rows, s kernel evaluations each."""
         first, kernel = source.given.rows(0, 1), landmarks.kernel
         like, dtype = kernel.like(first), kernel.dtype(first)
-        shape = (source.n_rows, self.dual.shape[1])
-        sink = ArraySink(shape, like, arrays.own_dtype(dtype, like))
+        sink = output.sink(source.n_rows, self.dual.shape[1], dtype, like)
         columns = landmarks.columns(wide=self.wide)
         duals = Operand(self.dual), Operand(self.intercept)
         shared = (columns, *duals, self.wide_sums, dtype)
         engine.map(_mapped, source, sink, shared, name)
-        return sink.array
+        return output.result(sink)
 
 
 def _mapped(

@@ -1,9 +1,11 @@
 """Where rows go.
 
 A `Sink` takes the result of each block by the number of its first row, from several
-threads at once.
+threads at once. An `Output` is what users give as `out`: nothing, an array, or the path
+of a file, which is written block by block, complete or not at all.
 """
 
-from .sink import ArraySink, Sink, SplitSink
+from .output import ARRAY, Output
+from .sink import ArraySink, Sink, SplitSink, ThenSink
 
-__all__ = ["ArraySink", "Sink", "SplitSink"]
+__all__ = ["ARRAY", "ArraySink", "Output", "Sink", "SplitSink", "ThenSink"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +52,11 @@ class ArraySink:
         sink.array = array
         return sink
 
+    @property
+    def result(self) -> Array:
+        """The array."""
+        return self.array
+
     def open(self) -> None:
         pass
 
@@ -61,6 +67,27 @@ class ArraySink:
 
     def close(self, complete: bool) -> None:
         pass
+
+
+class ThenSink:
+    """What a function makes of the rows, to another sink."""
+
+    def __init__(self, sink: Any, then: Callable[[Any], Any]) -> None:
+        self.sink, self.then, self.anywhere = sink, then, sink.anywhere
+
+    @property
+    def result(self) -> Any:
+        """What the other sink hands back."""
+        return self.sink.result
+
+    def open(self) -> None:
+        self.sink.open()
+
+    def put(self, start: int, rows: Any) -> None:
+        self.sink.put(start, self.then(rows))
+
+    def close(self, complete: bool) -> None:
+        self.sink.close(complete)
 
 
 class SplitSink:

@@ -2,8 +2,8 @@
 
 A `Source` hands out rows by number, block by block; nothing above it knows how they are
 stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame or
-list; `Made` is for rows that a function makes. To bring rows from elsewhere, subclass
-`Source`: two methods, `rows` and `take`.
+list, `open` the one for files; `Made` is for rows that a function makes. To bring rows
+from elsewhere, subclass `Source`: two methods, `rows` and `take`.
 
 Examples
 --------
@@ -25,28 +25,42 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
+from .file_errors import FileError
 from .made import Made
 from .memory import Dense, Objects, RowNumbers, Sparse
+from .npy import NpyRows
+from .opening import open, recognised
 from .source import Block, Source
+from .stacked import Stacked
+from .stored import Chunked
+from .targets import Targets
 from .views import Held, Pair, Subset
 
 __all__ = [
     "Block",
+    "Chunked",
     "Dense",
+    "FileError",
     "Held",
     "Made",
+    "NpyRows",
     "Objects",
     "Pair",
     "RowNumbers",
     "Source",
     "Sparse",
+    "Stacked",
     "Subset",
+    "Targets",
     "as_source",
+    "open",
+    "recognised",
 ]
 
 
 def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
     """The source of X's rows, by what X is."""
+    X = recognised(X)
     if isinstance(X, Source):
         return X if weights is None else X.having(weights=weights)
     if sp.issparse(X):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import weights as row_weights
+from .fingerprint import digest, of_rows, seen_rows
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Source(ABC):
 
     n_rows: int
     n_features: int | None = None  # None where the rows are not vectors
-    targets: np.ndarray | None = None  # (n_rows, n_targets), where there are any
+    #: (n_rows, n_targets), where there are any: an array, or `Targets` that are read.
+    targets: Any = None
     #: Whether some rows cost no more than their share of all: not so in a file, where
     #: rows that are wanted again are better kept.
     at_hand = True
@@ -101,7 +103,27 @@ class Source(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "kept"}
 
-    def having(self, **values: np.ndarray | None) -> Source:
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that other rows, weights or targets would change.
+
+        Of rows in memory a few are looked at; of a file its path, size and time.
+        """
+        rows = of_rows(self.take(seen_rows(self.n_rows)))
+        shape = (type(self).__name__, self.n_rows, self.n_features)
+        return digest(shape, rows, self._given())
+
+    def _given(self) -> str:
+        """What the fingerprint says of weights and targets."""
+        some = seen_rows(self.n_rows)
+        weights = self.weights_of(some) if self.is_weighted else None
+        targets = self.targets
+        if hasattr(targets, "of"):
+            targets = targets.of.fingerprint()
+        elif targets is not None:
+            targets = targets[some]
+        return digest(weights, targets)
+
+    def having(self, **values: Any) -> Source:
         """The same rows with other `weights` or `targets`."""
         changed = copy.copy(self)
         for name, value in values.items():

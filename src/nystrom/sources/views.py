@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
+from .fingerprint import digest
 from .source import Source
+from .targets import Targets
 
 
 class Subset(Source):
@@ -20,15 +22,25 @@ class Subset(Source):
         self.indices = indices
         self.n_rows = len(indices)
         self.n_features = source.n_features
-        self.on_device = source.on_device
+        self.on_device, self.at_hand = source.on_device, source.at_hand
         self.weights = source.weights_of(indices) if source.is_weighted else None
-        self.targets = None if source.targets is None else source.targets[indices]
+        self.targets = _some(source.targets, indices)
 
     def rows(self, start: int, stop: int) -> Any:
         return self.source.take(self.indices[start:stop])
 
     def take(self, indices: np.ndarray) -> Any:
         return self.source.take(self.indices[indices])
+
+    def fingerprint(self) -> str:
+        return digest(self.source.fingerprint(), self.indices, self._given())
+
+
+def _some(targets: Any, indices: np.ndarray) -> Any:
+    """The targets of some rows; those that are read go on to be."""
+    if isinstance(targets, Targets):
+        return Targets(Subset(targets.of, indices), targets.single)
+    return None if targets is None else targets[indices]
 
 
 class Held(Source):

@@ -213,9 +213,9 @@ def _means(sums: np.ndarray, counts: np.ndarray, before: np.ndarray) -> np.ndarr
 
 
 def assigned(block: Block, columns: Columns, centers: Placed) -> Array:
-    """The number of the nearest centre of each row."""
+    """(n, 1): the number of the nearest centre of each row."""
     apart = _distances(block, columns, centers)
-    return arrays.namespace(apart).argmin(apart, axis=1)
+    return arrays.namespace(apart).argmin(apart, axis=1, keepdims=True)
 
 
 def distances(block: Block, columns: Columns, centers: Placed) -> Array:

@@ -67,7 +67,9 @@ def score_path(
 ) -> Scored:
     """Scores for the first landmarks, as many as each of `sizes`, and every α."""
     least = float(alphas.min())
-    mapping = FeatureMap.for_ridge(landmarks, source, least, center=fit_intercept)
+    mapping = FeatureMap.for_ridge(
+        landmarks, source, least, center=fit_intercept, engine=engine
+    )
     deviations = None
     if not isinstance(splits, str):
         by_split, sums = cross_validated(

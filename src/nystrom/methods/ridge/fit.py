@@ -54,7 +54,11 @@ def fit_ridge(
     """Ridge regression of the source's targets, one α for each."""
     with blas_threads_for(len(landmarks)):
         mapping = FeatureMap.for_ridge(
-            landmarks, source, float(alphas.min()), center=fit_intercept
+            landmarks,
+            source,
+            float(alphas.min()),
+            center=fit_intercept,
+            engine=engine,
         )
         if solver == "auto":
             solver = cheaper_solver(mapping, source)

@@ -1,0 +1,93 @@
+"""Classes that come with the rows of a source, found and encoded block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from .. import _arrays as arrays
+from ..edge.rows import check_weights
+from ..sources import Source, Targets
+
+#: Rows whose labels are read at a time.
+ROWS = 2**16
+
+
+class Signs(Source):
+    """±1 for each class, of the labels that another source has."""
+
+    def __init__(self, labels: Any, binarizer: LabelBinarizer) -> None:
+        self.labels, self.binarizer = labels, binarizer
+        classes = binarizer.classes_
+        self.n_rows = len(labels)
+        self.n_features = 1 if len(classes) == 2 else len(classes)
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        return self._encoded(self.labels[start:stop])
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        return self._encoded(self.labels[indices])
+
+    def _encoded(self, labels: np.ndarray) -> np.ndarray:
+        known = labels[:, 0].astype(self.binarizer.classes_.dtype)
+        return self.binarizer.transform(known).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class LabelsInSource:
+    """The classes among a source's targets, and how many rows each has."""
+
+    labels: Any  # (n, 1)
+    classes: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, source: Source) -> LabelsInSource:
+        """Read the labels once."""
+        labels = source.targets
+        if labels.shape[1] != 1:
+            raise ValueError(
+                f"The source has {labels.shape[1]} targets per row; classes are one "
+                "column. Pass y for several labels of a row."
+            )
+        classes, counts = np.empty(0), np.empty(0, np.int64)
+        for start in range(0, len(labels), ROWS):
+            found, times = np.unique(labels[start : start + ROWS], return_counts=True)
+            check_classification_targets(found)
+            both = np.concatenate([classes, found])
+            classes, places = np.unique(both, return_inverse=True)
+            counts = np.bincount(places, np.concatenate([counts, times])).astype(int)
+        whole = np.all(classes == np.rint(classes))
+        return cls(labels, classes.astype(np.int64) if whole else classes, counts)
+
+    def signs(self, binarizer: LabelBinarizer) -> Targets:
+        """Targets of ±1, one per class, or one for two classes."""
+        return Targets(Signs(self.labels, binarizer))
+
+    def weighted(
+        self, class_weight: Any, source: Source, sample_weight: Any
+    ) -> np.ndarray | None:
+        """The weights of the rows, times those of their classes."""
+        weights = check_weights(sample_weight, source)
+        if weights is None and source.is_weighted:
+            weights = source.weights
+        if class_weight is None:
+            return weights
+        of_class = self._class_weights(class_weight)
+        out = np.ones(source.n_rows) if weights is None else weights.copy()
+        for start in range(0, source.n_rows, ROWS):
+            labels = arrays.to_host(self.labels[start : start + ROWS])[:, 0]
+            out[start : start + ROWS] *= of_class[np.searchsorted(self.classes, labels)]
+        return out
+
+    def _class_weights(self, class_weight: Any) -> np.ndarray:
+        if class_weight == "balanced":
+            return self.counts.sum() / (len(self.classes) * self.counts)
+        return compute_class_weight(
+            class_weight, classes=self.classes, y=self.classes.copy()
+        )

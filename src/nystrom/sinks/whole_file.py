@@ -1,0 +1,110 @@
+"""A file that is complete or not there at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is written: so many rows, their columns and dtype."""
+
+    n_rows: int
+    names: tuple[str, ...]
+    dtype: np.dtype
+    single: bool = False  # one number per row, not a list of one
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of all rows together."""
+        return (self.n_rows,) if self.single else (self.n_rows, len(self.names))
+
+
+class WholeFile(ABC):
+    """Is written beside its place, under another name, and moved there at the end.
+
+    Whoever looks there finds all rows, or what was there before.
+    """
+
+    anywhere = False
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self.path, self.layout = path, layout
+        self._beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+    @property
+    def result(self) -> Path:
+        """What is handed back to whoever asked for the rows."""
+        return self.path
+
+    def open(self) -> None:
+        """Begin the file beside its place."""
+        try:
+            self._begin()
+        except BaseException:
+            self._discard()
+            raise
+
+    @abstractmethod
+    def put(self, start: int, rows: Any) -> None:
+        """Keep `rows` as rows `start`, `start + 1`, …"""
+
+    def close(self, complete: bool) -> None:
+        """Move the file to its place, or throw it away."""
+        try:
+            if complete:
+                self._end(complete)
+                move(self._beside, self.path)
+            else:
+                with suppress(Exception):  # what went wrong before is what matters
+                    self._end(complete)
+        finally:
+            self._discard()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make the file."""
+
+    @abstractmethod
+    def _end(self, complete: bool) -> None:
+        """Write what is left, if it is to be complete, and let go of the file."""
+
+    def _discard(self) -> None:
+        if self._beside.is_dir():
+            shutil.rmtree(self._beside, ignore_errors=True)
+        else:
+            self._beside.unlink(missing_ok=True)
+
+
+def move(made: Path, path: Path) -> None:
+    """Put a file, or a folder, in its place once it is on the disk."""
+    for file in [made] if made.is_file() else made.rglob("*"):
+        if file.is_file():
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+    if path.is_dir():  # no system call replaces a folder that has something in it
+        old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+        os.replace(path, old)
+        try:
+            os.replace(made, path)
+        except BaseException:
+            os.replace(old, path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.replace(made, path)
+    if os.name == "posix":  # the name, too, is on the disk then
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,189 @@
+"""Files as sources: which format is which."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..refusals import unknown
+from .file_errors import FileError
+from .npy import NpyFile
+from .parquet import ParquetFile
+from .picking import Picked, check_same, pick, weights_of
+from .source import Source
+from .stacked import Stacked
+from .stored import Names, Stored
+from .targets import Targets
+
+
+@dataclass(frozen=True)
+class Options:
+    """What some formats need to be told."""
+
+    dataset: str | None = None
+    delimiter: str | None = None
+    header: bool = True
+
+
+#: How a file is read, by how its name ends.
+ENDINGS: dict[str, Callable[[str, Options], Stored]] = {
+    ".npy": lambda path, _: NpyFile(path),
+    ".parquet": lambda path, _: ParquetFile(path),
+    ".pq": lambda path, _: ParquetFile(path),
+}
+
+
+def open(
+    path: Any,
+    *,
+    target: Any = None,
+    weight: Any = None,
+    columns: Any = None,
+    dataset: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+) -> Source:
+    """The rows of a file, of the files of a folder, or of several one after the other.
+
+    What a file has is read block by block, whenever it is needed; nothing is held but
+    the weights. It must not change meanwhile. The format is told by the name: `.npy`,
+    `.parquet`, `.csv`, `.arrow` or `.feather`, `.zarr`, `.h5` or `.hdf5`.
+
+    Parameters
+    ----------
+    path : str, Path, or sequence of them and of sources
+        A file, a folder of files of one format (in the order of their names), or
+        several of these.
+    target : column, sequence of columns or None
+        What is to be predicted: `fit(source)` then needs no y. A name alone gives one
+        number per row, a sequence as many as it has.
+    weight : column or None
+        A row of weight w counts as w rows. Held as a vector, 8 bytes a row.
+    columns : sequence of columns or None
+        The features, in this order. None: all columns but target and weight.
+    dataset : str or None
+        Which array of an HDF5 or Zarr file; None where there is but one.
+    delimiter : str or None
+        What is between the values of a CSV file. None: a comma, in `.tsv` a tab.
+    header : bool
+        Whether the first line of a CSV file names the columns; else they have numbers.
+
+    Returns
+    -------
+    source : Source
+        Goes wherever X does, and may be pickled: it holds paths, no open files.
+
+    Notes
+    -----
+    A column is a name in tables (Parquet, CSV, Arrow) and a number in arrays (`.npy`,
+    HDF5, Zarr), where -1 is the last; a name stands for another array in the same HDF5
+    or Zarr file.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from pathlib import Path
+    >>> from nystrom import KernelRidge, sources
+    >>> path = Path(tempfile.mkdtemp()) / "rows.npy"
+    >>> X = np.random.default_rng(0).standard_normal((2000, 3))
+    >>> np.save(path, np.column_stack([X, np.sin(X[:, 0])]))
+    >>> source = sources.open(path, target=-1)
+    >>> source.n_rows, source.n_features
+    (2000, 3)
+    >>> model = KernelRidge(kernel="rbf", gamma=0.1, alpha=1e-3, n_landmarks=100)
+    >>> model = model.set_params(random_state=0).fit(source)
+    >>> bool(np.abs(model.predict(source) - np.sin(X[:, 0])).max() < 0.1)
+    True
+    """
+    options = Options(dataset, delimiter, header)
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    stacked: list[Source] = []
+    files: list[Stored] = []
+    for each in given:
+        if isinstance(each, Source):
+            stacked.append(each)
+        else:
+            files += [stored(file, options) for file in files_in(os.fspath(each))]
+    if files and stacked:
+        raise ValueError(
+            "Paths and sources are mixed; open the paths first, and give sources alone."
+        )
+    if files:
+        return source_of(files, pick(files[0], columns, target, weight))
+    if any(named is not None for named in (target, weight, columns)):
+        raise ValueError(
+            "Columns of sources are chosen where these are opened, not when they are "
+            "put one after the other."
+        )
+    return Stacked(stacked)
+
+
+def source_of(files: Sequence[Stored], picked: Picked) -> Source:
+    """The chosen columns of files, one after the other."""
+    for further in files[1:]:
+        check_same(further, picked)
+    for file in files:
+        if file.by_rows:
+            file.together = tuple(name for name in picked.all if name in file.names)
+
+    def of(names: Names) -> Source:
+        parts = [file.source(names) for file in files]
+        return parts[0] if len(parts) == 1 else Stacked(parts)
+
+    source = of(picked.features)
+    if not source.n_rows:
+        raise FileError(f"{files[0].path} has no rows; at least one is needed.")
+    if picked.weight:
+        source.weights = weights_of(of(picked.weight), files[0].path, *picked.weight)
+    if picked.targets:
+        source.targets = Targets(of(picked.targets), picked.single)
+    return source
+
+
+def stored(path: str, options: Options) -> Stored:
+    """A file, by how its name ends."""
+    ending = ending_of(path)
+    if ending not in ENDINGS:
+        raise unknown(f"{path} cannot be read: the ending", ending, list(ENDINGS))
+    return ENDINGS[ending](path, options)
+
+
+def files_in(path: str) -> list[str]:
+    """The file itself, or the files of a folder in the order of their names."""
+    path = os.path.abspath(path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist.")
+    if not os.path.isdir(path) or ending_of(path) in ENDINGS:
+        return [path]
+    inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+    shown = [file for file in inside if os.path.basename(file)[0] not in "._"]
+    known = [file for file in shown if ending_of(file) in ENDINGS]
+    if len({ending_of(file) for file in known}) != 1:
+        raise FileError(
+            f"{path} is a folder with files of {len({*map(ending_of, known)})} formats "
+            f"that are known ({', '.join(ENDINGS)}); it must be one."
+        )
+    return known
+
+
+def ending_of(path: str) -> str:
+    """How a name ends, in small letters."""
+    return os.path.splitext(path)[1].lower()
+
+
+def recognised(X: Any) -> Any:
+    """The source of X where X stands for files; else X as it is.
+
+    A path does, text that names a file or has the ending of one, and a list of paths.
+    """
+    if isinstance(X, os.PathLike):
+        return open(X)
+    if isinstance(X, str):
+        named = ending_of(X) in ENDINGS or (len(X) < 4096 and os.path.exists(X))
+        return open(X) if named else X
+    if isinstance(X, (list, tuple)) and X:
+        return open(X) if all(isinstance(x, os.PathLike) for x in X) else X
+    return X

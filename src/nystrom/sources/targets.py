@@ -1,0 +1,39 @@
+"""Targets that are read when they are asked for, instead of being held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .source import Source
+
+
+class Targets:
+    """Looks like an array of shape (n_rows, n_targets): the rows of a source.
+
+    Parameters
+    ----------
+    of : Source
+        Its rows are the targets.
+    single : bool
+        Whether they are one number per row, not a list of one: predictions then are
+        too.
+    """
+
+    def __init__(self, of: Source, single: bool = False) -> None:
+        self.of, self.single = of, single
+        assert of.n_features is not None
+        self.shape = (of.n_rows, of.n_features)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, which: Any) -> np.ndarray:
+        """Rows by a slice or by their numbers, in float64."""
+        if isinstance(which, slice):
+            start, stop, step = which.indices(len(self))
+            rows = self.of.rows(start, max(start, stop))
+            return np.ascontiguousarray(arrays.host_values(rows)[::step])
+        return arrays.host_values(self.of.take(np.asarray(which)))
