@@ -71,8 +71,11 @@ INSIDE = {
     "engines": [
         ["blas", "progress", "summing"],
         ["engine"],
-        ["tiles", "using"],
-        ["threads"],
+        ["tiles", "travelling", "awaiting"],
+        ["threads", "at_workers", "sending"],
+        ["dask", "pool"],
+        ["adapting"],
+        ["using"],
         ["__init__"],
     ],
 }
@@ -287,6 +290,7 @@ def test_public_names_exist(module):
 def test_importing_brings_nothing_heavy():
     # scikit-learn itself imports pandas where it is installed.
     heavy = ["matplotlib", "pandas", "polars", "torch", "dask", "numba", "pyarrow"]
+    heavy += ["distributed"]
     code = f"""
 import sys, sklearn.utils
 already = set(sys.modules)

@@ -11,11 +11,22 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
-from ..sources import Objects, Source, as_source
+from ..sources import Objects, Source, as_source, is_dask
+
+
+def not_in_memory(X: Any) -> Any:
+    """X, or the source of it where it is not in memory: a Dask array or data frame."""
+    return as_source(X) if is_dask(X) else X
+
+
+def in_memory(y: Any) -> Any:
+    """Targets or weights, here: computed where they are Dask's."""
+    return np.asarray(y.compute()) if is_dask(y) else y
 
 
 def check_rows(X: Any) -> Any:
     """X, if it is rows of finite numbers or of objects; else one clear error."""
+    X = not_in_memory(X)
     if isinstance(X, Source):
         return X
     if arrays.is_array(X) and arrays.namespace(X) is not np:
@@ -79,6 +90,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     n = count_rows(X)
+    sample_weight = in_memory(sample_weight)
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(

@@ -3,11 +3,13 @@
 An engine has two verbs: `map(f, source, sink, shared, name)` puts rows out and
 `reduce(f, source, shared, name)` adds results up. `Threads` is the default; every
 estimator and function takes `n_jobs` and makes one. `using` names another for a block
-of code.
+of code: a Dask client, an executor of `concurrent.futures`, or an engine of your own.
 """
 
+from .adapting import as_engine
 from .blas import single_threaded_blas
 from .engine import TILE, Engine
+from .pool import Pool
 from .progress import Bar, Hook, silent
 from .summing import SumSink
 from .threads import Threads
@@ -18,8 +20,10 @@ __all__ = [
     "Bar",
     "Engine",
     "Hook",
+    "Pool",
     "SumSink",
     "Threads",
+    "as_engine",
     "current",
     "silent",
     "single_threaded_blas",

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+from .adapting import as_engine
 from .engine import Engine
 
 _current: ContextVar[Engine | None] = ContextVar("nystrom_engine", default=None)
 
 
 @contextmanager
-def using(engine: Engine) -> Iterator[Engine]:
+def using(engine: Any) -> Iterator[Engine]:
     """Run all passes of a block of code on one engine.
 
     Estimators and functions make an engine of threads by their own `n_jobs` otherwise.
 
     Parameters
     ----------
-    engine : Engine
-        What runs the passes; it decides about threads, and `n_jobs` has no say.
+    engine : Engine, distributed.Client or concurrent.futures.Executor
+        What runs the passes; it decides about threads, and `n_jobs` has no say. A
+        client stands for the workers of its Dask cluster, an executor for its own.
 
     Examples
     --------
@@ -32,11 +35,7 @@ def using(engine: Engine) -> Iterator[Engine]:
     >>> Z.shape
     (150, 20)
     """
-    if not isinstance(engine, Engine):
-        raise TypeError(
-            f"engine={engine!r} is no engine; pass a value such as "
-            "nystrom.engines.Threads(n_jobs=2)."
-        )
+    engine = as_engine(engine)
     before = _current.set(engine)
     try:
         yield engine

@@ -29,6 +29,7 @@ from ..refusals import count, number
 from ..sinks import ArraySink
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, with_callbacks
+from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting
 
 
@@ -205,6 +206,7 @@ class KernelKMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
+    @chunk_by_chunk
     def predict(self, X):
         """The cluster of each row, with s kernel evaluations.
 
@@ -222,6 +224,7 @@ class KernelKMeans(
         landmarks, source, engine = self._new(X, "predict")
         return self._labels(landmarks, source, engine)
 
+    @chunk_by_chunk
     def transform(self, X):
         """The distance of each row to every centre.
 

@@ -32,6 +32,7 @@ from ..sources import Source, as_source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .exact import exact_landmarks, is_exact
+from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting, without_matrix
 
 #: What scikit-learn's own class takes, and runs exactly.
@@ -207,6 +208,7 @@ class KernelPCA(
             self._fit(X, task)
         return self
 
+    @chunk_by_chunk
     @with_callbacks
     def fit_transform(self, X, y=None, **params):
         """Fit, and return the coordinates of X.
@@ -235,6 +237,7 @@ class KernelPCA(
                 rows = self._coordinates(*mapped)
         return rows
 
+    @chunk_by_chunk
     def transform(self, X):
         """The coordinates of rows, with s kernel evaluations each.
 

@@ -17,11 +17,18 @@ from sklearn.utils.validation import (
 )
 
 from .. import _arrays as arrays
-from ..edge.rows import count_rows, explaining_text, holds_objects
+from ..edge.rows import (
+    count_rows,
+    explaining_text,
+    holds_objects,
+    in_memory,
+    not_in_memory,
+)
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from ..sources import Source
 from .callbacks import with_callbacks
+from .lazily import chunk_by_chunk
 from .on_landmarks import fitting
 from .ridge_base import OnRidge, check_alphas, check_solver
 
@@ -161,6 +168,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             self.classes_ = binarizer.classes_
         return self
 
+    @chunk_by_chunk
     def decision_function(self, X):
         """The regression's values: above 0 for the second class, or one per class.
 
@@ -176,6 +184,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         """
         return self._predict(X)
 
+    @chunk_by_chunk
     def predict(self, X):
         """The class of each row.
 
@@ -198,6 +207,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         return self.classes_[values.argmax(axis=1)]
 
     def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        X, y = not_in_memory(X), in_memory(y)
         if sp.issparse(y):
             raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
         if isinstance(X, Source) or holds_objects(X):

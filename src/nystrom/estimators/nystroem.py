@@ -26,6 +26,7 @@ from ..samplers import Goal, Size, as_sampler
 from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting
 
 
@@ -161,6 +162,7 @@ class Nystroem(
             self._finish(landmarks, wide, error)
         return self
 
+    @chunk_by_chunk
     @with_callbacks
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the features of X, from the pass that gives the exact error.
@@ -188,6 +190,7 @@ class Nystroem(
             self._finish(landmarks, wide, error)
         return Z
 
+    @chunk_by_chunk
     def transform(self, X):
         """The features k(X, components_) @ normalization_.T.
 

@@ -13,7 +13,13 @@ from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.kernel import kernel_and_source
 from ..edge.landmarks import choose_landmarks, goal_from
-from ..edge.rows import check_namespace, check_rows, explaining_text, holds_objects
+from ..edge.rows import (
+    check_namespace,
+    check_rows,
+    explaining_text,
+    holds_objects,
+    not_in_memory,
+)
 from ..edge.warnings import warn_about
 from ..engines import Engine
 from ..kernels import Kernel, NewRows, Precomputed
@@ -87,7 +93,9 @@ class OnLandmarks:
             n_jobs=self.n_jobs,
             **({**given, **changed} if named else {}),
         )
-        engine = engine_for(resolved, self.n_jobs, self.verbose, *task.hooks)
+        engine = engine_for(
+            resolved, self.n_jobs, self.verbose, *task.hooks, source=source
+        )
         return resolved, source, engine
 
     def _chosen(
@@ -122,6 +130,7 @@ class OnLandmarks:
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X checked by scikit-learn's rules, or as it is where its rows are objects."""
+        X = not_in_memory(X)
         if isinstance(X, Source):
             if reset and X.n_features is not None:
                 self.n_features_in_ = X.n_features

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
-from ..edge.rows import count_rows, explaining_text, holds_objects
+from ..edge.rows import (
+    count_rows,
+    explaining_text,
+    holds_objects,
+    in_memory,
+    not_in_memory,
+)
 from ..edge.warnings import warn
 from ..engines import Engine
 from ..kernels import Kernel
@@ -54,6 +60,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
     def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X and y checked; y on the host, as floats."""
+        X, y = not_in_memory(X), in_memory(y)
         _refuse_text(y)
         if isinstance(X, Source) or holds_objects(X):
             self._require(y)

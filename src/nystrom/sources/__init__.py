@@ -24,12 +24,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
+from .dask_rows import DaskRows, is_dask
 from .memory import Dense, Objects, RowNumbers, Sparse
 from .source import Block, Source
 from .views import Held, Pair, Subset
 
 __all__ = [
     "Block",
+    "DaskRows",
     "Dense",
     "Held",
     "Objects",
@@ -39,6 +41,7 @@ __all__ = [
     "Sparse",
     "Subset",
     "as_source",
+    "is_dask",
 ]
 
 
@@ -46,6 +49,8 @@ def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
     """The source of X's rows, by what X is."""
     if isinstance(X, Source):
         return X if weights is None else X.having(weights=weights)
+    if is_dask(X):
+        return DaskRows(X, weights)
     if sp.issparse(X):
         return Sparse(X, weights)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # pandas, polars

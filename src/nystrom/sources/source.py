@@ -36,6 +36,8 @@ class Source(ABC):
     #: Whether some rows cost no more than their share of all: not so in a file, where
     #: rows that are wanted again are better kept.
     at_hand = True
+    #: What its passes run on where no engine is in use: whatever `engines.using` takes.
+    home: Any = None
     _weights: np.ndarray | None = None
 
     @abstractmethod
