@@ -123,7 +123,7 @@ def select_landmarks(
         caller="select_landmarks",
         n_jobs=n_jobs,
     )
-    engine = engine_for(resolved, n_jobs, verbose)
+    engine = engine_for(resolved, n_jobs, verbose, source=source)
     landmarks = choose_landmarks(
         resolved,
         source,
@@ -187,7 +187,7 @@ def leverage_scores(
     resolved, source = _rows_and_kernel(
         X, kernel, names, kernel_params, landmarks, sample_weight, n_jobs
     )
-    engine = engine_for(resolved, n_jobs, verbose)
+    engine = engine_for(resolved, n_jobs, verbose, source=source)
     if landmarks is None:
         K = kernel_matrix(resolved, source)
         spectrum = Spectrum.of(K, resolved.dtype(source.rows(0, 1)))
@@ -304,7 +304,7 @@ def spectral_embedding(
     resolved, source = _rows_and_kernel(
         X, kernel, names, kernel_params, landmarks, None, n_jobs
     )
-    engine = engine_for(resolved, n_jobs, verbose)
+    engine = engine_for(resolved, n_jobs, verbose, source=source)
     if landmarks is None:
         goal = goal_from(n_landmarks, sampler, default=DEFAULT_LANDMARKS)
         landmarks = choose_landmarks(
@@ -365,7 +365,8 @@ def approximate(
     _check_width(source, landmarks)
     if kernel.traits.by_number:
         landmarks = landmarks.updated(kernel=kernel)
-    return Approximation(source, landmarks, engine_for(kernel, n_jobs, verbose))
+    engine = engine_for(kernel, n_jobs, verbose, source=source)
+    return Approximation(source, landmarks, engine)
 
 
 def _such_as(source: Source, kernel: Kernel, values: np.ndarray) -> Any:

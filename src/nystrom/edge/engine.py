@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engines import Bar, Engine, Hook, Threads, checkpointed, current
+from ..engines import Bar, Engine, Hook, Threads, as_engine, checkpointed, current
 from ..kernels import Kernel
+from ..sources import Source
+
+
+def engine_in_use(source: Source | None = None) -> Engine | None:
+    """The engine that was named, else the one where the rows are at home."""
+    if current() is None and source is not None and source.home is not None:
+        return as_engine(source.home)
+    return current()
 
 
 def engine_for(
-    kernel: Kernel, n_jobs: int | None, verbose: Any, *hooks: Hook
+    kernel: Kernel,
+    n_jobs: int | None,
+    verbose: Any,
+    *hooks: Hook,
+    source: Source | None = None,
 ) -> Engine:
     """The engine in use, else threads; with a bar if `verbose`, and any further hooks.
 
     A Python function of two rows holds the interpreter and may not expect to be called
     from several threads: it gets one, unless `n_jobs` asks for more.
     """
-    engine = current()
+    engine = engine_in_use(source)
     if engine is None:
         engine = Threads(1 if n_jobs is None and kernel.traits.costly else n_jobs)
     engine = checkpointed(engine)

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from ..engines import Threads, current
+from ..engines import Threads
 from ..kernels import Kernel, Precomputed
 from ..kernels.names import as_kernel
 from ..sources import Dense, Objects, RowNumbers, Source
+from .engine import engine_in_use
 from .rows import check_weights, rows_of
 from .widths import width_from_data
 
@@ -36,7 +37,8 @@ def kernel_and_source(
     source = rows_of(X, weights)
     numeric = not isinstance(source, Objects)
     if isinstance(gamma, str) and isinstance(kernel, str) and numeric:
-        gamma = width_from_data(gamma, kernel, source, current() or Threads(n_jobs))
+        engine = engine_in_use(source) or Threads(n_jobs)
+        gamma = width_from_data(gamma, kernel, source, engine)
     resolved = as_kernel(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
     )

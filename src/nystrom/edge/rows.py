@@ -12,8 +12,18 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
 from ..engines.using import current_device
-from ..sources import Objects, Source, as_source, recognised
+from ..sources import Objects, Source, as_source, is_dask, recognised
 from ..sources.on_device import OnDevice
+
+
+def not_in_memory(X: Any) -> Any:
+    """X, or the source of it where it is not in memory: files, or Dask's."""
+    return as_source(X) if is_dask(X) else recognised(X)
+
+
+def in_memory(y: Any) -> Any:
+    """Targets or weights, here: computed where they are Dask's."""
+    return np.asarray(y.compute()) if is_dask(y) else y
 
 
 def check_rows(X: Any) -> Any:
@@ -21,7 +31,7 @@ def check_rows(X: Any) -> Any:
 
     Rows of a file are checked block by block, when they are read.
     """
-    X = recognised(X)
+    X = not_in_memory(X)
     if isinstance(X, Source):
         return X
     if arrays.is_array(X) and arrays.namespace(X) is not np:
@@ -125,7 +135,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             "sample_weight is given, and the source has weights of its own; give one "
             "of them."
         )
-    n, sample_weight = count_rows(X), arrays.fetched(sample_weight)
+    n, sample_weight = count_rows(X), arrays.fetched(in_memory(sample_weight))
     weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(

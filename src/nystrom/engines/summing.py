@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ class Tree:
     that begins at a multiple of 2ʲ may be summed elsewhere and pushed as one term.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, add: Callable[[Any, Any], Any] = add) -> None:
+        self._add = add  # of terms that are promises, say
         self._partial: list[tuple[int, Any]] = []  # (terms in it, sum)
 
     @classmethod
@@ -48,7 +50,7 @@ class Tree:
     def push(self, term: Any, size: int = 1) -> None:
         """Add the next term, itself the sum of `size` terms."""
         while self._partial and self._partial[-1][0] == size:
-            term = add(self._partial.pop()[1], term)
+            term = self._add(self._partial.pop()[1], term)
             size *= 2
         self._partial.append((size, term))
 
@@ -56,7 +58,7 @@ class Tree:
         """The sum of all terms so far."""
         _, total = self._partial[-1]
         for _, earlier in reversed(self._partial[:-1]):
-            total = add(earlier, total)
+            total = self._add(earlier, total)
         return total
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..randomness import seeds_drawn_by
 from ..sources.on_device import check_device
+from .adapting import as_engine
 from .checkpoint import Checkpoint
 from .engine import Engine
 from .run_file import RunFile
@@ -32,9 +33,10 @@ def using(
 
     Parameters
     ----------
-    engine : Engine, default=None
-        What runs the passes; it decides about threads, and `n_jobs` has no say. None:
-        the one in use around this block, if any.
+    engine : Engine, distributed.Client or concurrent.futures.Executor, default=None
+        What runs the passes; it decides about threads, and `n_jobs` has no say. A
+        client stands for the workers of its Dask cluster, an executor for its own.
+        None: the engine in use around this block, if any.
     device : str, default=None
         Where blocks of dense rows are moved and worked on, as torch tensors: "cuda",
         "cuda:1", or "cpu". Results come back in the library of the rows. None: where
@@ -71,14 +73,9 @@ def using(
     True
     """
     unsaid = engine is None and (device, checkpoint) != (None, None)
-    if not unsaid and not isinstance(engine, Engine):
-        raise TypeError(
-            f"engine={engine!r} is no engine; pass a value such as "
-            "nystrom.engines.Threads(n_jobs=2), or checkpoint='run.ckpt'."
-        )
     with ExitStack() as stack:
-        if engine is not None:
-            stack.enter_context(_having(_current, engine))
+        if not unsaid:
+            stack.enter_context(_having(_current, as_engine(engine)))
         if device is not None:
             check_device(device)
             stack.enter_context(_having(_device, device))

@@ -29,6 +29,7 @@ from ..refusals import count, number
 from ..sinks import Output
 from ..sources import Source
 from .callbacks import CallbackSupportMixin, with_callbacks
+from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting, in_library_of
 
 #: One number per row, in a new array.
@@ -208,6 +209,7 @@ class KernelKMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
+    @chunk_by_chunk
     def predict(self, X, out=None):
         """The cluster of each row, with s kernel evaluations.
 
@@ -228,6 +230,7 @@ class KernelKMeans(
         landmarks, source, engine = self._new(X, "predict")
         return self._labels(landmarks, source, engine, output)
 
+    @chunk_by_chunk
     def transform(self, X, out=None):
         """The distance of each row to every centre.
 

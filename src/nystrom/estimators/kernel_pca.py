@@ -33,6 +33,7 @@ from ..sources import Block, Source, as_source, recognised
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .exact import exact_landmarks, is_exact
+from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting, in_library_of, without_matrix
 
 #: What scikit-learn's own class takes, and runs exactly.
@@ -208,6 +209,7 @@ class KernelPCA(
             self._fit(X, task)
         return self
 
+    @chunk_by_chunk
     @with_callbacks
     def fit_transform(self, X, y=None, **params):
         """Fit, and return the coordinates of X.
@@ -236,6 +238,7 @@ class KernelPCA(
                 rows = self._coordinates(*mapped)
         return rows
 
+    @chunk_by_chunk
     def transform(self, X, out=None):
         """The coordinates of rows, with s kernel evaluations each.
 

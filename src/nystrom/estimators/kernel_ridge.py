@@ -20,6 +20,7 @@ from ..refusals import check_finite
 from ..sources import Source
 from .callbacks import with_callbacks
 from .exact import exact_landmarks, is_exact
+from .lazily import chunk_by_chunk
 from .on_landmarks import fitting, without_matrix
 from .ridge_base import (
     Model,
@@ -204,6 +205,7 @@ class KernelRidge(RegressorMixin, OnRidge):
                 )
         return self
 
+    @chunk_by_chunk
     def predict(self, X, return_std=False, noise=False, out=None):
         """Predict the targets of rows, with s kernel evaluations each.
 

@@ -18,13 +18,21 @@ from sklearn.utils.validation import (
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..edge.rows import check_targets, count_rows, explaining_text, holds_objects
+from ..edge.rows import (
+    check_targets,
+    count_rows,
+    explaining_text,
+    holds_objects,
+    in_memory,
+    not_in_memory,
+)
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from ..sinks import Output, ThenSink
 from ..sources import Source, recognised
 from .callbacks import with_callbacks
 from .labels_in_source import LabelsInSource
+from .lazily import chunk_by_chunk
 from .on_landmarks import fitting
 from .ridge_base import OnRidge, check_alphas, check_solver
 
@@ -173,6 +181,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             self.classes_ = binarizer.classes_
         return self
 
+    @chunk_by_chunk
     def decision_function(self, X, out=None):
         """The regression's values: above 0 for the second class, or one per class.
 
@@ -190,6 +199,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         """
         return self._predict(X, out=out)
 
+    @chunk_by_chunk
     def predict(self, X, out=None):
         """The class of each row.
 
@@ -238,6 +248,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         return self.classes_[values.argmax(axis=1)]
 
     def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        X, y = not_in_memory(X), in_memory(y)
         if sp.issparse(y):
             raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
         y = arrays.fetched(y)

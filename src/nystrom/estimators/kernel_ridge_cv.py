@@ -21,6 +21,7 @@ from ..refusals import count
 from ..samplers import Size
 from ..sources import Source
 from .callbacks import with_callbacks
+from .lazily import chunk_by_chunk
 from .on_landmarks import fitting, in_library_of
 from .ridge_base import OnRidge
 
@@ -187,6 +188,7 @@ risk_bound_, n_features_in_
             self.n_landmarks_path_ = in_library_of(landmarks, np.array(best.sizes))
         return self
 
+    @chunk_by_chunk
     def predict(self, X, return_std=False, noise=False, out=None):
         """Predict the targets of rows, as `KernelRidge.predict` does.
 

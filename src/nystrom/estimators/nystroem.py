@@ -27,6 +27,7 @@ from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting
 
 
@@ -162,6 +163,7 @@ class Nystroem(
             self._finish(landmarks, wide, error)
         return self
 
+    @chunk_by_chunk
     @with_callbacks
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the features of X, from the pass that gives the exact error.
@@ -189,6 +191,7 @@ class Nystroem(
             self._finish(landmarks, wide, error)
         return Z
 
+    @chunk_by_chunk
     def transform(self, X, out=None):
         """The features k(X, components_) @ normalization_.T.
 

@@ -22,6 +22,7 @@ from ..edge.rows import (
     check_rows,
     explaining_text,
     holds_objects,
+    not_in_memory,
     rows_of,
 )
 from ..edge.warnings import warn_about
@@ -29,7 +30,7 @@ from ..engines import Engine
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..samplers import Goal, as_sampler
-from ..sources import RowNumbers, Source, recognised
+from ..sources import RowNumbers, Source
 from ..trace_error import TraceError
 from .callbacks import CallbackTask
 
@@ -97,7 +98,9 @@ class OnLandmarks:
             n_jobs=self.n_jobs,
             **({**given, **changed} if named else {}),
         )
-        engine = engine_for(resolved, self.n_jobs, self.verbose, *task.hooks)
+        engine = engine_for(
+            resolved, self.n_jobs, self.verbose, *task.hooks, source=source
+        )
         return resolved, source, engine
 
     def _chosen(
@@ -135,7 +138,7 @@ class OnLandmarks:
 
         Paths become sources, whose rows are checked when they are read.
         """
-        X = recognised(X)
+        X = not_in_memory(X)
         if isinstance(X, Source):
             self._check_width(X, reset=reset)
             return X

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
-from ..edge.rows import check_targets, count_rows, explaining_text, holds_objects
+from ..edge.rows import (
+    check_targets,
+    count_rows,
+    explaining_text,
+    holds_objects,
+    in_memory,
+    not_in_memory,
+)
 from ..edge.warnings import warn
 from ..engines import Engine
 from ..kernels import Kernel
@@ -28,7 +35,7 @@ from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
 from ..scores import sampled_effective_dimension
 from ..sinks import Output
-from ..sources import Source, recognised
+from ..sources import Source
 from .callbacks import CallbackSupportMixin
 from .on_landmarks import OnLandmarks, in_library_of
 
@@ -58,7 +65,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
         Targets are (n, t) floats on the host, or come with the rows of a source.
         """
-        X = recognised(X)
+        X, y = not_in_memory(X), in_memory(y)
         if check_targets(X, y, type(self).__name__):
             single = getattr(X.targets, "single", False)
             return self._validated(X, reset=True), X.targets, single

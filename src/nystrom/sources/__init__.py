@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
+from .dask_rows import DaskRows, is_dask
 from .file_errors import FileError
 from .made import Made
 from .memory import Dense, Objects, RowNumbers, Sparse
@@ -39,6 +40,7 @@ from .views import Held, Pair, Subset
 __all__ = [
     "Block",
     "Chunked",
+    "DaskRows",
     "Dense",
     "FileError",
     "Held",
@@ -53,6 +55,7 @@ __all__ = [
     "Subset",
     "Targets",
     "as_source",
+    "is_dask",
     "open",
     "recognised",
 ]
@@ -63,6 +66,8 @@ def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
     X = recognised(X)
     if isinstance(X, Source):
         return X if weights is None else X.having(weights=weights)
+    if is_dask(X):
+        return DaskRows(X, weights)
     if sp.issparse(X):
         return Sparse(X, weights)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # pandas, polars

@@ -45,6 +45,8 @@ class Source(ABC):
     #: Whether blocks are of a library with threads, or a device, of its own: one of
     #: them is then worked on at a time, and may be larger.
     on_device = False
+    #: What its passes run on where no engine is in use: whatever `engines.using` takes.
+    home: Any = None
     _weights: np.ndarray | None = None
 
     @abstractmethod

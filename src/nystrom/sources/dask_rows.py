@@ -1,0 +1,132 @@
+"""Rows of a Dask array or data frame, read chunk by chunk.
+
+With `engines/dask.py` and `estimators/lazily.py`, all that knows Dask.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .source import Source
+
+#: Chunks that are kept while their tiles are worked on: the end of one tile may be the
+#: beginning of the next chunk.
+KEPT_CHUNKS = 2
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is an array or data frame of Dask's."""
+    library = type(X).__module__.partition(".")[0]
+    return library in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+class DaskRows(Source):
+    """The rows of a Dask array or data frame.
+
+    Columns in several chunks are put together; lengths of chunks that are not known
+    are counted, once. Chunks are computed by whatever Dask computes with, when their
+    rows are asked for; on the Dask engine where the work is done.
+    """
+
+    at_hand = False
+
+    def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
+        self.chunks: Any = Chunks(as_table(X))
+        self.n_rows, self.n_features = self.chunks.X.shape
+        self.weights = weights
+
+    @property
+    def home(self) -> Any:
+        """The default client of Dask's cluster; None where there is none."""
+        distributed = sys.modules.get("distributed")
+        try:
+            return distributed and distributed.default_client()
+        except ValueError:
+            return None
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        return _checked(self.chunks[start:stop], start)
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        wanted, places = np.unique(np.asarray(indices, int), return_inverse=True)
+        rows = self.chunks.X[wanted].compute()
+        return arrays.as_float(_checked(rows, wanted)[places])
+
+    def some(self, indices: np.ndarray) -> DaskRows:
+        """These rows, in ascending order, as lazy as all of them."""
+        return DaskRows(self.chunks.X[indices])
+
+
+def as_table(X: Any) -> Any:
+    """A Dask array with known lengths and all columns in each chunk."""
+    if hasattr(X, "columns"):
+        X = X.to_dask_array(lengths=True)
+    if getattr(X, "ndim", None) != 2:
+        shape = getattr(X, "shape", None)
+        raise ValueError(
+            f"X is a Dask {type(X).__name__}, of shape {shape}; rows are a Dask array "
+            "of two dimensions, (n_samples, n_features), or a data frame."
+        )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"X holds {X.dtype} values that are not numbers. Encode text columns as "
+            "numbers."
+        )
+    if np.isnan(X.shape[0]):
+        X = X.copy().compute_chunk_sizes()  # the caller's array stays as it is
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _checked(rows: Any, start: Any) -> np.ndarray:
+    """Rows of a chunk as floats; `start` is the number of the first, or all numbers."""
+    rows = arrays.as_float(np.asarray(rows))
+    if not np.isfinite(rows).all():
+        place, column = np.argwhere(~np.isfinite(rows))[0]
+        row = start + place if np.ndim(start) == 0 else start[place]
+        raise ValueError(
+            f"X contains NaN or infinity: row {row}, column {column}. Impute or drop "
+            "such rows."
+        )
+    return rows
+
+
+class Chunks:
+    """The array, chunk by chunk; those read last are kept for the tiles to come."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self._bounds = np.cumsum([0, *X.chunks[0]])
+        self._lock = threading.Lock()
+        self._recent: dict[int, np.ndarray] = {}
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return type(self), (self.X,)  # where it is copied to, it begins anew
+
+    def __getitem__(self, wanted: slice) -> np.ndarray:
+        start, stop = wanted.start, wanted.stop
+        parts = []
+        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
+        for chunk in range(first, len(self._bounds) - 1):
+            begin, end = int(self._bounds[chunk]), int(self._bounds[chunk + 1])
+            if begin >= stop:
+                break
+            rows = self._read(begin, end)
+            parts.append(rows[max(start - begin, 0) : stop - begin])
+        if not parts:
+            return np.empty((0, self.X.shape[1]), self.X.dtype)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _read(self, begin: int, end: int) -> np.ndarray:
+        with self._lock:  # those who want the same chunk wait for it
+            rows = self._recent.pop(begin, None)
+            if rows is None:
+                while len(self._recent) >= KEPT_CHUNKS:
+                    del self._recent[next(iter(self._recent))]
+                rows = np.asarray(self.X[begin:end].compute())
+            self._recent[begin] = rows
+            return rows
