@@ -137,14 +137,16 @@ class Cut:
         return self.X[start:stop]
 
 
-FOLDER = tempfile.TemporaryDirectory(prefix="nystrom-")
+#: Files of one run of the tests.
+FOLDER = tempfile.mkdtemp(prefix="nystrom-")
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 def in_file(ending):
     """Rows in a file of their own, in the columns that they have."""
 
     def stored(X):
-        path = Path(FOLDER.name) / f"{next(FILES)}{ending}"
+        path = Path(FOLDER) / f"{next(FILES)}{ending}"
         if ending == ".npy":
             np.save(path, X)
         else:
@@ -178,8 +180,6 @@ SOURCES = {
 # --- engines ------------------------------------------------------------------------
 
 #: Where engines of tests keep their files.
-FOLDER = tempfile.mkdtemp()
-atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 def saving(progress=engines.silent, **options):

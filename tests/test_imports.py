@@ -57,7 +57,7 @@ INSIDE = {
     "sources": [
         ["weights", "fingerprint", "file_errors", "recent"],
         ["source"],
-        ["memory", "targets", "stored"],
+        ["memory", "targets", "stored", "made", "on_device", "dask_rows"],
         ["views", "stacked", "picking", "arrow_columns", "npy"],
         ["parquet"],
         ["opening"],
