@@ -9,9 +9,11 @@ contract leaves out stands here too, with the reason.
 from __future__ import annotations
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from oracles_kernels import FORMULAS, Case
 from sklearn.base import BaseEstimator
@@ -118,8 +120,17 @@ def of_twice_as_many(make):
     return lambda X: make(sources.Dense(np.repeat(X, 2, axis=0)), 2 * np.arange(len(X)))
 
 
+def in_dask_chunks(X):
+    """Rows of a Dask array, in chunks of three rows and of two columns."""
+    pytest.importorskip("dask.array", reason="Dask is not installed")
+    import dask.array as da
+
+    return sources.DaskRows(da.from_array(X, chunks=(3, 2)))
+
+
 #: How rows X are stored, where it is not by `Source(X)`.
 STORING = {
+    "DaskRows": in_dask_chunks,
     "Held": of_twice_as_many(sources.Held.of),
     "Objects": lambda X: sources.Objects(list(X)),
     "Pair": lambda X: sources.Pair(sources.Dense(X), sources.Dense(X[:, ::-1])),
@@ -136,10 +147,11 @@ SOURCES = {
 
 #: Options that an engine is to be tried with, besides its progress hook.
 ENGINE_OPTIONS = {
+    "Pool": [{"executor": ThreadPoolExecutor(2)}],
     "Threads": [
         {"n_jobs": n, "tiles_per_task": tiles}
         for n, tiles in [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]
-    ]
+    ],
 }
 ENGINES = [
     partial(make, **options)
