@@ -14,12 +14,14 @@ import itertools
 import shutil
 import tempfile
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow
+import pytest
 import scipy.sparse as sp
 from oracles_kernels import FORMULAS, Case
 from pyarrow import parquet
@@ -159,11 +161,21 @@ def in_file(ending):
 
 FILES = itertools.count()
 
+
+def in_dask_chunks(X):
+    """Rows of a Dask array, in chunks of three rows and of two columns."""
+    pytest.importorskip("dask.array", reason="Dask is not installed")
+    import dask.array as da
+
+    return sources.DaskRows(da.from_array(X, chunks=(3, 2)))
+
+
 #: How rows X are stored, where it is not by `Source(X)`.
 STORING = {
     "Chunked": in_file(".parquet"),
     "NpyRows": in_file(".npy"),
     "Stacked": lambda X: sources.Stacked([sources.Dense(X[:3]), sources.Dense(X[3:])]),
+    "DaskRows": in_dask_chunks,
     "Held": of_twice_as_many(sources.Held.of),
     "Made": lambda X: sources.Made(Cut(X), *X.shape, chunk=10),
     "Objects": lambda X: sources.Objects(list(X)),
@@ -179,8 +191,6 @@ SOURCES = {
 
 # --- engines ------------------------------------------------------------------------
 
-#: Where engines of tests keep their files.
-
 
 def saving(progress=engines.silent, **options):
     """Threads, with what they find saved after every tile."""
@@ -194,10 +204,11 @@ def saving(progress=engines.silent, **options):
 ENGINE_MAKING = {"Checkpoint": saving}
 #: Options that an engine is to be tried with, besides its progress hook.
 ENGINE_OPTIONS = {
+    "Pool": [{"executor": ThreadPoolExecutor(2)}],
     "Threads": [
         {"n_jobs": n, "tiles_per_task": tiles}
         for n, tiles in [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]
-    ]
+    ],
 }
 ENGINES = [
     partial(ENGINE_MAKING.get(name, make), **options)

@@ -41,15 +41,13 @@ class Watch:
         except OSError as error:
             raise self._unreachable() from error
 
-    def sent(self, things: list[Any], broadcast: bool = False) -> list[Future]:
-        """Things at the workers: each at one of them, or at all."""
+    def sent(self, things: list[Any]) -> list[Future]:
+        """Things at the workers, each at one of them."""
         try:
-            return self.client.scatter(
-                things, hash=False, broadcast=broadcast, timeout=self.patience
-            )
+            return self.client.scatter(things, hash=False, timeout=self.patience)
         except TimeoutError:
             raise self._alone() from None
-        except (OSError, CancelledError) as error:
+        except Exception as error:  # of any kind, where a worker dies meanwhile
             raise self._gone(error) from error
 
     def some_done(self, futures: Sequence[Future], others: Sequence[Future]) -> None:

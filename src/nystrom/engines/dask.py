@@ -7,12 +7,15 @@ that threads add up in, so that results agree to the last bit. Only its root com
 from __future__ import annotations
 
 import copy
+import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakSet
 
+import dask
 from dask import delayed
-from distributed import Client, Future
+from distributed import Client, Future, WorkerPlugin
 
 from ..sinks import Sink
 from ..sources import DaskRows, Source, Subset
@@ -25,7 +28,7 @@ from .sending import Sent
 from .summing import Tree
 from .threads import Threads
 from .tiles import blocks_of_tiles, count_tiles
-from .travelling import Parcel, bounds
+from .travelling import Parcel, bounds, pickled
 
 #: A task takes a few milliseconds to hand out: so many for each thread of the workers,
 #: each of at most so many tiles; fewer where rows come back, and so many at a time.
@@ -36,6 +39,8 @@ FEW_TILES, LEAST_TILES = 16, 4
 ATTEMPTS = 5
 #: Tasks that are waited for together.
 WAITED = 64
+#: Where Dask begins to warn of what is sent with a task.
+LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 
 class Dask(Engine):
@@ -86,9 +91,10 @@ class Dask(Engine):
         try:
             there = sink if sink.anywhere else None
             work = Work(f, parcel, shared, there)
-            for rows_of_tiles in _Pass(self, work, parcel, name).rows():
-                for start, rows in rows_of_tiles:
-                    sink.put(start, rows)
+            with self.client.as_current():
+                for rows_of_tiles in _Pass(self, work, parcel, name).rows():
+                    for start, rows in rows_of_tiles:
+                        sink.put(start, rows)
             complete = True
         finally:
             sink.close(complete)
@@ -98,7 +104,8 @@ class Dask(Engine):
         parcel = Parcel(_as_lazy(source), Chunks)
         if _is_little(parcel):
             return self.local.reduce(f, source, shared, name)
-        return _Pass(self, Work(f, parcel, shared), parcel, name).total()
+        with self.client.as_current():
+            return _Pass(self, Work(f, parcel, shared), parcel, name).total()
 
 
 class _Pass:
@@ -106,7 +113,7 @@ class _Pass:
 
     def __init__(self, engine: Dask, work: Work, parcel: Parcel, name: str):
         self.engine, self.client, self.name = engine, engine.client, name
-        self.work, self.parcel = work, parcel
+        self.work, self.parcel = pickled(work), parcel
         self.n_tiles, self.n_done = count_tiles(parcel.n_rows), 0
         engine.passes.append(name)
         engine.progress(name, 0, self.n_tiles)
@@ -180,10 +187,15 @@ class _Pass:
         # Other names each time: what was lost may still be known by its own.
         self.key = f"{self.name.replace(' ', '-')}-{uuid.uuid4().hex}"
         self.n_threads = self.watch.n_threads()
+        _import_at_workers(self.client)
         share = self.n_tiles // (TASKS_PER_THREAD * self.n_threads)
         largest = min(most_tiles, max(LEAST_TILES, 1 << share.bit_length() >> 1))
-        # To every worker, so that it is lost only with the last of them.
-        [self.work_there] = self.watch.sent([self.work], broadcast=True)
+        # As the result of a task it is fetched once by each worker, also by those that
+        # come late, and made again when it is lost with one.
+        with dask.config.set({LARGE_GRAPH: "1TiB"}):
+            self.work_there = self.client.submit(
+                pickle.loads, self.work, key=f"{self.key}-work"
+            )
         blocks = blocks_of_tiles(self.n_tiles, largest)
         return [((a, min(a + size, self.n_tiles)), size) for a, size in blocks]
 
@@ -207,6 +219,22 @@ class _Pass:
             f"The pass {self.name!r} was begun {ATTEMPTS} times, and each time workers "
             f"died with what had been sent to them ({error}). Look at why they die."
         )
+
+
+class _Importing(WorkerPlugin):
+    """Has the package imported by every worker, also by those that come late."""
+
+    name = "nystrom"
+
+
+_clients = WeakSet[Client]()
+
+
+def _import_at_workers(client: Client) -> None:
+    """Before any task: two threads that import it at once may lock each other out."""
+    if client not in _clients:
+        client.register_plugin(_Importing())
+        _clients.add(client)
 
 
 def _apart(futures: Sequence[Future]) -> tuple[list[Future], list[Future]]:

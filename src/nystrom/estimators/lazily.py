@@ -12,6 +12,7 @@ import numpy as np
 
 from ..engines import Threads, using
 from ..sources import is_dask
+from ..sources.dask_rows import as_table
 
 
 def chunk_by_chunk(method: Callable) -> Callable:
@@ -35,13 +36,7 @@ def chunk_by_chunk(method: Callable) -> Callable:
 def _lazy(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:
     from dask import delayed
 
-    X = X.to_dask_array() if hasattr(X, "columns") else X
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: a Dask array of shape "
-            f"{X.shape}."
-        )
-    X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    X = as_table(X, lengths=False)
     # One row tells what comes out, and is refused where all would be.
     made, several = _made(fitted, method, _a_row(fitted, X), args, options)
     widths = [part.shape[1] if part.ndim == 2 else 1 for part in made]

@@ -22,7 +22,7 @@ KEPT_CHUNKS = 2
 def is_dask(X: Any) -> bool:
     """Whether X is an array or data frame of Dask's."""
     library = type(X).__module__.partition(".")[0]
-    return library in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+    return library in ("dask", "dask_expr") and hasattr(type(X), "__dask_graph__")
 
 
 class DaskRows(Source):
@@ -62,22 +62,24 @@ class DaskRows(Source):
         return DaskRows(self.chunks.X[indices])
 
 
-def as_table(X: Any) -> Any:
-    """A Dask array with known lengths and all columns in each chunk."""
-    if hasattr(X, "columns"):
-        X = X.to_dask_array(lengths=True)
-    if getattr(X, "ndim", None) != 2:
-        shape = getattr(X, "shape", None)
+def as_table(X: Any, lengths: bool = True) -> Any:
+    """A Dask array of numbers with all columns in each chunk.
+
+    `lengths`: and with known lengths of chunks, which may have to be counted.
+    """
+    if hasattr(type(X), "columns"):
+        X = X.to_dask_array(lengths=lengths or None)
+    if not hasattr(type(X), "chunks") or X.ndim != 2:
         raise ValueError(
-            f"X is a Dask {type(X).__name__}, of shape {shape}; rows are a Dask array "
-            "of two dimensions, (n_samples, n_features), or a data frame."
+            f"Expected 2D array, got a Dask {type(X).__name__} that is no table; rows "
+            "are a Dask array of shape (n_samples, n_features), or a data frame."
         )
     if X.dtype.kind not in "biuf":
         raise ValueError(
             f"X holds {X.dtype} values that are not numbers. Encode text columns as "
             "numbers."
         )
-    if np.isnan(X.shape[0]):
+    if lengths and np.isnan(X.shape[0]):
         X = X.copy().compute_chunk_sizes()  # the caller's array stays as it is
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
@@ -115,6 +117,8 @@ class Chunks:
             begin, end = int(self._bounds[chunk]), int(self._bounds[chunk + 1])
             if begin >= stop:
                 break
+            if begin == end:
+                continue
             rows = self._read(begin, end)
             parts.append(rows[max(start - begin, 0) : stop - begin])
         if not parts:
