@@ -23,10 +23,10 @@ from ..randomness import seed_of
 from ..sources import Source
 from .callbacks import with_callbacks
 from .on_landmarks import fitting
-from .ridge_base import OnRidge, check_alphas, check_solver
+from .ridge_base import OnRidge, Scoring, check_alphas, check_solver
 
 
-class KernelRidgeClassifier(ClassifierMixin, OnRidge):
+class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
     """Classification by kernel ridge regression on landmarks.
 
     Classes become targets of ±1, one per class where there are more than two, as in
@@ -174,7 +174,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             In the precision of X.
         """
-        return self._predict(X)
+        return self._predict(X, method="decision_function")
 
     def predict(self, X):
         """The class of each row.
@@ -190,7 +190,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
             Labels.
         """
         check_is_fitted(self, "dual_coef_")
-        decided = self.decision_function(X)
+        decided = self._predict(X)
         values = arrays.to_host(decided)
         if self._binarizer.y_type_.startswith("multilabel"):
             labels = self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
@@ -229,6 +229,5 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = False  # labels are NumPy's
         tags.classifier_tags.multi_label = True
         return tags

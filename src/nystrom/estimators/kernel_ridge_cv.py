@@ -22,10 +22,10 @@ from ..samplers import Size
 from ..sources import Source
 from .callbacks import with_callbacks
 from .on_landmarks import fitting, in_library_of
-from .ridge_base import OnRidge, columns_of
+from .ridge_base import OnRidge, Scoring, columns_of
 
 
-class KernelRidgeCV(RegressorMixin, OnRidge):
+class KernelRidgeCV(Scoring, RegressorMixin, OnRidge):
     """Kernel ridge regression on landmarks, with alpha chosen by cross-validation.
 
     Generalised cross-validation scores all alphas from the one pass that a fit makes;
