@@ -448,7 +448,7 @@ def test_what_is_no_table_of_numbers_is_refused(X, told):
 def test_what_is_no_engine_is_refused(client):
     for nothing in (None, 2, "dask", client.scheduler):
         with (
-            pytest.raises(TypeError, match="no engine.*Client"),
+            pytest.raises(TypeError, match=r"no engine.*Client"),
             engines.using(nothing),
         ):
             pass

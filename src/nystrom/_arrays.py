@@ -60,8 +60,10 @@ def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
             return np.ascontiguousarray(values, dtype=dtype)
     xp = array_namespace(like)
     values = np.ascontiguousarray(values)
-    # torch shares memory with NumPy, and warns where it may not write.
-    values = values if values.flags.writeable else values.copy()
+    # torch shares memory with NumPy: it warns where it may not write, and knows no
+    # steps back.
+    shared = values.flags.writeable and min(values.strides, default=0) >= 0
+    values = values if shared else values.copy()
     return xp.asarray(values, dtype=dtype, device=device(like))
 
 
@@ -122,7 +124,7 @@ def check_torch_device(where: Any) -> None:
     try:
         torch.empty(1, dtype=torch.float64, device=where)
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
-        reason = (str(error).splitlines() or [""])[0].rstrip(".")
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(
             f"device={where!r} cannot be used here: {reason}. It takes a device that "
             "torch has on this machine, with float64, such as 'cuda'; 'cpu' is always "

@@ -147,9 +147,10 @@ class FeatureMap:
             shift=self.shift[:size],
         )
 
-    def __call__(self, X: Any) -> np.ndarray:
-        """Z of few rows."""
-        return self.columns.host(X) @ self.root
+    def __call__(self, X: Any) -> Array:
+        """Z of few rows, where they are."""
+        K = self.columns.float64(X)
+        return K @ arrays.from_host(self.root, K)
 
     def tiles(self) -> Tiles:
         """What is made of a tile before sums are taken."""

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..edge.rows import check_rows, count_rows, holds_objects, rows_of
+from ..edge.rows import check_namespace, check_rows, count_rows, holds_objects, rows_of
 from ..edge.warnings import warn_about
 from ..features import FeatureMap
 from ..kernels import Precomputed
@@ -207,6 +207,7 @@ class KernelCCA(
         """
         check_is_fitted(self, "landmarks_")
         X = self._validated(X, reset=False)
+        check_namespace(X, self.landmarks_[0].points, "KernelCCA.transform()")
         scores = self._scores(0, rows_of(X))
         if y is None:
             return scores
@@ -329,6 +330,7 @@ class KernelCCA(
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -25,6 +25,7 @@ from .on_landmarks import fitting, without_matrix
 from .ridge_base import (
     Model,
     OnRidge,
+    Scoring,
     check_alphas,
     check_noise,
     check_solver,
@@ -32,7 +33,7 @@ from .ridge_base import (
 )
 
 
-class KernelRidge(RegressorMixin, OnRidge):
+class KernelRidge(Scoring, RegressorMixin, OnRidge):
     """Kernel ridge regression on landmarks.
 
     A drop-in for `sklearn.kernel_ridge.KernelRidge`, in O(n·s²) time with s landmarks

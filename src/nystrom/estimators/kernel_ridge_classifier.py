@@ -34,10 +34,10 @@ from .callbacks import with_callbacks
 from .labels_in_source import LabelsInSource
 from .lazily import chunk_by_chunk
 from .on_landmarks import fitting
-from .ridge_base import OnRidge, check_alphas, check_solver
+from .ridge_base import OnRidge, Scoring, check_alphas, check_solver
 
 
-class KernelRidgeClassifier(ClassifierMixin, OnRidge):
+class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
     """Classification by kernel ridge regression on landmarks.
 
     Classes become targets of ±1, one per class where there are more than two, as in
@@ -197,7 +197,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             In the precision of X; `out` where it is given.
         """
-        return self._predict(X, out=out)
+        return self._predict(X, out=out, method="decision_function")
 
     @chunk_by_chunk
     def predict(self, X, out=None):
@@ -217,7 +217,7 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
         """
         check_is_fitted(self, "dual_coef_")
         if out is None:
-            decided = self.decision_function(X)
+            decided = self._predict(X)
             labels = self._labels_of(decided)
             # Names are NumPy's; numbers go where the rows are.
             host = arrays.on_host(decided) or labels.dtype.kind not in "biuf"
@@ -275,6 +275,5 @@ class KernelRidgeClassifier(ClassifierMixin, OnRidge):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = False  # labels are NumPy's
         tags.classifier_tags.multi_label = True
         return tags

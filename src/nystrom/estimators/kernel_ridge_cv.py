@@ -23,10 +23,10 @@ from ..sources import Source
 from .callbacks import with_callbacks
 from .lazily import chunk_by_chunk
 from .on_landmarks import fitting, in_library_of
-from .ridge_base import OnRidge
+from .ridge_base import OnRidge, Scoring
 
 
-class KernelRidgeCV(RegressorMixin, OnRidge):
+class KernelRidgeCV(Scoring, RegressorMixin, OnRidge):
     """Kernel ridge regression on landmarks, with alpha chosen by cross-validation.
 
     Generalised cross-validation scores all alphas from the one pass that a fit makes;

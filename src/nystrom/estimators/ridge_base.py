@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -51,6 +52,32 @@ class Model:
     map: LinearMap
     ravel: bool  # y had one dimension
     posterior: Posterior | None
+
+
+class Scoring:
+    """A mixin before scikit-learn's own: predictions may be on a device."""
+
+    def score(self, X, y, sample_weight=None):
+        """R² of the predictions; of a classifier, the share that is right.
+
+        Parameters
+        ----------
+        X : as for `predict`
+            Rows.
+        y : array-like
+            Their targets or classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            At most 1, the higher the better.
+        """
+        metric = accuracy_score if is_classifier(self) else r2_score
+        predicted = arrays.fetched(self.predict(X))  # type: ignore[attr-defined]
+        y, weights = arrays.fetched(y), arrays.fetched(sample_weight)
+        return metric(y, predicted, sample_weight=weights)
 
 
 class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
@@ -199,7 +226,13 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             self.intercept_ = in_library_of(landmarks, intercept)
 
     def _predict(
-        self, X: Any, *, return_std: bool = False, noise: bool = False, out: Any = None
+        self,
+        X: Any,
+        *,
+        return_std: bool = False,
+        noise: bool = False,
+        out: Any = None,
+        method: str = "predict",
     ) -> Any:
         check_is_fitted(self, "dual_coef_")
         model = self._model
@@ -208,7 +241,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             raise ValueError(
                 "out takes predictions alone; leave it away with return_std=True."
             )
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
+        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         mean = model.map(landmarks, source, engine, output=output)
         if not return_std:

@@ -102,7 +102,7 @@ def cluster(
         for empty in np.unique(np.flatnonzero(counts == 0) // n_clusters):
             mine = slice(empty * n_clusters, (empty + 1) * n_clusters)
             rows = _farthest(columns, source, centers.part(mine), n_clusters, engine)
-            far = mapping(source.take(rows))
+            far = arrays.to_host(mapping(source.take(rows)))
             candidates = np.concatenate([far, sample.Z])
             _refill(points[mine], counts[mine] == 0, candidates)
         shifts = np.sum((points - before) ** 2, axis=1).reshape(n_init, -1)

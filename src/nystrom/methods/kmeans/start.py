@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from ... import _arrays as arrays
 from ...features import FeatureMap
 from ...randomness import Purpose, race, some_rows, uniforms
 from ...sources import Held, Source
@@ -39,7 +40,9 @@ class HeldFeatures:
         held, parts = Held.of(source, rows), []
         for start in range(0, held.n_rows, ROWS):
             X = held.rows(start, min(start + ROWS, held.n_rows))
-            parts.append(mapping(X).astype(np.float32))
+            Z = mapping(X)
+            Z = arrays.as_float(Z, arrays.namespace(Z).float32)
+            parts.append(arrays.to_host(Z))
         return cls(np.concatenate(parts), np.ascontiguousarray(held.weights))
 
     @property
