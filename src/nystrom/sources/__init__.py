@@ -28,7 +28,8 @@ from .. import _arrays as arrays
 from .file_errors import FileError
 from .memory import Dense, Objects, RowNumbers, Sparse
 from .npy import NpyRows
-from .opening import open, recognised
+from .opening import open
+from .recognising import recognised
 from .source import Block, Source
 from .stacked import Stacked
 from .stored import Chunked
