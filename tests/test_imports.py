@@ -58,9 +58,10 @@ INSIDE = {
         ["weights", "fingerprint", "file_errors", "recent"],
         ["source"],
         ["memory", "targets", "stored", "made", "on_device", "dask_rows"],
-        ["views", "stacked", "picking", "arrow_columns", "npy"],
-        ["parquet"],
+        ["views", "stacked", "picking", "arrow_columns", "array_in_file", "npy"],
+        ["parquet", "csv", "arrow_ipc", "hdf5", "zarr"],
         ["opening"],
+        ["recognising"],
         ["__init__"],
     ],
     "sinks": [

@@ -30,7 +30,8 @@ from .file_errors import FileError
 from .made import Made
 from .memory import Dense, Objects, RowNumbers, Sparse
 from .npy import NpyRows
-from .opening import open, recognised
+from .opening import open
+from .recognising import recognised
 from .source import Block, Source
 from .stacked import Stacked
 from .stored import Chunked

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..refusals import unknown
+from .arrow_ipc import ArrowFile
+from .csv import CsvFile
 from .file_errors import FileError
+from .hdf5 import Hdf5File
 from .npy import NpyFile
 from .parquet import ParquetFile
 from .picking import Picked, check_same, pick, weights_of
@@ -17,6 +20,7 @@ from .source import Source
 from .stacked import Stacked
 from .stored import Names, Stored
 from .targets import Targets
+from .zarr import METADATA, ZarrFile
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,13 @@ ENDINGS: dict[str, Callable[[str, Options], Stored]] = {
     ".npy": lambda path, _: NpyFile(path),
     ".parquet": lambda path, _: ParquetFile(path),
     ".pq": lambda path, _: ParquetFile(path),
+    ".csv": lambda path, told: CsvFile(path, told.delimiter, told.header),
+    ".tsv": lambda path, told: CsvFile(path, told.delimiter, told.header),
+    ".arrow": lambda path, _: ArrowFile(path),
+    ".feather": lambda path, _: ArrowFile(path),
+    ".zarr": lambda path, told: ZarrFile(path, told.dataset),
+    ".h5": lambda path, told: Hdf5File(path, told.dataset),
+    ".hdf5": lambda path, told: Hdf5File(path, told.dataset),
 }
 
 
@@ -170,20 +181,7 @@ def files_in(path: str) -> list[str]:
 
 
 def ending_of(path: str) -> str:
-    """How a name ends, in small letters."""
+    """How a name ends, in small letters; a folder may be a Zarr array by any name."""
+    if any(os.path.exists(os.path.join(path, name)) for name in METADATA):
+        return ".zarr"
     return os.path.splitext(path)[1].lower()
-
-
-def recognised(X: Any) -> Any:
-    """The source of X where X stands for files; else X as it is.
-
-    A path does, text that names a file or has the ending of one, and a list of paths.
-    """
-    if isinstance(X, os.PathLike):
-        return open(X)
-    if isinstance(X, str):
-        named = ending_of(X) in ENDINGS or (len(X) < 4096 and os.path.exists(X))
-        return open(X) if named else X
-    if isinstance(X, (list, tuple)) and X:
-        return open(X) if all(isinstance(x, os.PathLike) for x in X) else X
-    return X
