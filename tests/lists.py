@@ -200,11 +200,16 @@ def saving(progress=engines.silent, **options):
     return engines.Checkpoint(engines.Threads(2, progress, **options), run)
 
 
+def on_executor(progress=engines.silent, **options):
+    """An executor of threads; one for all tests, since tests do not end them."""
+    return engines.Pool(EXECUTOR, progress=progress, **options)
+
+
+EXECUTOR = ThreadPoolExecutor(2)
 #: How an engine is made, where it is not by its options alone.
-ENGINE_MAKING = {"Checkpoint": saving}
+ENGINE_MAKING = {"Checkpoint": saving, "Pool": on_executor}
 #: Options that an engine is to be tried with, besides its progress hook.
 ENGINE_OPTIONS = {
-    "Pool": [{"executor": ThreadPoolExecutor(2)}],
     "Threads": [
         {"n_jobs": n, "tiles_per_task": tiles}
         for n, tiles in [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]
