@@ -1,0 +1,147 @@
+"""Kernel ridge regression on rows in files, beside the same rows in memory.
+
+    python3 dev.py bench files [rows]
+
+20 columns and a target, float32, made once in the folder for temporary files and
+removed afterwards; KernelRidge with 500 landmarks by the default sampler. Each fit runs
+in a process of its own, in turn. Fits from files may map less than the size of the data
+beside what the libraries have mapped, or 1.2 GB if the data are less. Peaks are of
+resident memory. The table goes to results/files.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results" / "files.csv"
+COLUMNS, SIZE, BLOCK, REPEATS = 20, 500, 2**18, 3
+
+
+def blocks(n_rows: int):
+    """Rows with their target in the last column, block by block."""
+    directions = np.random.default_rng(0).standard_normal((6, COLUMNS))
+    for start in range(0, n_rows, BLOCK):
+        rng = np.random.default_rng([1, start])
+        stop = min(start + BLOCK, n_rows)
+        hidden = rng.standard_normal((stop - start, 6))
+        rows = hidden @ directions + 0.5 * rng.standard_normal((stop - start, COLUMNS))
+        y = np.sin(hidden[:, 0]) + hidden[:, 1] * hidden[:, 2]
+        yield np.column_stack([rows, y]).astype(np.float32)
+
+
+def write(folder: Path, n_rows: int) -> None:
+    """The same rows as .npy and as Parquet."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    shape = (n_rows, COLUMNS + 1)
+    array = np.lib.format.open_memmap(
+        folder / "rows.npy", mode="w+", dtype=np.float32, shape=shape
+    )
+    names = [*(f"x{i}" for i in range(COLUMNS)), "y"]
+    schema = pa.schema([(name, pa.float32()) for name in names])
+    place = 0
+    options = {"use_dictionary": False, "compression": "zstd"}
+    with parquet.ParquetWriter(folder / "rows.parquet", schema, **options) as writer:
+        for rows in blocks(n_rows):
+            array[place : place + len(rows)] = rows
+            place += len(rows)
+            columns = [np.ascontiguousarray(column) for column in rows.T]
+            writer.write_table(pa.table(columns, schema=schema))
+    array.flush()
+
+
+def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> None:
+    """In a process of its own: seconds, peak memory, passes, coefficients."""
+    from nystrom import KernelRidge, sources
+
+    options = {"kernel": "rbf", "gamma": 0.02, "alpha": 1.0, "random_state": 0}
+    model = KernelRidge(n_landmarks=SIZE, **options)
+    rng = np.random.default_rng(0)
+    few = rng.standard_normal((5000, COLUMNS)).astype(np.float32)
+    KernelRidge(n_landmarks=50, **options).fit(few, few[:, 0])  # libraries load
+    X = y = None
+    if kind == "memory":
+        rows = np.load(f"{folder}/rows.npy")
+        X, y = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].astype(np.float64)
+        del rows
+    elif kind == "npy":
+        X = sources.open(f"{folder}/rows.npy", target=-1)
+    else:
+        X = sources.open(f"{folder}/rows.parquet", target="y")
+    if limit and kind != "memory":
+        used = int(Path("/proc/self/statm").read_text().split()[0])
+        room = used * resource.getpagesize() + limit
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+    begun = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    checked = float(np.abs(model.dual_coef_).sum())
+    queue.put((seconds, peak, model.landmarks_.n_passes, checked))
+
+
+def main() -> None:
+    """In turn, as often as it takes for medians."""
+    n_rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000_000
+    context = multiprocessing.get_context("spawn")
+    kinds = ("memory", "npy", "parquet")
+    found: dict[str, list] = {kind: [] for kind in kinds}
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), n_rows)
+        data = (Path(folder) / "rows.npy").stat().st_size
+        for _ in range(REPEATS):
+            for kind in kinds:
+                queue = context.Queue()
+                process = context.Process(
+                    target=fit,
+                    args=(kind, folder, max(int(0.9 * data), 1_200_000_000), queue),
+                )
+                process.start()
+                while process.is_alive() and queue.empty():
+                    time.sleep(0.1)
+                if process.exitcode:
+                    raise RuntimeError(f"the fit of rows from {kind} has failed")
+                found[kind].append(queue.get())
+                process.join()
+                print(kind, *(f"{value:.6g}" for value in found[kind][-1]), flush=True)
+    rows = [
+        (
+            "rows from",
+            "seconds",
+            "of memory's",
+            "peak MB",
+            "passes to choose",
+            "Σ|dual|",
+        )
+    ]
+    base = median(run[0] for run in found["memory"])
+    for kind, runs in found.items():
+        seconds = median(run[0] for run in runs)
+        peak = max(run[1] for run in runs)
+        rows.append(
+            (
+                kind,
+                f"{seconds:.4g}",
+                f"{seconds / base:.3g}",
+                f"{peak:.0f}",
+                runs[0][2],
+                f"{runs[0][3]:.10g}",
+            )
+        )
+        print(*rows[-1])
+    with RESULTS.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("n", n_rows), *rows])
+
+
+if __name__ == "__main__":
+    main()
