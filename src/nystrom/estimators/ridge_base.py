@@ -52,18 +52,26 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     delta: Any = None
     fit_intercept: bool
 
-    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    def _rows_and_targets(
+        self, X: Any, y: Any, *, reset: bool = True
+    ) -> tuple[Any, np.ndarray]:
         """X and y checked; y on the host, as floats."""
         _refuse_text(y)
         if isinstance(X, Source) or holds_objects(X):
             self._require(y)
-            X = self._validated(X, reset=True)
+            X = self._validated(X, reset=reset)
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             check_consistent_length(range(count_rows(X)), y)
         else:
             with explaining_text():
                 X, y = validate_data(
-                    self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True
+                    self,
+                    X,
+                    y,
+                    accept_sparse="csr",
+                    multi_output=True,
+                    y_numeric=True,
+                    reset=reset,
                 )
         y = arrays.host_values(y)
         if y.ndim > 2:
