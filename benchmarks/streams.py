@@ -23,8 +23,8 @@ from nystrom import KernelRidge, Nystroem, kernels, select_landmarks
 from nystrom.landmarks import Landmarks
 
 RESULTS = Path(__file__).parent / "results" / "streams.csv"
-N_BATCHES, BATCH, NOISE = 40, 500, 0.5
-SIZES = {60: 10, 150: 5}  # landmarks: seeds
+N_BATCHES, BATCH, NOISE = 30, 500, 0.5
+SIZES = {60: 5}  # landmarks: seeds
 KERNEL = kernels.RBF(0.1)
 MEASURES = ["trace", "trace_last_batch", "updated_with", "told"]
 MEASURES += ["ridge_trace", "ridge_rmse", "ridge_rmse_with_noise"]
