@@ -43,6 +43,7 @@ METHODS = {
     "kmeans": "transform",
     "cut": "transform",
     "cca": "transform",
+    "stream": "predict",
     "values": None,
 }
 #: A distance is the root of a difference: half of the digits are left near 0.
@@ -88,6 +89,7 @@ def models(X, y):
         "kmeans": KernelKMeans(2, **options).fit(X),
         "cut": KernelKMeans(2, affinity_normalize=True, **options).fit(X),
         "cca": KernelCCA(2, **options).fit(X, y),
+        "stream": KernelRidge(0.1, **rbf).partial_fit(X, y),
         "values": values(),
     }
 

@@ -109,6 +109,8 @@ FITTED = {
     "ridge_proven": lambda: KernelRidge(
         alpha=20.0, epsilon=0.9, delta=0.03, kernel="rbf", n_landmarks=None
     ).fit(X, Y),
+    "ridge_stream": lambda: KernelRidge(**RBF).partial_fit(X, Y).partial_fit(X, Y),
+    "nystroem_stream": lambda: Nystroem(n_components=8).partial_fit(X).partial_fit(X),
     "ridge_cv": lambda: KernelRidgeCV(**RBF).fit(X, Y),
     "ridge_cv_folds": lambda: KernelRidgeCV(cv=3, **RBF).fit(X, Y),
     "ridge_cv_widths": lambda: KernelRidgeCV(

@@ -71,6 +71,9 @@ class Landmarks:
         How many landmarks the ridge asked for, where a cap allowed fewer.
     max_trace_error : float or None
         The relative trace error that was asked for; `error` is the one reached.
+    reservoir : Reservoir or None
+        Few weighted rows that stand for all rows so far, where landmarks are chosen
+        from a stream of them.
     notes : tuple of str
         What the reader should know: a pass in float64, a fallback to uniform sampling.
     n_passes : int
@@ -93,6 +96,7 @@ class Landmarks:
     seconds: float = 0.0
     n_wanted: int | None = None
     max_trace_error: float | None = None
+    reservoir: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=())
     n_passes: int = 0
 
@@ -138,6 +142,67 @@ class Landmarks:
         if factor is not None:
             self.__dict__["factor"] = factor
         return self
+
+    def updated_with(
+        self,
+        new_rows: Any,
+        *,
+        sample_weight: Any = None,
+        n_landmarks: int | None = None,
+        sampler: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> Landmarks:
+        """Landmarks for all rows so far, old ones and new ones, in O(new rows · s²).
+
+        The old rows are not needed. Few of them, weighted, are kept in `reservoir` and
+        stand for all; landmarks that have none yet stand for their rows themselves. New
+        landmarks are chosen once enough rows have come: a quarter of all so far, or
+        twelve per landmark.
+
+        Parameters
+        ----------
+        new_rows : array, CSR matrix, list or Source
+            Rows that came since, as those the landmarks were chosen from.
+        sample_weight : array-like of shape (n_new_rows,), default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+        n_landmarks : int, default=None
+            How many; None: as many as there are.
+        sampler : str or callable, default="auto"
+            How they are chosen.
+        random_state : int, RandomState instance or None, default=None
+            Which rows are kept; only looked at where there is no reservoir yet.
+        n_jobs : int, default=None
+            Threads.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            With a reservoir; `indices` count all rows of the stream. These here stay as
+            they are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from nystrom import select_landmarks
+        >>> rng = np.random.default_rng(0)
+        >>> first, second = rng.standard_normal((2, 500, 3))
+        >>> landmarks = select_landmarks(first, n_landmarks=20, random_state=0)
+        >>> landmarks = landmarks.updated_with(second, random_state=0)
+        >>> len(landmarks), landmarks.n_rows
+        (20, 1000)
+        """
+        from .edge.updating import updated_landmarks
+
+        return updated_landmarks(
+            self,
+            new_rows,
+            n_landmarks=n_landmarks,
+            sampler=sampler,
+            sample_weight=sample_weight,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
 
     def in_nested_order(self) -> Landmarks:
         """Redundant landmarks last, for landmarks that were drawn in no order.

@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     PRECONDITION = 9  # the coin of each row for a preconditioner
     FOLD = 10  # which rows are tested together
     REFRESH = 11  # which rows a new pool is drawn from, where not from all
+    STREAM = 12  # the luck of each row of a stream
 
 
 def uniforms(

@@ -35,7 +35,10 @@ from .methods.linear_map import LinearMap
 from .methods.preimage import Preimage
 from .methods.ridge.posterior import Posterior
 from .methods.ridge.risk import RiskBound
+from .methods.ridge.running import RunningSums
 from .methods.spectral_embedding import Embedding
+from .moments import Moments
+from .reservoir import Reservoir
 from .samplers import (
     Accelerated,
     GainPivoted,
@@ -75,8 +78,11 @@ SAVED: dict[str, type] = {
     "NormalizedCut": Embedding,
     "PCAPreimage": Preimage,
     "RidgeModel": Model,
+    "Reservoir": Reservoir,
     "RidgePosterior": Posterior,
     "RiskBound": RiskBound,
+    "RunningMoments": Moments,
+    "RunningSums": RunningSums,
     "TraceError": TraceError,
     # kernels
     "AdditiveChi2": AdditiveChi2,

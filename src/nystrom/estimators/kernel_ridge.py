@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
+from ..edge.warnings import warn
 from ..factor import factorize
 from ..kernels import Kernel, Precomputed
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import fit_ridge
 from ..methods.ridge.posterior import Posterior
 from ..methods.ridge.risk import RiskBound
+from ..methods.ridge.running import RunningSums
 from ..randomness import seed_of
 from ..refusals import check_finite
 from ..sources import Source
@@ -31,6 +33,10 @@ from .ridge_base import (
     check_solver,
     columns_of,
 )
+
+#: A stream's landmarks are changed where that leaves so many times less of K: to carry
+#: sums over loses a little.
+STEADY = 1.1
 
 
 class KernelRidge(Scoring, RegressorMixin, OnRidge):
@@ -178,6 +184,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
+            self.__dict__.pop("_running", None)
             X, Y, ravel = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
@@ -205,6 +212,81 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
                     weighted=source.is_weighted,
                 )
         return self
+
+    @with_callbacks
+    def partial_fit(self, X, y, sample_weight=None):
+        """Fit to a further batch of a stream of rows and targets.
+
+        All rows so far count, in O(batch · s²); memory does not grow with the number of
+        batches. Few weighted rows are kept; landmarks are chosen anew among them and
+        the new ones where that leaves a tenth less of K, and the sums over all rows are
+        then carried over to the new landmarks' features. The first call fits; `fit`
+        forgets the stream. Always by the Gram matrix (`solver="direct"`). A width from
+        the data (gamma="scale") is that of the first batch. A model that was fitted by
+        `fit` kept no sums: it begins anew, with a warning.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            The rows of the batch.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their targets.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelRidge
+            Fitted to all rows so far.
+        """
+        with fitting(self, X, y) as task:
+            self._refuse_what_is_proven()
+            running = self.__dict__.get("_running")
+            if running is None and self.__dict__.pop("landmarks_", None) is not None:
+                warn(
+                    "This KernelRidge was fitted by fit, which keeps no sums to go on "
+                    "from: the stream begins with this batch."
+                )
+            before = self.__dict__.get("landmarks_")
+            X, targets, ravel = self._rows_and_targets(X, y, reset=before is None)
+            self._refuse_other_targets(targets, ravel, running)
+            alphas = check_alphas(self.alpha, targets.shape[1])
+            landmarks, batch, engine = self._streamed(
+                X,
+                task,
+                self._goal_for(float(alphas.min())),
+                targets=targets,
+                sample_weight=sample_weight,
+                steady=STEADY,
+            )
+            if running is None:
+                running = RunningSums.of(landmarks, batch, engine)
+            else:
+                running = running.having(before, landmarks, batch, engine)
+            fit = running.solved(landmarks, alphas, fit_intercept=self.fit_intercept)
+            # Nothing is proven of sums that are carried over, as little as of weights.
+            self._keep(landmarks, fit, alphas, ravel=ravel, weighted=True)
+            self._running = running
+        return self
+
+    def _refuse_what_is_proven(self) -> None:
+        if self.epsilon is not None or self.delta is not None:
+            raise ValueError(
+                "partial_fit proves nothing of the risk: leave epsilon and delta out, "
+                "and give n_landmarks, ridge or max_trace_error."
+            )
+
+    def _refuse_other_targets(
+        self, targets: Any, ravel: bool, running: RunningSums | None
+    ) -> None:
+        if running is None:
+            return
+        before = "(n,)" if self._model.ravel else f"(n, {len(running.target_shift)})"
+        now = "(n,)" if ravel else f"(n, {targets.shape[1]})"
+        if before != now:
+            raise ValueError(
+                f"y has shape {now}, but that of the batches before was {before}."
+            )
 
     @chunk_by_chunk
     def predict(self, X, return_std=False, noise=False, out=None):

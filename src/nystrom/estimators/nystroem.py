@@ -165,6 +165,37 @@ class Nystroem(
 
     @chunk_by_chunk
     @with_callbacks
+    def partial_fit(self, X, y=None):
+        """Fit to a further batch of a stream of rows.
+
+        Few weighted rows stand for all that came before, and landmarks are chosen among
+        them and the new ones, in O(batch · s²); memory does not grow with the number of
+        batches. They are chosen anew once enough rows have come (a quarter of all so
+        far, or twelve per landmark), and the features then change with them. The first
+        call fits; `fit` forgets the stream. A width from the data (gamma="scale") is
+        that of the first batch.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            The rows of the batch.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        self : Nystroem
+            Fitted to all rows so far; `component_indices_` count them all.
+        """
+        with fitting(self, X, y) as task:
+            goal, first = self._goal(), "landmarks_" not in vars(self)
+            X = self._validated(X, reset=first)
+            landmarks, *_ = self._streamed(X, task, goal)
+            wide = features_need_float64(landmarks, landmarks.reservoir.source)
+            self._finish(landmarks, wide, landmarks.error)
+        return self
+
+    @with_callbacks
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the features of X, from the pass that gives the exact error.
 

@@ -25,11 +25,14 @@ from ..edge.rows import (
     not_in_memory,
     rows_of,
 )
+from ..edge.updating import check_width, refuse_what_is_no_stream
 from ..edge.warnings import warn_about
 from ..engines import Engine
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
+from ..randomness import seed_of
 from ..samplers import Goal, as_sampler
+from ..samplers.updating import with_rows
 from ..sources import RowNumbers, Source
 from ..trace_error import TraceError
 from .callbacks import CallbackTask
@@ -122,6 +125,50 @@ class OnLandmarks:
             nested=True,
             **options,
         )
+
+    def _streamed(
+        self,
+        X: Any,
+        task: CallbackTask,
+        goal: Goal,
+        *,
+        targets: np.ndarray | None = None,
+        sample_weight: Any = None,
+        steady: float = 1.0,
+    ) -> tuple[Landmarks, Source, Engine]:
+        """Landmarks of all rows so far, the batch as a source, and the engine."""
+        before, caller = self.__dict__.get("landmarks_"), type(self).__name__
+        caller = f"{caller}.partial_fit"
+        fixed: dict[str, Any] = {}
+        if before is not None:
+            names = ("gamma", "degree", "coef0", "kernel_params")
+            fixed = {"kernel": before.kernel, **dict.fromkeys(names)}
+            refuse_what_is_no_stream(before.kernel, self.sampler, caller)
+        kernel, batch, engine = self._resolved(X, task, sample_weight, **fixed)
+        refuse_what_is_no_stream(kernel, self.sampler, caller)
+        seed = 0  # goes with the rows that are kept
+        if before is not None:
+            check_namespace(X, before.points, f"{caller}()")
+            check_width(batch, before)
+        if before is None or before.reservoir is None:
+            seed = seed_of(self.random_state)
+
+        def chosen(source: Source, seed: int) -> Landmarks:
+            return choose_landmarks(
+                kernel,
+                source,
+                goal,
+                self.sampler,
+                random_state=seed,
+                engine=engine,
+                nested=True,
+            )
+
+        batch = batch.having(targets=targets)
+        landmarks = with_rows(
+            before, batch, chosen, seed=seed, engine=engine, steady=steady
+        )
+        return landmarks, batch, engine
 
     def _keep_landmarks(
         self, landmarks: Landmarks, error: TraceError | None

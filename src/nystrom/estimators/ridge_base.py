@@ -87,7 +87,9 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     delta: Any = None
     fit_intercept: bool
 
-    def _rows_and_targets(self, X: Any, y: Any) -> tuple[Any, Any, bool]:
+    def _rows_and_targets(
+        self, X: Any, y: Any, *, reset: bool = True
+    ) -> tuple[Any, Any, bool]:
         """X and targets checked, and whether these are one number per row.
 
         Targets are (n, t) floats on the host, or come with the rows of a source.
@@ -95,18 +97,24 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         X, y = not_in_memory(X), in_memory(y)
         if check_targets(X, y, type(self).__name__):
             single = getattr(X.targets, "single", False)
-            return self._validated(X, reset=True), X.targets, single
+            return self._validated(X, reset=reset), X.targets, single
         y = arrays.fetched(y)
         _refuse_text(y)
         if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
             self._require(y)
-            X = self._validated(X, reset=True)
+            X = self._validated(X, reset=reset)
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             check_consistent_length(range(count_rows(X)), y)
         else:
             with explaining_text():
                 X, y = validate_data(
-                    self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True
+                    self,
+                    X,
+                    y,
+                    accept_sparse="csr",
+                    multi_output=True,
+                    y_numeric=True,
+                    reset=reset,
                 )
         y = y.astype(np.float64, copy=False)
         if y.ndim > 2:

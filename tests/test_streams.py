@@ -1,0 +1,445 @@
+"""Streams: few weighted rows stand for all, and landmarks chosen from them are good.
+
+Ratios are those of the trace error on all rows seen, beside landmarks chosen from all
+rows at once. The bounds held for eight values of the seed, of three streams each; what
+the ratios are is in benchmarks/results/streams.csv.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from nystrom import (
+    KernelRidge,
+    Nystroem,
+    engines,
+    kernels,
+    load,
+    save,
+    select_landmarks,
+)
+from nystrom.landmarks import Landmarks
+from nystrom.reservoir import PER_LANDMARK, Reservoir
+from nystrom.sources import as_source
+
+N_BATCHES, BATCH, SIZE = 24, 400, 40
+KERNEL = kernels.RBF(0.1)
+
+
+def mixture(rng):
+    """Twelve clusters of very different size, in every batch alike."""
+    centers, shares = 3 * rng.standard_normal((12, 5)), rng.dirichlet(np.full(12, 0.7))
+    for _ in range(N_BATCHES):
+        chosen = rng.choice(12, BATCH, p=shares)
+        yield centers[chosen] + 0.7 * rng.standard_normal((BATCH, 5))
+
+
+def heavy_tails(rng):
+    for _ in range(N_BATCHES):
+        yield rng.standard_t(1.5, (BATCH, 3))
+
+
+def rare_rows(rng):
+    """One row in two hundred is far away from all others."""
+    for _ in range(N_BATCHES):
+        far = rng.random((BATCH, 1)) < 0.005
+        yield rng.standard_normal((BATCH, 5)) * np.where(far, 8.0, 0.3)
+
+
+def drifting(rng):
+    """Eight clusters, each on its way."""
+    centers, speed = 2 * rng.standard_normal((8, 5)), 0.25 * rng.standard_normal((8, 5))
+    for t in range(N_BATCHES):
+        chosen = (centers + t * speed)[rng.choice(8, BATCH)]
+        yield chosen + 0.5 * rng.standard_normal((BATCH, 5))
+
+
+def rotating(rng):
+    """Three clusters that go round once."""
+    for t in range(N_BATCHES):
+        phase = 2 * np.pi * (rng.choice(3, BATCH) / 3 + t / N_BATCHES)
+        X = 0.6 * rng.standard_normal((BATCH, 5))
+        X[:, 0] += 4 * np.cos(phase)
+        X[:, 1] += 4 * np.sin(phase)
+        yield X
+
+
+STATIONARY, DRIFTING = [mixture, heavy_tails, rare_rows], [drifting, rotating]
+
+
+def trace_error(landmarks, X):
+    Z = landmarks.columns().host(X) @ landmarks.factor.root
+    return 1 - np.vdot(Z, Z) / len(X)
+
+
+def followed(batches, seed, size=SIZE):
+    """A Nystroem that has seen the batches one by one."""
+    model = Nystroem(KERNEL, n_components=size, random_state=seed)
+    for X in batches:
+        model.partial_fit(X)
+    return model
+
+
+def ratios(make, seed, n_seeds=3):
+    """(on all rows, on the last batch): geometric means of stream over refit."""
+    found = []
+    for i in range(n_seeds):
+        batches = list(make(np.random.default_rng(1000 * seed + i)))
+        X = np.concatenate(batches)
+        one = followed(batches, i).landmarks_
+        other = select_landmarks(X, kernel=KERNEL, n_landmarks=SIZE, random_state=i)
+        rows = (X, batches[-1])
+        found.append([trace_error(one, R) / trace_error(other, R) for R in rows])
+    return np.exp(np.mean(np.log(found), axis=0))
+
+
+# --- how good landmarks are ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", STATIONARY)
+def test_on_a_stationary_stream_they_are_as_good_as_a_refit(make, seed):
+    assert ratios(make, seed)[0] < 1.1
+
+
+@pytest.mark.parametrize("make", DRIFTING)
+def test_on_a_drifting_stream_they_are_nearly_as_good(make, seed):
+    on_all, on_the_last = ratios(make, seed)
+    assert on_all < 1.15
+    assert on_the_last < 1.5
+
+
+def test_without_their_weights_they_are_not(seed, monkeypatch):
+    """So that the tests above would tell: rows that are kept are not like all rows."""
+    monkeypatch.setattr(Reservoir, "weights", property(lambda self: self.own))
+    assert ratios(rare_rows, seed)[0] > 1.3
+
+
+def test_without_old_rows_they_are_not(seed, monkeypatch):
+    """A stream that only knows its last rows is far off where these drift."""
+    joined = Reservoir.joined
+
+    def only_new(self, batch):
+        both = joined(self, batch)
+        return both._at(np.arange(len(both) - batch.n_rows, len(both)))
+
+    monkeypatch.setattr(Reservoir, "joined", only_new)
+    assert ratios(drifting, seed, 1)[0] > 1.5
+
+
+def test_landmarks_alone_stand_for_their_rows(seed):
+    batches = list(mixture(np.random.default_rng(seed)))
+    X = np.concatenate(batches)
+    options = {"kernel": KERNEL, "n_landmarks": SIZE, "random_state": 0}
+    landmarks = first = select_landmarks(batches[0], **options)
+    for batch in batches[1:]:
+        landmarks = landmarks.updated_with(batch, random_state=0)
+    assert first.reservoir is None  # it stays as it was
+    assert len(landmarks) == SIZE
+    assert landmarks.n_rows == len(X)
+    rows = landmarks.indices >= SIZE  # of the first batch only landmarks are known
+    np.testing.assert_array_equal(landmarks.points[rows], X[landmarks.indices[rows]])
+    refit = select_landmarks(X, **options)
+    assert trace_error(landmarks, X) < 1.15 * trace_error(refit, X)
+
+
+def test_the_error_told_is_that_of_all_rows(seed):
+    told, true = [], []
+    for make in (*STATIONARY, *DRIFTING):
+        batches = list(make(np.random.default_rng(seed)))
+        model = followed(batches, 0)
+        assert not model.approximation_error_.exact
+        told.append(model.approximation_error_.value)
+        true.append(trace_error(model.landmarks_, np.concatenate(batches)))
+    np.testing.assert_allclose(told, true, rtol=0.25)
+
+
+# --- the rows that are kept ---------------------------------------------------------
+
+
+def test_kept_rows_are_rows_of_the_stream_with_their_numbers(seed):
+    batches = list(mixture(np.random.default_rng(seed)))
+    reservoir = followed(batches, seed).landmarks_.reservoir
+    X = np.concatenate(batches)
+    np.testing.assert_array_equal(reservoir.points, X[reservoir.numbers])
+    assert len(np.unique(reservoir.numbers)) == len(reservoir)
+    assert np.all(reservoir.luck < reservoir.kept)
+    assert np.all(reservoir.kept <= 1)
+
+
+def test_weights_add_up_to_all_rows_on_average():
+    """Horvitz-Thompson: Σω = n, and Σωf(x) = Σf(x), whatever came and went."""
+    rng = np.random.default_rng(0)
+    batches = [rng.standard_normal((100, 2)) * (1 + t / 4) for t in range(8)]
+    X = np.concatenate(batches)
+    found = []
+    for seed in range(30):
+        reservoir = followed(batches, seed, size=6).landmarks_.reservoir
+        w = reservoir.weights
+        found.append([w.sum(), w @ np.cos(reservoir.points[:, 0])])
+    wanted = np.array([len(X), np.cos(X[:, 0]).sum()])
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert np.all(np.abs(np.mean(found, axis=0) - wanted) < 4 * error)
+    assert np.all(error < 0.03 * len(X))  # which would show a factor
+
+
+def test_equal_scores_are_reservoir_sampling(rng):
+    """Every row is kept equally likely, and exactly so: p = (arrival of the next)."""
+    reservoir = Reservoir.of(as_source(np.arange(50.0)[:, None]), 3)
+    for _ in range(3):
+        reservoir = reservoir.joined(as_source(rng.standard_normal((50, 1))))
+        reservoir = reservoir._thinned(np.ones(len(reservoir)), 20)
+        assert len(np.unique(reservoir.kept)) == 1
+    whole = Reservoir.of(as_source(np.zeros((200, 1))), 3)
+    first = np.sort(np.argsort(whole.luck)[:20])
+    np.testing.assert_array_equal(reservoir.numbers, first)
+    assert reservoir.kept[0] == np.sort(whole.luck)[20]
+
+
+def test_few_rows_are_all_kept_and_the_error_is_exact(rng):
+    model = Nystroem(KERNEL, n_components=10, random_state=0)
+    batches = rng.standard_normal((3, 20, 2))
+    for X in batches:
+        model.partial_fit(X)
+    reservoir = model.landmarks_.reservoir
+    assert reservoir.is_whole
+    np.testing.assert_array_equal(reservoir.points, batches.reshape(-1, 2))
+    assert model.approximation_error_.exact
+    true = trace_error(model.landmarks_, batches.reshape(-1, 2))
+    np.testing.assert_allclose(model.approximation_error_.value, true, atol=1e-12)
+
+
+def test_landmarks_stay_until_enough_rows_have_come(rng):
+    model = Nystroem(KERNEL, n_components=5, random_state=0)
+    model.partial_fit(rng.standard_normal((1000, 2)))
+    for i in range(3):
+        before = model.landmarks_
+        model.partial_fit(rng.standard_normal((25, 2)))
+        same = model.landmarks_.points is before.points
+        assert same == (i < 2)  # 25, 50, and 75 ≥ 12·5
+        assert model.landmarks_.n_rows == 1025 + 25 * i
+
+
+def test_memory_does_not_grow_with_the_number_of_batches(rng):
+    X = rng.standard_normal((100, 4))
+    model = KernelRidge(kernel=KERNEL, n_landmarks=10, random_state=0)
+    sizes = {}
+    tracemalloc.start()
+    for i in range(200):
+        batch = X + 0.01 * i
+        model.partial_fit(batch, batch[:, 0])
+        assert len(model.landmarks_.reservoir) <= 2 * PER_LANDMARK * 10 + 100
+        if i in (40, 199):
+            gc.collect()
+            sizes[i] = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert sizes[199] - sizes[40] < 120_000  # 160 batches are 640 kB
+
+
+# --- regression ---------------------------------------------------------------------
+
+
+def wave(X):
+    return np.sin(X[:, 0]) + np.cos(X[:, 1] + X[:, 2])
+
+
+def regression(make, seed):
+    """(stream, refit, rows of all batches), with noise and far from 0."""
+    rng = np.random.default_rng(seed)
+    batches = list(make(rng))
+    targets = [wave(X) + 10 + 0.5 * rng.standard_normal(len(X)) for X in batches]
+    model = KernelRidge(
+        0.1, kernel=KERNEL, n_landmarks=SIZE, fit_intercept=True, random_state=seed
+    )
+    stream, X = clone(model), np.concatenate(batches)
+    for batch, y in zip(batches, targets, strict=True):
+        stream.partial_fit(batch, y)
+    return stream, model.fit(X, np.concatenate(targets)), X
+
+
+def rmse(model, X):
+    """Beside targets with noise of 0.5."""
+    return np.sqrt(np.mean((model.predict(X) - 10 - wave(X)) ** 2) + 0.25)
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [*((make, 1.05) for make in STATIONARY), *((make, 1.12) for make in DRIFTING)],
+)
+def test_predictions_are_nearly_as_good_as_those_of_a_refit(make, most, seed):
+    pairs = [regression(make, 100 * seed + i) for i in range(3)]
+    found = [rmse(stream, X) / rmse(refit, X) for stream, refit, X in pairs]
+    assert np.exp(np.mean(np.log(found))) < most
+
+
+def test_sums_that_are_projected_alone_would_show(seed, monkeypatch):
+    monkeypatch.setattr(
+        "nystrom.methods.ridge.running.moments",
+        _without_kept_rows(__import__("nystrom.moments").moments.moments),
+    )
+    stream, refit, X = regression(drifting, seed)
+    assert rmse(stream, X) > 1.1 * rmse(refit, X)
+
+
+def _without_kept_rows(moments):
+    def sums(mapping, source, engine, name="Gram matrix"):
+        found = moments(mapping, source, engine, name)
+        if name != "sums of kept rows":
+            return found
+        return type(found).zero(*found.cross.shape)
+
+    return sums
+
+
+def test_a_stream_of_few_rows_is_ridge_regression_on_the_same_landmarks(rng):
+    """While every row is kept nothing is estimated, whatever landmarks there were."""
+    batches = [rng.standard_normal((60, 3)) for _ in range(4)]
+    X, w = np.concatenate(batches), rng.random(240) + 0.5
+    y = np.stack([wave(X), X[:, 0]], axis=1)
+    options = {"kernel": kernels.RBF(0.1), "n_landmarks": 25, "fit_intercept": True}
+    stream = KernelRidge(0.1, random_state=0, **options)
+    for i, batch in enumerate(batches):
+        rows = slice(60 * i, 60 * (i + 1))
+        stream.partial_fit(batch, y[rows], w[rows])
+    assert stream.landmarks_.reservoir.is_whole
+    refit = KernelRidge(0.1, sampler=stream.X_fit_, **options).fit(X, y, w)
+    np.testing.assert_allclose(stream.predict(X), refit.predict(X), atol=1e-8)
+    deviations = [model.predict(X, return_std=True)[1] for model in (stream, refit)]
+    np.testing.assert_allclose(*deviations, rtol=1e-5)
+
+
+# --- the contract -------------------------------------------------------------------
+
+
+def arrays_of(model):
+    landmarks = model.landmarks_
+    return landmarks.points, landmarks.indices, landmarks.reservoir.weights
+
+
+def test_the_same_seed_gives_the_same_stream_and_fit_forgets_it(rng):
+    batches = rng.standard_normal((5, 300, 3))
+    one, two, other = (followed(batches, s, 10) for s in (0, 0, 1))
+    for a, b in zip(arrays_of(one), arrays_of(two), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(one.component_indices_, other.component_indices_)
+    fitted = one.fit(batches[0])
+    assert fitted.landmarks_.reservoir is None
+    assert fitted.landmarks_.n_rows == 300
+
+
+def test_a_weight_counts_as_so_many_rows_and_0_as_none(rng):
+    X, w = rng.standard_normal((400, 2)), np.arange(400) % 3
+    y = wave(np.c_[X, X])
+    model = KernelRidge(kernel=KERNEL, n_landmarks=8, random_state=0)
+    model.partial_fit(X[:200], y[:200], w[:200]).partial_fit(X[200:], y[200:], w[200:])
+    assert np.all(w[model.landmarks_.indices] > 0)
+    assert np.all(w[model.landmarks_.reservoir.numbers] > 0)
+    many = KernelRidge(kernel=KERNEL, sampler=model.X_fit_).fit(
+        np.repeat(X, w, axis=0), np.repeat(y, w)
+    )
+    np.testing.assert_allclose(model._running.sums.weight, w.sum())
+    np.testing.assert_allclose(model.predict(X), many.predict(X), atol=0.02)
+
+
+def test_a_stream_goes_on_after_it_was_saved(rng, tmp_path):
+    batches = rng.standard_normal((4, 300, 3))
+    one = KernelRidge(kernel=KERNEL, n_landmarks=10, random_state=0)
+    for X in batches[:2]:
+        one.partial_fit(X, X[:, 0])
+    save(one, tmp_path / "model")
+    two = load(tmp_path / "model")
+    for X in batches[2:]:
+        one.partial_fit(X, X[:, 0])
+        two.partial_fit(X, X[:, 0])
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+
+
+@pytest.mark.parametrize("as_rows", [sp.csr_array, as_source])
+def test_sparse_rows_and_sources(as_rows, rng):
+    batches = rng.standard_normal((4, 300, 3))
+    dense = followed(batches, 0, 10)
+    other = followed([as_rows(X) for X in batches], 0, 10)
+    np.testing.assert_array_equal(dense.component_indices_, other.component_indices_)
+
+
+def test_float32_rows_stay_float32(rng):
+    batches = rng.standard_normal((4, 300, 3)).astype(np.float32)
+    model = followed(batches, 0, 10)
+    assert model.components_.dtype == model.transform(batches[0]).dtype == np.float32
+    assert model.landmarks_.reservoir.points.dtype == np.float32
+    wide = followed(batches.astype(np.float64), 0, 10)
+    errors = [trace_error(m.landmarks_, batches.reshape(-1, 3)) for m in (model, wide)]
+    assert errors[0] < 1.5 * errors[1]
+
+
+def common_letters(a, b):
+    return float(len(set(a) & set(b)))
+
+
+def test_rows_of_any_kind(rng):
+    words = ["".join(rng.choice(list("abcdefgh"), 4)) for _ in range(60)]
+    model = Nystroem(common_letters, n_components=5, random_state=0)
+    model.partial_fit(words[:30]).partial_fit(words[30:])
+    assert set(model.components_) <= set(words)
+    assert model.transform(words).shape == (60, 5)
+
+
+def test_a_stream_is_saved_with_a_run(rng, tmp_path):
+    batches = rng.standard_normal((3, 300, 3))
+    plain = followed(batches, 0, 10)
+    for _ in range(2):
+        with engines.using(checkpoint=tmp_path / "run.ckpt"):
+            again = followed(batches, 0, 10)
+        np.testing.assert_array_equal(again.normalization_, plain.normalization_)
+
+
+def test_a_width_from_the_data_is_that_of_the_first_batch(rng):
+    X = rng.standard_normal((100, 2))
+    model = Nystroem(gamma="scale", n_components=5).partial_fit(X)
+    kernel = model.landmarks_.kernel
+    assert model.partial_fit(10 * X).landmarks_.kernel == kernel
+
+
+def test_what_cannot_be_a_stream_is_refused(rng):
+    X = rng.standard_normal((30, 2))
+    with pytest.raises(ValueError, match=r"Nystroem\.partial_fit takes rows, batch by"):
+        Nystroem("precomputed", n_components=5).partial_fit(X @ X.T)
+    with pytest.raises(ValueError, match="leaves nothing to choose"):
+        Nystroem(sampler=[0, 1]).partial_fit(X)
+    with pytest.raises(ValueError, match="leave epsilon and delta out"):
+        KernelRidge(epsilon=0.5).partial_fit(X, X[:, 0])
+    ridge = KernelRidge(n_landmarks=5).partial_fit(X, X[:, 0])
+    before = dict(vars(ridge))
+    with pytest.raises(ValueError, match=r"y has shape \(n, 2\), .* before was \(n,\)"):
+        ridge.partial_fit(X, X)
+    with pytest.raises(ValueError, match="3 features"):
+        ridge.partial_fit(rng.standard_normal((5, 3)), np.ones(5))
+    with pytest.raises(ValueError, match="both be sparse, or both not"):
+        ridge.partial_fit(sp.csr_array(X), X[:, 0])
+    assert vars(ridge) == before
+    landmarks = select_landmarks(X, n_landmarks=5)
+    with pytest.raises(ValueError, match="have 3 features, but the landmarks have 2"):
+        landmarks.updated_with(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        landmarks.updated_with(np.full((4, 2), np.nan))
+
+
+def test_a_ridge_that_was_fitted_by_fit_begins_anew_and_says_so(rng):
+    X = rng.standard_normal((100, 2))
+    model = KernelRidge(n_landmarks=5, random_state=0).fit(X, X[:, 0])
+    with pytest.warns(UserWarning, match="the stream begins with this batch"):
+        model.partial_fit(X[:50], X[:50, 0])
+    assert model.landmarks_.n_rows == 50
+
+
+def test_a_nystroem_that_was_fitted_by_fit_goes_on_from_its_landmarks(rng):
+    X = rng.standard_normal((100, 2))
+    model = Nystroem(n_components=5, random_state=0).fit(X).partial_fit(X)
+    assert model.landmarks_.n_rows == 200
+    assert isinstance(model.landmarks_, Landmarks)
+    assert 100 < model.landmarks_.reservoir.weights.sum() < 300
