@@ -4,6 +4,7 @@
     python3 dev.py demo     every sampler and estimator at work: tables and a picture
     python3 dev.py test     lint, types and the whole test suite
     python3 dev.py lint     ruff and mypy alone
+    python3 dev.py test-torch   the tests of tensors, with torch, which it installs
     python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
                             `--data folder` where files of the real sets are
 
@@ -23,7 +24,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-EXTRAS = {"demo": "plot", "bench": "plot", "test": "test", "lint": "test"}
+EXTRAS = {
+    "demo": "plot",
+    "bench": "plot",
+    "test": "test",
+    "lint": "test",
+    "test-torch": "test",
+}
+PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+#: The release that tensors are tried with; it is no dependency.
+TORCH = "torch==2.13.0"
 
 
 def install(extra: str) -> None:
@@ -36,8 +46,7 @@ def install(extra: str) -> None:
         print(f"making {ENVIRONMENT.name} …", flush=True)
         venv.create(ENVIRONMENT, with_pip=True)
     print(f"installing nystrom[{extra}] …", flush=True)
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    run(*pip, "--editable", f".[{extra}]")
+    run(*PIP, "--editable", f".[{extra}]")
     stamp.write_text(wanted)
 
 
@@ -64,6 +73,22 @@ def test(*rest: str) -> None:
         os.environ.setdefault(name, "1")
     side_by_side = () if rest else ("-n", "auto")
     run(PYTHON, "-m", "pytest", *side_by_side, *rest)
+
+
+def test_torch(*rest: str) -> None:
+    """The tests of tensors, with torch; without an index to install it from, none."""
+    there = [PYTHON, "-c", f"import torch; assert '{TORCH[7:]}' in torch.__version__"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if subprocess.call([str(part) for part in there], **quiet):
+        print(f"installing {TORCH} …", flush=True)
+        if subprocess.call([str(part) for part in (*PIP, TORCH)], cwd=ROOT):
+            print(
+                f"{TORCH} could not be installed (see above; is a package index "
+                "reachable?): the tests with torch were skipped."
+            )
+            return
+    files = ("tests/test_devices.py", "tests/test_sklearn_contract.py")
+    test(*files, "-k", "test_devices or torch", "-n", "auto", *rest)
 
 
 def bench(name: str, *rest: str) -> None:
@@ -100,6 +125,8 @@ def main() -> None:
         run(PYTHON, "examples/estimators.py")
     elif command == "bench":
         bench(*rest or ["smoke"])
+    elif command == "test-torch":
+        test_torch(*rest)
     else:
         lint()
         if command == "test":

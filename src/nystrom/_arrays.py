@@ -1,9 +1,10 @@
 """The only file that tells NumPy from torch and the rest.
 
-Blocks of rows stay in the library, dtype and device that the user's array came in;
-everything small (s × s matrices, one number per row) lives on the host in NumPy,
-float64. The functions here are the border between the two, and the few operations
-for which NumPy has a faster form than the array API standard.
+Blocks of rows, and of K, stay in the library and on the device that the user's array
+came in; everything small (s × s matrices, one number per row that decides) lives on
+the host in NumPy, float64. `to_host` and `from_host` are the border between the two:
+nothing crosses it elsewhere. Besides, the few operations for which NumPy has a faster
+form than the array API standard.
 """
 
 from __future__ import annotations
