@@ -194,14 +194,14 @@ class _Pass:
         # come late, and made again when it is lost with one.
         with dask.config.set({LARGE_GRAPH: "1TiB"}):
             self.work_there = self.client.submit(
-                pickle.loads, self.work, key=f"{self.key}-work"
+                pickle.loads, self.work, key=f"work-{self.key}"
             )
         blocks = blocks_of_tiles(self.n_tiles, largest)
         return [((a, min(a + size, self.n_tiles)), size) for a, size in blocks]
 
     def _task(self, f: Callable, first: int, last: int, part: Future | None) -> Any:
         start, stop = bounds(first, last, self.parcel.n_rows)
-        key = f"{self.key}-{first}"
+        key = (self.key, first)  # one group of tasks: they wait at the scheduler
         self.rows_of[key] = start, stop
         chunks = [chunks.X[start:stop] for chunks in self.parcel.left]
         return delayed(f, pure=False)(
