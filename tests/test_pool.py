@@ -22,9 +22,16 @@ pytestmark = pytest.mark.timeout(120)
 N_ROWS = 9 * TILE + 5
 
 
+def other_processes(n_workers):
+    """Processes that have nothing of this one; the package is imported once for all."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["nystrom"])
+    return ProcessPoolExecutor(n_workers, mp_context=context)
+
+
 @pytest.fixture(scope="module")
 def processes():
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with other_processes(2) as pool:
         yield pool
 
 
@@ -141,7 +148,7 @@ def deadly(block):
 
 def test_a_worker_that_dies_is_one_clear_error(data):
     with (
-        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        other_processes(1) as pool,
         pytest.raises(
             RuntimeError, match=r"ProcessPoolExecutor died in the pass 'sum'"
         ),
