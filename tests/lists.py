@@ -145,9 +145,17 @@ SOURCES = {
 
 # --- engines ------------------------------------------------------------------------
 
+
+class TwoThreads(ThreadPoolExecutor):
+    """An executor that is called the same in every process that runs tests."""
+
+    def __repr__(self):
+        return "TwoThreads()"
+
+
 #: Options that an engine is to be tried with, besides its progress hook.
 ENGINE_OPTIONS = {
-    "Pool": [{"executor": ThreadPoolExecutor(2)}],
+    "Pool": [{"executor": TwoThreads(2)}],
     "Threads": [
         {"n_jobs": n, "tiles_per_task": tiles}
         for n, tiles in [(1, 1), (1, 4), (2, 1), (2, 4), (3, 16), (8, 2)]
