@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -19,16 +19,14 @@ class LostError(Exception):
 
 
 class Watch:
-    """Waits for futures of one pass.
+    """Waits for the tasks of one pass.
 
-    `rows_of` tells the rows that a future's key is about, where it knows it.
+    `rows_of` is to be told the rows that each task is about, by its key.
     """
 
-    def __init__(
-        self, client: Client, patience: float, name: str, rows_of: Callable
-    ) -> None:
+    def __init__(self, client: Client, patience: float, name: str) -> None:
         self.client, self.patience, self.name = client, patience, name
-        self.rows_of = rows_of
+        self.rows_of: dict[Any, tuple[int, int]] = {}
         self.alone_since: float | None = None
 
     def n_threads(self) -> int:
@@ -71,6 +69,8 @@ class Watch:
             try:
                 return future.result(timeout=LOOK)
             except TimeoutError:
+                if future.status in FAILED:  # by an error of that name
+                    raise
                 self.look()
             except CancelledError as error:
                 raise self._gone(error) from None
@@ -117,16 +117,16 @@ class Watch:
     def _raise(self, failed: Sequence[Future]) -> None:
         """What the first failed by; a block that kills workers is named."""
         for future in failed:
-            if future.status != "error":
-                raise self._gone()
-            error = future.exception()
-            if isinstance(error, KilledWorker):
-                raise self._killed(error, failed) from None
-            future.result()
+            if future.status == "error":
+                error = future.exception()
+                if isinstance(error, KilledWorker):
+                    raise self._killed(error, failed) from None
+                future.result()
+        raise self._gone()
 
     def _killed(self, error: KilledWorker, failed: Sequence[Future]) -> RuntimeError:
         keys = [future.key for future in failed] + [error.task]
-        rows = sorted({r for r in map(self.rows_of, keys) if r is not None})
+        rows = sorted({r for r in map(self.rows_of.get, keys) if r is not None})
         named = " or ".join(f"rows {start} to {stop}" for start, stop in rows)
         return RuntimeError(
             f"In the pass {self.name!r} {named or error.task} killed "

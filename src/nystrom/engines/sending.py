@@ -20,17 +20,15 @@ class Sent:
 
     def __init__(self) -> None:
         self._there: dict[bytes, tuple[Any, int]] = {}  # future, pass it was for
+        self._number = 0  # of the passes so far
 
     def there(
         self,
         parts: Iterable[Part | None],
-        number: int,
         send: Callable[[list[Part]], list[Any]],
     ) -> list[Any]:
-        """A future for each part, None for None; those that are missing are sent.
-
-        `number` is that of the pass they are for.
-        """
+        """A future for each part of a pass; those that are missing are sent."""
+        self._number = number = self._number + 1
         marks: list[bytes | None] = []
         missing: dict[bytes, Part] = {}
         size = 0

@@ -14,9 +14,9 @@ import numpy as np
 from .. import _arrays as arrays
 from .source import Source
 
-#: Chunks that are kept while their tiles are worked on: the end of one tile may be the
-#: beginning of the next chunk.
-KEPT_CHUNKS = 2
+#: Chunks that are kept while their tiles are worked on: by a few threads, at places not
+#: far from each other, and a tile may be of two chunks.
+KEPT_CHUNKS = 3
 
 
 def is_dask(X: Any) -> bool:

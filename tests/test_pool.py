@@ -1,0 +1,199 @@
+"""Executors of `concurrent.futures` do as threads do, to the same last bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nystrom import KernelRidge, Nystroem, engines, select_landmarks
+from nystrom.engines import TILE, Pool, Threads
+from nystrom.engines.travelling import SMALL, Parcel
+from nystrom.sinks import ArraySink
+from nystrom.sources import Pair, Source, Subset, as_source
+
+pytestmark = pytest.mark.timeout(120)
+N_ROWS = 9 * TILE + 5
+
+
+def other_processes(n_workers):
+    """Processes that have nothing of this one; the package is imported once for all."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["nystrom"])
+    return ProcessPoolExecutor(n_workers, mp_context=context)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with other_processes(2) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_ROWS, 20))
+    return X, np.sin(X[:, 0])
+
+
+class AtOnce(Executor):
+    """An executor of somebody else's, which says nothing about its workers."""
+
+    def submit(self, f, /, *args, **kwargs):
+        future = Future()
+        future.set_result(f(*args, **kwargs))
+        return future
+
+
+def same(here, there):
+    np.testing.assert_array_equal(here, there, strict=True)
+
+
+def squares(block):
+    first = block.X[0] if isinstance(block.X, tuple) else block.X
+    targets = 0.0 if block.targets is None else float(block.targets.sum())
+    return first.T @ first, float(block.weights.sum()), targets
+
+
+def fitted(X, y):
+    model = KernelRidge(0.1, kernel="rbf", n_landmarks=20, random_state=0)
+    return model.fit(X, y, sample_weight=np.linspace(0, 1, len(y)))
+
+
+@pytest.mark.parametrize("kind", ["processes", "threads", "somebody's"])
+def test_every_executor_gives_the_same_bits(kind, request, data):
+    pools = {"threads": ThreadPoolExecutor(2), "somebody's": AtOnce()}
+    pool = pools.get(kind) or request.getfixturevalue("processes")
+    X, y = data
+    here = fitted(X, y)
+    with engines.using(pool) as engine:
+        there = fitted(X, y)
+        features = Nystroem(n_components=5, random_state=0).fit_transform(X)
+    assert isinstance(engine, Pool)
+    assert len(engine.passes) > 3
+    same(here.dual_coef_, there.dual_coef_)
+    same(here.landmarks_.indices, there.landmarks_.indices)
+    same(features, Nystroem(n_components=5, random_state=0).fit_transform(X))
+    for executor in pools.values():
+        executor.shutdown()
+
+
+#: Sources that travel in each of the ways there are.
+SOURCES = {
+    "held": as_source,
+    "held, with targets": lambda X: as_source(X).having(targets=X[:, :2]),
+    "weighted": lambda X: as_source(X, np.arange(len(X)) % 3.0),
+    "csr": lambda X: as_source(sp.csr_array(X * (X > 1))),
+    "some": lambda X: Subset(as_source(X), np.arange(0, len(X), 2)),
+    "pairs": lambda X: Pair(as_source(X), as_source(X[:, :2])),
+    "made": lambda X: Made(len(X)),
+    "made, with columns": lambda X: Made(len(X) * 4).having(
+        weights=np.arange(len(X) * 4) % 3.0, targets=np.ones((len(X) * 4, 1))
+    ),
+}
+
+
+class Made(Source):
+    """Rows that are made where they are asked for."""
+
+    def __init__(self, n_rows):
+        self.n_rows, self.n_features = n_rows, 3
+
+    def rows(self, start, stop):
+        return self.take(np.arange(start, stop))
+
+    def take(self, indices):
+        return np.sin(np.outer(np.asarray(indices) + 1.0, [1, 2, 3]))
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_travels(kind, processes, data):
+    source = SOURCES[kind](data[0])
+    here = Threads(1).reduce(squares, source, (), "squares")
+    there = Pool(processes).reduce(squares, source, (), "squares")
+    gram, far = (g.toarray() if sp.issparse(g) else g for g in (here[0], there[0]))
+    same(gram, far)
+    assert here[1:] == there[1:]
+
+
+def test_what_can_be_made_elsewhere_is_not_sent():
+    source = SOURCES["made, with columns"](np.empty((N_ROWS, 1)))
+    parcel = Parcel(source)
+    assert parcel.content is not None
+    assert len(parcel.content) < SMALL // 100
+    part = parcel.part(2, 3)
+    assert [len(column.values) for column in part.things] == [TILE, TILE]
+    assert Parcel(as_source(np.zeros((N_ROWS, 20)))).content is None
+
+
+def test_the_same_landmarks_from_a_pool(processes, data):
+    here = select_landmarks(data[0], n_landmarks=20, random_state=3)
+    with engines.using(processes):
+        there = select_landmarks(data[0], n_landmarks=20, random_state=3)
+    same(here.indices, there.indices)
+
+
+def deadly(block):
+    if block.start == 3 * TILE:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.01)
+    return 1
+
+
+def test_a_worker_that_dies_is_one_clear_error(data):
+    with (
+        other_processes(1) as pool,
+        pytest.raises(
+            RuntimeError, match=r"ProcessPoolExecutor died in the pass 'sum'"
+        ),
+    ):
+        Pool(pool).reduce(deadly, Made(N_ROWS), (), "sum")
+
+
+def failing(block):
+    if block.start == 5 * TILE:
+        raise ArithmeticError("a tile that cannot be summed")
+    return np.ones(len(block))
+
+
+def test_an_error_of_a_tile_is_that_of_the_pass(processes):
+    for _ in range(2):  # and the pool goes on
+        with pytest.raises(ArithmeticError, match="cannot be summed"):
+            Pool(processes).map(failing, Made(N_ROWS), ArraySink((N_ROWS,)), (), "map")
+
+
+class Folder:
+    """A sink that takes rows from anywhere: a file for each tile."""
+
+    anywhere = True
+
+    def __init__(self, path):
+        self.path, self.seen = path, []
+
+    def open(self):
+        self.path.mkdir(exist_ok=True)
+
+    def put(self, start, rows):
+        np.save(self.path / f"{start:09}-{os.getpid()}.npy", rows)
+
+    def close(self, complete):
+        self.seen.append(complete)
+
+
+def doubled(block):
+    return 2 * block.X
+
+
+def test_rows_may_be_put_away_by_the_workers(processes, tmp_path):
+    sink = Folder(tmp_path / "rows")
+    Pool(processes).map(doubled, Made(N_ROWS), sink, (), "rows")
+    files = sorted(sink.path.iterdir())
+    same(np.concatenate([np.load(f) for f in files]), 2 * Made(N_ROWS).rows(0, N_ROWS))
+    assert not any(f.stem.endswith(f"-{os.getpid()}") for f in files)
+    assert sink.seen == [True]
