@@ -156,6 +156,21 @@ def _sums(block):
     return block.X.sum(axis=0)
 
 
+def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkeypatch):
+    source = opened(tmp_path, "parquet", X, target=y)
+    numbers = np.array([7, 2000, 7, 11])
+    rows, targets = source.take(numbers), source.targets[numbers]
+    recent.RECENT.clear()
+    monkeypatch.setattr(type(source.stored), "read", None)  # would be an error
+    np.testing.assert_array_equal(source.having(weights=y).take(numbers), rows)
+    np.testing.assert_array_equal(source.targets[numbers], targets)
+    monkeypatch.undo()
+    for place in range(20):
+        source.take(np.array([place]))
+    assert len(source.stored._taken) == stored_files.REMEMBERED
+    assert len(pickle.loads(pickle.dumps(source)).stored._taken) == 0
+
+
 def test_few_chunks_are_kept(X, tmp_path, monkeypatch):
     source = opened(tmp_path, "parquet", X, chunk=125)
     size = 125 * 4 * 8
