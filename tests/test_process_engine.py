@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from files import opened
 from lists import CUBIC, WITHOUT_SCORES, but
 from process_engine import Processes
 
@@ -98,6 +99,24 @@ def test_landmarks_by_their_error(name, processes, data):
     here, there = on_both(processes, choose)
     same(here.indices, there.indices)
     assert here.error == there.error
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "hdf5", "zarr 3"])
+def test_from_files_into_files(kind, processes, data, tmp_path, monkeypatch):
+    """Other processes open the files themselves; what they make is written here."""
+    monkeypatch.setattr("nystrom.features.FEW_TARGETS", 0)  # read on the engine, too
+    X, y = data
+    source = opened(tmp_path, kind, X, target=y)
+    model = KernelRidge(
+        kernel="rbf", gamma=0.1, n_landmarks=30, fit_intercept=True, random_state=0
+    )
+
+    def predictions():
+        out = model.fit(source).predict(source, out=tmp_path / "predictions.npy")
+        return np.load(out)
+
+    same(*on_both(processes, predictions))
+    same(model.fit(X, y).predict(X), predictions())
 
 
 @pytest.mark.parametrize("delta", [None, 0.01])

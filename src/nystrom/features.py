@@ -23,6 +23,9 @@ from .sources import weights as row_weights
 from .trace_error import TraceError
 from .tried import tried_rows
 
+#: Targets that may be read at once.
+FEW_TARGETS = 2**20
+
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
@@ -165,10 +168,12 @@ class FeatureMap:
 
 
 def mean_target(source: Source, engine: Engine) -> np.ndarray:
-    """(t,): the weighted mean of the targets, added up tile by tile.
+    """(t,): the weighted mean of the targets: at once, or added up tile by tile.
 
-    No rows are read, and wherever the targets are, the sums are the same.
+    No rows are read, and wherever the targets are, the mean is the same.
     """
+    if source.n_rows * source.targets.shape[1] <= FEW_TARGETS:
+        return row_weights.mean(source.weights, source.targets[: source.n_rows])
     held = isinstance(source.targets, np.ndarray)
     weights = source.weights if source.is_weighted else None
     alone = RowNumbers(source.n_rows, weights).having(targets=source.targets)

@@ -32,6 +32,6 @@ class ParquetSink(InOrder):
         self._writer.write_table(table, row_group_size=max(1, len(rows)))
 
     def _finish(self, complete: bool) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()

@@ -51,7 +51,7 @@ class WholeFile(ABC):
         try:
             self._begin()
         except BaseException:
-            self._discard()
+            self.close(False)
             raise
 
     @abstractmethod
@@ -64,10 +64,9 @@ class WholeFile(ABC):
             if complete:
                 self._end(complete)
                 move(self._beside, self.path)
-            else:
-                with suppress(Exception):  # what went wrong before is what matters
-                    self._end(complete)
         finally:
+            with suppress(Exception):  # what went wrong before is what matters
+                self._end(False)
             self._discard()
 
     @abstractmethod

@@ -20,7 +20,7 @@ class Hdf5File(ArrayInFile):
         found: dict[str, Any] = {}
 
         def see(name: str, thing: Any) -> None:
-            if isinstance(thing, h5py.Dataset):
+            if isinstance(thing, h5py.Dataset) and thing.shape is not None:
                 found[name] = thing
 
         with decoding(self.path, self.stamp, self.path, 0):

@@ -40,7 +40,10 @@ class NpyFile(Stored):
             )
         n_rows, width = shape
         self.names = tuple(range(width))
-        self.bounds = regular_bounds(n_rows, 1, width)
+        # Rows one after the other are found without.
+        self.bounds = np.array([0, n_rows])
+        if self.by_column:
+            self.bounds = regular_bounds(n_rows, 1, width)
         needed = self.begin + n_rows * width * self._stored_as.itemsize
         if self.stamp.size < needed:
             raise cut_off(path, (self.stamp.size - self.begin) * n_rows // needed)

@@ -35,6 +35,7 @@ class Recent:
     def clear(self) -> None:
         """Forget everything."""
         self._chunks: OrderedDict[Hashable, _Chunk] = OrderedDict()
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, decode: Callable[[], np.ndarray]) -> np.ndarray:
@@ -43,23 +44,21 @@ class Recent:
             chunk = self._chunks.setdefault(key, _Chunk())
             self._chunks.move_to_end(key)
         with chunk.lock:
-            if chunk.values is None:
-                chunk.values = decode()
-                self._forget_some()
-            return chunk.values
+            values = chunk.values
+            if values is None:
+                values = decode()
+                self._keep(key, chunk, values)
+            return values
 
-    def _forget_some(self) -> None:
+    def _keep(self, key: Hashable, chunk: _Chunk, values: np.ndarray) -> None:
         with self._lock:
-            sizes = {
-                key: 0 if chunk.values is None else chunk.values.nbytes
-                for key, chunk in self._chunks.items()
-            }
-            total = sum(sizes.values())
-            for key in list(sizes)[:-LEAST_CHUNKS]:
-                if total <= MOST_BYTES:
-                    break
-                total -= sizes[key]
-                del self._chunks[key]
+            if self._chunks.get(key) is not chunk:
+                return  # forgotten while it was decoded
+            chunk.values = values
+            self._bytes += values.nbytes
+            while self._bytes > MOST_BYTES and len(self._chunks) > LEAST_CHUNKS:
+                _, oldest = self._chunks.popitem(last=False)
+                self._bytes -= 0 if oldest.values is None else oldest.values.nbytes
 
 
 RECENT = Recent()

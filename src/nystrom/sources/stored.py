@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from .source import Source
 
 #: Chunks with fewer numbers than this are read together with their neighbours.
 LEAST_VALUES = 2**18
+#: Where few rows are taken they are remembered, the last so many times: the same ones
+#: are measured on again and again, and to find them takes a read of the whole file.
+FEW_ROWS, REMEMBERED = 2**11, 4
 
 Names = tuple[Any, ...]
 
@@ -38,6 +41,10 @@ class Stored(ABC):
     def __init__(self, path: str) -> None:
         self.path = path
         self.stamp = Stamp.of(self.stamped)
+        self._taken: dict[Hashable, np.ndarray] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_taken": {}}
 
     @property
     def stamped(self) -> str:
@@ -77,6 +84,16 @@ class Stored(ABC):
     def source(self, names: Names) -> Source:
         """The rows of some columns."""
         return Chunked(self, names)
+
+    def remembered(self, key: Hashable, take: Callable[[], np.ndarray]) -> np.ndarray:
+        """Rows that were taken before, or are now."""
+        rows = self._taken.get(key)
+        if rows is None:
+            rows = take()
+            rows.flags.writeable = False
+            kept = list(self._taken.items())[1 - REMEMBERED :]
+            self._taken = {**dict(kept), key: rows}  # at once: others may look
+        return rows
 
     def chunk(self, number: int, names: Names) -> np.ndarray:
         """One chunk of rows, checked: as it was decoded last, or now."""
@@ -125,6 +142,12 @@ class Chunked(Source):
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         indices = np.asarray(indices)
+        if not 0 < len(indices) <= FEW_ROWS:
+            return self._take(indices)
+        key = (self.names, indices.tobytes())
+        return self.stored.remembered(key, lambda: self._take(indices))
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
         out = np.empty((len(indices), self.n_features or 0), self._dtype)
         # One forward read, each chunk once.
         order = np.argsort(indices, kind="stable")

@@ -1,0 +1,357 @@
+"""Results into files: block by block, in whatever order, complete or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import zarr
+from files import opened, stored
+from pyarrow import parquet
+
+from nystrom import (
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Nystroem,
+    sources,
+)
+from nystrom.engines import Threads
+from nystrom.sinks import Output, ThenSink, in_order
+from nystrom.sinks.npy import NpySink
+
+ENDINGS = [".npy", ".parquet", ".zarr"]
+N_ROWS = 2500
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def ridge(X):
+    model = KernelRidge(kernel="rbf", gamma=0.3, n_landmarks=30, random_state=0)
+    return model.fit(X, np.sin(X[:, 0]) + 3)
+
+
+def read(path):
+    """What is in a file of results."""
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".zarr":
+        return zarr.open(str(path), mode="r")[...]
+    table = parquet.read_table(path)
+    columns = np.column_stack([column.to_numpy() for column in table.columns])
+    return columns if table.column_names[0][-1].isdigit() else columns[:, 0]
+
+
+def left_in(folder):
+    return sorted(os.listdir(folder))
+
+
+# --- what is written ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("group", [1, 700, 1024, 2**18])
+def test_predictions_from_a_file_into_a_file(
+    ending, group, ridge, X, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(in_order, "MOST_ROWS", group if group > 1 else 3)
+    X = X if group > 1 else X[:40]
+    source = opened(tmp_path, "parquet", X)
+    expected = ridge.predict(X)
+    (tmp_path / "out").mkdir()
+    path = tmp_path / "out" / f"predictions{ending}"
+    for name in (path, str(path)):  # the second time there is something to replace
+        out = ridge.predict(source, out=name)
+        assert out == path
+        assert left_in(path.parent) == [path.name]
+        found = read(out)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (Nystroem(n_components=20), "transform"),
+        (KernelPCA(3, kernel="rbf", n_landmarks=20), "transform"),
+        (KernelPCA(3, kernel="rbf", n_landmarks=N_ROWS), "transform"),
+        (KernelKMeans(3, n_landmarks=20), "transform"),
+        (KernelKMeans(3, n_landmarks=20), "predict"),
+        (KernelKMeans(3, n_landmarks=20, affinity_normalize=True), "predict"),
+    ],
+    ids=str,
+)
+def test_every_method_writes_what_it_returns(ending, model, method, X, tmp_path):
+    X = X[: 300 if getattr(model, "n_landmarks", 0) == N_ROWS else 1100]
+    model.set_params(random_state=0, gamma=0.3).fit(X)
+    expected = getattr(model, method)(X)
+    path = tmp_path / f"rows{ending}"
+    out = getattr(model, method)(sources.Dense(X), out=path)
+    found = read(out)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(found, expected, atol=1e-4)  # one row rounds otherwise
+    filled = np.full_like(expected, -1)
+    assert getattr(model, method)(X, out=filled) is filled
+    np.testing.assert_allclose(filled, expected, atol=1e-4)
+
+
+def test_columns_of_a_table_have_names(ridge, X, tmp_path):
+    path = tmp_path / "rows.parquet"
+    model = Nystroem(n_components=3, random_state=0).fit(X)
+    model.transform(X, out=path)
+    assert parquet.read_table(path).column_names == [
+        "nystroem0",
+        "nystroem1",
+        "nystroem2",
+    ]
+    ridge.predict(X, out=path)
+    assert parquet.read_table(path).column_names == ["prediction"]
+    several = KernelRidge(n_landmarks=5).fit(X, X[:, :2])
+    several.predict(X, out=path)
+    assert parquet.read_table(path).column_names == ["prediction0", "prediction1"]
+
+
+@pytest.mark.parametrize("ending", [".npy", ".parquet"])
+@pytest.mark.parametrize("labels", [["no", "yes"], ["a", "b", "c"], [3, 5]], ids=str)
+def test_classes_are_written_as_they_are(ending, labels, X, tmp_path):
+    y = np.array(labels)[(X[:, 0] > 0) * (len(labels) - 1)]
+    y[:2] = labels[:2]
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=20, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    out = model.predict(X, out=tmp_path / f"labels{ending}")
+    np.testing.assert_array_equal(read(out), expected)
+    values = model.decision_function(X, out=tmp_path / f"values{ending}")
+    np.testing.assert_array_equal(read(values), model.decision_function(X))
+
+
+def test_several_labels_of_a_row(X, tmp_path):
+    y = (X[:, :2] > 0).astype(int)
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=20, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    out = model.predict(X, out=tmp_path / "labels.npy")
+    np.testing.assert_array_equal(np.load(out), expected)
+
+
+def test_features_go_on_as_a_source(X, tmp_path):
+    """What is written is read again: a pipeline through files."""
+    path = stored(tmp_path, "npy", X)
+    first = Nystroem(n_components=20, random_state=0, gamma=0.3).fit(path)
+    Z = first.transform(path, out=tmp_path / "features.parquet")
+    model = KernelRidge(n_landmarks=10, random_state=0)
+    expected = model.fit(first.transform(X), X[:, 0]).predict(first.transform(X))
+    np.testing.assert_array_equal(
+        model.fit(sources.open(Z), X[:, 0]).predict(Z), expected
+    )
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_rows_arrive_in_any_order_from_many_threads(ending, rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(in_order, "MOST_ROWS", 130)
+    rows = rng.standard_normal((2000, 3))
+    output = Output(tmp_path / f"rows{ending}")
+    sink = output.sink(2000, 3, np.dtype(np.float64))
+    sink.open()
+    starts = rng.permutation(np.arange(0, 2000, 50))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda a: sink.put(int(a), rows[a : a + 50]), starts))
+    assert not output.where.exists()
+    sink.close(True)
+    np.testing.assert_array_equal(read(output.result(sink)), rows)
+
+
+def test_few_rows_wait(tmp_path, monkeypatch):
+    monkeypatch.setattr(in_order, "MOST_ROWS", 100)
+    sink = Output(tmp_path / "rows.parquet").sink(10_000, 1, np.dtype(float))
+    sink.open()
+    for start in range(0, 10_000, 50):
+        sink.put(start, np.ones((50, 1)))
+        assert sum(map(len, sink._waiting)) + len(sink._early) < 100
+    sink.close(True)
+
+
+def test_npy_is_written_from_other_processes(tmp_path):
+    """Each puts its rows in their places; the one that made the file moves it."""
+    path = tmp_path / "rows.npy"
+    sink = Output(path).sink(90, 2, np.dtype(np.float32))
+    assert sink.anywhere
+    sink.open()
+    (tmp_path / "sink.pickle").write_bytes(pickle.dumps(sink))
+    code = """
+import pickle, sys, numpy as np
+from pathlib import Path
+sink = pickle.loads(Path(sys.argv[1]).read_bytes())
+start = int(sys.argv[2])
+sink.open()
+sink.put(start, np.full((30, 2), start))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "sink.pickle")]
+    workers = [subprocess.Popen([*command, str(start)]) for start in (60, 0)]
+    sink.put(30, np.full((30, 2), 30))
+    assert [worker.wait() for worker in workers] == [0, 0]
+    sink.close(True)
+    expected = np.repeat([[0, 0], [30, 30], [60, 60]], 30, axis=0)
+    np.testing.assert_array_equal(np.load(path), expected)
+    assert left_in(tmp_path) == ["rows.npy", "sink.pickle"]
+
+
+def test_who_comes_late_does_not_begin_the_file_again(tmp_path):
+    sink = Output(tmp_path / "rows.npy").sink(90, 2, np.dtype(np.float32))
+    sink.open()
+    late = pickle.loads(pickle.dumps(sink))
+    late._maker = -1  # another process
+    sink.close(False)
+    with pytest.raises(FileNotFoundError):
+        late.open()
+    assert left_in(tmp_path) == []
+
+
+# --- complete or not at all ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("before", [False, True], ids=["new", "replacing"])
+def test_a_pass_that_fails_leaves_what_was_there(ending, before, ridge, X, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    spoilt = X.copy()
+    spoilt[2222, 1] = np.nan
+    source = opened(data, "parquet", spoilt)
+    path = tmp_path / f"rows{ending}"
+    if before:
+        ridge.predict(X[:10], out=path)
+    there = left_in(tmp_path)
+    with pytest.raises(sources.FileError, match="row 2222"):
+        ridge.predict(source, out=path)
+    assert left_in(tmp_path) == there
+    if before:
+        np.testing.assert_array_equal(read(path), ridge.predict(X[:10]))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("when", ["writing", "at the end", "moving", "interrupted"])
+def test_a_disk_that_fills_up_leaves_nothing(
+    ending, when, ridge, X, tmp_path, monkeypatch
+):
+    def full(*args, **options):
+        if when == "interrupted":
+            raise KeyboardInterrupt
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / f"rows{ending}"
+    sink = Output(path).sink(N_ROWS, 1, np.dtype(float))
+    if when in ("at the end", "moving"):
+        monkeypatch.setattr(os, "fsync" if when == "at the end" else "replace", full)
+    else:
+        monkeypatch.setattr(type(sink), "_write", full)
+    error = KeyboardInterrupt if when == "interrupted" else OSError
+    with pytest.raises(error):
+        ridge.predict(X, out=path)
+    monkeypatch.undo()
+    assert left_in(tmp_path) == []
+
+
+def test_a_process_that_is_killed_leaves_no_file_by_that_name(tmp_path):
+    code = """
+import os, signal, sys, numpy as np
+from nystrom.sinks import Output
+for path in sys.argv[1:]:
+    sink = Output(path).sink(100, 1, np.dtype(float))
+    sink.open()
+    sink.put(0, np.ones((50, 1)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    paths = [tmp_path / f"rows{ending}" for ending in ENDINGS]
+    done = subprocess.run([sys.executable, "-c", code, *map(str, paths)])
+    assert done.returncode != 0
+    assert not any(path.exists() for path in paths)
+    assert len(left_in(tmp_path)) == 3
+    assert all(name.endswith(".part") for name in left_in(tmp_path))
+
+
+def test_rows_that_never_came_are_missed(tmp_path):
+    sink = Output(tmp_path / "rows.parquet").sink(100, 1, np.dtype(float))
+    sink.open()
+    sink.put(50, np.ones((50, 1)))
+    with pytest.raises(RuntimeError, match="0 of 100 rows came"):
+        sink.close(True)
+    assert left_in(tmp_path) == []
+
+
+# --- what out may be ----------------------------------------------------------------
+
+
+def test_out_is_refused_before_the_work_begins(ridge, X, tmp_path):
+    path = tmp_path / "rows.txt"
+    with pytest.raises(ValueError, match=r"ending='.txt' is unknown.*'.npy', '.parqu"):
+        ridge.predict(X, out=path)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        ridge.predict(X, out=tmp_path / "no" / "rows.npy")
+    (tmp_path / "kept.zarr").mkdir()
+    with pytest.raises(FileExistsError, match="is not overwritten"):
+        ridge.predict(X, out=tmp_path / "kept.zarr")
+    with pytest.raises(TypeError, match="out=5 is not allowed; it is a path"):
+        ridge.predict(X, out=5)
+    with pytest.raises(ValueError, match=r"out has shape \(2500, 1\); .* \(2500,\)"):
+        ridge.predict(X, out=np.empty((N_ROWS, 1)))
+    with pytest.raises(ValueError, match="leave it away with return_std=True"):
+        ridge.predict(X, return_std=True, out=tmp_path / "rows.npy")
+
+
+def test_a_sink_of_your_own(ridge, X):
+    class Largest:
+        anywhere, result = False, -np.inf
+
+        def open(self):
+            pass
+
+        def put(self, start, rows):
+            self.result = max(self.result, float(rows.max()))
+
+        def close(self, complete):
+            assert complete
+
+    found = ridge.predict(X, out=Largest())
+    assert found == ridge.predict(X).max()
+    assert (
+        ridge.predict(X, out=ThenSink(Largest(), np.negative))
+        == -ridge.predict(X).min()
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "library", "extra"),
+    [(".parquet", "pyarrow", "io"), (".zarr", "zarr", "zarr")],
+)
+def test_a_missing_library_is_named(
+    ending, library, extra, ridge, X, tmp_path, monkeypatch
+):
+    for name in [name for name in sys.modules if name.split(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf'pip install "nystrom\[{extra}\]"'):
+        ridge.predict(X, out=tmp_path / f"rows{ending}")
+    assert left_in(tmp_path) == []
+
+
+def test_the_header_is_numpy_s_own(tmp_path):
+    sink = Output(tmp_path / "rows.npy").sink(7, 2, np.dtype(np.float32))
+    assert isinstance(sink, NpySink)
+    Threads(1).map(_numbers, sources.RowNumbers(7), sink, (), "numbers")
+    np.save(tmp_path / "theirs.npy", np.load(tmp_path / "rows.npy"))
+    ours, theirs = tmp_path / "rows.npy", tmp_path / "theirs.npy"
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def _numbers(block):
+    return np.column_stack([block.X, block.X]).astype(np.float32)

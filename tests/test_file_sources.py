@@ -1,0 +1,661 @@
+"""Rows from files: the same rows, the same landmarks, the same predictions; errors."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pytest
+import zarr
+from files import FORMATS, opened, stored, table, write_parquet
+from pyarrow import dataset, parquet
+
+from nystrom import (
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Nystroem,
+    select_landmarks,
+    sources,
+)
+from nystrom.engines import Threads, using
+from nystrom.sources import FileError, Stacked, Subset, as_source, recent
+from nystrom.sources import csv as csv_files
+from nystrom.sources import stored as stored_files
+
+N_ROWS = 3000
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch):
+    """Chunks of a few hundred rows: tiles lie across several of them."""
+    monkeypatch.setattr(stored_files, "LEAST_VALUES", 500)
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 20_000)
+    recent.RECENT.clear()
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 4))
+
+
+@pytest.fixture
+def y(X, rng):
+    return np.sin(X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(N_ROWS) + 7
+
+
+#: Values that CSV writes and reads back to the last bit in float64 alone.
+def narrow(kind):
+    return np.float64 if kind == "csv" else np.float32
+
+
+# --- rows ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(("n", "d", "chunk"), [(1, 1, 1), (7, 3, 2), (2049, 2, 97)])
+def test_every_format_gives_the_same_rows(kind, n, d, chunk, rng, tmp_path):
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    source = opened(tmp_path, kind, X, chunk, target=y, weight=np.abs(y) + 1)
+    assert (source.n_rows, source.n_features) == (n, d)
+    assert source.at_hand == (kind == "npy") or n == 1
+    for start, stop in [(0, n), (0, 1), (n // 3, n), (n // 2, n // 2)]:
+        block = source.block(start, stop)
+        np.testing.assert_array_equal(block.X, X[start:stop])
+        np.testing.assert_array_equal(block.targets[:, 0], y[start:stop])
+        np.testing.assert_array_equal(block.weights, np.abs(y[start:stop]) + 1)
+        assert block.X.flags.c_contiguous
+    for numbers in [rng.integers(0, n, 50), np.arange(n)[::-1], np.empty(0, int)]:
+        np.testing.assert_array_equal(source.take(numbers), X[numbers])
+        np.testing.assert_array_equal(source.targets[numbers][:, 0], y[numbers])
+        some = Subset(source, np.sort(numbers)).block(0, len(numbers))
+        np.testing.assert_array_equal(some.targets[:, 0], y[np.sort(numbers)])
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("stored_as", "given"),
+    [(np.float32, np.float32), (np.int16, np.float64), (np.uint8, np.float64)],
+)
+def test_rows_are_floats_of_their_own_precision(kind, stored_as, given, rng, tmp_path):
+    X = rng.integers(0, 100, (50, 3)).astype(stored_as)
+    source = opened(tmp_path, kind, X)
+    expected = np.float64 if kind == "csv" else given
+    for rows in (source.rows(0, 50), source.take(np.array([3]))):
+        assert rows.dtype == expected
+    np.testing.assert_array_equal(source.rows(0, 50), X)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_source_is_pickled_without_its_file(kind, X, y, tmp_path):
+    source = opened(tmp_path, kind, X, target=y, weight=np.ones(N_ROWS))
+    source.rows(0, 10)
+    sent = pickle.dumps(source.having(weights=None))
+    assert len(sent) < 4000
+    again = pickle.loads(sent)
+    np.testing.assert_array_equal(again.block(900, 1200).X, X[900:1200])
+    np.testing.assert_array_equal(again.targets[5:9][:, 0], y[5:9])
+    assert again.fingerprint() == source.having(weights=None).fingerprint()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_many_threads_read_at_once(kind, X, y, tmp_path, rng):
+    source = opened(tmp_path, kind, X, chunk=100, target=y)
+    ranges = [(a, min(a + 150, N_ROWS)) for a in range(0, N_ROWS, 150)] * 2
+    numbers = [rng.integers(0, N_ROWS, 40) for _ in ranges]
+
+    def right(place):
+        (start, stop), those = ranges[place], numbers[place]
+        block = source.block(start, stop)
+        return (
+            np.array_equal(block.X, X[start:stop])
+            and np.array_equal(block.targets[:, 0], y[start:stop])
+            and np.array_equal(source.take(those), X[those])
+        )
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(right, rng.permutation(len(ranges))))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "npy"])
+def test_a_pass_decodes_every_chunk_once(kind, X, y, tmp_path, monkeypatch):
+    source = opened(tmp_path, kind, X, chunk=1100, target=y)
+    decoded, lock = [], threading.Lock()
+    read = type(source.stored).read
+
+    def counted(self, chunk, names):
+        with lock:
+            decoded.append((chunk, names))
+        return read(self, chunk, names)
+
+    monkeypatch.setattr(type(source.stored), "read", counted)
+    total = Threads(3, tiles_per_task=1).reduce(_sums, source, (), "sums")
+    np.testing.assert_allclose(total, X.sum(axis=0))
+    assert len(decoded) == len(set(decoded))
+    decoded.clear()
+    source.take(np.random.default_rng(0).permutation(N_ROWS))
+    assert len(decoded) == len(set(decoded))
+    recent.RECENT.clear()
+    decoded.clear()
+    source.take(np.random.default_rng(0).permutation(N_ROWS))
+    chunks = [chunk for chunk, _ in decoded]
+    assert chunks == list(range(len(source.stored.bounds) - 1))  # one forward read
+
+
+def _sums(block):
+    assert block.targets is not None
+    return block.X.sum(axis=0)
+
+
+def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkeypatch):
+    source = opened(tmp_path, "parquet", X, target=y)
+    numbers = np.array([7, 2000, 7, 11])
+    rows, targets = source.take(numbers), source.targets[numbers]
+    recent.RECENT.clear()
+    monkeypatch.setattr(type(source.stored), "read", None)  # would be an error
+    np.testing.assert_array_equal(source.having(weights=y).take(numbers), rows)
+    np.testing.assert_array_equal(source.targets[numbers], targets)
+    monkeypatch.undo()
+    for place in range(20):
+        source.take(np.array([place]))
+    assert len(source.stored._taken) == stored_files.REMEMBERED
+    assert len(pickle.loads(pickle.dumps(source)).stored._taken) == 0
+
+
+def test_few_chunks_are_kept(X, tmp_path, monkeypatch):
+    source = opened(tmp_path, "parquet", X, chunk=125)
+    size = 125 * 4 * 8
+    monkeypatch.setattr(recent, "MOST_BYTES", 6 * size)
+    source.rows(0, N_ROWS)
+    assert len(recent.RECENT._chunks) == 6
+    monkeypatch.setattr(recent, "MOST_BYTES", 0)
+    source.rows(0, N_ROWS)
+    assert len(recent.RECENT._chunks) == recent.LEAST_CHUNKS
+
+
+def test_small_chunks_are_read_together(X, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_files, "LEAST_VALUES", 4 * 1000)
+    bounds = opened(tmp_path, "parquet", X, chunk=300).stored.bounds
+    assert bounds.tolist() == [0, 1200, 2400, 3000]
+    bounds = opened(tmp_path, "zarr 3", X, chunk=300).stored.bounds
+    assert bounds.tolist() == [0, 1200, 2400, 3000]
+
+
+# --- the same landmarks and the same answers ----------------------------------------
+
+
+def sources_of(kind, X, folder, **given):
+    """The source of a format; `stacked`: of rows in three files of other formats."""
+    if kind != "stacked":
+        return opened(folder, kind, X, **given)
+    parts = []
+    for part, (start, stop) in zip(
+        ("parquet", "npy", "hdf5"), [(0, 700), (700, 1800), (1800, N_ROWS)], strict=True
+    ):
+        (folder / part).mkdir(exist_ok=True)
+        some = {name: values[start:stop] for name, values in given.items()}
+        parts.append(opened(folder / part, part, X[start:stop], **some))
+    return Stacked(parts)
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, "stacked"])
+def test_the_same_seed_gives_the_same_model(kind, X, y, tmp_path, seed):
+    X = X.astype(narrow(kind))
+    y = y.astype(X.dtype).astype(np.float64)
+    source = sources_of(kind, X, tmp_path, target=y.astype(X.dtype))
+    options = {"gamma": 0.2, "n_landmarks": 50, "random_state": seed}
+    here, there = (
+        select_landmarks(rows, sampler="recursive", **options) for rows in (X, source)
+    )
+    np.testing.assert_array_equal(there.indices, here.indices)
+    np.testing.assert_array_equal(there.points, here.points)
+    model = KernelRidge(kernel="rbf", alpha=1e-3, fit_intercept=True, **options)
+    expected = model.fit(X, y).predict(X)
+    indices = model.landmarks_.indices
+    model.fit(source)
+    np.testing.assert_array_equal(model.landmarks_.indices, indices)
+    np.testing.assert_array_equal(model.predict(source), expected)
+    assert model.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("chunk", [7, 333, 1024, 1025, 10_000])
+def test_the_same_for_every_size_of_chunks(chunk, X, y, tmp_path, seed, monkeypatch):
+    monkeypatch.setattr(stored_files, "LEAST_VALUES", 1)
+    rows = X[:1100] if chunk == 7 else X
+    target = y[: len(rows)]
+    source = opened(tmp_path, "parquet", rows, chunk, target=target, weight=target**2)
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=seed)
+    expected = model.fit(rows, target, sample_weight=target**2).predict(rows)
+    np.testing.assert_array_equal(model.fit(source).predict(source), expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **o: KernelRidge(kernel="rbf", solver="cg", fit_intercept=True, **o),
+        lambda **o: KernelRidgeCV(kernel="rbf", fit_intercept=True, **o),
+        lambda **o: KernelRidgeCV(kernel="rbf", cv="loo", **o),
+        lambda **o: KernelRidgeCV(kernel="rbf", cv=3, **o),
+        lambda **o: KernelRidge(kernel="rbf", **{**o, "n_landmarks": N_ROWS}),
+    ],
+    ids=["cg", "gcv", "loo", "folds", "exact"],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_way_to_fit_a_ridge(make, weighted, X, y, tmp_path, seed):
+    X, y = X[:1500], y[:1500]
+    w = np.arange(1500) % 3.0 if weighted else None
+    source = opened(tmp_path, "parquet", X, target=y, weight=w)
+    model = make(gamma=0.2, n_landmarks=40, random_state=seed)
+    expected = model.fit(X, y, sample_weight=w).predict(X)
+    np.testing.assert_array_equal(model.fit(source).predict(source), expected)
+
+
+def test_several_targets(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y, z=-(y**2), spare=y)
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
+    expected = model.fit(X, np.column_stack([y, -(y**2)])).predict(X)
+    names = ["x0", "x1", "x2", "x3"]
+    source = sources.open(path, columns=names, target=["y", "z"])
+    np.testing.assert_array_equal(model.fit(source).predict(X), expected)
+    one = sources.open(path, columns=names, target=["y"])
+    assert model.fit(one).predict(X).shape == (N_ROWS, 1)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0, 2: 5.0}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_in_a_file(class_weight, n_classes, X, y, tmp_path):
+    labels = np.digitize(y, [6.5, 7.5][: n_classes - 1])
+    options = {"gamma": 0.2, "n_landmarks": 40, "random_state": 0}
+    if isinstance(class_weight, dict):
+        class_weight = {c: class_weight[c] for c in range(n_classes)}
+    model = KernelRidgeClassifier(kernel="rbf", class_weight=class_weight, **options)
+    expected, values = model.fit(X, labels).predict(X), model.decision_function(X)
+    source = opened(tmp_path, "parquet", X, target=labels)
+    model.fit(source)
+    np.testing.assert_allclose(model.decision_function(source), values, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(source), expected)
+    assert model.predict(source).dtype == expected.dtype
+    out = model.predict(source, out=tmp_path / "labels.parquet")
+    np.testing.assert_array_equal(parquet.read_table(out)["label"], expected)
+
+
+def test_classes_must_be_one_column_of_labels(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y, z=y)
+    with pytest.raises(ValueError, match="has 2 targets per row; classes are one"):
+        KernelRidgeClassifier().fit(sources.open(path, target=["y", "z"]))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        KernelRidgeClassifier().fit(sources.open(path, target="y"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Nystroem(n_components=30, gamma=0.2),
+        KernelPCA(3, kernel="rbf", gamma=0.2, n_landmarks=30),
+        KernelKMeans(3, gamma=0.2, n_landmarks=30),
+        KernelKMeans(3, gamma=0.2, n_landmarks=30, affinity_normalize=True),
+    ],
+    ids=["Nystroem", "KernelPCA", "KernelKMeans", "normalised"],
+)
+def test_methods_without_targets(model, X, y, tmp_path):
+    model.set_params(random_state=0)
+    expected = model.fit(X).transform(X)
+    path = stored(tmp_path, "parquet", X)
+    for rows in (path, str(path), sources.open(path)):
+        np.testing.assert_array_equal(model.fit(rows).transform(rows), expected)
+
+
+def test_an_exact_model_takes_new_rows_from_a_file(X, tmp_path):
+    model = KernelPCA(3, kernel="rbf", gamma=0.2).fit(X[:200])
+    path = stored(tmp_path, "parquet", X)
+    expected = model.transform(X)
+    np.testing.assert_allclose(model.transform(path), expected, atol=1e-10)
+
+
+def test_a_wide_engine_in_use_changes_nothing(X, y, tmp_path):
+    source = opened(tmp_path, "parquet", X, target=y)
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    with using(Threads(4, tiles_per_task=1)):
+        np.testing.assert_array_equal(model.fit(source).predict(source), expected)
+
+
+# --- what stands for rows -----------------------------------------------------------
+
+
+def test_what_libraries_hold_open_is_read_from_its_file(X, tmp_path):
+    with h5py.File(stored(tmp_path, "hdf5", X), "r") as file:
+        from_hdf5 = as_source(file["rows/X"])
+    from_zarr = as_source(zarr.open(str(stored(tmp_path, "zarr 3", X)))["X"])
+    for source in (from_hdf5, from_zarr):
+        assert isinstance(source, sources.Chunked)
+        np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
+    in_memory = zarr.array(X)
+    np.testing.assert_array_equal(as_source(in_memory).rows(0, N_ROWS), X)
+    as_table = as_source(table(X.astype(np.float32)))
+    assert as_table.rows(0, 3).dtype == np.float32
+    as_dataset = as_source(dataset.dataset(stored(tmp_path, "parquet", X)))
+    np.testing.assert_array_equal(as_dataset.rows(0, N_ROWS), X)
+
+
+def test_a_file_open_for_writing_is_refused(X, tmp_path):
+    with (
+        h5py.File(stored(tmp_path, "hdf5", X), "r+") as file,
+        pytest.raises(ValueError, match="open for writing; close it"),
+    ):
+        as_source(file["rows/X"])
+
+
+def test_a_folder_is_its_files_in_the_order_of_their_names(X, y, tmp_path):
+    folder = tmp_path / "many"
+    (folder / "later").mkdir(parents=True)
+    for name, start in [("later/2", 2000), ("1", 1000), ("0", 0)]:
+        part = slice(start, start + 1000)
+        write_parquet(folder / f"{name}.parquet", X[part], 300, y=y[part])
+    (folder / "_SUCCESS").touch()
+    (folder / ".hidden.parquet").touch()
+    source = sources.open(folder, target="y")
+    np.testing.assert_array_equal(source.rows(900, 2100), X[900:2100])
+    np.testing.assert_array_equal(source.targets[900:2100][:, 0], y[900:2100])
+    names = ["0.parquet", "1.parquet", "later/2.parquet"]
+    listed = sources.open([folder / name for name in names], target="y")
+    np.testing.assert_array_equal(listed.rows(0, N_ROWS), X)
+    parts = sources.open([sources.open(folder / name) for name in names])
+    assert parts.n_features == 5
+    assert len(Nystroem(n_components=5).fit([folder / n for n in names]).landmarks_)
+
+
+def test_stacked_sources_keep_targets_and_weights(X, y):
+    def parts(targets):
+        return [
+            sources.Dense(X[:1000], y[:1000] ** 2).having(targets=targets[:1000]),
+            sources.Dense(X[1000:].astype(np.float32)).having(targets=targets[1000:]),
+        ]
+
+    source = Stacked(parts(y[:, None]))
+    assert source.rows(998, 1002).dtype == np.float64
+    np.testing.assert_allclose(source.rows(0, N_ROWS), X, atol=1e-6)
+    np.testing.assert_array_equal(source.targets[:, 0], y)
+    np.testing.assert_array_equal(source.weights[:1001], [*(y[:1000] ** 2), 1])
+    with pytest.raises(ValueError, match="has 3 columns, and the first has 4"):
+        Stacked([sources.Dense(X), sources.Dense(X[:, :3])])
+    with pytest.raises(ValueError, match="nothing to stack"):
+        Stacked([])
+
+
+def test_columns_are_chosen_in_the_order_given(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y)
+    source = sources.open(path, columns=["x2", "x0"], target="y")
+    np.testing.assert_array_equal(source.rows(0, 50), X[:50, [2, 0]])
+    arrays = sources.open(stored(tmp_path, "npy", X, y=y), columns=[3, -5], target=-1)
+    np.testing.assert_array_equal(arrays.rows(0, 50), X[:50, [3, 0]])
+    rows = sources.open(stored(tmp_path, "csv", X, y=y), columns=["x3"], target="x1")
+    np.testing.assert_array_equal(rows.rows(0, 50), X[:50, [3]])
+
+
+def test_csv_without_a_header_and_with_other_signs(X, tmp_path):
+    path = tmp_path / "rows.tsv"
+    lines = ["\t".join(map(repr, row)) for row in X[:100].tolist()]
+    path.write_text("\r\n".join([*lines[:50], "", *lines[50:]]))  # no line break at end
+    source = sources.open(path, header=False, target=3)
+    np.testing.assert_array_equal(source.rows(0, 100), X[:100, :3])
+    path = tmp_path / "semicolons.csv"
+    path.write_text("a;b\n" + "\n".join(f"{a};{b}" for a, b in X[:9, :2].tolist()))
+    source = sources.open(path, delimiter=";")
+    np.testing.assert_array_equal(source.rows(0, 9), X[:9, :2])
+
+
+def test_fingerprints_tell_rows_apart(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y)
+    one = sources.open(path, target="y")
+    assert one.fingerprint() == sources.open(path, target="y").fingerprint()
+    others = [
+        sources.open(path),
+        sources.open(path, target="y", columns=["x0"]),
+        sources.open(path, target="x0"),
+        sources.open(path, target="y", weight="x0", columns=["x1"])
+        if (X[:, 0] > 0).all()
+        else one.having(weights=y),
+        Subset(one, np.arange(10)),
+        Stacked([one, one]),
+        as_source(X),
+        as_source(X[:-1]),
+        as_source(X.astype(np.float32)),
+        as_source(X + 1),
+        as_source(X, y),
+        as_source(["a", "b"]),
+        as_source(["a", "c"]),
+    ]
+    marks = [source.fingerprint() for source in [one, *others]]
+    assert len(set(marks)) == len(marks)
+    assert as_source(X).fingerprint() == as_source(X.copy()).fingerprint()
+    os.utime(path, ns=(1, 1))
+    assert sources.open(path, target="y").fingerprint() != one.fingerprint()
+
+
+# --- errors -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("where", ["rows", "target"])
+def test_a_missing_value_is_told_with_file_column_and_row(kind, where, X, y, tmp_path):
+    X, y = X.copy(), y.copy()
+    if where == "rows":
+        X[1234, 2] = np.nan
+    else:
+        y[1234] = np.nan
+    source = opened(tmp_path, kind, X, target=y)
+    named = {"rows": "'?x?2'?", "target": "'y'" if FORMATS[kind][2] else "4"}[where]
+    message = rf"rows\.\w+, column {named}, row 1234: a value is missing"
+    with pytest.raises(FileError, match=message):
+        KernelRidge(kernel="rbf", n_landmarks=20).fit(source)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather, compressed"])
+def test_a_null_is_a_missing_value(kind, tmp_path):
+    column = pa.array([1.0, 2.0, None, 4.0])
+    for name in ("a", "b"):
+        values = {"a": pa.array([1, 2, 3, 4]), "b": pa.array([1.0, 2.0, 3.0, 4.0])}
+        data = pa.table({**values, name: column})
+        path = tmp_path / "rows.parquet"
+        parquet.write_table(data, path)
+        with pytest.raises(FileError, match=f"column '{name}', row 2: a value is miss"):
+            sources.open(path).rows(0, 4)
+    with pytest.raises(FileError, match="X, column 'b', row 2"):
+        as_source(data)
+
+
+def test_infinity_is_refused_and_large_numbers_are_not(X, tmp_path):
+    X[::2] = 1e308
+    assert opened(tmp_path, "parquet", X).rows(0, N_ROWS).max() == 1e308
+    X[77, 1] = -np.inf
+    for kind in ("npy", "parquet"):
+        with pytest.raises(FileError, match=r"column '?x?1'?, row 77: -inf is not a n"):
+            opened(tmp_path, kind, X).rows(0, N_ROWS)
+
+
+def test_a_column_of_text_is_told(X, tmp_path):
+    city = np.array(["Ulm"] * N_ROWS)
+    for kind in ("parquet", "arrow"):
+        path = stored(tmp_path, kind, X, city=city)
+        message = r"column 'city' holds (large_)?string values, not numbers.*columns="
+        with pytest.raises(FileError, match=message):
+            sources.open(path)
+        chosen = sources.open(path, columns=["x0", "x1"])
+        np.testing.assert_array_equal(chosen.rows(0, 9), X[:9, :2])
+    path = stored(tmp_path, "csv", X, city=city)
+    assert sources.open(path, columns=["x1"]).rows(0, 9).shape == (9, 1)
+    with pytest.raises(FileError, match="column 'city', row 0: 'Ulm' is not a number"):
+        sources.open(path).rows(0, 1)
+
+
+def test_text_in_the_middle_of_a_csv_file_is_told(X, tmp_path):
+    path = stored(tmp_path, "csv", X)
+    lines = path.read_text().splitlines()
+    lines[1 + 2345] = "1.5,2.5,three,4.5"
+    path.write_text("\n".join(lines))
+    with pytest.raises(FileError, match="column 'x2', row 2345: 'three' is not a numb"):
+        Nystroem(n_components=5).fit(path)
+    lines[1 + 2345] = '1.5,2.5,"3\n",4.5'
+    path.write_text("\n".join(lines))
+    with pytest.raises(FileError, match="from row"):
+        Nystroem(n_components=5).fit(path)
+    lines[1 + 2345] = "1.5,2.5"
+    path.write_text("\n".join(lines))
+    with pytest.raises(FileError, match="Expected 4 columns"):
+        Nystroem(n_components=5).fit(path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if "zarr" not in kind])
+def test_a_file_that_changes_is_told(kind, X, tmp_path):
+    source = opened(tmp_path, kind, X, chunk=200)
+    source.rows(0, 10)
+    path = Path(source.stored.path)
+    os.utime(path, ns=(10**18, 10**18))
+    with pytest.raises(FileError, match="was written to since it was opened"):
+        source.rows(2000, 3000)
+    with path.open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(FileError, match=r"went from \d+ to \d+ bytes since"):
+        source.take(np.array([2990]))
+    path.unlink()
+    with pytest.raises(FileError, match="cannot be read: No such file"):
+        source.take(np.array([2990]))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if "zarr" not in kind])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.6, 0.99])
+def test_a_file_that_was_cut_off_is_told(kind, share, X, tmp_path):
+    path = stored(tmp_path, kind, X, chunk=200)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    if kind == "csv" and share:
+        # Text may end anywhere, but not in the middle of a line with other columns.
+        path.write_bytes(path.read_bytes().rpartition(b",")[0] + b"\n")
+    with pytest.raises(FileError, match=r"rows\.\w+"):
+        sources.open(path).rows(0, N_ROWS)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather, compressed", "hdf5", "zarr 3"])
+def test_a_file_that_is_damaged_inside_is_told(kind, X, tmp_path):
+    path = stored(tmp_path, kind, X, chunk=200)
+    source = sources.open(path)
+    file = path / "X" / "c" / "7" / "0" if "zarr" in kind else path
+    stamp = os.stat(file)
+    with file.open("rb+") as damaged:
+        size = stamp.st_size
+        damaged.seek(size // 3)
+        damaged.write(b"\xff" * (size // 3))
+        if "zarr" in kind:  # which has no check sums unless it is asked for
+            damaged.truncate()
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    with pytest.raises(FileError, match=r"rows\.\w+, .*row"):
+        source.rows(0, N_ROWS)
+
+
+def test_names_that_are_not_there(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y)
+    with pytest.raises(ValueError, match=r"rows.parquet: column='yy' is unknown; did"):
+        sources.open(path, target="yy")
+    with pytest.raises(ValueError, match=r"Column 'x0' of .* is asked for twice"):
+        sources.open(path, target="x0", columns=["x0", "x1"])
+    with pytest.raises(ValueError, match="name one column"):
+        sources.open(path, weight=["x0", "x1"])
+    with pytest.raises(FileError, match="no column left for features"):
+        sources.open(path, target=["x0", "x1", "x2", "x3", "y"])
+    array = stored(tmp_path, "npy", X)
+    with pytest.raises(ValueError, match=r"column=4 is unknown; .* numbers 0 to 3"):
+        sources.open(array, target=4)
+    inside = stored(tmp_path, "hdf5", X, y=y)
+    with pytest.raises(ValueError, match=r"or the name of another array: 'y'"):
+        sources.open(inside, target="z")
+    with pytest.raises(FileError, match=r"dataset='z' names no matrix.*'rows/X'"):
+        sources.open(inside, dataset="z")
+
+
+def test_paths_that_cannot_be_opened(X, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere.parquet does not exist"):
+        Nystroem().fit("nowhere.parquet")
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        Nystroem().fit(tmp_path / "nowhere")
+    (tmp_path / "rows.json").touch()
+    with pytest.raises(ValueError, match=r"ending='.json' is unknown.*'.parquet'"):
+        sources.open(tmp_path / "rows.json")
+    with pytest.raises(FileError, match="folder with files of 0 formats"):
+        sources.open(tmp_path)
+    (tmp_path / "empty.zarr").mkdir()
+    with pytest.raises(FileError, match="is no Zarr array"):
+        sources.open(tmp_path / "empty.zarr")
+    np.save(tmp_path / "flat.npy", X[0])
+    with pytest.raises(FileError, match=r"of shape \(4,\); rows are two-dim"):
+        sources.open(tmp_path / "flat.npy")
+    np.save(tmp_path / "text.npy", np.array([["a"]]))
+    with pytest.raises(FileError, match="holds <U1 values, not numbers"):
+        sources.open(tmp_path / "text.npy")
+    np.save(tmp_path / "none.npy", X[:0])
+    with pytest.raises(FileError, match="has no rows"):
+        sources.open(tmp_path / "none.npy")
+    path = stored(tmp_path, "npy", X)
+    with pytest.raises(ValueError, match="Paths and sources are mixed"):
+        sources.open([path, sources.open(path)])
+    with pytest.raises(ValueError, match="chosen where these are opened"):
+        sources.open([sources.open(path)], target=1)
+
+
+def test_weights_must_be_weights(X, tmp_path):
+    w = np.ones(N_ROWS)
+    w[2500] = -1
+    with pytest.raises(FileError, match="column 'w', row 2500: the weight -1 is neg"):
+        opened(tmp_path, "parquet", X, weight=w)
+    with pytest.raises(FileError, match="column 'w': all weights are 0"):
+        opened(tmp_path, "parquet", X, weight=0 * w)
+    source = opened(tmp_path, "parquet", X, weight=w**2)
+    with pytest.raises(ValueError, match="sample_weight is given, and the source has"):
+        KernelKMeans(2, n_landmarks=5).fit(source, sample_weight=w**2)
+
+
+@pytest.mark.parametrize("make", [KernelRidge, KernelRidgeCV, KernelRidgeClassifier])
+def test_targets_come_once(make, X, y, tmp_path):
+    source = opened(tmp_path, "parquet", X, target=np.round(y))
+    model = make(n_landmarks=20)
+    with pytest.raises(ValueError, match="y is given, and the source has targets of"):
+        model.fit(source, np.round(y))
+    with pytest.raises(
+        ValueError, match=r"requires y .* name its column, sources.open"
+    ):
+        model.fit(source.having(targets=None))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        model.fit(X)
+    model.fit(source.having(targets=None), np.round(y))
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
+        model.predict(sources.Dense(X[:, :3]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra", "library"),
+    [
+        ("parquet", "io", "pyarrow"),
+        ("csv", "io", "pyarrow"),
+        ("arrow", "io", "pyarrow"),
+        ("hdf5", "hdf5", "h5py"),
+        ("zarr 3", "zarr", "zarr"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(
+    kind, extra, library, X, tmp_path, monkeypatch
+):
+    path = stored(tmp_path, kind, X)
+    for name in [name for name in sys.modules if name.split(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, name, None)
+    message = rf'needs {library}, .*pip install "nystrom\[{extra}\]"'
+    with pytest.raises(ImportError, match=message):
+        sources.open(path)
