@@ -184,7 +184,11 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
         return np.arange(start, stop)[:, None] * np.ones(2)
 
     source = sources.Made(make, 50_000, 2)
-    part = some_of(source, 300, seed, Purpose.FRESH, 0)
+    ledger = Ledger()
+    part = some_of(
+        source, 300, seed, Purpose.FRESH, 0, engine=Threads(2), ledger=ledger
+    )
+    assert ledger.n_passes == 1
     assert isinstance(part, Part)
     assert len(made) == len(set(made))
     n_made = len(made)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
+from ..engines import Engine
+from ..ledger import Ledger
 from ..randomness import Purpose, first_rows, uniforms, uniforms_at
 from ..sources import Block, Held, Source, Subset
 from ..tried import fetch
@@ -26,14 +28,22 @@ def most_rows(source: Source) -> int:
 
 
 def some_of(
-    source: Source, size: int, seed: int, purpose: Purpose, round: int
+    source: Source,
+    size: int,
+    seed: int,
+    purpose: Purpose,
+    round: int,
+    *,
+    engine: Engine,
+    ledger: Ledger,
 ) -> Source:
     """Rows drawn uniformly: exactly `size` where they may be listed, else about."""
     n = source.n_rows
     if size >= n:
         return source
     if size <= most_rows(source):
-        return Part(source, np.sort(first_rows(seed, purpose, n, size, round=round)))
+        rows = np.sort(first_rows(seed, purpose, n, size, round=round))
+        return Part.of(source, rows, engine, ledger)
     return Sifted(source, size / n, seed, purpose, round)
 
 
@@ -48,20 +58,25 @@ def luck(
 
 
 class Part(Subset):
-    """Some rows of another source that go on to be known by their numbers there.
-
-    Rows that are not at hand are fetched once, in one go, and held.
-    """
+    """Some rows of another source that go on to be known by their numbers there."""
 
     def __init__(
         self, source: Source, numbers: np.ndarray, places: np.ndarray | None = None
     ) -> None:
-        if not source.at_hand and places is None:
-            weights = source.weights_of(numbers) if source.is_weighted else None
-            source = Held(fetch(source, numbers), weights)
-            places = np.arange(len(numbers))
         super().__init__(source, numbers if places is None else places)
         self.known_as = numbers
+
+    @classmethod
+    def of(
+        cls, source: Source, numbers: np.ndarray, engine: Engine, ledger: Ledger
+    ) -> Part:
+        """These rows; where they are not at hand they are fetched, in one pass."""
+        if source.at_hand:
+            return cls(source, numbers)
+        weights = source.weights_of(numbers) if source.is_weighted else None
+        ledger.fetched(source)
+        held = Held(fetch(source, numbers, engine), weights)
+        return cls(held, numbers, np.arange(len(numbers)))
 
     def numbers(self, start: int, stop: int) -> np.ndarray:
         return self.known_as[start:stop]

@@ -138,8 +138,8 @@ class ByGain:
             np.sort(first_rows(seed, Purpose.FRESH, n, size, level))
             for level, size in enumerate(sizes)
         ]
-        held = Part(self.source, reduce(np.union1d, rows))
-        self.work.ledger.fetched(self.source)
+        engine, ledger = self.work.engine, self.work.ledger
+        held = Part.of(self.source, reduce(np.union1d, rows), engine, ledger)
         self.scored, *self.fresh = (held.part(numbers) for numbers in rows)
 
     def _draw_first(self) -> None:
@@ -260,9 +260,8 @@ class ByGain:
         if affordable < n / 10:
             return False
         stream = (self.work.seed, Purpose.REFRESH, self.round)
-        rows = some_of(self.source, affordable, *stream)
-        if isinstance(rows, Part):
-            self.work.ledger.fetched(self.source)
+        engine, ledger = self.work.engine, self.work.ledger
+        rows = some_of(self.source, affordable, *stream, engine=engine, ledger=ledger)
         self.refresh_evaluations += min(n, affordable) * (k + 1)
         return self._draw_by_residual(
             self._look_at(rows, f"residuals at {k} landmarks")

@@ -100,8 +100,7 @@ def _moved(start: Landmarks, work: Work, name: str) -> Landmarks:
 def _uniform_rows(work: Work, size: int, level: int) -> Part:
     n = work.source.n_rows
     rows = first_rows(work.seed, Purpose.FRESH, n, size, level=level)
-    work.ledger.fetched(work.source)
-    return Part(work.source, np.sort(rows))
+    return Part.of(work.source, np.sort(rows), work.engine, work.ledger)
 
 
 def _means_of_cells(

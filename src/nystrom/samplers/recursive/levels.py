@@ -186,8 +186,7 @@ def recurse(work: Work, rule: Rule) -> Iterator[Level]:
         return
     members = [rule.members(among, level) for level in range(1, n_levels + 1)]
     del among
-    parts = _parts(work.source, members, work.seed)
-    work.ledger.fetched(work.source)
+    parts = _parts(work, members)
     base = parts[-1]
     n_base = base.n_rows
     sample = WeightedSample(
@@ -206,18 +205,17 @@ def recurse(work: Work, rule: Rule) -> Iterator[Level]:
             sample = _kept(scored)
 
 
-def _parts(
-    source: Source, members: list[np.ndarray | float], seed: int
-) -> list[Source]:
+def _parts(work: Work, members: list[np.ndarray | float]) -> list[Source]:
     """The levels as sources; rows that must be fetched are fetched once for all."""
+    source = work.source
     parts: list[Source] = []
     for rows in members:
         if not isinstance(rows, np.ndarray):
-            parts.append(Sifted(source, rows, seed, Purpose.MEMBERSHIP))
+            parts.append(Sifted(source, rows, work.seed, Purpose.MEMBERSHIP))
         elif parts and isinstance(parts[-1], Part):
             parts.append(parts[-1].part(rows))
         else:
-            parts.append(Part(source, rows))
+            parts.append(Part.of(source, rows, work.engine, work.ledger))
     return parts
 
 
