@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -86,6 +87,7 @@ def saved(path, fit, *args, last=np.inf, **options):
 # --- killed -------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_killed_runs_continue_to_the_same_result(tmp_path, seed):
     program = [sys.executable, HERE / "killed_runs.py", tmp_path, str(seed)]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
