@@ -270,6 +270,20 @@ def test_several_targets(X, y, tmp_path):
     assert model.fit(one).predict(X).shape == (N_ROWS, 1)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_targets_in_a_file_of_their_own(columns, X, y, tmp_path):
+    Y = y if columns == 1 else np.column_stack([y, -(y**2)])
+    np.save(tmp_path / "y.npy", Y)
+    path = stored(tmp_path, "parquet", X)
+    source = sources.open(path, target=tmp_path / "y.npy")
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
+    expected = model.fit(X, Y).predict(X)
+    np.testing.assert_array_equal(model.fit(source).predict(X), expected)
+    np.save(tmp_path / "y.npy", Y[1:])
+    with pytest.raises(FileError, match="has 2999 rows, but there are 3000 to have"):
+        sources.open(path, target=tmp_path / "y.npy")
+
+
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0, 2: 5.0}])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_classes_in_a_file(class_weight, n_classes, X, y, tmp_path):
