@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -188,6 +189,45 @@ def test_small_chunks_are_read_together(X, tmp_path, monkeypatch):
     assert bounds.tolist() == [0, 1200, 2400, 3000]
     bounds = opened(tmp_path, "zarr 3", X, chunk=300).stored.bounds
     assert bounds.tolist() == [0, 1200, 2400, 3000]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_rows_of_random_shapes(kind, rng, tmp_path):
+    for _ in range(4):
+        n, d, chunk = rng.integers(1, [300, 9, 60])
+        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+        source = opened(tmp_path, kind, X, int(chunk), target=y)
+        start, stop = np.sort(rng.integers(0, n + 1, 2))
+        block = source.block(int(start), int(stop))
+        np.testing.assert_array_equal(block.X, X[start:stop])
+        np.testing.assert_array_equal(block.targets[:, 0], y[start:stop])
+        numbers = rng.integers(0, n, 20)
+        np.testing.assert_array_equal(source.take(numbers), X[numbers])
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["in the file", "planted: held"])
+def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
+    """A vector of them would take 8 bytes a row, on top of what else there may be."""
+    monkeypatch.setattr(recent, "MOST_BYTES", 0)
+    monkeypatch.setattr("nystrom.features.FEW_TARGETS", 0)
+    sizes, peaks = (140_000, 260_000), []  # numbers of rows are drawn 2¹⁷ at a time
+    for n in sizes:
+        X = rng.standard_normal((n, 2)).astype(np.float32)
+        source = opened(tmp_path, "parquet", X, 4096, target=X[:, 0])
+        recent.RECENT.clear()
+        del X
+        tracemalloc.start()
+        if held:
+            source = source.having(targets=source.targets[:])
+        model = KernelRidge(
+            kernel="rbf", n_landmarks=10, sampler="uniform", fit_intercept=True
+        )
+        model.set_params(random_state=0, n_jobs=1).fit(source)
+        model.predict(source, out=tmp_path / "out.npy")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    grown = (peaks[1] - peaks[0]) / (sizes[1] - sizes[0])
+    assert (grown > 7) == held, f"{grown:.1f} bytes a row"
 
 
 # --- the same landmarks and the same answers ----------------------------------------
