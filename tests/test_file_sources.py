@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -190,6 +191,46 @@ def test_small_chunks_are_read_together(X, tmp_path, monkeypatch):
     assert bounds.tolist() == [0, 1200, 2400, 3000]
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_rows_of_random_shapes(kind, rng, tmp_path):
+    for _ in range(4):
+        n, d, chunk = rng.integers(1, [300, 9, 60])
+        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+        source = opened(tmp_path, kind, X, int(chunk), target=y)
+        start, stop = np.sort(rng.integers(0, n + 1, 2))
+        block = source.block(int(start), int(stop))
+        np.testing.assert_array_equal(block.X, X[start:stop])
+        np.testing.assert_array_equal(block.targets[:, 0], y[start:stop])
+        numbers = rng.integers(0, n, 20)
+        np.testing.assert_array_equal(source.take(numbers), X[numbers])
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["in the file", "planted: held"])
+def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
+    """What is alive does not grow with the rows; by a vector of targets it would."""
+    monkeypatch.setattr("nystrom.randomness.HEAT", 2**12)  # numbers drawn at a time
+    monkeypatch.setattr(recent, "MOST_BYTES", 0)
+    monkeypatch.setattr("nystrom.features.FEW_TARGETS", 0)
+    sizes, peaks = (20_000, 80_000), []
+    for n in sizes:
+        X = rng.standard_normal((n, 2)).astype(np.float32)
+        source = opened(tmp_path, "parquet", X, 4096, target=X[:, 0])
+        recent.RECENT.clear()
+        del X
+        tracemalloc.start()
+        if held:
+            source = source.having(targets=source.targets[:])
+        model = KernelRidge(
+            kernel="rbf", n_landmarks=10, sampler="uniform", fit_intercept=True
+        )
+        model.set_params(random_state=0, n_jobs=1).fit(source)
+        model.predict(source, out=tmp_path / "out.npy")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    grown = (peaks[1] - peaks[0]) / (sizes[1] - sizes[0])
+    assert grown > 7 if held else grown < 1, f"{grown:.1f} bytes a row"
+
+
 # --- the same landmarks and the same answers ----------------------------------------
 
 
@@ -268,6 +309,20 @@ def test_several_targets(X, y, tmp_path):
     np.testing.assert_array_equal(model.fit(source).predict(X), expected)
     one = sources.open(path, columns=names, target=["y"])
     assert model.fit(one).predict(X).shape == (N_ROWS, 1)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_targets_in_a_file_of_their_own(columns, X, y, tmp_path):
+    Y = y if columns == 1 else np.column_stack([y, -(y**2)])
+    np.save(tmp_path / "y.npy", Y)
+    path = stored(tmp_path, "parquet", X)
+    source = sources.open(path, target=tmp_path / "y.npy")
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
+    expected = model.fit(X, Y).predict(X)
+    np.testing.assert_array_equal(model.fit(source).predict(X), expected)
+    np.save(tmp_path / "y.npy", Y[1:])
+    with pytest.raises(FileError, match="has 2999 rows, but there are 3000 to have"):
+        sources.open(path, target=tmp_path / "y.npy")
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0, 2: 5.0}])

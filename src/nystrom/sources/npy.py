@@ -23,7 +23,7 @@ GAP_BYTES, SPAN_BYTES = 2**13, 2**23
 class NpyFile(Stored):
     """The columns of a two-dimensional array."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, flat: bool = False) -> None:
         super().__init__(path)
         with decoding(path, self.stamp, path, 0), open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
@@ -33,6 +33,8 @@ class NpyFile(Stored):
                 header = np.lib.format.read_array_header_2_0(file)
             shape, self.by_column, self._stored_as = header
             self.begin = file.tell()
+        if flat and len(shape) == 1:
+            shape, self.by_column = (*shape, 1), False
         if len(shape) != 2:
             raise FileError(
                 f"{path} holds an array of shape {shape}; rows are two-dimensional, "

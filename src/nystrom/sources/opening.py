@@ -30,11 +30,12 @@ class Options:
     dataset: str | None = None
     delimiter: str | None = None
     header: bool = True
+    flat: bool = False  # an array of one dimension is one column
 
 
 #: How a file is read, by how its name ends.
 ENDINGS: dict[str, Callable[[str, Options], Stored]] = {
-    ".npy": lambda path, _: NpyFile(path),
+    ".npy": lambda path, told: NpyFile(path, told.flat),
     ".parquet": lambda path, _: ParquetFile(path),
     ".pq": lambda path, _: ParquetFile(path),
     ".csv": lambda path, told: CsvFile(path, told.delimiter, told.header),
@@ -68,9 +69,10 @@ def open(
     path : str, Path, or sequence of them and of sources
         A file, a folder of files of one format (in the order of their names), or
         several of these.
-    target : column, sequence of columns or None
+    target : column, sequence of columns, Path or None
         What is to be predicted: `fit(source)` then needs no y. A name alone gives one
-        number per row, a sequence as many as it has.
+        number per row, a sequence as many as it has. A `Path` is another file, with the
+        targets of these rows.
     weight : column or None
         A row of weight w counts as w rows. Held as a vector, 8 bytes a row.
     columns : sequence of columns or None
@@ -122,6 +124,9 @@ def open(
         raise ValueError(
             "Paths and sources are mixed; open the paths first, and give sources alone."
         )
+    if files and isinstance(target, os.PathLike):
+        source = source_of(files, pick(files[0], columns, None, weight))
+        return source.having(targets=targets_apart(os.fspath(target), source))
     if files:
         return source_of(files, pick(files[0], columns, target, weight))
     if any(named is not None for named in (target, weight, columns)):
@@ -152,6 +157,18 @@ def source_of(files: Sequence[Stored], picked: Picked) -> Source:
     if picked.targets:
         source.targets = Targets(of(picked.targets), picked.single)
     return source
+
+
+def targets_apart(path: str, source: Source) -> Targets:
+    """Targets in a file of their own."""
+    files = [stored(file, Options(flat=True)) for file in files_in(path)]
+    other = source_of(files, pick(files[0], None, None, None))
+    if other.n_rows != source.n_rows:
+        raise FileError(
+            f"{path} has {other.n_rows} rows, but there are {source.n_rows} to have "
+            "targets."
+        )
+    return Targets(other, single=other.n_features == 1)
 
 
 def stored(path: str, options: Options) -> Stored:
