@@ -405,7 +405,13 @@ def failing(block):
     return np.ones(len(block))
 
 
+def unanswered(block):
+    raise TimeoutError("the file server is gone")
+
+
 def test_an_error_of_a_tile_is_that_of_the_pass(client, data):
+    with pytest.raises(TimeoutError, match="file server"):  # not one of our waiting
+        there(client, Made(N_ROWS), unanswered, ())
     with pytest.raises(ArithmeticError, match="cannot be summed"):
         there(client, Made(N_ROWS), failing, ())
     sink = ArraySink((N_ROWS,))
