@@ -1,9 +1,9 @@
 """Where rows come from.
 
 A `Source` hands out rows by number, block by block; nothing above it knows how they are
-stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame,
-list, or Dask array. To bring rows from elsewhere, subclass `Source`: two methods, `rows`
-and `take`.
+stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame, list
+or Dask array. To bring rows from elsewhere, subclass `Source`: two methods, `rows` and
+`take`.
 
 Examples
 --------
