@@ -405,7 +405,13 @@ def failing(block):
     return np.ones(len(block))
 
 
+def unanswered(block):
+    raise TimeoutError("the file server is gone")
+
+
 def test_an_error_of_a_tile_is_that_of_the_pass(client, data):
+    with pytest.raises(TimeoutError, match="file server"):  # not one of our waiting
+        there(client, Made(N_ROWS), unanswered, ())
     with pytest.raises(ArithmeticError, match="cannot be summed"):
         there(client, Made(N_ROWS), failing, ())
     sink = ArraySink((N_ROWS,))
@@ -624,13 +630,19 @@ class Fragile:
         own = ("--no-nanny", "--nthreads", "1", "--no-dashboard")
         return self.start("dask_worker", self.address, *own)
 
+    def pids(self):
+        """Of the workers that answer: one that was just killed may still be known."""
+        return list(self.client.run(os.getpid, on_error="ignore").values())
+
     def having(self, n_workers):
         """The pids of so many workers, or more."""
-        pids = self.client.run(os.getpid).values()
-        for _ in range(n_workers - len(pids)):
+        for _ in range(n_workers - len(self.pids())):
             self.join()
-        self.client.wait_for_workers(n_workers, timeout=60)
-        return list(self.client.run(os.getpid).values())
+        for _ in range(600):
+            if len(self.pids()) >= n_workers:
+                return self.pids()
+            time.sleep(0.1)
+        raise TimeoutError(f"{n_workers} workers did not start")
 
     def close(self):
         self.client.close(timeout=1)
@@ -673,7 +685,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(kind, fragile, data):
         found = engine.reduce(squares, source, (0.02,), "squares")
     assert kill.done == ["squares"]
     same(found[0], expected[0])
-    assert victim not in fragile.client.run(os.getpid).values()
+    assert victim not in fragile.pids()
 
 
 def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
@@ -710,7 +722,7 @@ def test_a_worker_that_joins_late_is_given_work(fragile, tmp_path):
     found = engine.reduce(workers_of, Made(100 * TILE), shared, "workers")
     assert joined.done
     assert found - set(early)
-    assert found == set(fragile.client.run(os.getpid).values())
+    assert found == set(fragile.pids())
 
 
 def test_rows_that_kill_their_workers_are_named(fragile):

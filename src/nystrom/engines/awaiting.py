@@ -11,7 +11,8 @@ from distributed import Client, Future, KilledWorker, wait
 
 #: Seconds between two looks at whether the cluster is still there.
 LOOK = 2.0
-FAILED = ("error", "lost", "cancelled")
+#: What is "lost" is not failed: it is being made again.
+FAILED = ("error", "cancelled")
 
 
 class LostError(Exception):
@@ -69,7 +70,7 @@ class Watch:
             try:
                 return future.result(timeout=LOOK)
             except TimeoutError:
-                if future.status in FAILED:  # by an error of that name
+                if future.status == "error":  # one of that name
                     raise
                 self.look()
             except CancelledError as error:

@@ -1,9 +1,9 @@
 """Where rows come from.
 
 A `Source` hands out rows by number, block by block; nothing above it knows how they are
-stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame or
-list, `open` the one for files; `Made` is for rows that a function makes. To bring rows
-from elsewhere, subclass `Source`: two methods, `rows` and `take`.
+stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame, list
+or Dask array, `open` the one for files; `Made` is for rows that a function makes. To
+bring rows from elsewhere, subclass `Source`: two methods, `rows` and `take`.
 
 Examples
 --------
