@@ -86,6 +86,25 @@ def test_far_rows_are_evaluated_more_exactly(far, dtype, rng):
     np.testing.assert_allclose(host(K), kernel.gram(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_only_rows_that_need_it_are_evaluated_more_exactly(dtype, rng, monkeypatch):
+    X = rng.standard_normal((40, 3)).astype(dtype)
+    X[7] += 1e9
+    points = np.concatenate([X[[3, 5]], rng.standard_normal((6, 3)).astype(dtype)])
+    kernel, sizes, real = kernels.Matern(nu=0.5), [], arrays.squared_distances
+
+    def distances(X, Y):
+        sizes.append(X.shape[0])
+        return real(X, Y)
+
+    expected = kernel(X, points)
+    monkeypatch.setattr(arrays, "squared_distances", distances)
+    K = host(kernel(strict(X), strict(points)))
+    assert sizes == [3]  # those that are points, and the far one
+    np.testing.assert_allclose(K, expected, atol=1e-10 if dtype == np.float64 else 1e-6)
+    assert K[3, 0] == K[5, 1] == 1
+
+
 def test_integers_are_taken_as_float64():
     X = np.arange(12).reshape(4, 3)
     rows = as_source(strict(X)).rows(1, 3)

@@ -226,6 +226,15 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
 
 
+def with_rows(x: Array, rows: np.ndarray, values: Array) -> Array:
+    """x with some of its rows replaced; the standard has no way to write to them."""
+    xp, place = array_namespace(x), np.zeros(x.shape[0], dtype=np.int64)
+    place[rows] = np.arange(1, len(rows) + 1)
+    chosen = xp.asarray(place, device=device(x))
+    theirs = xp.take(values, xp.clip(chosen - 1, min=0), axis=0)
+    return xp.where((chosen > 0)[:, None], theirs, x)
+
+
 def take_columns(x: Array, columns: np.ndarray) -> Array:
     """x[:, columns]."""
     if _is_numpy(x):
@@ -286,6 +295,14 @@ def dot(X: Array, Y: Array) -> Array:
         return X @ Y.T
     product = X @ Y.T if sp.issparse(X) else (Y @ X.T).T
     return product.toarray() if sp.issparse(product) else np.ascontiguousarray(product)
+
+
+def zeros(size: int, like: Array) -> Array:
+    """So many zeros in float64, where `like` is."""
+    if on_host(like):
+        return np.zeros(size)
+    xp = array_namespace(like)
+    return xp.zeros(size, dtype=xp.float64, device=device(like))
 
 
 def total(values: Array) -> Any:

@@ -65,7 +65,7 @@ class ColumnBlocks:
 
     def squared_norms(self, K: Array) -> Array:
         """‖k·B‖² of each row of K, in float64; nothing wider than a block is made."""
-        total: Array = 0.0
+        total = arrays.zeros(K.shape[0], K)
         for part in self.parts:
             right = part.values if arrays.on_host(K) else part.beside(K)
             product = K[:, : len(part)] @ right

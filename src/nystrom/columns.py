@@ -52,6 +52,10 @@ class Columns:
             self._evaluate[where] = self._against(arrays.beside(self.points, X))
         return self._evaluate[where](X)
 
+    def __reduce__(self) -> tuple:
+        # Other processes have devices of their own.
+        return Columns, (self.kernel, self.points, self.wide)
+
     def __call__(self, X: Any) -> Array:
         if not self.wide:
             return self._values(X)

@@ -72,8 +72,7 @@ class DenseDistances:
             right = self.right if same else arrays.as_float(self.right64, left.dtype)
             D = left @ right
         if not arrays.on_host(X):
-            inexact = self.near or _any_far(left[:, -2], self.c)
-            return self._closer(X, left[:, :-2]) if inexact else D
+            return self._with_closer_rows(D, X, left)
         far = _far_rows(left[:, -2], self.c)
         if len(far):
             with np.errstate(over="ignore"):
@@ -85,6 +84,19 @@ class DenseDistances:
             with np.errstate(over="ignore"):
                 D[i, j] = self.c * np.vecdot(apart, apart)
         return D
+
+    def _with_closer_rows(self, D: Array, X: Array, left: Array) -> Array:
+        """D on a device, with rows that the product gives too inexactly made anew."""
+        xp, norms = arrays.namespace(D), left[:, -2]
+        inexact = ~(norms <= _far_limit(norms, self.c))
+        if self.near:
+            near = xp.abs(D) <= _near_limit(D, norms, self.c)[:, None]
+            inexact = inexact | xp.any(near, axis=1)
+        if not bool(xp.any(inexact)):  # all that leaves the device, mostly
+            return D
+        rows = np.flatnonzero(arrays.to_host(inexact))
+        some, scaled = (arrays.take_rows(each, rows) for each in (X, left[:, :-2]))
+        return arrays.with_rows(D, rows, self._closer(some, scaled))
 
     def _closer(self, X: Array, scaled: Array) -> Array:
         """The same more exactly: in float64, and there by differences."""
@@ -145,12 +157,6 @@ def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
     return np.flatnonzero(~(squared_norms <= _far_limit(squared_norms, c)))
 
 
-def _any_far(squared_norms: Array, c: float) -> bool:
-    """Whether there is such a row: all that leaves the device."""
-    near = squared_norms <= _far_limit(squared_norms, c)
-    return not bool(arrays.namespace(near).all(near))
-
-
 def _far_limit(squared_norms: Array, c: float) -> float:
     unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
     return FAR[arrays.host_dtype(squared_norms)] / unit if unit else np.inf
@@ -158,8 +164,11 @@ def _far_limit(squared_norms: Array, c: float) -> float:
 
 def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
     """The pairs whose distance is so small that its root is mostly rounding."""
-    limit = abs(c) * np.sqrt(np.finfo(D.dtype).eps) * squared_norms
-    return np.nonzero(np.abs(D) <= limit[:, None])
+    return np.nonzero(np.abs(D) <= _near_limit(D, squared_norms, c)[:, None])
+
+
+def _near_limit(D: Array, squared_norms: Array, c: float) -> Array:
+    return abs(c) * arrays.epsilon(D.dtype, D) ** 0.5 * squared_norms
 
 
 def middle_of(points: Array) -> np.ndarray:
