@@ -386,14 +386,15 @@ def test_the_environment_stays_as_it_was(client):
 
 
 def test_nothing_is_left_with_the_workers(client, data):
+    before = set(client.run_on_scheduler(_known_tasks))
     with engines.using(client):
         ridge().fit(data[0], data[1])
-    for _ in range(100):
-        left = client.run_on_scheduler(_known_tasks)
+    for _ in range(300):
+        left = set(client.run_on_scheduler(_known_tasks)) - before
         if not left:
             break
         time.sleep(0.1)
-    assert left == []
+    assert left == set()
 
 
 # --- what goes wrong ----------------------------------------------------------------
