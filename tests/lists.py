@@ -163,11 +163,11 @@ FILES = itertools.count()
 
 
 def in_dask_chunks(X):
-    """Rows of a Dask array, in chunks of three rows and of two columns."""
+    """Rows of a Dask array, in a few chunks, of two columns each."""
     pytest.importorskip("dask.array", reason="Dask is not installed")
     import dask.array as da
 
-    return sources.DaskRows(da.from_array(X, chunks=(3, 2)))
+    return sources.DaskRows(da.from_array(X, chunks=(len(X) // 3 or 1, 2)))
 
 
 #: How rows X are stored, where it is not by `Source(X)`.
@@ -177,7 +177,7 @@ STORING = {
     "Stacked": lambda X: sources.Stacked([sources.Dense(X[:3]), sources.Dense(X[3:])]),
     "DaskRows": in_dask_chunks,
     "Held": of_twice_as_many(sources.Held.of),
-    "Made": lambda X: sources.Made(Cut(X), *X.shape, chunk=10),
+    "Made": lambda X: sources.Made(Cut(X), *X.shape, chunk=len(X) // 3 or 1),
     "Objects": lambda X: sources.Objects(list(X)),
     "Pair": lambda X: sources.Pair(sources.Dense(X), sources.Dense(X[:, ::-1])),
     "RowNumbers": lambda X: sources.RowNumbers(len(X)),

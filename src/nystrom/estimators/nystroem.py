@@ -163,7 +163,6 @@ class Nystroem(
             self._finish(landmarks, wide, error)
         return self
 
-    @chunk_by_chunk
     @with_callbacks
     def partial_fit(self, X, y=None):
         """Fit to a further batch of a stream of rows.
@@ -195,6 +194,7 @@ class Nystroem(
             self._finish(landmarks, wide, landmarks.error)
         return self
 
+    @chunk_by_chunk
     @with_callbacks
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the features of X, from the pass that gives the exact error.
