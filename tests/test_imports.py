@@ -91,7 +91,7 @@ INSIDE = {
         ["spectral_embedding"],
     ],
     "engines": [
-        ["blas", "progress", "summing", "stored", "fingerprint"],
+        ["blas", "progress", "summing", "stored", "fingerprint", "freed_memory"],
         ["engine", "run_file"],
         ["tiles", "travelling", "awaiting"],
         ["threads", "checkpoint", "at_workers", "sending"],

@@ -18,6 +18,7 @@ from distributed import Client, Future, WorkerPlugin
 
 from .at_workers import Work, added, made, summed
 from .awaiting import LostError, Watch
+from .freed_memory import keep_freed_memory
 from .progress import Hook
 from .sending import Sent
 from .summing import Tree
@@ -156,6 +157,11 @@ class _Importing(WorkerPlugin):
     """Has the package imported by every worker, also by those that come late."""
 
     name = "nystrom"
+
+    def setup(self, worker: Any) -> None:
+        """Processes that a nanny has made are for such work alone."""
+        if getattr(worker, "nanny", None):
+            keep_freed_memory()
 
 
 _clients = WeakSet[Client]()
