@@ -28,6 +28,7 @@ from nystrom.engines.stored import CannotStoreError, packed, unpacked
 from nystrom.engines.summing import Tree
 from nystrom.landmarks import Landmarks
 from nystrom.sources import Dense, Subset, as_source
+from nystrom.sources import fingerprint as source_prints
 
 HERE = Path(__file__).parent
 N_ROWS = 5 * TILE + 7
@@ -473,8 +474,17 @@ def test_other_values_have_other_digests(one, other):
     assert prints.digest(one) != prints.digest(other)
 
 
+def test_a_change_of_any_row_is_seen_where_rows_are_few(rng):
+    X = rng.standard_normal((1000, 3))
+    before = prints.fingerprint(Dense(X))
+    for row in (0, 1, 500, 998):
+        changed = X.copy()
+        changed[row, 1] += 1e-9
+        assert prints.fingerprint(Dense(changed)) != before
+
+
 def test_large_data_are_known_by_some_rows(monkeypatch, rng):
-    monkeypatch.setattr(prints, "WHOLE", 1000)
+    monkeypatch.setattr(source_prints, "WHOLE", 1000)
     X = rng.standard_normal((1000, 3))
     before = prints.fingerprint(Dense(X))
     for row, seen in [(0, True), (999, True), (1, False)]:

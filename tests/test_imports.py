@@ -95,6 +95,7 @@ INSIDE = {
         ["engine", "run_file"],
         ["tiles", "travelling", "awaiting"],
         ["threads", "checkpoint", "at_workers", "sending"],
+        ["elsewhere"],
         ["dask_pass", "pool"],
         ["dask"],
         ["adapting"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from distributed import Client
@@ -14,10 +14,9 @@ from ..sources.dask_rows import Chunks
 from .at_workers import Work
 from .awaiting import Watch
 from .dask_pass import Pass
-from .engine import Engine
+from .elsewhere import Elsewhere
 from .progress import Hook, silent
 from .sending import Sent
-from .threads import Threads
 from .tiles import count_tiles
 from .travelling import Parcel
 
@@ -25,7 +24,7 @@ from .travelling import Parcel
 FEW_TILES = 16
 
 
-class Dask(Engine):
+class Dask(Elsewhere):
     """Runs passes on the workers of a Dask cluster.
 
     Parameters
@@ -48,17 +47,6 @@ class Dask(Engine):
             )
         self.client, self.progress, self.patience = client, progress, patience
         self.sent = Sent()
-
-    @property
-    def local(self) -> Engine:
-        """Threads of this process."""
-        engine = Threads(progress=self.progress)
-        engine.passes = self.passes
-        return engine
-
-    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
-        """f of each item, on threads of this process."""
-        return self.local.each(f, items, multiply_adds)
 
     def map(
         self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str

@@ -18,9 +18,8 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from ..sources import Source
+from ..sources.fingerprint import seen_rows
 
-#: Arrays of more bytes are known by so many of their rows, evenly spaced.
-WHOLE, SOME_ROWS = 2**24, 256
 #: What is nested deeper has no say: values may refer to each other in a circle.
 DEPTH = 12
 
@@ -40,7 +39,7 @@ def fingerprint(source: Source) -> str:
     elif isinstance(inner, Source):
         rows = fingerprint(inner), {k: v for k, v in state.items() if k != "source"}
     else:
-        rows = source.take(_some(source.n_rows, 8 * (source.n_features or 1)))
+        rows = source.take(seen_rows(source.n_rows, 8 * (source.n_features or 1)))
     return digest(source.n_rows, source.n_features, rows, given)
 
 
@@ -49,13 +48,6 @@ def digest(*values: Any) -> str:
     hashed = hashlib.blake2b(digest_size=16)
     _feed(hashed, values, DEPTH)
     return hashed.hexdigest()
-
-
-def _some(n_rows: int, bytes_per_row: int) -> np.ndarray:
-    """Which rows are looked at: all where they are small."""
-    if n_rows * bytes_per_row <= WHOLE or n_rows <= SOME_ROWS:
-        return np.arange(n_rows)
-    return np.arange(SOME_ROWS) * (n_rows - 1) // (SOME_ROWS - 1)
 
 
 def _feed(hashed: Any, value: Any, depth: int) -> None:
@@ -80,7 +72,7 @@ def _feed_array(hashed: Any, value: Any) -> None:
         return
     n_bytes = value.dtype.itemsize * int(np.prod(value.shape)) if value.shape else 8
     if value.shape:
-        few = _some(value.shape[0], max(1, n_bytes // max(1, value.shape[0])))
+        few = seen_rows(value.shape[0], max(1, n_bytes // max(1, value.shape[0])))
         value = value if len(few) == value.shape[0] else arrays.take_rows(value, few)
     host = np.ascontiguousarray(arrays.to_host(value))
     hashed.update(f"{host.dtype.str}{host.shape}{n_bytes}".encode())

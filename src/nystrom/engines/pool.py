@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
@@ -13,10 +13,9 @@ from typing import Any
 from ..sinks import Sink
 from ..sources import Source
 from .at_workers import Work, made, summed
-from .engine import Engine
+from .elsewhere import Elsewhere
 from .progress import Hook, silent
 from .summing import Tree
-from .threads import Threads
 from .tiles import blocks_of_tiles, count_tiles
 from .travelling import AsItIs, Parcel, Part, bounds, pickled
 
@@ -26,7 +25,7 @@ TASKS_PER_WORKER, AT_A_TIME, MOST_TILES = 8, 2, 16
 Results = Generator[tuple[int, Any], None, None]
 
 
-class Pool(Engine):
+class Pool(Elsewhere):
     """Runs passes on the workers of an executor.
 
     Parameters
@@ -41,17 +40,6 @@ class Pool(Engine):
     def __init__(self, executor: Executor, progress: Hook = silent) -> None:
         self.executor, self.progress = executor, progress
         self.n_workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-
-    @property
-    def local(self) -> Engine:
-        """Threads of this process."""
-        engine = Threads(progress=self.progress)
-        engine.passes = self.passes
-        return engine
-
-    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
-        """f of each item, on threads of this process."""
-        return self.local.each(f, items, multiply_adds)
 
     def map(
         self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str

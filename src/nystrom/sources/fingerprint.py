@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import _arrays as arrays
 
-#: Rows that are looked at where all would be too many.
-SEEN_ROWS = 16
+#: Rows of more bytes in all are known by so many of them.
+WHOLE, SEEN_ROWS = 2**24, 256
 
 
 def digest(*parts: Any) -> str:
@@ -27,10 +27,11 @@ def digest(*parts: Any) -> str:
     return seen.hexdigest()[:16]
 
 
-def seen_rows(n_rows: int) -> np.ndarray:
-    """The numbers of the rows that are looked at: evenly spaced, the last included."""
-    m = min(n_rows, SEEN_ROWS)
-    return np.unique(np.linspace(0, n_rows - 1, m).astype(np.int64)) if m else _NONE
+def seen_rows(n_rows: int, bytes_per_row: int) -> np.ndarray:
+    """The numbers of the rows that are looked at: all, or some, evenly spaced."""
+    if n_rows * bytes_per_row <= WHOLE or n_rows <= SEEN_ROWS:
+        return np.arange(n_rows)
+    return np.arange(SEEN_ROWS) * (n_rows - 1) // (SEEN_ROWS - 1)
 
 
 def of_rows(rows: Any) -> Any:
@@ -40,6 +41,3 @@ def of_rows(rows: Any) -> Any:
     if arrays.is_block(rows):
         return arrays.to_host(rows)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(rows))  # another in every process
-
-
-_NONE = np.empty(0, dtype=np.int64)

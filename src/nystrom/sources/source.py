@@ -108,15 +108,16 @@ class Source(ABC):
     def fingerprint(self) -> str:
         """16 hexadecimal digits that other rows, weights or targets would change.
 
-        Of rows in memory a few are looked at; of a file its path, size and time.
+        Of many rows in memory some are looked at; of a file its path, size and time.
         """
-        rows = of_rows(self.take(seen_rows(self.n_rows)))
+        width = 8 * (self.n_features or 1)
+        rows = of_rows(self.take(seen_rows(self.n_rows, width)))
         shape = (type(self).__name__, self.n_rows, self.n_features)
         return digest(shape, rows, self._given())
 
     def _given(self) -> str:
         """What the fingerprint says of weights and targets."""
-        some = seen_rows(self.n_rows)
+        some = seen_rows(self.n_rows, 8)
         weights = self.weights_of(some) if self.is_weighted else None
         targets = self.targets
         if hasattr(targets, "of"):
