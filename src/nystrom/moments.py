@@ -26,7 +26,7 @@ from .trace_error import TraceError
 #: The Gram matrix is made in so many panels of columns, each of at least so many:
 #: without what is below them a partial sum takes five eighths of the memory. Time is
 #: the same, as BLAS makes half of a product of a matrix with itself anyway.
-N_PANELS, LEAST_PANEL = 4, 512
+N_PANELS, LEAST_PANEL = 4, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,8 @@ def _panels(n_columns: int) -> Iterator[tuple[int, int]]:
 def _upper_half(Z: Array) -> tuple[tuple[Array, Array], ...]:
     """ZᵀZ by panels: each with itself, and with all columns after it."""
     panels = ((Z[:, start:stop], Z[:, stop:]) for start, stop in _panels(Z.shape[1]))
-    return tuple((P.T @ P, P.T @ after) for P, after in panels)
+    product = arrays.matmul
+    return tuple((product(P.T, P), product(P.T, after)) for P, after in panels)
 
 
 def _assembled(parts: tuple, n_columns: int) -> np.ndarray:

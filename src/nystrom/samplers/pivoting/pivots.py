@@ -25,6 +25,9 @@ from ...sources import Held, Source
 from ..choosing import Work
 from ..draws import fill_rows
 
+#: Rows that a thread works on at once, outside of passes.
+AT_ONCE = 512
+
 
 class Pivots:
     """The rows chosen so far, and the Cholesky factor of their kernel matrix."""
@@ -56,10 +59,13 @@ class Pivots:
 
     def factor_rows(self, X: Any) -> np.ndarray:
         """k_xS L⁻ᵀ for each row x of X."""
+        self.work.ledger.evaluated(arrays.count_rows(X) * len(self))
+        return self._factor_rows(X)
+
+    def _factor_rows(self, X: Any) -> np.ndarray:
         if not len(self):
             return np.empty((arrays.count_rows(X), 0))
         K = self.columns.host(X)
-        self.work.ledger.evaluated(K.size)
         check_finite(K)
         return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
 
@@ -67,12 +73,21 @@ class Pivots:
         """What the pivots leave of k(x, x), for few rows."""
         if not arrays.on_host(X):
             return self._left_there(X)
-        F = self.factor_rows(X)
+        n, k = arrays.count_rows(X), len(self)
+        self.work.ledger.evaluated(n * (k + 1))
+        parts = [
+            arrays.slice_rows(X, start, min(start + AT_ONCE, n))
+            for start in range(0, n, AT_ONCE)
+        ]
+        taken = self.work.engine.local.each(self._taken_of, parts, n * k * k)
         diagonal = arrays.to_host(diag64(self.work.kernel, X))
-        self.work.ledger.evaluated(len(diagonal))
-        left = diagonal - np.vecdot(F, F)
-        left[left < self.rounding_unit(len(self)) * np.abs(diagonal)] = 0.0
+        left = diagonal - np.concatenate([np.empty(0), *taken])
+        left[left < self.rounding_unit(k) * np.abs(diagonal)] = 0.0
         return left
+
+    def _taken_of(self, X: Any) -> np.ndarray:
+        F = self._factor_rows(X)
+        return np.vecdot(F, F)
 
     def _left_there(self, X: Any) -> np.ndarray:
         """The same on the device of the rows: only one number of each leaves it."""
