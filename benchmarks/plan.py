@@ -25,7 +25,7 @@ from distributed import Client
 from files import COLUMNS, blocks
 from harness.measuring import versions
 
-from nystrom import KernelRidge, engines, sources
+from nystrom import KernelRidge, engines, randomness, sources
 from nystrom.engines import TILE
 from nystrom.engines.dask import Dask
 from nystrom.engines.dask_pass import LEAST_TILES, MOST_TILES, TASKS_PER_THREAD
@@ -34,6 +34,8 @@ from nystrom.samplers.gain.by_gain import MOST_SCORED
 RESULTS = Path(__file__).parent / "results" / "plan.csv"
 ROWS, WORKERS, SIZE = 1_000_000, 2, 500
 LARGE_ROWS, LARGE_WORKERS = 1_000_000_000, 100
+#: What is done by the client: in proportion to the rows, and whatever their number.
+SCANS, CLIENT = "drawing rows to look at (client)", "ranking and s × s algebra (client)"
 
 
 class Stages:
@@ -52,6 +54,20 @@ class Stages:
         found: dict[str, float] = {}
         for name, begun, ended in self.passes:
             found[name] = found.get(name, 0.0) + ended - begun
+        return found
+
+
+class Scans:
+    """Counts the seconds of looking through u(seed, row) for the first rows."""
+
+    def __init__(self) -> None:
+        self.seconds, self._scan = 0.0, randomness.rows_below
+        randomness.rows_below = self
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        begun = time.perf_counter()
+        found = self._scan(*args, **options)
+        self.seconds += time.perf_counter() - begun
         return found
 
 
@@ -112,6 +128,7 @@ def measured(path: Path, workers: int) -> tuple[dict[str, float], dict[str, floa
         with engines.using(Dask(client)):
             KernelRidge(1.0, n_landmarks=50).fit(few.astype(np.float32), few[:, 0])
         before = sum(client.run(_moved).values())
+        scans = Scans()
         begun = time.perf_counter()
         with engines.using(Dask(client, stages)):
             model.fit(read)
@@ -125,7 +142,9 @@ def measured(path: Path, workers: int) -> tuple[dict[str, float], dict[str, floa
             "MB of the client's": _peak(),
             "passes to choose": model.landmarks_.n_passes,
         }
-    seconds["outside of passes"] = seconds["whole fit"] - sum(stages.seconds().values())
+    seconds[SCANS] = scans.seconds
+    passes = sum(stages.seconds().values())
+    seconds[CLIENT] = seconds["whole fit"] - passes - scans.seconds
     return counts, seconds
 
 
@@ -145,8 +164,7 @@ def main() -> None:
     rows += [(what, value, "") for what, value in counts.items()]
     by_row = (LARGE_ROWS / LARGE_WORKERS) / (n / workers)
     for name, took in seconds.items():
-        # What is not a pass is done by one process, whatever the workers.
-        factor = LARGE_ROWS / n if name == "outside of passes" else by_row
+        factor = {SCANS: LARGE_ROWS / n, CLIENT: 1.0}.get(name, by_row)
         rows.append((f"s, {name}", took, "" if name == "whole fit" else took * factor))
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -19,8 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: Each line may import the lines above it, and nothing from its own.
 LINES = [
-    ["rooms", "refusals", "randomness", "ledger", "optional"],
-    ["_arrays"],
+    ["_arrays", "refusals", "randomness", "ledger", "optional"],
     ["operands", "precision", "sources", "sinks"],
     ["column_blocks"],
     ["kernels", "engines", "trace_error"],
@@ -38,8 +37,7 @@ LINES = [
 ]
 #: What needs little may import no more than that, and nothing from elsewhere above.
 ONLY = {
-    "rooms": set(),
-    "_arrays": {"rooms"},
+    "_arrays": set(),
     "refusals": set(),
     "randomness": set(),
     "ledger": set(),
@@ -48,7 +46,7 @@ ONLY = {
     "precision": {"_arrays"},
     "sources": {"_arrays", "refusals", "optional"},
     "sinks": {"_arrays", "refusals", "optional"},
-    "engines": {"rooms", "_arrays", "randomness", "sources", "sinks"},
+    "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
     "persistence": {"saved_names"},

@@ -17,8 +17,6 @@ from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
-from . import rooms
-
 Array = Any
 
 
@@ -179,11 +177,7 @@ def as_float(x: Array, dtype: Any = None) -> Array:
     if sp.issparse(x):
         return x.astype(dtype, copy=False)
     if _is_numpy(x):
-        if x.dtype == dtype or not x.ndim:
-            return np.ascontiguousarray(x, dtype=dtype)
-        out = rooms.empty(x.shape, dtype)
-        np.copyto(out, x, casting="unsafe")
-        return out
+        return np.ascontiguousarray(x, dtype=dtype)
     return array_namespace(x).astype(x, dtype, copy=False)
 
 
@@ -295,25 +289,10 @@ def first_of_equals(x: Any) -> np.ndarray | None:
     return None if len(seen) == len(first) else np.array(first)
 
 
-def matmul(A: Array, B: Array) -> Array:
-    """A @ B; in NumPy into memory that has been used before."""
-    if not (_is_numpy(A) and _is_numpy(B)):
-        return A @ B
-    out = rooms.empty((A.shape[0], B.shape[1]), np.result_type(A, B))
-    return np.matmul(A, B, out=out)
-
-
-def minus(A: Array, row: Array) -> Array:
-    """A without `row` in each of its rows, likewise."""
-    if not _is_numpy(A):
-        return A - row
-    return np.subtract(A, row, out=rooms.empty(A.shape, np.result_type(A, row)))
-
-
 def dot(X: Array, Y: Array) -> Array:
     """X Yᵀ, dense, for any mix of dense and CSR blocks."""
     if not sp.issparse(X) and not sp.issparse(Y):
-        return matmul(X, Y.T)
+        return X @ Y.T
     product = X @ Y.T if sp.issparse(X) else (Y @ X.T).T
     return product.toarray() if sp.issparse(product) else np.ascontiguousarray(product)
 
@@ -378,7 +357,7 @@ def with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
     """
     n, d = X.shape
     if _is_numpy(X):
-        out = rooms.empty((n, d + 2), X.dtype)
+        out = np.empty((n, d + 2), dtype=X.dtype)
         np.subtract(X, center.astype(X.dtype, copy=False), out=out[:, :d])
         if np.ndim(scale):
             out[:, :d] *= scale.astype(X.dtype, copy=False)

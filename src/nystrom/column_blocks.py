@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _arrays as arrays
-from . import rooms
 from ._arrays import Array
 from .operands import Operand
 
@@ -56,7 +55,7 @@ class ColumnBlocks:
         """Each block where it belongs: putting them together would cost a copy."""
         parts = [part.values for part in self.parts]
         dtype = np.result_type(K, *parts)
-        out = rooms.empty((len(K), self.n_columns), dtype)
+        out = np.empty((len(K), self.n_columns), dtype)
         start = 0
         for part in parts:
             height, width = part.shape
@@ -69,6 +68,6 @@ class ColumnBlocks:
         total = arrays.zeros(K.shape[0], K)
         for part in self.parts:
             right = part.values if arrays.on_host(K) else part.beside(K)
-            product = arrays.matmul(K[:, : len(part)], right)
+            product = K[:, : len(part)] @ right
             total = total + arrays.widen(arrays.squared_norms(product))
         return total

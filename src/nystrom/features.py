@@ -53,7 +53,7 @@ class Tiles:
     def __call__(self, X: Any) -> Array:
         Z = self.columns.float64(X)
         Z = Z if self.root is None else self.root.product(Z)
-        return Z if self.shift is None else arrays.minus(Z, self.shift.beside(Z))
+        return Z if self.shift is None else Z - self.shift.beside(Z)
 
 
 @dataclass(frozen=True, eq=False)

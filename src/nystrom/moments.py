@@ -24,9 +24,10 @@ from .sources import weights as row_weights
 from .trace_error import TraceError
 
 #: The Gram matrix is made in so many panels of columns, each of at least so many:
-#: without what is below them a partial sum takes five eighths of the memory. Time is
-#: the same, as BLAS makes half of a product of a matrix with itself anyway.
-N_PANELS, LEAST_PANEL = 4, 1024
+#: without what is below them a partial sum takes five eighths of the memory. In time
+#: few are best in NumPy, whose product of a matrix with itself makes half of it anyway;
+#: libraries that make all of it gain from narrower ones.
+N_PANELS, LEAST_PANEL, LEAST_ELSEWHERE = 4, 1024, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,23 +93,27 @@ def moments(
     return replace(sums, gram_error=error)
 
 
-def _panels(n_columns: int) -> Iterator[tuple[int, int]]:
+def _panels(n_columns: int, least: int = LEAST_PANEL) -> Iterator[tuple[int, int]]:
     """(start, stop) of the columns of Z that are multiplied at a time."""
-    width = max(LEAST_PANEL, -(-n_columns // N_PANELS))
+    width = max(least, -(-n_columns // N_PANELS))
     return ((a, min(a + width, n_columns)) for a in range(0, n_columns, width))
 
 
 def _upper_half(Z: Array) -> tuple[tuple[Array, Array], ...]:
     """ZᵀZ by panels: each with itself, and with all columns after it."""
-    panels = ((Z[:, start:stop], Z[:, stop:]) for start, stop in _panels(Z.shape[1]))
-    product = arrays.matmul
-    return tuple((product(P.T, P), product(P.T, after)) for P, after in panels)
+    least = LEAST_PANEL if arrays.on_host(Z) else LEAST_ELSEWHERE
+    panels = ((Z[:, a:b], Z[:, b:]) for a, b in _panels(Z.shape[1], least))
+    return tuple((P.T @ P, P.T @ after) for P, after in panels)
 
 
 def _assembled(parts: tuple, n_columns: int) -> np.ndarray:
     A = np.empty((n_columns, n_columns))
-    for (start, stop), (own, after) in zip(_panels(n_columns), parts, strict=True):
-        A[start:stop, start:stop], A[start:stop, stop:] = own, after
+    start = 0
+    for own, after in parts:
+        stop = start + len(own)
+        A[start:stop, start:stop] = own
+        A[start:stop, stop:], A[stop:, start:stop] = after, after.T
+        start = stop
     return _mirrored(A)
 
 

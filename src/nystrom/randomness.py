@@ -179,14 +179,14 @@ def first_rows(
 
 def some_rows(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
     """At most `size` rows, drawn uniformly and in ascending order, to measure on."""
-    return np.arange(n_rows) if size >= n_rows else _fewer_rows(n_rows, size, seed)
+    if size >= n_rows:
+        return np.arange(n_rows)
+    return _fewer_rows(n_rows, size, seed).copy()
 
 
 @lru_cache(maxsize=16)  # a fit asks for the same again, and of 10⁹ rows takes a minute
 def _fewer_rows(n_rows: int, size: int, seed: int) -> np.ndarray:
-    rows = np.sort(first_rows(seed, Purpose.CHECK, n_rows, size))
-    rows.flags.writeable = False
-    return rows
+    return np.sort(first_rows(seed, Purpose.CHECK, n_rows, size))
 
 
 def race_probabilities(weights: np.ndarray, limit: float) -> np.ndarray:

@@ -14,7 +14,6 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from .. import rooms
 from ..sinks import Sink
 from ..sources import Source
 from .blas import single_threaded_blas, threads_for
@@ -98,7 +97,7 @@ class Threads(Engine):
             return [f(item) for item in items]
         with (
             single_threaded_blas(),
-            ThreadPoolExecutor(n_threads, "nystrom", rooms.keep) as pool,
+            ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom") as pool,
         ):
             return list(pool.map(f, items))
 
@@ -113,7 +112,7 @@ class Threads(Engine):
         self.progress(name, 0, n_tiles)
         if n_tiles == 0:
             return
-        with single_threaded_blas(), rooms.kept():
+        with single_threaded_blas():
             # The first tile tells whether threads are worth starting for the rest.
             begun = time.perf_counter()
             result = task(0, 1)
@@ -136,7 +135,7 @@ class Threads(Engine):
         def unless_stopped(first: int, last: int) -> Any:
             return None if stopped.is_set() else task(first, last)
 
-        pool = ThreadPoolExecutor(self.n_threads, "nystrom", rooms.keep)
+        pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="nystrom")
         try:
             # A window of tasks, so that finished results never pile up.
             waiting: dict[int, Future] = {}

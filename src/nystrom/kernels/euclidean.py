@@ -70,7 +70,7 @@ class DenseDistances:
             left = arrays.with_norms(X, self.center, self.scale)
             same = left.dtype == self.right.dtype
             right = self.right if same else arrays.as_float(self.right64, left.dtype)
-            D = arrays.matmul(left, right)
+            D = left @ right
         if not arrays.on_host(X):
             return self._with_closer_rows(D, X, left)
         far = _far_rows(left[:, -2], self.c)
