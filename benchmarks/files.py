@@ -85,7 +85,9 @@ def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> Non
     begun = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # What getrusage tells is also that of the process that began this one.
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
     checked = float(np.abs(model.dual_coef_).sum())
     queue.put((seconds, peak, model.landmarks_.n_passes, checked))
 

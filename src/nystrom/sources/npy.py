@@ -13,7 +13,7 @@ import numpy as np
 from .file_errors import FileError, cut_off, decoding, no_numbers, refuse_not_finite
 from .fingerprint import digest
 from .source import Source
-from .stored import Names, Stored, as_rows, float_dtype, regular_bounds
+from .stored import Names, Stored, as_rows, regular_bounds
 
 #: Rows that are wanted are read together with those between them up to so many bytes,
 #: and so many at a time.
@@ -84,11 +84,15 @@ class NpyFile(Stored):
 class NpyRows(Source):
     """Some columns of a `.npy` file whose rows lie one after the other."""
 
+    at_hand = False  # many small reads take longer than reading all that is between
+
     def __init__(self, stored: NpyFile, names: Names) -> None:
         self.stored, self.names = stored, names
         self.n_rows, self.n_features = stored.n_rows, len(names)
         self._as_stored = stored.dtype(names)
-        self._places = None if names == stored.names else list(names)
+        self._places: Any = list(names)
+        if names and names == tuple(range(names[0], names[0] + len(names))):
+            self._places = slice(names[0], names[0] + len(names))
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         self.stored.stamp.check(self.stored.path)
@@ -98,13 +102,13 @@ class NpyRows(Source):
     def take(self, indices: np.ndarray) -> np.ndarray:
         self.stored.stamp.check(self.stored.path)
         wanted, back = np.unique(np.asarray(indices, np.int64), return_inverse=True)
-        out = np.empty((len(wanted), len(self.names)), float_dtype(self._as_stored))
+        rows = np.empty((len(wanted), len(self.stored.names)), self._as_stored)
         with open(self.stored.path, "rb", buffering=0) as file:
             for first, last in self._spans(wanted):
                 begin, end = int(wanted[first]), int(wanted[last - 1]) + 1
-                rows = self._read(file, begin, end)[wanted[first:last] - begin]
-                out[first:last] = self._floats(rows, wanted[first:last])
-        return out[back]
+                between = self._read(file, begin, end)
+                np.take(between, wanted[first:last] - begin, 0, out=rows[first:last])
+        return self._floats(rows, wanted)[back]
 
     def fingerprint(self) -> str:
         return digest(self.stored.identity, self.names, self._given())
@@ -126,6 +130,6 @@ class NpyRows(Source):
         return rows
 
     def _floats(self, rows: np.ndarray, numbers: Any) -> np.ndarray:
-        X = as_rows(rows if self._places is None else rows[:, self._places])
+        X = as_rows(rows[:, self._places])
         refuse_not_finite(X, self.stored.path, self.names, numbers)
         return X
