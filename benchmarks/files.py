@@ -93,56 +93,48 @@ def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> Non
 
 
 def main() -> None:
-    """In turn, as often as it takes for medians."""
+    """In turn, as often as it takes for medians; the table is there after each round."""
     n_rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000_000
-    context = multiprocessing.get_context("spawn")
-    kinds = ("memory", "npy", "parquet")
-    found: dict[str, list] = {kind: [] for kind in kinds}
+    found: dict[str, list] = {kind: [] for kind in ("memory", "npy", "parquet")}
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), n_rows)
         data = (Path(folder) / "rows.npy").stat().st_size
+        limit = max(int(0.9 * data), 1_200_000_000)
         for _ in range(REPEATS):
-            for kind in kinds:
-                queue = context.Queue()
-                process = context.Process(
-                    target=fit,
-                    args=(kind, folder, max(int(0.9 * data), 1_200_000_000), queue),
-                )
-                process.start()
-                while process.is_alive() and queue.empty():
-                    time.sleep(0.1)
-                if process.exitcode:
-                    raise RuntimeError(f"the fit of rows from {kind} has failed")
-                found[kind].append(queue.get())
-                process.join()
-                print(kind, *(f"{value:.6g}" for value in found[kind][-1]), flush=True)
-    rows = [
-        (
-            "rows from",
-            "seconds",
-            "of memory's",
-            "peak MB",
-            "passes to choose",
-            "Σ|dual|",
-        )
-    ]
+            for kind, runs in found.items():
+                runs.append(measured(kind, folder, limit))
+                print(kind, *(f"{value:.6g}" for value in runs[-1]), flush=True)
+            tell(n_rows, found)
+
+
+def measured(kind: str, folder: str, limit: int) -> tuple:
+    """What `fit` hands back."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=fit, args=(kind, folder, limit, queue))
+    process.start()
+    while process.is_alive() and queue.empty():
+        time.sleep(0.1)
+    if process.exitcode:
+        raise RuntimeError(f"the fit of rows from {kind} has failed")
+    result = queue.get()
+    process.join()
+    return result
+
+
+def tell(n_rows: int, found: dict[str, list]) -> None:
+    """The table of the rounds so far."""
+    names = "rows from", "seconds", "of memory's", "peak MB", "passes to choose"
     base = median(run[0] for run in found["memory"])
-    for kind, runs in found.items():
-        seconds = median(run[0] for run in runs)
-        peak = max(run[1] for run in runs)
-        rows.append(
-            (
-                kind,
-                f"{seconds:.4g}",
-                f"{seconds / base:.3g}",
-                f"{peak:.0f}",
-                runs[0][2],
-                f"{runs[0][3]:.10g}",
-            )
-        )
-        print(*rows[-1])
     with RESULTS.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([("n", n_rows), *rows])
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*names, "Σ|dual|", "rows", "rounds"])
+        for kind, runs in found.items():
+            seconds, peak = median(run[0] for run in runs), max(run[1] for run in runs)
+            told = f"{seconds:.4g}", f"{seconds / base:.3g}", f"{peak:.0f}"
+            checked = f"{runs[0][3]:.10g}"
+            writer.writerow([kind, *told, runs[0][2], checked, n_rows, len(runs)])
+            print(kind, *told)
 
 
 if __name__ == "__main__":
