@@ -93,7 +93,7 @@ def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> Non
 
 
 def main() -> None:
-    """In turn, as often as it takes for medians; the table is there after each round."""
+    """In turn, as often as it takes for medians; a table after each round."""
     n_rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000_000
     found: dict[str, list] = {kind: [] for kind in ("memory", "npy", "parquet")}
     with tempfile.TemporaryDirectory() as folder:
