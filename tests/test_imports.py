@@ -49,7 +49,7 @@ ONLY = {
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
-    "persistence": {"saved_names"},
+    "persistence": {"saved_names", "edge"},
 }
 #: Needs nothing, and nothing needs it but the public surface.
 ALONE = ["datasets"]

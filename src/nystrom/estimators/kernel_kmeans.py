@@ -217,7 +217,8 @@ class KernelKMeans(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         out : str, Path or array, default=None
             Where the numbers go, as for `Nystroem.transform`.
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..engines import Engine
-from ..kernels import Kernel
+from ..kernels import AtLandmarks, Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.pca import Components, components
@@ -246,7 +246,8 @@ class KernelPCA(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         out : str, Path or array, default=None
             Where the coordinates go, as for `Nystroem.transform`.
 
@@ -266,6 +267,8 @@ class KernelPCA(
 
     def _exact_coordinates(self, X: Any, output: Output) -> Any:
         """By scikit-learn's own class; of a source or into a file block by block."""
+        if isinstance(X, AtLandmarks):  # all training rows are, in their order
+            X = X.values
         if not isinstance(X, Source):
             X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):

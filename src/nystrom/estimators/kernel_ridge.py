@@ -296,7 +296,8 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         return_std : bool, default=False
             Whether to return the predictive standard deviation too: that of the
             Gaussian process with kernel K̃ and noise alpha, scaled to the targets.

@@ -230,7 +230,8 @@ class Nystroem(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         out : str, Path or array, default=None
             Where the features go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at

@@ -240,6 +240,37 @@ class Precomputed(Kernel):
 
 
 @dataclass(frozen=True, eq=False)
+class AtLandmarks:
+    """Kernel values of new rows with the landmarks alone, for kernel="precomputed".
+
+    New rows come as their kernel values with all training rows, (n_samples,
+    n_training), of which few columns are looked at. Whoever makes only those says so by
+    this wrapper, since the width of a matrix does not tell what its columns are.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_landmarks)
+        k(x, s) for each new row x and each landmark s, in the order of
+        `landmarks_.indices`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelRidge, kernels
+    >>> X = np.random.default_rng(0).standard_normal((600, 3))
+    >>> K, y = kernels.RBF(0.1)(X, X), np.sin(X[:, 0])
+    >>> model = KernelRidge(kernel="precomputed", n_landmarks=50, random_state=0)
+    >>> model = model.fit(K[:500, :500], y[:500])
+    >>> values = K[500:, model.landmarks_.indices]
+    >>> predicted = model.predict(kernels.AtLandmarks(values))
+    >>> bool((predicted == model.predict(K[500:, :500])).all())
+    True
+    """
+
+    values: Any
+
+
+@dataclass(frozen=True, eq=False)
 class NewRows(Precomputed):
     """Kernel values of new rows with training rows: k(x, x) is not among them."""
 
