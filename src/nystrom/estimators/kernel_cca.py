@@ -105,6 +105,8 @@ class KernelCCA(
     True
     """
 
+    _switches = ("center",)
+
     def __init__(
         self,
         n_components=2,

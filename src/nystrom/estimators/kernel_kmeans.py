@@ -115,6 +115,8 @@ class KernelKMeans(
     _embedding: Embedding | None
     _centers_of_embedding: Any
 
+    _switches = ("affinity_normalize",)
+
     def __init__(
         self,
         n_clusters=8,

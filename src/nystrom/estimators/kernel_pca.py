@@ -140,6 +140,8 @@ class KernelPCA(
     landmarks_: Any
     approximation_error_: TraceError | None
 
+    _switches = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
+
     def __init__(
         self,
         n_components=None,
@@ -379,7 +381,7 @@ class KernelPCA(
         number(self.tol, "tol", least=0.0)
         count(self.max_iter, "max_iter", optional=True)
         if self.iterated_power != "auto":
-            number(self.iterated_power, "iterated_power", least=0.0)
+            count(self.iterated_power, "iterated_power", least=0)
         width = getattr(self.kernel, "gamma", self.gamma)
         if self.fit_inverse_transform and np.ndim(width) > 0:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
+            _check_class_weight(self.class_weight)
             X = recognised(X)
             binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
             if check_targets(X, y, type(self).__name__):
@@ -277,3 +279,12 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _check_class_weight(class_weight: Any) -> None:
+    named = isinstance(class_weight, str) and class_weight == "balanced"
+    if class_weight is not None and not named and not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not allowed; it is 'balanced', a dict "
+            "of a weight for each class, or None."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import (
@@ -31,6 +31,7 @@ from ..engines import Engine
 from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..randomness import seed_of
+from ..refusals import switch
 from ..samplers import Goal, as_sampler
 from ..samplers.updating import with_rows
 from ..sources import RowNumbers, Source
@@ -72,6 +73,8 @@ class OnLandmarks:
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
     #: scikit-learn's Nystroem they are, its other classes pass over them.
     _refuses_unused = False
+    #: Parameters that are True or False.
+    _switches: ClassVar[tuple[str, ...]] = ()
 
     def _goal(self) -> Goal:
         """How many landmarks there are to be."""
@@ -88,6 +91,8 @@ class OnLandmarks:
         self, X: Any, task: CallbackTask, sample_weight: Any = None, **changed: Any
     ) -> tuple[Kernel, Source, Engine]:
         """Kernel, rows and engine, from the parameters or what is given instead."""
+        for name in self._switches:
+            switch(getattr(self, name), name)
         kernel = changed.pop("kernel", self.kernel)
         given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
         named = isinstance(kernel, str) and kernel != "precomputed"

@@ -86,6 +86,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
+    _switches = ("fit_intercept",)
 
     def _rows_and_targets(
         self, X: Any, y: Any, *, reset: bool = True
@@ -296,10 +297,7 @@ def _too_many(epsilon: float, goal: Ridge, wanted: str, d_eff: float) -> ValueEr
 
 def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
     """One finite number >= 0 per target."""
-    try:
-        alphas = np.asarray(alpha, dtype=np.float64)
-    except (TypeError, ValueError):
-        alphas = np.array([np.nan])
+    alphas = as_numbers(alpha)
     if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
         raise ValueError(
             f"{name}={alpha!r} is not allowed; it must be a finite number >= 0, or one "
@@ -311,6 +309,17 @@ def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
             "number, or one per target."
         )
     return np.broadcast_to(alphas, (n_targets,)).copy()
+
+
+def as_numbers(given: Any) -> np.ndarray:
+    """What was given in float64; nan where it is something else than numbers."""
+    try:
+        values = np.asarray(given)
+    except (TypeError, ValueError):  # lists of different lengths
+        return np.array([np.nan])
+    # "0.1" and True would pass for numbers.
+    known = values.dtype.kind in "iuf"
+    return values.astype(np.float64) if known else np.array([np.nan])
 
 
 def check_noise(alphas: np.ndarray) -> None:

@@ -19,6 +19,10 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .base import Kernel, Traits
 
+#: Rows of a block whose diagonal is k(x, x), where a function of blocks is all there
+#: is: so many evaluations for one that is wanted, and as many times fewer calls.
+DIAGONAL_ROWS = 32
+
 
 @dataclass(frozen=True)
 class Pairwise(Kernel):
@@ -88,16 +92,16 @@ class Blockwise(Kernel):
     def diag(self, X: Any) -> Array:
         if self.diagonal is not None:
             return _block(self.diagonal(X), X)
-        single = [_single(X, i) for i in range(_length(X))]
-        values = [float(arrays.to_host(self(x, x))[0, 0]) for x in single]
-        return _block(np.asarray(values), X)
+        values = np.empty(_length(X))
+        for start in range(0, len(values), DIAGONAL_ROWS):
+            rows = arrays.slice_rows(X, start, start + DIAGONAL_ROWS)
+            values[start : start + DIAGONAL_ROWS] = arrays.to_host(
+                self(rows, rows)
+            ).diagonal()
+        return _block(values, X)
 
     def __str__(self) -> str:
         return _name(self.function)
-
-
-def _single(X: Any, i: int) -> Any:
-    return X[i : i + 1, ...] if arrays.is_array(X) else X[i : i + 1]
 
 
 def _length(X: Any) -> int:
@@ -135,8 +139,8 @@ def blockwise(
         block is a slice of what was passed in: an array, CSR rows, or a list of
         objects.
     diag : callable, optional
-        `diag(X)` returns k(x, x) for each row. Without it `function` is called once per
-        row, on blocks of one row.
+        `diag(X)` returns k(x, x) for each row. Without it they are taken from blocks
+        of 32 rows against themselves: 32 evaluations for each, which count as one.
 
     Returns
     -------

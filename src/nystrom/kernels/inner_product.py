@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from .. import _arrays as arrays
 from .._arrays import Array
 from .base import Kernel, Traits
-from .parameters import set_numbers
+from .parameters import set_numbers, set_width
 
 
 class InnerProduct(Kernel):
@@ -49,7 +49,8 @@ class Polynomial(InnerProduct):
     coef0: float = 1
 
     def __post_init__(self) -> None:
-        set_numbers(self, gamma=0.0, degree=0.0, coef0=-np.inf)
+        set_width(self)
+        set_numbers(self, degree=0.0, coef0=-np.inf)
 
     @property
     def traits(self) -> Traits:
@@ -84,7 +85,8 @@ class Sigmoid(InnerProduct):
     traits = Traits(psd=False)
 
     def __post_init__(self) -> None:
-        set_numbers(self, gamma=0.0, coef0=-np.inf)
+        set_width(self)
+        set_numbers(self, coef0=-np.inf)
 
     def _profile(self, P: Array) -> Array:
         return arrays.tanh_(P * self.gamma + self.coef0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from ..refusals import unknown
+from ..refusals import number, unknown
 from .base import Kernel
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
@@ -34,7 +34,10 @@ def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
     gamma = np.asarray(per_feature(given, "gamma"))
     if "length_scale" not in params:
         if np.any(gamma == 0):
-            raise ValueError(f"gamma={given} is not allowed for this kernel; use > 0.")
+            raise ValueError(
+                f"gamma={given} is not allowed for this kernel, which has a length in "
+                "every feature; use numbers > 0."
+            )
         params["length_scale"] = 1 / np.sqrt(2 * gamma)
     return make(**params)
 
@@ -84,6 +87,11 @@ def as_kernel(
     """
     given = {"gamma": gamma, "degree": degree, "coef0": coef0}
     given = {name: value for name, value in given.items() if value is not None}
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise ValueError(
+            f"kernel_params={kernel_params!r} is not allowed; it is a dict of the "
+            "kernel's parameters, or None."
+        )
     if isinstance(kernel, str) and kernel != "precomputed":
         return _by_name(kernel, n_features, given, dict(kernel_params or {}))
     if given:
@@ -121,6 +129,9 @@ def _by_name(
     if name not in NAMES:
         raise unknown("kernel", name, [*NAMES, "precomputed"])
     named = NAMES[name]
+    for key, least in (("degree", 0.0), ("coef0", -np.inf)):
+        if key in given:  # looked at, also where the kernel does not take it
+            number(given[key], key, least)
     wrong = sorted(set(params) - named.takes)
     if wrong:
         raise ValueError(
