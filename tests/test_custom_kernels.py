@@ -166,8 +166,8 @@ def test_blockwise_without_a_diagonal_is_not_called_row_by_row(n_rows, rng, seed
     np.testing.assert_array_equal(
         fitted.component_indices_, expected.component_indices_
     )
-    # A diagonal of all rows is n/32 calls, and there are few.
-    assert without.calls <= given.calls + 4 * n_rows / 32
+    # A diagonal of all rows is n/32 calls, and there are up to six.
+    assert without.calls <= given.calls + 8 * n_rows / 32
 
 
 def test_blockwise_asks_its_diagonal_and_nothing_else():
