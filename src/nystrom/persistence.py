@@ -140,12 +140,15 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     ------
     ModelFileError
         If the file is damaged, of another format, or not a model file.
-    ModelVersionWarning
-        A warning: another version of nystrom or scikit-learn wrote the file. It is
-        scikit-learn's `InconsistentVersionWarning`, by which parts of scikit-learn that
-        are in the file warn by themselves.
     UntrustedTypesError
         If the file needs a class or function that is not trusted.
+
+    Warns
+    -----
+    ModelVersionWarning
+        If another version of nystrom or scikit-learn wrote the file. It is a subclass
+        of scikit-learn's `InconsistentVersionWarning`, by which parts of scikit-learn
+        in the file warn by themselves.
     """
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException

@@ -12,12 +12,13 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
+from ..edge.mistakes import refuse_mistakes
 from ..edge.rows import (
+    check_lengths,
     check_namespace,
     check_rows,
     check_targets,
@@ -35,6 +36,7 @@ from ..refusals import count, number, unknown
 from ..sources import Pair, Source, as_source
 from .callbacks import CallbackSupportMixin, with_callbacks
 from .on_landmarks import OnLandmarks, fitting, in_library_of
+from .ridge_base import refuse_text_targets
 
 
 class KernelCCA(
@@ -169,7 +171,7 @@ class KernelCCA(
             X, y = _both_views(X, y)
             X = self._validated(X, reset=True)
             y = _beside(_second_view(y), X)
-            check_consistent_length(range(count_rows(X)), range(count_rows(y)))
+            check_lengths(X, y)
             _check_two_rows(X)
             sources, chosen, engines = [], [], []
             for i, rows in enumerate((X, y)):
@@ -220,7 +222,7 @@ class KernelCCA(
         if y is None:
             return scores
         y = _beside(_second_view(y), X)
-        check_consistent_length(range(count_rows(X)), range(count_rows(y)))
+        check_lengths(X, y)
         source = rows_of(y)
         expected = as_source(self.landmarks_[1].points).n_features
         if source.n_features != expected:
@@ -347,8 +349,10 @@ class KernelCCA(
 def _both_views(X: Any, y: Any) -> tuple[Any, Any]:
     """X and y; where a source has targets of its own, they are the second view."""
     X = not_in_memory(X)
+    refuse_mistakes(y, "y")
     if check_targets(X, y, "KernelCCA"):
         targets = X.targets
+        refuse_text_targets(targets, "KernelCCA")
         return X.having(targets=None), getattr(targets, "of", targets)
     if y is None:
         raise ValueError("KernelCCA requires y to be passed, but the target y is None.")

@@ -211,6 +211,24 @@ class KernelKMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
+    def fit_transform(self, X, y=None, sample_weight=None, out=None):
+        """Fit, and return the distance of each row to every centre.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        out : str, Path or array, default=None
+            Where the distances go, as for `Nystroem.transform`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            As by `transform`; `out` where it is given.
+        """
+        Output(out)  # refused before the work begins
+        return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
+
     @chunk_by_chunk
     def predict(self, X, out=None):
         """The cluster of each row, with s kernel evaluations.

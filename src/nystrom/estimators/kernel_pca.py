@@ -213,7 +213,7 @@ class KernelPCA(
 
     @chunk_by_chunk
     @with_callbacks
-    def fit_transform(self, X, y=None, **params):
+    def fit_transform(self, X, y=None, out=None, **params):
         """Fit, and return the coordinates of X.
 
         Parameters
@@ -222,22 +222,27 @@ class KernelPCA(
             Training rows.
         y : ignored
             For pipelines.
+        out : str, Path or array, default=None
+            Where the coordinates go, as for `transform`.
         **params : dict
             None are taken.
 
         Returns
         -------
         coordinates : array of shape (n_samples, n_components)
-            In the precision of X.
+            In the precision of X; `out` where it is given.
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
+        Output(out)  # refused before the work begins
         with fitting(self, X, y) as task:
             mapped = self._fit(X, task)
+            output = Output(out, names=self.get_feature_names_out())
             if mapped is None:
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+                rows = output.keep(rows)
             else:
-                rows = self._coordinates(*mapped)
+                rows = self._coordinates(*mapped, output)
         return rows
 
     @chunk_by_chunk
@@ -403,9 +408,12 @@ class KernelPCA(
             landmarks, source, dual * signs, -offset * signs
         )
         like = landmarks.kernel.like(landmarks.points)
-        self.eigenvalues_ = arrays.from_host(values, like, values.dtype)
-        self.eigenvectors_ = arrays.from_host(eigenvectors, like, eigenvectors.dtype)
-        self._keep_shares(values, found.total, like)
+        # Where all rows are landmarks, in the precision that scikit-learn's would have.
+        whole = len(landmarks) == source.n_rows
+        dtype = arrays.host_dtype(like) if whole else values.dtype
+        self.eigenvalues_ = arrays.from_host(values, like, dtype)
+        self.eigenvectors_ = arrays.from_host(eigenvectors, like, dtype)
+        self._keep_shares(values.astype(dtype), float(found.total), like)
         self.n_landmarks_path_ = arrays.from_host(found.sizes, like, found.sizes.dtype)
         self.explained_variance_path_ = arrays.from_host(
             found.shares, like, found.shares.dtype
@@ -455,6 +463,7 @@ class KernelPCA(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

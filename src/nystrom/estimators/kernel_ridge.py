@@ -306,14 +306,15 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled.
+            all; or an array to be filled. With `return_std` twice as many columns: the
+            predictions, and after them their deviations.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
             Predictions, in the precision of X; `out` where it is given.
         std : ndarray of the same shape
-            Only with `return_std`.
+            Only with `return_std`, and without `out`.
         """
         return self._predict(X, return_std=return_std, noise=noise, out=out)
 

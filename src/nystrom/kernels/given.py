@@ -19,6 +19,8 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .base import Kernel, Traits
 
+#: What to do where a function of two rows is meant to be one of two blocks.
+TWO_BLOCKS = "A function of two blocks is passed as kernels.blockwise(function)."
 #: Rows of a block whose diagonal is k(x, x), where a function of blocks is all there
 #: is: so many evaluations for one that is wanted, and as many times fewer calls.
 DIAGONAL_ROWS = 32
@@ -34,11 +36,11 @@ class Pairwise(Kernel):
 
     def __call__(self, X: Any, Y: Any) -> Array:
         xs, ys = _rows(X), _rows(Y)
-        K = [[float(self.function(x, y, **self.params)) for y in ys] for x in xs]
+        K = [[self._value(x, y) for y in ys] for x in xs]
         return _block(np.asarray(K, dtype=np.float64).reshape(len(xs), len(ys)), X)
 
     def diag(self, X: Any) -> Array:
-        values = [float(self.function(x, x, **self.params)) for x in _rows(X)]
+        values = [self._value(x, x) for x in _rows(X)]
         return _block(np.asarray(values, dtype=np.float64), X)
 
     def gram(self, Y: Any) -> np.ndarray:
@@ -47,8 +49,25 @@ class Pairwise(Kernel):
         K = np.empty((len(rows), len(rows)))
         for i, x in enumerate(rows):
             for j in range(i + 1):
-                K[i, j] = K[j, i] = float(self.function(x, rows[j], **self.params))
+                K[i, j] = K[j, i] = self._value(x, rows[j])
         return K
+
+    def _value(self, x: Any, y: Any) -> float:
+        try:
+            value = self.function(x, y, **self.params)
+        except Exception as error:
+            if not getattr(error, "__notes__", None):
+                error.add_note(f"kernel={self} was called with two rows. {TWO_BLOCKS}")
+            raise
+        try:
+            if np.ndim(value) == 0:
+                return float(value)
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(
+            f"The kernel {self} returned {_shown(value)} for two rows; it must return "
+            f"one number. {TWO_BLOCKS}"
+        )
 
     def gram_evaluations(self, n_points: int) -> int:
         return n_points * (n_points + 1) // 2
@@ -59,6 +78,14 @@ class Pairwise(Kernel):
 
 def _name(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
+
+
+def _shown(value: Any) -> str:
+    """What a function returned, in a few words."""
+    if np.ndim(value) or sp.issparse(value):
+        return f"a {type(value).__name__} of shape {tuple(np.shape(value))}"
+    text = repr(value)
+    return text if len(text) < 40 else f"a {type(value).__name__}"
 
 
 def _rows(X: Any) -> list[Any]:
@@ -82,12 +109,21 @@ class Blockwise(Kernel):
         K = self.function(X, Y)
         shape = (_length(X), _length(Y))
         if tuple(np.shape(K)) != shape:
+            given = f"shape {tuple(np.shape(K))}" if np.ndim(K) else _shown(K)
             raise ValueError(
-                f"The block kernel {self} returned shape {tuple(np.shape(K))} for "
-                f"blocks of {shape[0]} and {shape[1]} rows; it must return {shape}. "
-                "A function of two single rows is passed without kernels.blockwise."
+                f"The block kernel {self} returned {given} for blocks of {shape[0]} "
+                f"and {shape[1]} rows; it must return {shape}. A function of two "
+                "single rows is passed without kernels.blockwise."
             )
+        self._refuse_what_is_no_number(_as_array(K))
         return _block(K, X)
+
+    def _refuse_what_is_no_number(self, K: Array) -> None:
+        if arrays.on_host(K) and K.dtype.kind not in "biufO":
+            raise ValueError(
+                f"The block kernel {self} returned {K.dtype} values; it must return "
+                "real numbers."
+            )
 
     def diag(self, X: Any) -> Array:
         if self.diagonal is not None:

@@ -26,10 +26,13 @@ class InnerProduct(Kernel):
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X, Y = arrays.as_float(X), arrays.as_float(Y)
-        return self._profile(arrays.dot(X, arrays.as_float(Y, X.dtype)))
+        # What overflows, or is no number, is found and refused where K is used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._profile(arrays.dot(X, arrays.as_float(Y, X.dtype)))
 
     def diag(self, X: Any) -> Array:
-        return self._profile(arrays.squared_norms(arrays.as_float(X)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._profile(arrays.squared_norms(arrays.as_float(X)))
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,7 @@ class Polynomial(InnerProduct):
         return Traits(psd=True if definite else None)
 
     def _profile(self, P: Array) -> Array:
-        # What overflows, or is no number, is found and refused where K is used.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._power(P * self.gamma + self.coef0)
+        return self._power(P * self.gamma + self.coef0)
 
     def _power(self, P: Array) -> Array:
         if not self.degree.is_integer() or not 1 <= self.degree <= 64:

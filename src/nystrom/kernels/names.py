@@ -114,12 +114,27 @@ def as_kernel(
         name = kernel.__name__
         raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
     if callable(kernel):
+        _refuse_functions_of_blocks(kernel)
         # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
         # by keyword too.
         return Pairwise(kernel, dict(kernel_params or {}))
     raise TypeError(
         f"kernel={kernel!r} is not a kernel; pass a name ({', '.join(NAMES)}, "
         "precomputed), a callable of two rows, or a value from nystrom.kernels."
+    )
+
+
+def _refuse_functions_of_blocks(kernel: Callable) -> None:
+    """scikit-learn's own functions take two blocks, and say little about one row."""
+    function = getattr(kernel, "func", kernel)  # of a functools.partial
+    if getattr(function, "__module__", None) != "sklearn.metrics.pairwise":
+        return
+    name = getattr(function, "__name__", "")
+    named = name.removesuffix("_kernel").removesuffix("_similarity")
+    by_name = f"the name {named!r}, or " if named in NAMES else ""
+    raise ValueError(
+        f"kernel={name} is a function of two blocks of rows, and a plain callable is "
+        f"one of two rows; pass {by_name}nystrom.kernels.blockwise({name})."
     )
 
 
