@@ -209,6 +209,52 @@ def test_a_dask_array_is_fitted_by_the_default_client(estimator, default_client,
         assert a.error == b.error
 
 
+@pytest.mark.parametrize("store", ["array", "derived", "frame"])
+def test_a_persisted_array_is_fitted_where_it_is_held(store, client, data):
+    """Also where its client is not the default one."""
+    X, y = data
+    rows = da.from_array(X, chunks=(3000, -1))
+    if store == "frame":
+        rows = rows.to_dask_dataframe(columns=[f"x{j}" for j in range(8)])
+    held = client.persist(rows)
+    held = held * 1.0 if store == "derived" else held
+    target = client.persist(da.from_array(y, chunks=3000))
+    with pytest.raises(ValueError, match="No clients found"):
+        distributed.default_client()
+    expected = ridge().fit(X, y)
+    model = ridge().fit(held, target)
+    same(model.landmarks_.indices, expected.landmarks_.indices)
+    same(model.dual_coef_, expected.dual_coef_)
+    with engines.using(Threads(1)):  # reads what the cluster holds
+        same(ridge().fit(held, target).dual_coef_, expected.dual_coef_)
+    lazy = model.predict(held)
+    found = client.compute(lazy, sync=True)
+    np.testing.assert_allclose(found, expected.predict(X), rtol=1e-7, atol=1e-9)
+
+
+def test_a_persisted_array_on_another_cluster_is_refused(client, threads, data):
+    held = threads.persist(da.from_array(data[0], chunks=(3000, -1)))
+    with (
+        engines.using(client),
+        pytest.raises(
+            ValueError, match=r"persisted by another client.*using\(client\)"
+        ),
+    ):
+        ridge().fit(held, data[1])
+
+
+def test_a_persisted_array_whose_client_is_closed_is_refused(data):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, **QUIET
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as gone,
+    ):
+        held = gone.persist(da.from_array(data[0], chunks=(3000, -1)))
+    with pytest.raises(ValueError, match=r"client is closed.*Make it again"):
+        ridge().fit(held, data[1])
+
+
 def test_without_a_client_threads_read_the_chunks(data):
     X, y = data
     lengths = []

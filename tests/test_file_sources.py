@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sys
 import threading
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -587,6 +589,118 @@ def test_a_file_that_changes_is_told(kind, X, tmp_path):
         source.take(np.array([2990]))
 
 
+def chunk_of(path, kind, row):
+    """The file with a row, in chunks of 200 rows."""
+    number, folder = row // 200, path / "X"
+    third = folder / "c" / str(number) / "0"
+    return third if kind == "zarr 3" else folder / f"{number}.0"
+
+
+def in_place(file):
+    """Another byte, and size and time as before."""
+    stamp = os.stat(file)
+    with file.open("rb+") as open_file:
+        open_file.seek(-1, 2)
+        last = open_file.read(1)
+        open_file.seek(-1, 2)
+        open_file.write(bytes([last[0] ^ 1]))
+    os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+def replaced(file):
+    """As programs that write safely do it."""
+    other = file.with_name("other")
+    other.write_bytes(file.read_bytes())
+    other.replace(file)
+
+
+CHANGES = {
+    "in place": in_place,
+    "replaced": replaced,
+    "deleted": Path.unlink,
+    "touched": Path.touch,
+    "shorter": lambda file: os.truncate(file, 5),
+}
+
+
+@pytest.mark.parametrize("kind", ["zarr 2", "zarr 3"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_chunk_of_zarr_that_changes_is_told(kind, change, X, tmp_path):
+    path = stored(tmp_path, kind, X, chunk=200)
+    source = sources.open(path)
+    before = source.fingerprint()
+    np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
+    recent.RECENT.clear()
+    time.sleep(0.02)  # clocks of files tick that slowly
+    change(chunk_of(path, kind, 2100))
+    if kind == "zarr 3":  # else all chunks are in one folder, which changes too
+        np.testing.assert_array_equal(source.rows(300, 500), X[300:500])
+    # Where a byte is another one the chunk may not be decoded either.
+    told = "was written to since it was opened|is damaged"
+    with pytest.raises(FileError, match=told):
+        source.rows(2000, 2300)
+    with pytest.raises(FileError, match=told):
+        source.take(np.array([2101]))
+    if change not in (in_place, replaced):  # sizes and times are as before, or copied
+        assert sources.open(path).fingerprint() != before
+
+
+@pytest.mark.parametrize("kind", ["zarr 2", "zarr 3"])
+def test_a_chunk_of_zarr_that_was_not_there_is_told(kind, X, tmp_path):
+    """Until then its rows have the fill value."""
+    path = stored(tmp_path, kind, X, chunk=200)
+    chunk = chunk_of(path, kind, 2100)
+    content = chunk.read_bytes()
+    chunk.unlink()
+    source = sources.open(path)
+    np.testing.assert_array_equal(source.rows(2000, 2200), np.zeros((200, 4)))
+    recent.RECENT.clear()
+    time.sleep(0.02)
+    chunk.write_bytes(content)
+    with pytest.raises(FileError, match="was written to since it was opened"):
+        source.rows(2000, 2200)
+
+
+@pytest.mark.parametrize("kind", ["zarr 2", "zarr 3"])
+def test_what_else_is_in_a_zarr_group_may_change(kind, X, y, tmp_path):
+    path = stored(tmp_path, kind, X, chunk=200, y=y)
+    source = sources.open(path, target="y")
+    time.sleep(0.02)
+    group = zarr.open_group(str(path), mode="a")
+    group.create_array("results", shape=(5,), dtype="f8")[:] = 1.0
+    np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
+    np.testing.assert_array_equal(source.targets[:][:, 0], y)
+    group["y"][2100] = 7.0
+    recent.RECENT.clear()
+    np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
+    with pytest.raises(FileError, match="was written to since it was opened"):
+        source.targets[2000:2200]
+
+
+def test_a_zarr_array_by_itself_in_shards(X, tmp_path):
+    path = tmp_path / "alone.zarr"
+    array = zarr.create_array(
+        str(path), shape=X.shape, chunks=(50, 2), shards=(200, 4), dtype=X.dtype
+    )
+    array[:] = X
+    source = sources.open(path)
+    np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
+    recent.RECENT.clear()
+    time.sleep(0.02)
+    array[2100] = 0.0
+    np.testing.assert_array_equal(source.rows(0, 2000), X[:2000])
+    with pytest.raises(FileError, match="was written to since it was opened"):
+        source.rows(2000, 2200)
+
+
+def test_a_zarr_array_that_is_gone_is_told(X, tmp_path):
+    path = stored(tmp_path, "zarr 3", X, chunk=200)
+    source = sources.open(path)
+    shutil.rmtree(path)
+    with pytest.raises(FileError, match="cannot be read: No such folder"):
+        source.rows(0, 10)
+
+
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if "zarr" not in kind])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.6, 0.99])
 def test_a_file_that_was_cut_off_is_told(kind, share, X, tmp_path):
@@ -613,7 +727,10 @@ def test_a_file_that_is_damaged_inside_is_told(kind, X, tmp_path):
         if "zarr" in kind:  # which has no check sums unless it is asked for
             damaged.truncate()
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    with pytest.raises(FileError, match=r"rows\.\w+, .*row"):
+    told = r"rows\.\w+, .*row"
+    if "zarr" in kind:  # and is now shorter
+        told = r"rows\.zarr was written to since it was opened"
+    with pytest.raises(FileError, match=told):
         source.rows(0, N_ROWS)
 
 

@@ -49,7 +49,7 @@ ONLY = {
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
-    "persistence": {"saved_names"},
+    "persistence": {"saved_names", "edge"},
 }
 #: Needs nothing, and nothing needs it but the public surface.
 ALONE = ["datasets"]
@@ -57,10 +57,10 @@ ALONE = ["datasets"]
 INSIDE = {
     "sources": [
         ["weights", "fingerprint", "file_errors", "recent"],
-        ["source"],
+        ["source", "folder_stamp"],
         ["memory", "targets", "stored", "made", "on_device", "dask_rows"],
         ["views", "stacked", "picking", "arrow_columns", "array_in_file", "npy"],
-        ["parquet", "csv", "arrow_ipc", "hdf5", "zarr"],
+        ["parquet", "csv", "arrow_ipc", "hdf5", "zarr", "text_labels"],
         ["opening"],
         ["recognising"],
         ["__init__"],

@@ -18,6 +18,7 @@ from oracles_components import (
     printed_matrix,
 )
 from sklearn.base import clone
+from sklearn.cross_decomposition import CCA
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import (
     laplacian_kernel,
@@ -29,7 +30,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nystrom import KernelCCA, load, save
+from nystrom import KernelCCA, load, save, sources
 from nystrom.engines import single_threaded_blas
 
 GAMMA = 0.4
@@ -297,11 +298,45 @@ def test_transform_of_one_view_is_the_first_of_the_pair(views, new_views):
     np.testing.assert_array_equal(model.transform(new_views[0]), a)
 
 
-def test_fit_transform_gives_the_scores_of_the_first_view(views):
+def test_fit_transform_gives_the_scores_of_both_views_as_theirs(views):
     model = cca()
     found = model.fit_transform(*views)
-    np.testing.assert_array_equal(found, model.transform(views[0]))
-    np.testing.assert_array_equal(found, cca().fit(*views).transform(views[0]))
+    theirs = CCA(2).fit_transform(*views)
+    assert [type(found), *map(np.shape, found)] == [
+        type(theirs),
+        *map(np.shape, theirs),
+    ]
+    for expected in (model.transform(*views), cca().fit(*views).transform(*views)):
+        for ours, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".npy"])
+def test_the_second_view_may_be_columns_of_the_same_file(views, tmp_path, ending):
+    X, Y = views
+    names = [f"x{i}" for i in range(X.shape[1])] + [f"y{i}" for i in range(Y.shape[1])]
+    target = names[X.shape[1] :]
+    path = tmp_path / f"views{ending}"
+    if ending == ".npy":
+        np.save(path, np.hstack(views))
+        target = list(range(X.shape[1], len(names)))
+    elif ending == ".csv":
+        pd.DataFrame(np.hstack(views), columns=names).to_csv(path, index=False)
+    else:
+        pd.DataFrame(np.hstack(views), columns=names).to_parquet(path)
+    source = sources.open(path, target=target)
+    expected = cca().fit(X, Y)
+    model = cca()
+    for found, wanted in zip(
+        model.fit_transform(source), expected.transform(X, Y), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+    np.testing.assert_allclose(model.transform(source), expected.transform(X))
+    assert model.score(source) == pytest.approx(expected.score(X, Y))
+    with pytest.raises(ValueError, match="targets of its own; give one"):
+        cca().fit(source, Y)
+    with pytest.raises(ValueError, match=r"requires y .* name its column"):
+        cca().fit(sources.open(path))
 
 
 def test_score_finds_a_crooked_relation_on_new_rows(rng, seed):
@@ -529,7 +564,10 @@ def test_scaler_and_cca_in_a_pipeline(views, new_views):
     found = steps.fit_transform(X, Y)
     scaler = StandardScaler().fit(X)
     expected = cca().fit(scaler.transform(X), Y)
-    np.testing.assert_array_equal(found, expected.transform(scaler.transform(X)))
+    np.testing.assert_array_equal(found[0], expected.transform(scaler.transform(X)))
+    np.testing.assert_array_equal(
+        found[1], expected.transform(scaler.transform(X), Y)[1]
+    )
     scaled = scaler.transform(new_views[0])
     np.testing.assert_array_equal(
         steps.transform(new_views[0]), expected.transform(scaled)
@@ -570,9 +608,11 @@ def test_a_stored_model_gives_the_same_numbers(views, new_views, tmp_path, way):
 
 def test_data_frames_come_out_on_request(views):
     model = cca().set_output(transform="pandas")
-    frame = model.fit_transform(*views)
+    frame, second = model.fit_transform(*views)  # scikit-learn wraps the first of them
     assert list(frame.columns) == ["kernelcca0", "kernelcca1"]
-    np.testing.assert_array_equal(frame.to_numpy(), cca().fit_transform(*views))
+    expected = cca().fit_transform(*views)
+    np.testing.assert_array_equal(frame.to_numpy(), expected[0])
+    np.testing.assert_array_equal(second, expected[1])
 
 
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(rng, seed):

@@ -45,7 +45,7 @@ def test_defaults_written_out():
     assert as_kernel("chi2", n_features=4) == kernels.Chi2(1.0)
     assert as_kernel("poly", n_features=4) == kernels.Polynomial(0.25, 3, 1)
     assert as_kernel("sigmoid", n_features=4) == kernels.Sigmoid(0.25, 1)
-    assert as_kernel("rbf", gamma=0) == kernels.RBF(0.0)
+    assert as_kernel("rbf", gamma=1) == kernels.RBF(1.0)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,10 @@ def test_gamma_per_feature_is_refused_where_the_kernel_takes_one_number(name):
 
 
 def test_gamma_zero_is_refused_where_it_has_no_length():
-    with pytest.raises(ValueError, match=r"gamma=0\.0 is not allowed"):
+    with pytest.raises(ValueError, match=r"gamma=0 is not allowed"):
         as_kernel("matern", gamma=0.0)
+    with pytest.raises(ValueError, match=r"gamma=\[0\.0, 1\.0\] .* every feature"):
+        as_kernel("matern", gamma=[0.0, 1.0])
 
 
 def test_the_estimators_own_parameter_wins_over_kernel_params():

@@ -26,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 from nystrom import KernelPCA, kernels, load, save, select_landmarks
 from nystrom.engines import single_threaded_blas
+from nystrom.kernels import AtLandmarks
 from nystrom.precision import RESULT_ERROR
 
 GAMMA = 0.1
@@ -540,7 +541,7 @@ def test_precomputed_matrix_gives_the_rows_answer(X, X_new):
     np.testing.assert_allclose(model.eigenvalues_, rows.eigenvalues_, rtol=1e-9)
     expected = rows.transform(X_new)
     by_all = model.transform(rbf(X_new, X))
-    by_landmarks = model.transform(rbf(X_new, X[chosen]))
+    by_landmarks = model.transform(AtLandmarks(rbf(X_new, X[chosen])))
     assert relative(up_to_sign(by_all, expected), expected) < 1e-7
     np.testing.assert_array_equal(by_all, by_landmarks)
     np.testing.assert_array_equal(model.X_fit_, chosen)
@@ -909,6 +910,17 @@ def test_new_rows_of_a_precomputed_kernel_need_all_or_the_landmarks_columns(X):
     model = pca(kernel="precomputed").fit(rbf(X, X))
     with pytest.raises(ValueError, match=f"X has 7 features.*expecting {N_ROWS}"):
         model.transform(np.zeros((2, 7)))
+    K, S = rbf(X[:9], X), model.landmarks_.indices
+    with pytest.raises(ValueError, match=r"kernels\.AtLandmarks"):
+        model.transform(K[:, : len(S)])
+    found = model.transform(AtLandmarks(K[:, S]))
+    np.testing.assert_array_equal(found, model.transform(K))
+
+
+def test_values_at_all_rows_are_those_at_the_landmarks_of_exact_mode(X):
+    K = rbf(X, X)
+    model = pca(kernel="precomputed", n_landmarks=N_ROWS).fit(K)
+    np.testing.assert_array_equal(model.transform(AtLandmarks(K)), model.transform(K))
 
 
 def test_an_unfitted_model_says_so(X):

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 import zipfile
 from dataclasses import fields
 
@@ -24,6 +25,7 @@ import scipy.sparse as sp
 import skops.io
 from lists import ESTIMATORS, KERNELS, SAMPLERS
 from sklearn.base import clone
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -32,7 +34,12 @@ from sklearn.preprocessing import StandardScaler
 import nystrom
 from nystrom import Nystroem, engines, kernels, load, samplers, save, sources
 from nystrom.factor import Factor
-from nystrom.persistence import FORMAT, ModelFileError, UntrustedTypesError
+from nystrom.persistence import (
+    FORMAT,
+    ModelFileError,
+    ModelVersionWarning,
+    UntrustedTypesError,
+)
 from nystrom.saved_names import parts
 
 X = np.random.default_rng(0).standard_normal((60, 3))
@@ -328,6 +335,64 @@ def test_the_file_is_a_zip_that_says_who_wrote_it(path):
         "numpy": np.__version__,
         "estimator": "Nystroem",
     }
+
+
+def written_by(path, **about):
+    """A model file as another version would have written it."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    said = {**json.loads(entries["nystrom.json"]), **about}
+    entries["nystrom.json"] = json.dumps(said).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("versions", "told"),
+    [
+        ({"nystrom": "0.0.1"}, [r"nystrom 0\.0\.1; here is nystrom "]),
+        ({"nystrom": "99.0"}, [r"nystrom 99\.0; here is nystrom "]),
+        ({"scikit-learn": "1.2"}, [r"scikit-learn 1\.2; here is scikit-learn "]),
+        (
+            {"nystrom": "0.0.1", "scikit-learn": "1.2"},
+            [r"nystrom 0\.0\.1 and scikit-learn 1\.2; here is nystrom .* and scikit"],
+        ),
+        ({"nystrom": None}, [r"nystrom None; here"]),
+        ({"numpy": "1.0"}, []),
+        ({}, []),
+    ],
+)
+def test_a_file_of_another_version_is_told_once(versions, told, path):
+    save(fitted(), path)
+    written_by(path, **versions)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = load(path)
+    assert same(loaded.transform(NEW), fitted().transform(NEW))
+    assert len(caught) == len(told)
+    for warning, message in zip(caught, told, strict=True):
+        assert re.search(message, str(warning.message))
+        assert "fit the model again" in str(warning.message)
+        assert warning.category is ModelVersionWarning
+        assert issubclass(warning.category, InconsistentVersionWarning)
+        assert warning.filename == __file__
+
+
+def test_warnings_of_versions_may_be_errors(path):
+    """As scikit-learn's guide on persistence has it."""
+    save(fitted(), path)
+    written_by(path, nystrom="0.0.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InconsistentVersionWarning)
+        with pytest.raises(InconsistentVersionWarning, match="nystrom 0"):
+            load(path)
+
+
+def test_a_warning_of_versions_survives_a_pickle():
+    """Worker processes send their warnings."""
+    warning = pickle.loads(pickle.dumps(ModelVersionWarning("text")))
+    assert str(warning) == "text"
 
 
 def test_importing_the_package_does_not_import_skops():

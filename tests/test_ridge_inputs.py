@@ -24,6 +24,7 @@ from nystrom import (
     kernels,
     samplers,
 )
+from nystrom.kernels import AtLandmarks
 from nystrom.sources import as_source
 
 N_ROWS, N_FEATURES, N_LANDMARKS, GAMMA = 90, 4, 12, 0.2
@@ -514,8 +515,10 @@ def test_precomputed_kernel_is_as_its_rows(name, X, y, rng, seed):
     against = rbf_kernel(new, X, gamma=GAMMA)
     np.testing.assert_allclose(answers(fitted, against), expected, atol=1e-8)
     np.testing.assert_array_equal(
-        answers(fitted, against[:, S]), answers(fitted, against)
+        answers(fitted, AtLandmarks(against[:, S])), answers(fitted, against)
     )
+    with pytest.raises(ValueError, match=r"kernels\.AtLandmarks"):
+        answers(fitted, against[:, : len(S)])
     np.testing.assert_array_equal(fitted.X_fit_, S)
 
 

@@ -133,10 +133,10 @@ def small_c(monkeypatch):
 SIZE = 150  # k = 1 on every level, for c = 18
 
 
-# Theorem 1
+# Theorem 3
 
 
-def test_theorem_1_for_exact_scores(rng, seed):
+def test_theorem_3_for_exact_scores(rng, seed):
     B, delta, n_runs = factor_of_kernel(rng, 1000), 0.12, 200
     ridge = ridge_for(B, 3)
     errors, too_many = 0, 0

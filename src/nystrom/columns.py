@@ -17,7 +17,7 @@ from ._arrays import Array
 from .column_blocks import ColumnBlocks
 from .engines import Engine
 from .kernels import Kernel
-from .refusals import check_finite
+from .refusals import KernelNotFiniteError, check_finite
 from .sinks import ArraySink
 from .sources import Block, Source
 from .sources import weights as row_weights
@@ -94,6 +94,24 @@ class Columns:
     def operand(self, B: np.ndarray) -> ColumnBlocks:
         """A matrix on the host, to multiply blocks with."""
         return ColumnBlocks.of(B, self.dtype)
+
+
+def handed_out(values: Array, dtype: Any) -> Array:
+    """Results in the precision of the rows they are of, if that has such numbers."""
+    with np.errstate(over="ignore"):
+        narrow = arrays.as_float(values, arrays.own_dtype(dtype, values))
+    if narrow.dtype == values.dtype or _all_finite(narrow):
+        return narrow
+    largest = float(np.abs(arrays.to_host(values)).max())
+    raise KernelNotFiniteError(
+        f"Results of up to {largest:.2g} are too large for {np.dtype(dtype)}, the "
+        "precision of these rows; pass them in float64, or on a smaller scale."
+    )
+
+
+def _all_finite(values: Array) -> bool:
+    xp = arrays.namespace(values)
+    return bool(xp.all(xp.isfinite(values)))
 
 
 def diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:

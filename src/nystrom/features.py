@@ -11,7 +11,7 @@ from . import _arrays as arrays
 from . import precision
 from ._arrays import Array
 from .column_blocks import ColumnBlocks
-from .columns import Columns
+from .columns import Columns, handed_out
 from .engines import TILE, Engine, SumSink, Threads
 from .factor import Factor
 from .landmarks import Landmarks
@@ -217,16 +217,22 @@ def features(
 
 
 def features_and_error(
-    landmarks: Landmarks, source: Source, engine: Engine, *, wide: bool
-) -> tuple[Array, TraceError]:
+    landmarks: Landmarks,
+    source: Source,
+    engine: Engine,
+    *,
+    wide: bool,
+    output: Output = ARRAY,
+) -> tuple[Any, TraceError]:
     """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
-    sink, shared = _feature_pass(landmarks, source, wide, ARRAY)
+    sink, shared = _feature_pass(landmarks, source, wide, output)
     sums = SumSink(TILE)
     both = SplitSink(sink, sums)
     engine.map(_features_and_sums, source, both, shared, "features")
     kept, whole, squares = arrays.fetched(sums.total())
     nested = squares if landmarks.factor.is_nested else None
-    return sink.array, TraceError.of_all(whole - kept, whole, source.n_rows, nested)
+    error = TraceError.of_all(whole - kept, whole, source.n_rows, nested)
+    return output.result(sink), error
 
 
 def _feature_pass(
@@ -260,7 +266,7 @@ def _features(block: Block, columns: Columns, root: ColumnBlocks, dtype: Any) ->
     # The sum may overflow where no entry does: look closer before refusing.
     if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
         check_finite(arrays.to_host(Z))
-    return arrays.as_float(Z, arrays.own_dtype(dtype, Z))
+    return handed_out(Z, dtype)
 
 
 def _features_and_sums(
@@ -272,4 +278,4 @@ def _features_and_sums(
         check_finite(arrays.to_host(Z * Z))
     whole = row_weights.total(w, columns.diag(block.X))
     by_column = arrays.widen(row_weights.squares_over_rows(w, Z))
-    return arrays.as_float(Z, arrays.own_dtype(dtype, Z)), (kept, whole, by_column)
+    return handed_out(Z, dtype), (kept, whole, by_column)

@@ -156,7 +156,7 @@ def leverage_scores(
 
     Exact from the whole kernel matrix, O(n³) time; or, with `landmarks`, estimated from
     them with s kernel evaluations per row. Landmarks with weights stand for all rows
-    (the Lemma of section 3.2); without weights the estimates are never below the exact
+    (Lemma 6, section 4.2); without weights the estimates are never below the exact
     scores.
 
     Parameters

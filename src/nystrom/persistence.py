@@ -22,7 +22,9 @@ from zipfile import ZipFile
 
 import numpy as np
 import sklearn
+from sklearn.exceptions import InconsistentVersionWarning
 
+from .edge.warnings import warn
 from .saved_names import allowed_names, parts, python_name, to_python, to_saved
 
 #: Counts up when a file can no longer be read by the versions before. Format 1, which
@@ -46,6 +48,18 @@ class UntrustedTypesError(ValueError):
     def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.names = names
+
+
+class ModelVersionWarning(InconsistentVersionWarning):
+    """A model file was written by another version of nystrom or of scikit-learn.
+
+    Whoever has an eye on scikit-learn's `InconsistentVersionWarning` sees it too.
+    """
+
+    def __init__(self, message: str) -> None:
+        Warning.__init__(self, message)
+
+    __str__ = Warning.__str__
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -102,7 +116,7 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     """Load an estimator that `save` wrote.
 
     No code runs but that of this package, NumPy, SciPy and scikit-learn, and of what
-    `trusted` names. scikit-learn warns where a part of it was saved by another version.
+    `trusted` names.
 
     Parameters
     ----------
@@ -128,6 +142,13 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
         If the file is damaged, of another format, or not a model file.
     UntrustedTypesError
         If the file needs a class or function that is not trusted.
+
+    Warns
+    -----
+    ModelVersionWarning
+        If another version of nystrom or scikit-learn wrote the file. It is a subclass
+        of scikit-learn's `InconsistentVersionWarning`, by which parts of scikit-learn
+        in the file warn by themselves.
     """
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException
@@ -147,7 +168,9 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     with open(source, "rb") as file:
         about = _read_about(file, path)
         try:
-            return _read(file, allowed)
+            estimator = _read(file, allowed)
+            _warn_of_versions(about, path)
+            return estimator
         except UntrustedTypesFoundException:
             names = sorted(set(skops.io.get_untrusted_types(file=file)) - allowed)
         except (MemoryError, Warning):
@@ -166,6 +189,21 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
         f"trusted=[{listed}].",
         tuple(names),
     )
+
+
+def _warn_of_versions(about: dict[str, Any], path: Any) -> None:
+    """Say so where other versions wrote the file, which may understand it otherwise."""
+    here = {"nystrom": _PACKAGE.__version__, "scikit-learn": sklearn.__version__}
+    others = {name: about.get(name) for name in here if about.get(name) != here[name]}
+    if others:
+        then = " and ".join(f"{name} {version}" for name, version in others.items())
+        now = " and ".join(f"{name} {here[name]}" for name in others)
+        warn(
+            f"{path} was saved by {then}; here is {now}. What it answers may differ, "
+            "or break. Load it with the version that saved it, or fit the model again "
+            "and save it.",
+            ModelVersionWarning,
+        )
 
 
 def _as_path(path: Any) -> Path:

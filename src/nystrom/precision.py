@@ -58,9 +58,10 @@ def features_need_float64(
 
 def results_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
     """Whether results of the tried rows, (m, t), came out too differently."""
-    size = np.sqrt(np.mean(wide**2, axis=0))
-    error = np.sqrt(np.mean((narrow - wide) ** 2, axis=0))
-    return not bool(np.all(error <= RESULT_ERROR * size))
+    with np.errstate(over="ignore", invalid="ignore"):  # nan counts as different
+        size = np.sqrt(np.mean(wide**2, axis=0))
+        error = np.sqrt(np.mean((narrow - wide) ** 2, axis=0))
+        return not bool(np.all(error <= RESULT_ERROR * size))
 
 
 # What the landmarks' own kernel matrix resolves.
@@ -201,7 +202,8 @@ FINE = 5e-4
 def pool_fits_float32(diagonal: np.ndarray, weights: np.ndarray) -> bool:
     """Whether weighted sums of squares neither overflow nor vanish in float32."""
     limits = np.finfo(np.float32)
-    size = np.abs(diagonal).max(initial=0.0) ** 2 * weights.max(initial=1.0)
+    with np.errstate(over="ignore"):  # what is infinite does not fit either
+        size = np.abs(diagonal).max(initial=0.0) ** 2 * weights.max(initial=1.0)
     return bool(limits.tiny < size * FINE**4 and size * len(diagonal) < limits.max)
 
 

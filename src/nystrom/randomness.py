@@ -90,7 +90,14 @@ def seed_of(random_state: Any) -> int:
         return int(random_state) % 2**64
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
-    return int(check_random_state(random_state).randint(np.iinfo(np.int64).max))
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r} is not allowed; it is a whole number, a "
+            "RandomState or Generator of NumPy's, or None."
+        ) from None
+    return int(generator.randint(np.iinfo(np.int64).max))
 
 
 def race(

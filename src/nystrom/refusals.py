@@ -46,6 +46,13 @@ def number(value: Any, name: str, least: float = -np.inf) -> float:
     return float(value)
 
 
+def switch(value: Any, name: str) -> bool:
+    """True or False: a text such as "no" would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r} is not allowed; {name} is True or False.")
+    return bool(value)
+
+
 @overload
 def count(
     value: Any, name: str, *, least: int = 1, optional: Literal[False] = False

@@ -1,8 +1,8 @@
 """Ridge leverage scores and effective dimension, exact and from a sample.
 
 The λ-ridge leverage score of row i is lᵢ = (K(K + λI)⁻¹)ᵢᵢ (Definition 1), and their
-sum is the effective dimension. From a weighted sample S of the rows, section 3.2's
-Lemma gives an estimate with s kernel evaluations per row,
+sum is the effective dimension (Fact 2). From a weighted sample S of the rows, Lemma 6
+(section 4.2) gives an estimate with s kernel evaluations per row,
 
     l̃ᵢ = (1/λ)·(kᵢᵢ − k_iS (SᵀKS + λI)⁻¹ k_Si) = (1/λ)·(kᵢᵢ − ‖k_iS B‖²),
 
@@ -34,7 +34,7 @@ SPECTRUM_ROWS = 1000
 def sample_scores(
     ready: Pass, source: Source, ridge: float, *, engine: Engine, name: str = "scores"
 ) -> np.ndarray:
-    """l̃ᵢ of every row from a weighted sample (the Lemma).
+    """l̃ᵢ of every row from a weighted sample (Lemma 6).
 
     Rows of weight w count as w rows: their scores are those of W^½KW^½.
     """

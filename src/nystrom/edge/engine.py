@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 from ..engines import Bar, Engine, Hook, Threads, as_engine, checkpointed, current
 from ..kernels import Kernel
@@ -28,6 +31,7 @@ def engine_for(
     A Python function of two rows holds the interpreter and may not expect to be called
     from several threads: it gets one, unless `n_jobs` asks for more.
     """
+    _check_verbose(verbose)
     engine = engine_in_use(source)
     if engine is None:
         engine = Threads(1 if n_jobs is None and kernel.traits.costly else n_jobs)
@@ -41,3 +45,10 @@ def engine_for(
             hook(stage, done, total)
 
     return engine.telling(all_hooks)
+
+
+def _check_verbose(verbose: Any) -> None:
+    if not isinstance(verbose, (Integral, np.bool_)) or verbose < 0:
+        raise ValueError(
+            f"verbose={verbose!r} is not allowed; 0 is quiet and 1 shows a bar."
+        )

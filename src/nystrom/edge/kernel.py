@@ -51,12 +51,21 @@ def kernel_and_source(
     return resolved, source
 
 
-def _square(X: Any) -> Any:
-    if isinstance(X, Dense):
-        X = X.X
+def dense_values(X: Any) -> Any:
+    """Values of a precomputed kernel as an array; they are not read from files."""
+    X = X.X if isinstance(X, Dense) else X
     if isinstance(X, Source) or sp.issparse(X):
-        raise ValueError("A precomputed kernel must be a dense square array.")
-    X = X if arrays.is_array(X) else np.asarray(X)
+        given = "a sparse matrix" if sp.issparse(X) else f"a {type(X).__name__} source"
+        raise ValueError(
+            f"A precomputed kernel must be a dense square array, and the values of new "
+            f"rows a dense array too; X is {given}. Load it, or convert it by "
+            "X.toarray()."
+        )
+    return X if arrays.is_array(X) else np.asarray(X)
+
+
+def _square(X: Any) -> Any:
+    X = dense_values(X)
     if X.ndim != 2 or X.shape[0] != X.shape[1]:
         raise ValueError(
             f"kernel='precomputed' takes the square matrix of k(x, y) for all pairs of "

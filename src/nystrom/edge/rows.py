@@ -13,17 +13,21 @@ from sklearn.utils.validation import _check_sample_weight
 from .. import _arrays as arrays
 from ..engines.using import current_device
 from ..sources import Objects, Source, as_source, is_dask, recognised
+from ..sources.dask_rows import computed
 from ..sources.on_device import OnDevice
+from .mistakes import refuse_mistakes
 
 
 def not_in_memory(X: Any) -> Any:
     """X, or the source of it where it is not in memory: files, or Dask's."""
+    refuse_mistakes(X)
     return as_source(X) if is_dask(X) else recognised(X)
 
 
-def in_memory(y: Any) -> Any:
+def in_memory(y: Any, name: str = "y") -> Any:
     """Targets or weights, here: computed where they are Dask's."""
-    return np.asarray(y.compute()) if is_dask(y) else y
+    refuse_mistakes(y, name)
+    return np.asarray(computed(y)) if is_dask(y) else y
 
 
 def check_rows(X: Any) -> Any:
@@ -63,9 +67,12 @@ def holds_objects(X: Any) -> bool:
 def explaining_text() -> Iterator[None]:
     """scikit-learn's "could not convert string to float", with what to do about it."""
     try:
-        yield
+        # scikit-learn looks for what is not finite by a sum, which may overflow.
+        with np.errstate(invalid="ignore"):
+            yield
     except ValueError as error:
-        if "could not convert string" not in str(error):
+        text = ("could not convert string", "arrays of bytes/strings")
+        if not any(said in str(error) for said in text):
             raise
         raise ValueError(
             f"X holds text where numbers are needed: {error}. Encode it as numbers, or "
@@ -126,6 +133,26 @@ def check_targets(X: Any, y: Any, caller: str) -> bool:
     return own
 
 
+def check_lengths(X: Any, y: Any, name: str = "y") -> None:
+    """Refuse targets that are more or fewer than rows, where both can be counted."""
+    n_rows, n_targets = _known_length(X), _known_length(y)
+    if None not in (n_rows, n_targets) and n_rows != n_targets:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: "
+            f"[{n_rows}, {n_targets}]. {name} has one entry for each row of X; give as "
+            "many, in the same order."
+        )
+
+
+def _known_length(rows: Any) -> int | None:
+    if isinstance(rows, Source):
+        return rows.n_rows
+    shape = getattr(rows, "shape", None)
+    if shape is not None:
+        return shape[0] if shape else None
+    return len(rows) if hasattr(rows, "__len__") else None
+
+
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """The weights of X's rows: none negative, not all 0; None where none are given."""
     if sample_weight is None:
@@ -135,8 +162,17 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
             "sample_weight is given, and the source has weights of its own; give one "
             "of them."
         )
-    n, sample_weight = count_rows(X), arrays.fetched(in_memory(sample_weight))
-    weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64)
+    given = arrays.fetched(in_memory(sample_weight, "sample_weight"))
+    rows = np.empty((count_rows(X), 1))
+    try:
+        weights = _check_sample_weight(given, rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if "sample_weight" in str(error) or "Sample weights" in str(error):
+            raise
+        raise ValueError(
+            f"sample_weight holds something that is not a number: {error}. It is one "
+            "number per row, or None."
+        ) from None
     if np.any(weights < 0) or not np.any(weights > 0):
         raise ValueError(
             "sample_weight must be >= 0 for every row and > 0 for at least one; a row "

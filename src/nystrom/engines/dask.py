@@ -52,7 +52,7 @@ class Dask(Elsewhere):
         self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
-        parcel = Parcel(_as_lazy(source), Chunks)
+        parcel = self._parcel(source)
         if _is_little(parcel):
             self.local.map(f, source, sink, shared, name)
             return
@@ -71,11 +71,23 @@ class Dask(Elsewhere):
 
     def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
-        parcel = Parcel(_as_lazy(source), Chunks)
+        parcel = self._parcel(source)
         if _is_little(parcel):
             return self.local.reduce(f, source, shared, name)
         with self.client.as_current():
             return self._pass(Work(f, parcel, shared), parcel, name).total()
+
+    def _parcel(self, source: Source) -> Parcel:
+        parcel = Parcel(_as_lazy(source), Chunks)
+        for chunks in parcel.left:
+            if chunks.client not in (None, self.client):
+                raise ValueError(
+                    "The Dask array was persisted by another client than the one in "
+                    f"use ({chunks.client!r}, not {self.client!r}), and its chunks "
+                    "cannot be had from there. Use the client that persisted it, "
+                    "engines.using(client), or compute it."
+                )
+        return parcel
 
     def _pass(self, work: Work, parcel: Parcel, name: str) -> Pass:
         self.passes.append(name)

@@ -12,12 +12,21 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..edge.rows import check_namespace, check_rows, count_rows, holds_objects, rows_of
+from ..edge.mistakes import refuse_mistakes
+from ..edge.rows import (
+    check_lengths,
+    check_namespace,
+    check_rows,
+    check_targets,
+    count_rows,
+    holds_objects,
+    not_in_memory,
+    rows_of,
+)
 from ..edge.warnings import warn_about
 from ..features import FeatureMap
 from ..kernels import Precomputed
@@ -27,6 +36,7 @@ from ..refusals import count, number, unknown
 from ..sources import Pair, Source, as_source
 from .callbacks import CallbackSupportMixin, with_callbacks
 from .on_landmarks import OnLandmarks, fitting, in_library_of
+from .ridge_base import refuse_text_targets
 
 
 class KernelCCA(
@@ -97,6 +107,8 @@ class KernelCCA(
     True
     """
 
+    _switches = ("center",)
+
     def __init__(
         self,
         n_components=2,
@@ -135,15 +147,16 @@ class KernelCCA(
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Find the directions of both views.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             The first view.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or list
-            The second view.
+            The second view. None where the source has it:
+            `sources.open(path, target=[...])`.
 
         Returns
         -------
@@ -155,13 +168,10 @@ class KernelCCA(
             if self.form not in FORMS:
                 raise unknown("form", self.form, list(FORMS))
             alphas = self._alphas()
-            if y is None:
-                raise ValueError(
-                    "KernelCCA requires y to be passed, but the target y is None."
-                )
+            X, y = _both_views(X, y)
             X = self._validated(X, reset=True)
             y = _beside(_second_view(y), X)
-            check_consistent_length(range(count_rows(X)), range(count_rows(y)))
+            check_lengths(X, y)
             _check_two_rows(X)
             sources, chosen, engines = [], [], []
             for i, rows in enumerate((X, y)):
@@ -212,7 +222,7 @@ class KernelCCA(
         if y is None:
             return scores
         y = _beside(_second_view(y), X)
-        check_consistent_length(range(count_rows(X)), range(count_rows(y)))
+        check_lengths(X, y)
         source = rows_of(y)
         expected = as_source(self.landmarks_[1].points).n_features
         if source.n_features != expected:
@@ -223,7 +233,10 @@ class KernelCCA(
         return scores, self._scores(1, source)
 
     def fit_transform(self, X, y=None, **params):
-        """Fit, and return the scores of X alone, as pipelines need them.
+        """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
+
+        In a pipeline it is the last step, as theirs: a step after it would get the
+        pair.
 
         Parameters
         ----------
@@ -236,14 +249,15 @@ class KernelCCA(
 
         Returns
         -------
-        scores : array of shape (n_samples, n_components)
-            Of X.
+        scores : pair of arrays of shape (n_samples, n_components)
+            Of X and of y.
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
-        return self.fit(X, y).transform(X)
+        self.fit(X, y)
+        return self.transform(*_both_views(X, y))
 
-    def score(self, X, y):
+    def score(self, X, y=None):
         """The mean, over the pairs, of the correlation of both views' scores.
 
         Parameters
@@ -251,18 +265,15 @@ class KernelCCA(
         X : array-like or list
             Rows of the first view.
         y : array-like or list
-            Rows of the second view.
+            Rows of the second view. None where the source has it.
 
         Returns
         -------
         correlation : float
             0 for a pair whose scores are constant.
         """
-        if y is None:
-            raise ValueError(
-                "KernelCCA requires y to be passed, but the target y is None."
-            )
-        a, b = (arrays.host_values(scores) for scores in self.transform(X, y))
+        both = self.transform(*_both_views(X, y))
+        a, b = (arrays.host_values(scores) for scores in both)
         a, b = a - a.mean(axis=0), b - b.mean(axis=0)
         sizes = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
         products = np.sum(a * b, axis=0)
@@ -333,6 +344,19 @@ class KernelCCA(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _both_views(X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y; where a source has targets of its own, they are the second view."""
+    X = not_in_memory(X)
+    refuse_mistakes(y, "y")
+    if check_targets(X, y, "KernelCCA"):
+        targets = X.targets
+        refuse_text_targets(targets, "KernelCCA")
+        return X.having(targets=None), getattr(targets, "of", targets)
+    if y is None:
+        raise ValueError("KernelCCA requires y to be passed, but the target y is None.")
+    return X, y
 
 
 def _second_view(y: Any) -> Any:

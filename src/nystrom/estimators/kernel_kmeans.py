@@ -115,6 +115,8 @@ class KernelKMeans(
     _embedding: Embedding | None
     _centers_of_embedding: Any
 
+    _switches = ("affinity_normalize",)
+
     def __init__(
         self,
         n_clusters=8,
@@ -209,6 +211,24 @@ class KernelKMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
+    def fit_transform(self, X, y=None, sample_weight=None, out=None):
+        """Fit, and return the distance of each row to every centre.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        out : str, Path or array, default=None
+            Where the distances go, as for `Nystroem.transform`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            As by `transform`; `out` where it is given.
+        """
+        Output(out)  # refused before the work begins
+        return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
+
     @chunk_by_chunk
     def predict(self, X, out=None):
         """The cluster of each row, with s kernel evaluations.
@@ -217,7 +237,8 @@ class KernelKMeans(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         out : str, Path or array, default=None
             Where the numbers go, as for `Nystroem.transform`.
 

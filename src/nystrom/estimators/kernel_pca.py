@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..engines import Engine
-from ..kernels import Kernel
+from ..kernels import AtLandmarks, Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.pca import Components, components
@@ -140,6 +140,8 @@ class KernelPCA(
     landmarks_: Any
     approximation_error_: TraceError | None
 
+    _switches = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
+
     def __init__(
         self,
         n_components=None,
@@ -211,7 +213,7 @@ class KernelPCA(
 
     @chunk_by_chunk
     @with_callbacks
-    def fit_transform(self, X, y=None, **params):
+    def fit_transform(self, X, y=None, out=None, **params):
         """Fit, and return the coordinates of X.
 
         Parameters
@@ -220,22 +222,27 @@ class KernelPCA(
             Training rows.
         y : ignored
             For pipelines.
+        out : str, Path or array, default=None
+            Where the coordinates go, as for `transform`.
         **params : dict
             None are taken.
 
         Returns
         -------
         coordinates : array of shape (n_samples, n_components)
-            In the precision of X.
+            In the precision of X; `out` where it is given.
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
+        Output(out)  # refused before the work begins
         with fitting(self, X, y) as task:
             mapped = self._fit(X, task)
+            output = Output(out, names=self.get_feature_names_out())
             if mapped is None:
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+                rows = output.keep(rows)
             else:
-                rows = self._coordinates(*mapped)
+                rows = self._coordinates(*mapped, output)
         return rows
 
     @chunk_by_chunk
@@ -246,7 +253,8 @@ class KernelPCA(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         out : str, Path or array, default=None
             Where the coordinates go, as for `Nystroem.transform`.
 
@@ -266,6 +274,8 @@ class KernelPCA(
 
     def _exact_coordinates(self, X: Any, output: Output) -> Any:
         """By scikit-learn's own class; of a source or into a file block by block."""
+        if isinstance(X, AtLandmarks):  # all training rows are, in their order
+            X = X.values
         if not isinstance(X, Source):
             X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):
@@ -376,7 +386,7 @@ class KernelPCA(
         number(self.tol, "tol", least=0.0)
         count(self.max_iter, "max_iter", optional=True)
         if self.iterated_power != "auto":
-            number(self.iterated_power, "iterated_power", least=0.0)
+            count(self.iterated_power, "iterated_power", least=0)
         width = getattr(self.kernel, "gamma", self.gamma)
         if self.fit_inverse_transform and np.ndim(width) > 0:
             raise ValueError(
@@ -398,9 +408,12 @@ class KernelPCA(
             landmarks, source, dual * signs, -offset * signs
         )
         like = landmarks.kernel.like(landmarks.points)
-        self.eigenvalues_ = arrays.from_host(values, like, values.dtype)
-        self.eigenvectors_ = arrays.from_host(eigenvectors, like, eigenvectors.dtype)
-        self._keep_shares(values, found.total, like)
+        # Where all rows are landmarks, in the precision that scikit-learn's would have.
+        whole = len(landmarks) == source.n_rows
+        dtype = arrays.host_dtype(like) if whole else values.dtype
+        self.eigenvalues_ = arrays.from_host(values, like, dtype)
+        self.eigenvectors_ = arrays.from_host(eigenvectors, like, dtype)
+        self._keep_shares(values.astype(dtype), float(found.total), like)
         self.n_landmarks_path_ = arrays.from_host(found.sizes, like, found.sizes.dtype)
         self.explained_variance_path_ = arrays.from_host(
             found.shares, like, found.shares.dtype
@@ -450,6 +463,7 @@ class KernelPCA(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -296,7 +296,8 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         return_std : bool, default=False
             Whether to return the predictive standard deviation too: that of the
             Gaussian process with kernel K̃ and noise alpha, scaled to the targets.
@@ -305,14 +306,15 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled.
+            all; or an array to be filled. With `return_std` twice as many columns: the
+            predictions, and after them their deviations.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
             Predictions, in the precision of X; `out` where it is given.
         std : ndarray of the same shape
-            Only with `return_std`.
+            Only with `return_std`, and without `out`.
         """
         return self._predict(X, return_std=return_std, noise=noise, out=out)
 

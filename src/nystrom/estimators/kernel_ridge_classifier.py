@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import check_consistent_length, column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -19,8 +20,8 @@ from sklearn.utils.validation import (
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.rows import (
+    check_lengths,
     check_targets,
-    count_rows,
     explaining_text,
     holds_objects,
     in_memory,
@@ -128,7 +129,8 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
             Training rows; the square kernel matrix for kernel="precomputed".
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Classes; 0 and 1 for each label where a row may have several. None where the
-            source has them, one number per row: `sources.open(path, target=...)`.
+            source has them, one number or text per row:
+            `sources.open(path, target="label")`.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
@@ -138,6 +140,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
+            _check_class_weight(self.class_weight)
             X = recognised(X)
             binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
             if check_targets(X, y, type(self).__name__):
@@ -256,8 +259,9 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
             self._require(y)
             X = self._validated(X, reset=True)
             y = np.asarray(y)
-            check_consistent_length(range(count_rows(X)), y)
+            check_lengths(X, y)
         else:
+            check_lengths(X, y)
             with explaining_text():
                 X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
         y = np.asarray(y)
@@ -277,3 +281,12 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _check_class_weight(class_weight: Any) -> None:
+    named = isinstance(class_weight, str) and class_weight == "balanced"
+    if class_weight is not None and not named and not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not allowed; it is 'balanced', a dict "
+            "of a weight for each class, or None."
+        )

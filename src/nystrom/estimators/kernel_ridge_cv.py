@@ -17,13 +17,13 @@ from ..landmarks import Landmarks
 from ..methods.ridge.cross_validation import Scored, Split, score_path
 from ..methods.ridge.fit import finish
 from ..randomness import Purpose, seed_of, uniforms
-from ..refusals import count
+from ..refusals import count, switch
 from ..samplers import Size
 from ..sources import Source
 from .callbacks import with_callbacks
 from .lazily import chunk_by_chunk
 from .on_landmarks import fitting, in_library_of
-from .ridge_base import OnRidge, Scoring
+from .ridge_base import OnRidge, Scoring, as_numbers
 
 
 class KernelRidgeCV(Scoring, RegressorMixin, OnRidge):
@@ -92,6 +92,8 @@ risk_bound_, n_features_in_
     >>> bool(abs(model.best_score_ + 0.25) < 0.02)
     True
     """
+
+    _switches = ("alpha_per_target", "fit_intercept", "prefer_fewer")
 
     def __init__(
         self,
@@ -203,14 +205,15 @@ risk_bound_, n_features_in_
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled.
+            all; or an array to be filled. With `return_std` twice as many columns: the
+            predictions, and after them their deviations.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
             Predictions, in the precision of X; `out` where it is given.
         std : ndarray of the same shape
-            Only with `return_std`.
+            Only with `return_std`, and without `out`.
         """
         return self._predict(X, return_std=return_std, noise=noise, out=out)
 
@@ -222,9 +225,9 @@ risk_bound_, n_features_in_
                 f"gamma={self.gamma!r} and gammas={self.gammas!r} both set the width; "
                 "give one of them."
             )
-        several = isinstance(self.gammas, (Sequence, np.ndarray))
+        several = _is_list(self.gammas)
         takes = isinstance(self.kernel, str) and takes_width(self.kernel)
-        if not several or isinstance(self.gammas, str) or not len(self.gammas):
+        if not several or not len(self.gammas):
             raise ValueError(
                 f"gammas={self.gammas!r} is not allowed; it is a sequence of at least "
                 "one width."
@@ -271,7 +274,13 @@ risk_bound_, n_features_in_
     def _check_sizes(self, splits: list[Split] | str) -> list[int] | None:
         """The numbers of landmarks to try, ascending; None where there is but one."""
         given = self.n_landmarks
-        if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, str):
+        if not _is_list(given):
+            if switch(self.prefer_fewer, "prefer_fewer"):
+                raise ValueError(
+                    f"prefer_fewer=True has no effect with n_landmarks={given!r}, one "
+                    "number; give several to choose from, such as [100, 300, 1000], or "
+                    "prefer_fewer=False."
+                )
             return None
         sizes = sorted({count(size, "n_landmarks") for size in given})
         if not sizes:
@@ -358,7 +367,7 @@ risk_bound_, n_features_in_
     ) -> None:
         by_target = self.alpha_per_target and self.dual_coef_.ndim == 2
         scores = -curves if by_target else -curves.mean(axis=3)
-        if not isinstance(self.n_landmarks, (Sequence, np.ndarray)):
+        if not _is_list(self.n_landmarks):
             scores = scores[:, 0]
         scores = scores[0] if self.gammas is None else scores
         library = partial(in_library_of, landmarks)
@@ -369,6 +378,11 @@ risk_bound_, n_features_in_
         else:
             self.alpha_ = float(chosen[0])
             self.best_score_ = float(-errors.mean(axis=1).min())
+
+
+def _is_list(given: Any) -> bool:
+    several = isinstance(given, (Sequence, np.ndarray)) and np.ndim(given) > 0
+    return several and not isinstance(given, (str, bytes, bytearray, memoryview))
 
 
 def _row_numbers(rows: Any, n_rows: int) -> np.ndarray:
@@ -404,10 +418,7 @@ def _check_weights(source: Source, splits: list[Split]) -> None:
 
 
 def _check_alphas(alphas: Any) -> np.ndarray:
-    try:
-        values = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
-    except (TypeError, ValueError):
-        values = np.empty(0)
+    values = np.atleast_1d(as_numbers(alphas))
     if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
         raise ValueError(
             f"alphas={alphas!r} is not allowed; give one or more finite numbers > 0."

@@ -23,6 +23,7 @@ class Signs(Source):
 
     def __init__(self, labels: Any, binarizer: LabelBinarizer) -> None:
         self.labels, self.binarizer = labels, binarizer
+        self.names = labels.names if isinstance(labels, Targets) else None
         classes = binarizer.classes_
         self.n_rows = len(labels)
         self.n_features = 1 if len(classes) == 2 else len(classes)
@@ -34,7 +35,7 @@ class Signs(Source):
         return self._encoded(self.labels[indices])
 
     def _encoded(self, labels: np.ndarray) -> np.ndarray:
-        known = labels[:, 0].astype(self.binarizer.classes_.dtype)
+        known = _named(labels[:, 0], self.names, self.binarizer.classes_.dtype)
         return self.binarizer.transform(known).astype(np.float64)
 
 
@@ -43,7 +44,8 @@ class LabelsInSource:
     """The classes among a source's targets, and how many rows each has."""
 
     labels: Any  # (n, 1)
-    classes: np.ndarray
+    numbers: np.ndarray  # the different ones among them
+    classes: np.ndarray  # what they stand for
     counts: np.ndarray
 
     @classmethod
@@ -63,7 +65,9 @@ class LabelsInSource:
             classes, places = np.unique(both, return_inverse=True)
             counts = np.bincount(places, np.concatenate([counts, times])).astype(int)
         whole = np.all(classes == np.rint(classes))
-        return cls(labels, classes.astype(np.int64) if whole else classes, counts)
+        names = labels.names if isinstance(labels, Targets) else None
+        known = _named(classes, names, np.int64 if whole else np.float64)
+        return cls(labels, classes, known, counts)
 
     def signs(self, binarizer: LabelBinarizer) -> Targets:
         """Targets of ±1, one per class, or one for two classes."""
@@ -82,7 +86,7 @@ class LabelsInSource:
         out = np.ones(source.n_rows) if weights is None else weights.copy()
         for start in range(0, source.n_rows, ROWS):
             labels = arrays.to_host(self.labels[start : start + ROWS])[:, 0]
-            out[start : start + ROWS] *= of_class[np.searchsorted(self.classes, labels)]
+            out[start : start + ROWS] *= of_class[np.searchsorted(self.numbers, labels)]
         return out
 
     def _class_weights(self, class_weight: Any) -> np.ndarray:
@@ -91,3 +95,8 @@ class LabelsInSource:
         return compute_class_weight(
             class_weight, classes=self.classes, y=self.classes.copy()
         )
+
+
+def _named(numbers: np.ndarray, names: np.ndarray | None, dtype: Any) -> np.ndarray:
+    """Classes as users know them: text where the file has it."""
+    return numbers.astype(dtype) if names is None else names[numbers.astype(int)]

@@ -196,7 +196,7 @@ class Nystroem(
 
     @chunk_by_chunk
     @with_callbacks
-    def fit_transform(self, X, y=None, **fit_params):
+    def fit_transform(self, X, y=None, out=None, **fit_params):
         """Fit, and return the features of X, from the pass that gives the exact error.
 
         Parameters
@@ -205,20 +205,28 @@ class Nystroem(
             Training rows.
         y : ignored
             For pipelines.
+        out : str, Path or array, default=None
+            Where the features go, as for `transform`.
         **fit_params : dict
             None are taken.
 
         Returns
         -------
         features : array of shape (n_samples, n_components)
-            In the precision of X.
+            In the precision of X; `out` where it is given.
         """
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
+        Output(out)  # refused before the work begins
         with fitting(self, X, y) as task:
             landmarks, source, engine = self._landmarks(X, task)
             wide = features_need_float64(landmarks, source)
-            Z, error = features_and_error(landmarks, source, engine, wide=wide)
+            called = type(self).__name__.lower()
+            names = [f"{called}{i}" for i in range(len(landmarks))]
+            output = Output(out, names=names)
+            Z, error = features_and_error(
+                landmarks, source, engine, wide=wide, output=output
+            )
             self._finish(landmarks, wide, error)
         return Z
 
@@ -230,7 +238,8 @@ class Nystroem(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or with the landmarks alone.
+            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
+            landmarks alone.
         out : str, Path or array, default=None
             Where the features go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import (
@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..edge.kernel import kernel_and_source
+from ..edge.kernel import dense_values, kernel_and_source
 from ..edge.landmarks import choose_landmarks, goal_from
 from ..edge.rows import (
     check_namespace,
@@ -28,9 +28,10 @@ from ..edge.rows import (
 from ..edge.updating import check_width, refuse_what_is_no_stream
 from ..edge.warnings import warn_about
 from ..engines import Engine
-from ..kernels import Kernel, NewRows, Precomputed
+from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..randomness import seed_of
+from ..refusals import switch
 from ..samplers import Goal, as_sampler
 from ..samplers.updating import with_rows
 from ..sources import RowNumbers, Source
@@ -72,6 +73,8 @@ class OnLandmarks:
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
     #: scikit-learn's Nystroem they are, its other classes pass over them.
     _refuses_unused = False
+    #: Parameters that are True or False.
+    _switches: ClassVar[tuple[str, ...]] = ()
 
     def _goal(self) -> Goal:
         """How many landmarks there are to be."""
@@ -88,6 +91,8 @@ class OnLandmarks:
         self, X: Any, task: CallbackTask, sample_weight: Any = None, **changed: Any
     ) -> tuple[Kernel, Source, Engine]:
         """Kernel, rows and engine, from the parameters or what is given instead."""
+        for name in self._switches:
+            switch(getattr(self, name), name)
         kernel = changed.pop("kernel", self.kernel)
         given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
         named = isinstance(kernel, str) and kernel != "precomputed"
@@ -226,17 +231,15 @@ class OnLandmarks:
         landmarks = self.landmarks_
         name = f"{type(self).__name__}.{method}()"
         if not isinstance(landmarks.kernel, Precomputed):
+            _refuse_values(X, landmarks)
             X = self._validated(X, reset=False)
             check_namespace(X, like, name)
             return landmarks, rows_of(X).having(targets=None)  # not to be read
-        # Columns in training order, unless there are just as many as landmarks, and
-        # fewer of those than training rows: then one column per landmark.
-        width = (getattr(X, "shape", None) or np.shape(X))[-1]
-        if width == len(landmarks) != landmarks.n_rows:
-            matrix = check_rows(X)
-            columns = np.arange(width)
+        if isinstance(X, AtLandmarks):
+            matrix, columns = _at_landmarks(X, landmarks), np.arange(len(landmarks))
         else:
-            matrix = self._validated(X, reset=False)
+            _refuse_the_landmarks_alone(X, landmarks)
+            matrix = dense_values(self._validated(X, reset=False))
             columns = landmarks.points
         check_namespace(matrix, like, name)
         kernel: Kernel = _given(matrix)
@@ -250,6 +253,37 @@ class OnLandmarks:
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
         return tags
+
+
+def _refuse_values(X: Any, landmarks: Landmarks) -> None:
+    if isinstance(X, AtLandmarks):
+        raise ValueError(
+            "kernels.AtLandmarks is for kernel='precomputed'; pass the rows themselves "
+            f"where the kernel is {landmarks.kernel}."
+        )
+
+
+def _at_landmarks(X: AtLandmarks, landmarks: Landmarks) -> Any:
+    """Values that are said to be those with the landmarks alone."""
+    values, size = dense_values(check_rows(X.values)), len(landmarks)
+    if values.shape[1] != size:
+        raise ValueError(
+            f"AtLandmarks has values of shape {tuple(values.shape)}; it takes one "
+            f"column per landmark, of which there are {size}."
+        )
+    return values
+
+
+def _refuse_the_landmarks_alone(X: Any, landmarks: Landmarks) -> None:
+    """A matrix as wide as there are landmarks may be of these, or of any other rows."""
+    width = (getattr(X, "shape", None) or np.shape(X))[-1:]
+    if width == (len(landmarks),) and len(landmarks) != landmarks.n_rows:
+        raise ValueError(
+            f"X has {width[0]} features, but with kernel='precomputed' new rows have "
+            f"{landmarks.n_rows}: their kernel values with all training rows, in their "
+            f"order. If these are the values with the {width[0]} landmarks alone, "
+            "K[:, landmarks_.indices], say so: pass nystrom.kernels.AtLandmarks(X)."
+        )
 
 
 def _given(matrix: Any) -> Kernel:

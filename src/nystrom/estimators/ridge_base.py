@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
 from ..edge.rows import (
+    check_lengths,
     check_targets,
-    count_rows,
     explaining_text,
     holds_objects,
     in_memory,
@@ -30,13 +31,17 @@ from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import RidgeFit
-from ..methods.ridge.posterior import Posterior, deviations
+from ..methods.ridge.posterior import (
+    Posterior,
+    deviations,
+    predictions_and_deviations,
+)
 from ..methods.ridge.risk import risk_bound
 from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
 from ..scores import sampled_effective_dimension
 from ..sinks import Output
-from ..sources import Source
+from ..sources import Source, recognised
 from .callbacks import CallbackSupportMixin
 from .on_landmarks import OnLandmarks, in_library_of
 
@@ -54,10 +59,19 @@ class Model:
     posterior: Posterior | None
 
 
+def all_targets(source: Source) -> np.ndarray:
+    """The targets that a source has, as users know them."""
+    targets = source.targets
+    values = targets[: source.n_rows]
+    values = values[:, 0] if getattr(targets, "single", False) else values
+    names = getattr(targets, "names", None)
+    return values if names is None else names[values.astype(int)]
+
+
 class Scoring:
     """A mixin before scikit-learn's own: predictions may be on a device."""
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y=None, sample_weight=None):
         """R² of the predictions; of a classifier, the share that is right.
 
         Parameters
@@ -65,7 +79,7 @@ class Scoring:
         X : as for `predict`
             Rows.
         y : array-like
-            Their targets or classes.
+            Their targets or classes; None where the source has them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 
@@ -75,9 +89,28 @@ class Scoring:
             At most 1, the higher the better.
         """
         metric = accuracy_score if is_classifier(self) else r2_score
+        X = recognised(X)
+        if check_targets(X, y, type(self).__name__):
+            y = all_targets(X)
+        elif y is None:
+            raise ValueError(
+                f"{type(self).__name__}.score requires y to be passed, but the target "
+                "y is None."
+            )
         predicted = arrays.fetched(self.predict(X))  # type: ignore[attr-defined]
         y, weights = arrays.fetched(y), arrays.fetched(sample_weight)
         return metric(y, predicted, sample_weight=weights)
+
+
+def refuse_text_targets(targets: Any, caller: str) -> None:
+    """Classes of a file are no numbers."""
+    names = getattr(targets, "names", None)
+    if names is not None:
+        raise ValueError(
+            f"The target of the source is text (such as {str(names[0])!r}), and "
+            f"{caller} takes numbers; for classes use KernelRidgeClassifier, or name "
+            "another column."
+        )
 
 
 class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
@@ -86,6 +119,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
+    _switches: ClassVar[tuple[str, ...]] = ("fit_intercept",)
 
     def _rows_and_targets(
         self, X: Any, y: Any, *, reset: bool = True
@@ -96,6 +130,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         """
         X, y = not_in_memory(X), in_memory(y)
         if check_targets(X, y, type(self).__name__):
+            refuse_text_targets(X.targets, type(self).__name__)
             single = getattr(X.targets, "single", False)
             return self._validated(X, reset=reset), X.targets, single
         y = arrays.fetched(y)
@@ -104,8 +139,9 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             self._require(y)
             X = self._validated(X, reset=reset)
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-            check_consistent_length(range(count_rows(X)), y)
+            check_lengths(X, y)
         else:
+            check_lengths(X, y)
             with explaining_text():
                 X, y = validate_data(
                     self,
@@ -246,11 +282,20 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         model = self._model
         output = Output(out, "prediction", single=model.ravel)
         if return_std and out is not None:
-            raise ValueError(
-                "out takes predictions alone; leave it away with return_std=True."
-            )
+            names = _names_with_deviations(model)
+            output = Output(out, names=names)  # of both, side by side
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        if return_std and out is not None:
+            return predictions_and_deviations(
+                landmarks,
+                source,
+                model.map,
+                self._known_posterior(),
+                engine,
+                noise=noise,
+                output=output,
+            )
         mean = model.map(landmarks, source, engine, output=output)
         if not return_std:
             return mean
@@ -283,6 +328,13 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         return tags
 
 
+def _names_with_deviations(model: Model) -> list[str]:
+    """What the columns are called in a table of both."""
+    numbers = [""] if model.ravel else [str(i) for i in range(model.map.dual.shape[1])]
+    kinds = ("prediction", "deviation")
+    return [f"{kind}{number}" for kind in kinds for number in numbers]
+
+
 def _too_many(epsilon: float, goal: Ridge, wanted: str, d_eff: float) -> ValueError:
     alpha = goal.ridge / epsilon
     return ValueError(
@@ -296,10 +348,7 @@ def _too_many(epsilon: float, goal: Ridge, wanted: str, d_eff: float) -> ValueEr
 
 def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
     """One finite number >= 0 per target."""
-    try:
-        alphas = np.asarray(alpha, dtype=np.float64)
-    except (TypeError, ValueError):
-        alphas = np.array([np.nan])
+    alphas = as_numbers(alpha)
     if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
         raise ValueError(
             f"{name}={alpha!r} is not allowed; it must be a finite number >= 0, or one "
@@ -311,6 +360,17 @@ def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
             "number, or one per target."
         )
     return np.broadcast_to(alphas, (n_targets,)).copy()
+
+
+def as_numbers(given: Any) -> np.ndarray:
+    """What was given in float64; nan where it is something else than numbers."""
+    try:
+        values = np.asarray(given)
+    except (TypeError, ValueError):  # lists of different lengths
+        return np.array([np.nan])
+    # "0.1" and True would pass for numbers.
+    known = values.dtype.kind in "iuf"
+    return values.astype(np.float64) if known else np.array([np.nan])
 
 
 def check_noise(alphas: np.ndarray) -> None:
@@ -336,14 +396,17 @@ def _refuse_text(y: Any) -> None:
     """Text that is no number has no place in y."""
     if y is None or (arrays.is_array(y) and not isinstance(y, np.ndarray)):
         return
+    if sp.issparse(y):
+        raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
     values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
     if values.dtype.kind in "OUS":
         try:
             values.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"y holds something that is not a number: {error}. Encode it as "
-                "numbers; for classes use KernelRidgeClassifier."
+                "y holds something that is not a number: "
+                f"{str(error).rstrip('.')}. Encode it as numbers; for classes use "
+                "KernelRidgeClassifier."
             ) from None
 
 

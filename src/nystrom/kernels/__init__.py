@@ -21,12 +21,21 @@ RBF(gamma=0.5) + 2 * Linear()
 from .base import Kernel, Traits
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
-from .given import Blockwise, NewRows, Pairwise, Precomputed, Remembered, blockwise
+from .given import (
+    AtLandmarks,
+    Blockwise,
+    NewRows,
+    Pairwise,
+    Precomputed,
+    Remembered,
+    blockwise,
+)
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
 
 __all__ = [
     "RBF",
     "AdditiveChi2",
+    "AtLandmarks",
     "Blockwise",
     "Chi2",
     "Cosine",

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from .. import _arrays as arrays
 from .._arrays import Array
 from .base import Kernel, Traits, constant
-from .parameters import check_width, set_numbers, set_per_feature
+from .parameters import check_width, set_per_feature, set_width
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, gamma=0.0)
+        set_width(self)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = _histograms(X)

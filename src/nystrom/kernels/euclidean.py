@@ -36,6 +36,7 @@ class DenseDistances:
 
     def __init__(self, Y: Array, c: float, scale: Any, near: bool) -> None:
         self.c, self.scale, self.near = c, scale, near
+        self._finite: dict[Any, bool] = {}
         self.center = _float32_center(Y)
         apart = arrays.widen(Y) - arrays.beside(self.center, Y)
         self.points64 = apart * arrays.beside(scale, Y) if np.ndim(scale) else apart
@@ -73,6 +74,8 @@ class DenseDistances:
             D = left @ right
         if not arrays.on_host(X):
             return self._with_closer_rows(D, X, left)
+        if not self._all_finite(right):  # of points so far that 0·inf is among D
+            return self._closer(X, left[:, :-2])
         far = _far_rows(left[:, -2], self.c)
         if len(far):
             with np.errstate(over="ignore"):
@@ -84,6 +87,12 @@ class DenseDistances:
             with np.errstate(over="ignore"):
                 D[i, j] = self.c * np.vecdot(apart, apart)
         return D
+
+    def _all_finite(self, right: np.ndarray) -> bool:
+        known = self._finite.get(right.dtype)
+        if known is None:
+            known = self._finite[right.dtype] = bool(np.isfinite(right).all())
+        return known
 
     def _with_closer_rows(self, D: Array, X: Array, left: Array) -> Array:
         """D on a device, with rows that the product gives too inexactly made anew."""

@@ -19,6 +19,12 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .base import Kernel, Traits
 
+#: What to do where a function of two rows is meant to be one of two blocks.
+TWO_BLOCKS = "A function of two blocks is passed as kernels.blockwise(function)."
+#: Rows of a block whose diagonal is k(x, x), where a function of blocks is all there
+#: is: so many evaluations for one that is wanted, and as many times fewer calls.
+DIAGONAL_ROWS = 32
+
 
 @dataclass(frozen=True)
 class Pairwise(Kernel):
@@ -30,11 +36,11 @@ class Pairwise(Kernel):
 
     def __call__(self, X: Any, Y: Any) -> Array:
         xs, ys = _rows(X), _rows(Y)
-        K = [[float(self.function(x, y, **self.params)) for y in ys] for x in xs]
+        K = [[self._value(x, y) for y in ys] for x in xs]
         return _block(np.asarray(K, dtype=np.float64).reshape(len(xs), len(ys)), X)
 
     def diag(self, X: Any) -> Array:
-        values = [float(self.function(x, x, **self.params)) for x in _rows(X)]
+        values = [self._value(x, x) for x in _rows(X)]
         return _block(np.asarray(values, dtype=np.float64), X)
 
     def gram(self, Y: Any) -> np.ndarray:
@@ -43,8 +49,25 @@ class Pairwise(Kernel):
         K = np.empty((len(rows), len(rows)))
         for i, x in enumerate(rows):
             for j in range(i + 1):
-                K[i, j] = K[j, i] = float(self.function(x, rows[j], **self.params))
+                K[i, j] = K[j, i] = self._value(x, rows[j])
         return K
+
+    def _value(self, x: Any, y: Any) -> float:
+        try:
+            value = self.function(x, y, **self.params)
+        except Exception as error:
+            if not getattr(error, "__notes__", None):
+                error.add_note(f"kernel={self} was called with two rows. {TWO_BLOCKS}")
+            raise
+        try:
+            if np.ndim(value) == 0:
+                return float(value)
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(
+            f"The kernel {self} returned {_shown(value)} for two rows; it must return "
+            f"one number. {TWO_BLOCKS}"
+        )
 
     def gram_evaluations(self, n_points: int) -> int:
         return n_points * (n_points + 1) // 2
@@ -55,6 +78,14 @@ class Pairwise(Kernel):
 
 def _name(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
+
+
+def _shown(value: Any) -> str:
+    """What a function returned, in a few words."""
+    if np.ndim(value) or sp.issparse(value):
+        return f"a {type(value).__name__} of shape {tuple(np.shape(value))}"
+    text = repr(value)
+    return text if len(text) < 40 else f"a {type(value).__name__}"
 
 
 def _rows(X: Any) -> list[Any]:
@@ -78,26 +109,35 @@ class Blockwise(Kernel):
         K = self.function(X, Y)
         shape = (_length(X), _length(Y))
         if tuple(np.shape(K)) != shape:
+            given = f"shape {tuple(np.shape(K))}" if np.ndim(K) else _shown(K)
             raise ValueError(
-                f"The block kernel {self} returned shape {tuple(np.shape(K))} for "
-                f"blocks of {shape[0]} and {shape[1]} rows; it must return {shape}. "
-                "A function of two single rows is passed without kernels.blockwise."
+                f"The block kernel {self} returned {given} for blocks of {shape[0]} "
+                f"and {shape[1]} rows; it must return {shape}. A function of two "
+                "single rows is passed without kernels.blockwise."
             )
+        self._refuse_what_is_no_number(_as_array(K))
         return _block(K, X)
+
+    def _refuse_what_is_no_number(self, K: Array) -> None:
+        if arrays.on_host(K) and K.dtype.kind not in "biufO":
+            raise ValueError(
+                f"The block kernel {self} returned {K.dtype} values; it must return "
+                "real numbers."
+            )
 
     def diag(self, X: Any) -> Array:
         if self.diagonal is not None:
             return _block(self.diagonal(X), X)
-        single = [_single(X, i) for i in range(_length(X))]
-        values = [float(arrays.to_host(self(x, x))[0, 0]) for x in single]
-        return _block(np.asarray(values), X)
+        values = np.empty(_length(X))
+        for start in range(0, len(values), DIAGONAL_ROWS):
+            rows = arrays.slice_rows(X, start, start + DIAGONAL_ROWS)
+            values[start : start + DIAGONAL_ROWS] = arrays.to_host(
+                self(rows, rows)
+            ).diagonal()
+        return _block(values, X)
 
     def __str__(self) -> str:
         return _name(self.function)
-
-
-def _single(X: Any, i: int) -> Any:
-    return X[i : i + 1, ...] if arrays.is_array(X) else X[i : i + 1]
 
 
 def _length(X: Any) -> int:
@@ -135,8 +175,8 @@ def blockwise(
         block is a slice of what was passed in: an array, CSR rows, or a list of
         objects.
     diag : callable, optional
-        `diag(X)` returns k(x, x) for each row. Without it `function` is called once per
-        row, on blocks of one row.
+        `diag(X)` returns k(x, x) for each row. Without it they are taken from blocks
+        of 32 rows against themselves: 32 evaluations for each, which count as one.
 
     Returns
     -------
@@ -237,6 +277,37 @@ class Precomputed(Kernel):
 
     def __str__(self) -> str:
         return "precomputed"
+
+
+@dataclass(frozen=True, eq=False)
+class AtLandmarks:
+    """Kernel values of new rows with the landmarks alone, for kernel="precomputed".
+
+    New rows come as their kernel values with all training rows, (n_samples,
+    n_training), of which few columns are looked at. Whoever makes only those says so by
+    this wrapper, since the width of a matrix does not tell what its columns are.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_landmarks)
+        k(x, s) for each new row x and each landmark s, in the order of
+        `landmarks_.indices`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelRidge, kernels
+    >>> X = np.random.default_rng(0).standard_normal((600, 3))
+    >>> K, y = kernels.RBF(0.1)(X, X), np.sin(X[:, 0])
+    >>> model = KernelRidge(kernel="precomputed", n_landmarks=50, random_state=0)
+    >>> model = model.fit(K[:500, :500], y[:500])
+    >>> values = K[500:, model.landmarks_.indices]
+    >>> predicted = model.predict(kernels.AtLandmarks(values))
+    >>> bool((predicted == model.predict(K[500:, :500])).all())
+    True
+    """
+
+    values: Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from .. import _arrays as arrays
 from .._arrays import Array
 from .base import Kernel, Traits
-from .parameters import set_numbers
+from .parameters import set_numbers, set_width
 
 
 class InnerProduct(Kernel):
@@ -26,10 +26,13 @@ class InnerProduct(Kernel):
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X, Y = arrays.as_float(X), arrays.as_float(Y)
-        return self._profile(arrays.dot(X, arrays.as_float(Y, X.dtype)))
+        # What overflows, or is no number, is found and refused where K is used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._profile(arrays.dot(X, arrays.as_float(Y, X.dtype)))
 
     def diag(self, X: Any) -> Array:
-        return self._profile(arrays.squared_norms(arrays.as_float(X)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._profile(arrays.squared_norms(arrays.as_float(X)))
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Polynomial(InnerProduct):
     coef0: float = 1
 
     def __post_init__(self) -> None:
-        set_numbers(self, gamma=0.0, degree=0.0, coef0=-np.inf)
+        set_width(self)
+        set_numbers(self, degree=0.0, coef0=-np.inf)
 
     @property
     def traits(self) -> Traits:
@@ -57,9 +61,7 @@ class Polynomial(InnerProduct):
         return Traits(psd=True if definite else None)
 
     def _profile(self, P: Array) -> Array:
-        # What overflows, or is no number, is found and refused where K is used.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._power(P * self.gamma + self.coef0)
+        return self._power(P * self.gamma + self.coef0)
 
     def _power(self, P: Array) -> Array:
         if not self.degree.is_integer() or not 1 <= self.degree <= 64:
@@ -84,7 +86,8 @@ class Sigmoid(InnerProduct):
     traits = Traits(psd=False)
 
     def __post_init__(self) -> None:
-        set_numbers(self, gamma=0.0, coef0=-np.inf)
+        set_width(self)
+        set_numbers(self, coef0=-np.inf)
 
     def _profile(self, P: Array) -> Array:
         return arrays.tanh_(P * self.gamma + self.coef0)

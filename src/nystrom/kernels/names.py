@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from ..refusals import unknown
+from ..refusals import number, unknown
 from .base import Kernel
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
@@ -34,7 +34,10 @@ def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
     gamma = np.asarray(per_feature(given, "gamma"))
     if "length_scale" not in params:
         if np.any(gamma == 0):
-            raise ValueError(f"gamma={given} is not allowed for this kernel; use > 0.")
+            raise ValueError(
+                f"gamma={given} is not allowed for this kernel, which has a length in "
+                "every feature; use numbers > 0."
+            )
         params["length_scale"] = 1 / np.sqrt(2 * gamma)
     return make(**params)
 
@@ -84,6 +87,11 @@ def as_kernel(
     """
     given = {"gamma": gamma, "degree": degree, "coef0": coef0}
     given = {name: value for name, value in given.items() if value is not None}
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise ValueError(
+            f"kernel_params={kernel_params!r} is not allowed; it is a dict of the "
+            "kernel's parameters, or None."
+        )
     if isinstance(kernel, str) and kernel != "precomputed":
         return _by_name(kernel, n_features, given, dict(kernel_params or {}))
     if given:
@@ -106,6 +114,7 @@ def as_kernel(
         name = kernel.__name__
         raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
     if callable(kernel):
+        _refuse_functions_of_blocks(kernel)
         # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
         # by keyword too.
         return Pairwise(kernel, dict(kernel_params or {}))
@@ -115,12 +124,29 @@ def as_kernel(
     )
 
 
+def _refuse_functions_of_blocks(kernel: Callable) -> None:
+    """scikit-learn's own functions take two blocks, and say little about one row."""
+    function = getattr(kernel, "func", kernel)  # of a functools.partial
+    if getattr(function, "__module__", None) != "sklearn.metrics.pairwise":
+        return
+    name = getattr(function, "__name__", "")
+    named = name.removesuffix("_kernel").removesuffix("_similarity")
+    by_name = f"the name {named!r}, or " if named in NAMES else ""
+    raise ValueError(
+        f"kernel={name} is a function of two blocks of rows, and a plain callable is "
+        f"one of two rows; pass {by_name}nystrom.kernels.blockwise({name})."
+    )
+
+
 def _by_name(
     name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
 ) -> Kernel:
     if name not in NAMES:
         raise unknown("kernel", name, [*NAMES, "precomputed"])
     named = NAMES[name]
+    for key, least in (("degree", 0.0), ("coef0", -np.inf)):
+        if key in given:  # looked at, also where the kernel does not take it
+            number(given[key], key, least)
     wrong = sorted(set(params) - named.takes)
     if wrong:
         raise ValueError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from ..columns import Columns
+from ..columns import Columns, handed_out
 from ..engines import Engine, Threads
 from ..landmarks import Landmarks
 from ..operands import Operand
@@ -72,14 +72,17 @@ class LinearMap:
         first, kernel = source.given.rows(0, 1), landmarks.kernel
         like, dtype = kernel.like(first), kernel.dtype(first)
         sink = output.sink(source.n_rows, self.dual.shape[1], dtype, like)
-        columns = landmarks.columns(wide=self.wide)
-        duals = Operand(self.dual), Operand(self.intercept)
-        shared = (columns, *duals, self.wide_sums, dtype)
-        engine.map(_mapped, source, sink, shared, name)
+        engine.map(mapped, source, sink, self.shared(landmarks, dtype), name)
         return output.result(sink)
 
+    def shared(self, landmarks: Landmarks, dtype: Any) -> tuple:
+        """What `mapped` needs besides a block."""
+        columns = landmarks.columns(wide=self.wide)
+        duals = Operand(self.dual), Operand(self.intercept)
+        return columns, *duals, self.wide_sums, dtype
 
-def _mapped(
+
+def mapped(
     block: Block,
     columns: Columns,
     dual: Operand,
@@ -87,9 +90,10 @@ def _mapped(
     wide_sums: bool,
     dtype: Any,
 ) -> Array:
+    """The results of the rows of a block."""
     K = columns(block.X)
     K = arrays.widen(K) if wide_sums else K
     rows = K @ dual.beside(K) + intercept.beside(K)
     if not np.isfinite(float(arrays.namespace(rows).sum(rows))):
         check_finite(arrays.to_host(rows))
-    return arrays.as_float(rows, arrays.own_dtype(dtype, rows))
+    return handed_out(rows, dtype)

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from ..refusals import count
+
 
 @dataclass(frozen=True)
 class Size:
     """So many landmarks; all rows where there are no more."""
 
     n_landmarks: int
+
+    def __post_init__(self) -> None:
+        count(self.n_landmarks, "n_landmarks")
 
     def __str__(self) -> str:
         return f"n_landmarks={self.n_landmarks}"
@@ -27,6 +32,7 @@ class Ridge:
 
     def __post_init__(self) -> None:
         check_ridge(self.ridge)
+        count(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
         return f"ridge={self.ridge}"
@@ -47,6 +53,7 @@ class MaxTraceError:
                 "tr(K − K̃)/tr K, a number between 0 and 1, or None to let the number "
                 "of landmarks decide."
             )
+        count(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
         return f"max_trace_error={self.tolerance}"
@@ -68,7 +75,8 @@ def as_goal(goal: Any, ridge: float | None = None) -> Goal:
 
 def check_ridge(ridge: Any) -> None:
     """λ must be a finite number > 0."""
-    if not isinstance(ridge, Real) or not 0 < float(ridge) < math.inf:
+    number = isinstance(ridge, Real) and not isinstance(ridge, bool)
+    if not number or not 0 < float(ridge) < math.inf:
         raise ValueError(
             f"ridge={ridge!r} is not allowed; λ is a finite number > 0, or None to let "
             "n_landmarks decide."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 from .choosing import Sampler
@@ -28,7 +29,8 @@ class WithTheory(Sampler):
         if self.ridge is not None:
             check_ridge(self.ridge)
         delta, constants = self.delta, self.constants
-        if delta is not None and not 0 < delta < 1 / self.delta_below:
+        number = isinstance(delta, Real)
+        if delta is not None and not (number and 0 < delta < 1 / self.delta_below):
             raise ValueError(
                 f"delta={delta!r} is not allowed; it is proven for 0 < delta < "
                 f"1/{self.delta_below}."

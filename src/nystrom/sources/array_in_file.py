@@ -70,11 +70,18 @@ class ArrayInFile(Stored):
                 least, most = min(numbers), max(numbers) + 1
                 block = arrays[self.dataset][start:stop, least:most]
                 if tuple(range(least, most)) == names:
+                    self._check_chunks(arrays, names, start, stop)
                     return block
                 columns = {name: block[:, name - least] for name in numbers}
             for name in set(names) - set(numbers):
                 columns[name] = arrays[name][start:stop].reshape(-1)
+            self._check_chunks(arrays, names, start, stop)
         return np.stack([columns[name] for name in names], axis=1)
+
+    def _check_chunks(
+        self, arrays: dict[str, Any], names: Names, start: int, stop: int
+    ) -> None:
+        """After rows were read: refuse what has changed, where chunks are files."""
 
     def _array_of(self, name: Any) -> str:
         return name if isinstance(name, str) else self.dataset

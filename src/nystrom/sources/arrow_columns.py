@@ -41,6 +41,22 @@ def as_matrix(path: str, table: Any, names: Names, first_row: int) -> np.ndarray
     return out
 
 
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is of text, in a dictionary or not."""
+    types = library("pyarrow", "io", "Reading Arrow tables").types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+def as_texts(path: str, table: Any, name: Any, first_row: int) -> np.ndarray:
+    """A column of text, none of whose values may be missing."""
+    column = table.column(name)
+    if column.null_count:
+        row = column.is_null().to_numpy(zero_copy_only=False).argmax()
+        raise missing(path, name, first_row + int(row))
+    return np.array(column.to_pylist(), dtype=np.str_)
+
+
 class Schema:
     """Names and types of the columns of a table."""
 
@@ -48,6 +64,11 @@ class Schema:
         self.path = path
         self.names = tuple(schema.names)
         self.kinds = dict(zip(schema.names, map(str, schema.types), strict=True))
+        self.texts = frozenset(
+            name
+            for name, kind in zip(schema.names, schema.types, strict=True)
+            if is_text(kind)
+        )
         self._dtypes: dict[Any, np.dtype | None] = {}
         for name, kind in zip(schema.names, schema.types, strict=True):
             try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..optional import library
-from .arrow_columns import Schema, as_matrix
+from .arrow_columns import Schema, as_matrix, as_texts
 from .file_errors import decoding
 from .stored import Names, Stored, merged
 
@@ -33,12 +33,22 @@ class ArrowFile(Stored):
     def dtype(self, names: Names) -> np.dtype:
         return self.schema.dtype(names)
 
+    def holds_text(self, name: Any) -> bool:
+        return name in self.schema.texts
+
     def read(self, chunk: int, names: Names) -> np.ndarray:
+        table = self._table(chunk, names)
+        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        table = self._table(chunk, (name,))
+        return as_texts(self.path, table, name, int(self.bounds[chunk]))
+
+    def _table(self, chunk: int, names: Names) -> Any:
         first, last = map(int, self.batches[chunk : chunk + 2])
         with self._opened(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
-            table = _arrow().Table.from_batches(batches, file.schema)
-        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
+            return _arrow().Table.from_batches(batches, file.schema)
 
     @contextmanager
     def _opened(self, names: Names | None) -> Iterator[Any]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..optional import library
-from .arrow_columns import as_matrix
-from .file_errors import FileError, decoding, no_number
+from .arrow_columns import as_matrix, as_texts
+from .file_errors import FileError, decoding, missing, no_number
 from .stored import Names, Stored
 
 #: Bytes of text that are parsed at a time, about.
@@ -41,23 +41,54 @@ class CsvFile(Stored):
     def dtype(self, names: Names) -> np.dtype:
         return np.dtype(np.float64)
 
+    def holds_text(self, name: Any) -> bool:
+        """Whether half of the first block is; a slip among numbers makes no text."""
+        if len(self.bounds) < 2:
+            return False
+        block = self._text(0)
+        with decoding(self.path, self.stamp, self.path, 0):
+            try:
+                self._parsed(block, (name,), _arrow().float64())
+            except _arrow().ArrowInvalid:
+                cells = self._parsed(block, (name,), _arrow().string())
+            else:
+                return False
+        texts = [_is_text(cell) for cell in cells.column(str(name)).to_pylist()]
+        return 2 * sum(texts) >= len(texts) > 0
+
     def read(self, chunk: int, names: Names) -> np.ndarray:
-        start, stop = map(int, self.offsets[chunk : chunk + 2])
-        with open(self.path, "rb") as file:
-            file.seek(start)
-            text = file.read(stop - start)
-        arrow, first_row = _arrow(), int(self.bounds[chunk])
+        text, arrow = self._text(chunk), _arrow()
+        first_row = int(self.bounds[chunk])
         try:
             table = self._parsed(text, names, arrow.float64())
         except arrow.ArrowInvalid:
             self._refuse_text(text, names, first_row)
             raise
-        if table.num_rows != self.bounds[chunk + 1] - first_row:
+        self._check_lines(table, chunk)
+        return as_matrix(self.path, table, tuple(map(str, names)), first_row)
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        table = self._parsed(self._text(chunk), (name,), _arrow().string())
+        self._check_lines(table, chunk)
+        texts = as_texts(self.path, table, str(name), int(self.bounds[chunk]))
+        if (texts == "").any():
+            row = int(self.bounds[chunk]) + int((texts == "").argmax())
+            raise missing(self.path, name, row)
+        return texts
+
+    def _text(self, chunk: int) -> bytes:
+        start, stop = map(int, self.offsets[chunk : chunk + 2])
+        with open(self.path, "rb") as file:
+            file.seek(start)
+            return file.read(stop - start)
+
+    def _check_lines(self, table: Any, chunk: int) -> None:
+        first_row, last_row = map(int, self.bounds[chunk : chunk + 2])
+        if table.num_rows != last_row - first_row:
             raise FileError(
                 f"{self.path}, from row {first_row} on: a value goes over several "
                 "lines, which is not supported in CSV files; convert it to Parquet."
             )
-        return as_matrix(self.path, table, tuple(map(str, names)), first_row)
 
     def _read_header(self, header: bool) -> None:
         with open(self.path, "rb") as file:
@@ -102,16 +133,22 @@ class CsvFile(Stored):
         for row in range(cells.num_rows):
             for name in names:
                 cell = cells.column(str(name))[row].as_py()
-                try:
-                    if cell not in _EMPTY:
-                        float(cell)
-                except ValueError:
-                    place = first_row + row
-                    raise no_number(self.path, name, place, cell) from None
+                if _is_text(cell):
+                    raise no_number(self.path, name, first_row + row, cell)
 
 
 #: What stands for a missing value.
 _EMPTY = ("", "#N/A", "NA", "N/A", "NULL", "null", "n/a", "NaN", "nan")
+
+
+def _is_text(cell: str) -> bool:
+    """Whether a cell has neither a number nor nothing."""
+    try:
+        if cell not in _EMPTY:
+            float(cell)
+    except ValueError:
+        return True
+    return False
 
 
 def _arrow() -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ class DaskRows(Source):
 
     @property
     def home(self) -> Any:
-        """The default client of Dask's cluster; None where there is none."""
+        """The client whose cluster holds the chunks, else Dask's default; or None."""
+        if self.chunks.client is not None:
+            return self.chunks.client
         distributed = sys.modules.get("distributed")
         try:
             return distributed and distributed.default_client()
@@ -54,7 +57,7 @@ class DaskRows(Source):
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         wanted, places = np.unique(np.asarray(indices, int), return_inverse=True)
-        rows = self.chunks.X[wanted].compute()
+        rows = self.chunks.computed(self.chunks.X[wanted])
         return arrays.as_float(_checked(rows, wanted)[places])
 
     def some(self, indices: np.ndarray) -> DaskRows:
@@ -62,11 +65,51 @@ class DaskRows(Source):
         return DaskRows(self.chunks.X[indices])
 
 
+def holder_of(X: Any) -> Any:
+    """The client of the cluster that chunks of X are held on (`persist`), or None."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    graph = X.__dask_graph__()
+    for layer in getattr(graph, "layers", {"": graph}).values():
+        # Layers that are not written out have no chunks of their own.
+        tasks = getattr(layer, "mapping", layer if isinstance(layer, dict) else {})
+        for task in tasks.values():
+            held = getattr(task, "value", task)
+            if isinstance(held, distributed.Future):
+                return _connected(held.client)
+    return None
+
+
+def computed(X: Any) -> Any:
+    """The values of a Dask array or data frame, by the cluster that holds it."""
+    return _computed(X, holder_of(X))
+
+
+def _computed(X: Any, client: Any) -> Any:
+    return X.compute() if client is None else client.compute(X, sync=True)
+
+
+def _connected(client: Any) -> Any:
+    if client.status in ("closed", "closing"):
+        raise ValueError(
+            "X is a Dask array that was persisted on a cluster whose client is closed; "
+            "its chunks are gone. Make it again, and keep the client open."
+        )
+    return client
+
+
 def as_table(X: Any, lengths: bool = True) -> Any:
     """A Dask array of numbers with all columns in each chunk.
 
     `lengths`: and with known lengths of chunks, which may have to be counted.
     """
+    client = holder_of(X)
+    with nullcontext() if client is None else client.as_current():
+        return _as_table(X, lengths)
+
+
+def _as_table(X: Any, lengths: bool) -> Any:
     if hasattr(type(X), "columns"):
         X = X.to_dask_array(lengths=lengths or None)
     if not hasattr(type(X), "chunks") or X.ndim != 2:
@@ -101,7 +144,7 @@ class Chunks:
     """The array, chunk by chunk; those read last are kept for the tiles to come."""
 
     def __init__(self, X: Any) -> None:
-        self.X = X
+        self.X, self.client = X, holder_of(X)
         self._bounds = np.cumsum([0, *X.chunks[0]])
         self._lock = threading.Lock()
         self._recent: dict[int, np.ndarray] = {}
@@ -131,6 +174,10 @@ class Chunks:
             if rows is None:
                 while len(self._recent) >= KEPT_CHUNKS:
                     del self._recent[next(iter(self._recent))]
-                rows = np.asarray(self.X[begin:end].compute())
+                rows = np.asarray(self.computed(self.X[begin:end]))
             self._recent[begin] = rows
             return rows
+
+    def computed(self, part: Any) -> Any:
+        """Some of the array, by the cluster that holds it."""
+        return _computed(part, self.client)

@@ -39,14 +39,19 @@ class Stamp:
         change = "was written to"
         if now.size != self.size:
             change = f"went from {self.size} to {now.size} bytes"
-        raise FileError(
-            f"{path} {change} since it was opened; rows of two versions do not fit "
-            "together. Open it again once it is complete."
-        )
+        raise changed(path, change)
+
+
+def changed(path: str, change: str = "was written to") -> FileError:
+    """The error for a file that is another one by now."""
+    return FileError(
+        f"{path} {change} since it was opened; rows of two versions do not fit "
+        "together. Open it again once it is complete."
+    )
 
 
 @contextmanager
-def decoding(path: str, stamp: Stamp, stamped: str, start: int) -> Iterator[None]:
+def decoding(path: str, stamp: Any, stamped: str, start: int) -> Iterator[None]:
     """Around a library that reads rows from `start` on: its errors name the file."""
     try:
         yield

@@ -20,6 +20,7 @@ from .source import Source
 from .stacked import Stacked
 from .stored import Names, Stored
 from .targets import Targets
+from .text_labels import TextLabels, all_texts
 from .zarr import METADATA, ZarrFile
 
 
@@ -71,8 +72,9 @@ def open(
         several of these.
     target : column, sequence of columns, Path or None
         What is to be predicted: `fit(source)` then needs no y. A name alone gives one
-        number per row, a sequence as many as it has. A `Path` is another file, with the
-        targets of these rows.
+        number per row, a sequence as many as it has. One column of text in Parquet, CSV
+        or Arrow files is classes, for `KernelRidgeClassifier`. A `Path` is another
+        file, with the targets of these rows.
     weight : column or None
         A row of weight w counts as w rows. Held as a vector, 8 bytes a row.
     columns : sequence of columns or None
@@ -143,7 +145,7 @@ def source_of(files: Sequence[Stored], picked: Picked) -> Source:
         check_same(further, picked)
     for file in files:
         if file.by_rows:
-            file.together = tuple(name for name in picked.all if name in file.names)
+            file.together = tuple(n for n in picked.numbers if n in file.names)
 
     def of(names: Names) -> Source:
         parts = [file.source(names) for file in files]
@@ -154,9 +156,19 @@ def source_of(files: Sequence[Stored], picked: Picked) -> Source:
         raise FileError(f"{files[0].path} has no rows; at least one is needed.")
     if picked.weight:
         source.weights = weights_of(of(picked.weight), files[0].path, *picked.weight)
-    if picked.targets:
+    if picked.text:
+        source.targets = _labels(files, *picked.targets)
+    elif picked.targets:
         source.targets = Targets(of(picked.targets), picked.single)
     return source
+
+
+def _labels(files: Sequence[Stored], name: Any) -> Targets:
+    """Classes that are text."""
+    found = all_texts(files, name)
+    parts: list[Source] = [TextLabels(file, name, found) for file in files]
+    whole = parts[0] if len(parts) == 1 else Stacked(parts)
+    return Targets(whole, single=True, names=found)
 
 
 def targets_apart(path: str, source: Source) -> Targets:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..optional import library
-from .arrow_columns import Schema, as_matrix
+from .arrow_columns import Schema, as_matrix, as_texts
 from .file_errors import Stamp, decoding
 from .stored import Names, Stored, merged
 
@@ -30,12 +30,22 @@ class ParquetFile(Stored):
     def dtype(self, names: Names) -> np.dtype:
         return self.schema.dtype(names)
 
+    def holds_text(self, name: Any) -> bool:
+        return name in self.schema.texts
+
     def read(self, chunk: int, names: Names) -> np.ndarray:
+        table = self._table(chunk, names)
+        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        table = self._table(chunk, (name,))
+        return as_texts(self.path, table, name, int(self.bounds[chunk]))
+
+    def _table(self, chunk: int, names: Names) -> Any:
         groups = list(range(*map(int, self.groups[chunk : chunk + 2])))
         footer = _footer(self.path, self.stamp)
         with _parquet().ParquetFile(self.path, metadata=footer) as file:
-            table = file.read_row_groups(groups, columns=list(names))
-        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
+            return file.read_row_groups(groups, columns=list(names))
 
 
 def _parquet() -> Any:

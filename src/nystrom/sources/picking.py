@@ -26,11 +26,17 @@ class Picked:
     targets: Names
     weight: Names  # one, or none
     single: bool  # the target was named alone, not in a list
+    text: bool = False  # the target is text
 
     @property
     def all(self) -> Names:
         """Every column that is read."""
         return (*self.features, *self.targets, *self.weight)
+
+    @property
+    def numbers(self) -> Names:
+        """Every column that is read as numbers."""
+        return (*self.features, *(() if self.text else self.targets), *self.weight)
 
 
 def pick(stored: Stored, columns: Any, target: Any, weight: Any) -> Picked:
@@ -48,13 +54,15 @@ def pick(stored: Stored, columns: Any, target: Any, weight: Any) -> Picked:
         features = _known(stored, columns)
     if not features:
         raise FileError(f"{stored.path} has no column left for features.")
-    picked = Picked(features, targets, weights, single)
+    text = single and stored.holds_text(*targets)
+    picked = Picked(features, targets, weights, single, text)
     for name in picked.all:
         if picked.all.count(name) > 1:
             raise ValueError(
                 f"Column {name!r} of {stored.path} is asked for twice; a column is a "
                 "feature, a target or the weight."
             )
+    for name in picked.numbers:
         stored.dtype((name,))  # refuses what is no number
     return picked
 
@@ -63,7 +71,13 @@ def check_same(stored: Stored, picked: Picked) -> None:
     """A further file must have the columns of the first."""
     for name in picked.all:
         _known(stored, name)
+    for name in picked.numbers:
         stored.dtype((name,))
+    if picked.text and not stored.holds_text(*picked.targets):
+        raise FileError(
+            f"{stored.path}, column {picked.targets[0]!r} holds no text, as it does in "
+            "the files before; write all of them alike."
+        )
 
 
 def _several(names: Any) -> bool:

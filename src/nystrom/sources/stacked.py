@@ -95,8 +95,22 @@ def _stacked_targets(parts: Sequence[Source]) -> Any:
     if all(isinstance(given, np.ndarray) for given in targets):
         return np.concatenate(targets)
     if all(isinstance(given, Targets) for given in targets):
-        return Targets(Stacked([given.of for given in targets]), targets[0].single)
+        _check_same_names(targets)
+        return targets[0].on(Stacked([given.of for given in targets]))
     raise ValueError(
         "Some of these sources read their targets and some hold them; give all of them "
         "to open(..., target=...), or none and pass y."
     )
+
+
+def _check_same_names(targets: Sequence[Targets]) -> None:
+    first, *others = (
+        None if given.names is None else given.names.tolist() for given in targets
+    )
+    for further in others:
+        if further != first:
+            raise ValueError(
+                "The sources have other texts as targets, so that their numbers stand "
+                "for others; open the files together, sources.open([first, second], "
+                "target=...)."
+            )

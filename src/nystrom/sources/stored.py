@@ -40,7 +40,7 @@ class Stored(ABC):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.stamp = Stamp.of(self.stamped)
+        self.stamp = self._stamp()
         self._taken: dict[Hashable, np.ndarray] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -51,6 +51,13 @@ class Stored(ABC):
         """The file whose size and time tell of a change."""
         return self.path
 
+    def _stamp(self) -> Any:
+        return Stamp.of(self.stamped)
+
+    def _check_unchanged(self) -> None:
+        """Before a chunk is read."""
+        self.stamp.check(self.stamped)
+
     @abstractmethod
     def dtype(self, names: Names) -> np.dtype:
         """The common dtype of some columns, which must be of numbers."""
@@ -58,6 +65,24 @@ class Stored(ABC):
     @abstractmethod
     def read(self, chunk: int, names: Names) -> np.ndarray:
         """(rows, columns) of one chunk, without missing values."""
+
+    def holds_text(self, name: Any) -> bool:
+        """Whether a column has text that `read_text` reads."""
+        return False
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        """(rows,): the texts of a column in one chunk, none missing."""
+        raise NotImplementedError(f"{type(self).__name__} reads no text.")
+
+    def texts(self, number: int, name: Any) -> np.ndarray:
+        """The texts of a column in one chunk, of a file that has not changed."""
+        self._check_unchanged()
+        start, stop = map(int, self.bounds[number : number + 2])
+        with decoding(self.path, self.stamp, self.stamped, start):
+            found = self.read_text(number, name)
+        if len(found) != stop - start:
+            raise cut_off(self.path, start + len(found))
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -101,7 +126,7 @@ class Stored(ABC):
         return RECENT.get(key, lambda: self._decoded(number, names))
 
     def _decoded(self, number: int, names: Names) -> np.ndarray:
-        self.stamp.check(self.stamped)
+        self._check_unchanged()
         start, stop = map(int, self.bounds[number : number + 2])
         with decoding(self.path, self.stamp, self.stamped, start):
             values = self.read(number, names)

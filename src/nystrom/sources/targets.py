@@ -20,12 +20,20 @@ class Targets:
     single : bool
         Whether they are one number per row, not a list of one: predictions then are
         too.
+    names : ndarray of str or None
+        What the numbers stand for, where the file has text: names[number].
     """
 
-    def __init__(self, of: Source, single: bool = False) -> None:
-        self.of, self.single = of, single
+    def __init__(
+        self, of: Source, single: bool = False, names: np.ndarray | None = None
+    ) -> None:
+        self.of, self.single, self.names = of, single, names
         assert of.n_features is not None
         self.shape = (of.n_rows, of.n_features)
+
+    def on(self, rows: Source) -> Targets:
+        """The same targets of other rows."""
+        return Targets(rows, self.single, self.names)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -39,7 +39,7 @@ class Subset(Source):
 def _some(targets: Any, indices: np.ndarray) -> Any:
     """The targets of some rows; those that are read go on to be."""
     if isinstance(targets, Targets):
-        return Targets(Subset(targets.of, indices), targets.single)
+        return targets.on(Subset(targets.of, indices))
     return None if targets is None else targets[indices]
 
 

@@ -66,6 +66,8 @@ class Recursive(WithTheory):
 class Accelerated(Sampler):
     """Algorithm 3 with ⌈√((ns + s³)/4n)⌉ rows on the levels below the top.
 
+    Section 5.2.1 has no 4; the authors' program does.
+
     Choosing then costs about as much as evaluating the landmarks' columns once. A
     heuristic: no theorem, and practical constants only.
     """

@@ -19,7 +19,8 @@ from ...factor import tail_ridge
 from ...precision import EPS64, least_ridge
 from .membership import Membership
 
-#: The c of Algorithm 3 for which its proof goes through: 5·64·2k·log(2k/δ) ≤ s.
+#: The c of Algorithm 3 that the sketch of its proof asks for: 5·64·2k·log(2k/δ) ≤ s.
+#: Counted as in the proof of Algorithm 2 it is 1280: docs/algorithm.md.
 THEORY_C = 640
 #: Oversampling of Algorithm 1; the proofs need 16.
 OVERSAMPLING = 16.0

@@ -1,0 +1,79 @@
+"""What is often passed for rows, targets or weights and is none, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+#: How dates become numbers.
+AS_NUMBERS = "such as days: (dates - dates.min()) / numpy.timedelta64(1, 'D')"
+
+
+def refuse_mistakes(given: Any, name: str = "X") -> None:
+    """One error for what would else fail far below, or pass for numbers."""
+    if _is_lazy_frame(given):
+        raise ValueError(
+            f"{name} is a {type(given).__name__}, which has no rows yet; pass "
+            f"{name}.collect()."
+        )
+    if isinstance(given, Mapping) and not sp.issparse(given):
+        raise ValueError(
+            f"{name} is a {type(given).__name__}; pass its columns as a table, "
+            f"pandas.DataFrame({name}), or as an array of shape (n_samples, "
+            "n_features)."
+        )
+    if isinstance(given, (Iterator, Set)):
+        raise ValueError(
+            f"{name} is a {type(given).__name__}, which has no order or no length; "
+            f"pass list({name}), or a nystrom.sources.Source for rows that are made "
+            "block by block."
+        )
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise ValueError(
+            f"{name} has masked values, and {np.ma.count_masked(given)} of them; "
+            f"impute them, {name}.filled(...), or drop such rows."
+        )
+    _refuse_records(given, name)
+    _refuse_times(given, name)
+
+
+def _is_lazy_frame(given: Any) -> bool:
+    library = type(given).__module__.partition(".")[0]
+    return library in ("polars", "narwhals") and type(given).__name__ == "LazyFrame"
+
+
+def _refuse_records(given: Any, name: str) -> None:
+    fields = getattr(getattr(given, "dtype", None), "names", None)
+    if isinstance(given, np.ndarray) and fields:
+        raise ValueError(
+            f"{name} is an array of records with the fields {', '.join(fields)}; pass "
+            f"numpy.lib.recfunctions.structured_to_unstructured({name}) where all are "
+            "numbers."
+        )
+
+
+def _refuse_times(given: Any, name: str) -> None:
+    """Dates and durations: whether they count in days or nanoseconds is no detail."""
+    if hasattr(given, "columns") and hasattr(given, "dtypes"):
+        for column, dtype in zip(given.columns, given.dtypes, strict=False):
+            if _is_time(dtype):
+                raise ValueError(
+                    f"{name} has the column {column!r} of {dtype} values, which are "
+                    f"not numbers. Leave it out, or make numbers of it, {AS_NUMBERS}."
+                )
+    elif getattr(given, "ndim", 2) <= 2 and _is_time(getattr(given, "dtype", None)):
+        if name == "X" and getattr(given, "ndim", 1) == 1:
+            return  # single things: for a kernel that takes such
+        raise ValueError(
+            f"{name} holds {given.dtype} values, which are not numbers. Make numbers "
+            f"of them, {AS_NUMBERS}."
+        )
+
+
+def _is_time(dtype: Any) -> bool:
+    if hasattr(dtype, "is_temporal"):  # polars
+        return bool(dtype.is_temporal())
+    return getattr(dtype, "kind", "") in ("m", "M")

@@ -1,0 +1,295 @@
+"""Targets that are columns of files: classes as text, several numbers, other views."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+from sklearn.metrics import accuracy_score
+
+from nystrom import (
+    KernelCCA,
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Nystroem,
+    load,
+    save,
+    sources,
+)
+from nystrom.sources import FileError, recent
+from nystrom.sources import csv as csv_files
+from nystrom.sources import stored as stored_files
+
+N_ROWS = 2500
+KINDS = np.array(["ash", "beech", "zürgelbaum, hoch"])
+WRITERS = {
+    ".parquet": lambda table, path: parquet.write_table(
+        table, path, row_group_size=300
+    ),
+    ".csv": lambda table, path: csv.write_csv(table, path),
+    ".arrow": lambda table, path: feather.write_feather(
+        table, path, "uncompressed", chunksize=300
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch):
+    monkeypatch.setattr(stored_files, "LEAST_VALUES", 500)
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 20_000)
+    recent.RECENT.clear()
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 3))
+
+
+@pytest.fixture
+def labels(X):
+    # Sorted by class, so that no block has all of them.
+    order = np.argsort(np.abs(X[:, 0]), kind="stable")
+    X[:] = X[order]
+    return KINDS[np.searchsorted([0.4, 1.0], np.abs(X[:, 0]))]
+
+
+def table(X, **columns):
+    return pa.table({**{f"x{j}": X[:, j] for j in range(X.shape[1])}, **columns})
+
+
+def classifier(**options):
+    given = {"kernel": "rbf", "gamma": 0.5, "n_landmarks": 40, "random_state": 0}
+    return KernelRidgeClassifier(0.1, **{**given, **options})
+
+
+def written(folder, ending, X, name="rows", **columns):
+    path = folder / f"{name}{ending}"
+    WRITERS[ending](table(X, **columns), path)
+    return path
+
+
+# --- classes that are text ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_text_is_classes(ending, X, labels, tmp_path):
+    path = written(tmp_path, ending, X, label=labels)
+    source = sources.open(path, target="label")
+    assert source.n_features == 3
+    model = classifier().fit(source)
+    expected = classifier().fit(X, labels)
+    np.testing.assert_array_equal(model.classes_, KINDS)
+    np.testing.assert_array_equal(model.landmarks_.indices, expected.landmarks_.indices)
+    found = model.predict(source)
+    np.testing.assert_array_equal(found, expected.predict(X))
+    assert found.dtype.kind == "U"
+    assert accuracy_score(labels, found) > 0.7
+    assert model.score(source) == expected.score(X, labels)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("weights", ["balanced", {"ash": 5.0}])
+def test_weights_of_classes_by_their_text(ending, weights, X, labels, tmp_path):
+    source = sources.open(written(tmp_path, ending, X, label=labels), target="label")
+    model = classifier(class_weight=weights).fit(source)
+    expected = classifier(class_weight=weights).fit(X, labels)
+    np.testing.assert_allclose(
+        model.decision_function(X), expected.decision_function(X), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_files_of_a_folder_have_one_list_of_classes(ending, X, labels, tmp_path):
+    """The first of them has not all classes."""
+    for part, rows in enumerate(np.array_split(np.arange(N_ROWS), 3)):
+        written(tmp_path, ending, X[rows], f"part{part}", label=labels[rows])
+    source = sources.open(tmp_path, target="label")
+    model = classifier().fit(source)
+    np.testing.assert_array_equal(model.classes_, KINDS)
+    np.testing.assert_array_equal(
+        model.predict(X), classifier().fit(X, labels).predict(X)
+    )
+    several = sources.open(sorted(tmp_path.iterdir()), target="label")
+    np.testing.assert_array_equal(classifier().fit(several).classes_, KINDS)
+
+
+def test_sources_with_other_classes_are_not_stacked(X, labels, tmp_path):
+    halves = np.array_split(np.arange(N_ROWS), 2)
+    parts = [
+        written(tmp_path, ".parquet", X[rows], f"part{i}", label=labels[rows])
+        for i, rows in enumerate(halves)
+    ]
+    apart = [sources.open(path, target="label") for path in parts]
+    with pytest.raises(ValueError, match=r"other texts as targets.*open the files tog"):
+        sources.open(apart)
+
+
+def test_a_categorical_column_is_text(X, labels, tmp_path):
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(
+        label=pd.Categorical(labels, categories=KINDS[::-1])
+    )
+    frame.to_parquet(tmp_path / "rows.parquet")
+    model = classifier().fit(sources.open(tmp_path / "rows.parquet", target="label"))
+    np.testing.assert_array_equal(model.classes_, KINDS)
+    np.testing.assert_array_equal(
+        model.predict(X), classifier().fit(X, labels).predict(X)
+    )
+
+
+def test_two_classes_and_a_model_file(X, labels, tmp_path):
+    two = np.where(labels == "ash", "no", "yes")
+    source = sources.open(written(tmp_path, ".parquet", X, label=two), target="label")
+    model = classifier().fit(source)
+    assert model.classes_.tolist() == ["no", "yes"]
+    save(model, tmp_path / "model.nystrom")
+    loaded = load(tmp_path / "model.nystrom")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert model.predict(source, out=tmp_path / "predicted.parquet")
+    back = parquet.read_table(tmp_path / "predicted.parquet").column("label")
+    assert back.to_pylist() == model.predict(X).tolist()
+
+
+def test_a_source_with_labels_travels(X, labels, tmp_path):
+    source = sources.open(written(tmp_path, ".csv", X, label=labels), target="label")
+    again = pickle.loads(pickle.dumps(source))
+    assert again.fingerprint() == source.fingerprint()
+    np.testing.assert_array_equal(
+        again.targets.names[again.targets[100:900][:, 0].astype(int)], labels[100:900]
+    )
+    some = np.array([7, 2400, 3])
+    np.testing.assert_array_equal(
+        again.targets.names[again.targets[some][:, 0].astype(int)], labels[some]
+    )
+
+
+@pytest.mark.parametrize("model", [KernelRidge(), KernelRidgeCV(), KernelCCA()])
+def test_text_is_no_number_to_be_predicted(model, X, labels, tmp_path):
+    source = sources.open(
+        written(tmp_path, ".parquet", X, label=labels), target="label"
+    )
+    with pytest.raises(
+        ValueError, match=r"target .* text \(such as 'ash'\).*Classifier"
+    ):
+        model.fit(source)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_text_among_the_features_is_refused(ending, X, labels, tmp_path):
+    path = written(tmp_path, ending, X, label=labels, y=X[:, 0])
+    with pytest.raises(FileError, match=r"column 'label'.*(not numbers|not a number)"):
+        KernelRidge(n_landmarks=5).fit(sources.open(path, target="y"))
+    with pytest.raises(FileError, match="column 'label'"):
+        sources.open(path, target=["label", "y"]).targets[:10]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_a_missing_label_is_named(ending, X, labels, tmp_path):
+    labels = labels.astype(object)
+    labels[1234] = None
+    path = tmp_path / f"rows{ending}"
+    frame = pd.DataFrame(X).rename(columns=str).assign(label=labels)
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    with pytest.raises(FileError, match="column 'label', row 1234: a value is missing"):
+        sources.open(path, target="label")
+
+
+def test_a_slip_among_numbers_is_no_text(X, tmp_path):
+    y = X[:, 0].astype(str)
+    y[7] = "1.2.3"
+    path = written(tmp_path, ".csv", X, y=y)
+    with pytest.raises(
+        FileError, match=r"column 'y', row 7: '1\.2\.3' is not a number"
+    ):
+        KernelRidge(n_landmarks=5).fit(sources.open(path, target="y"))
+
+
+def test_text_that_is_no_class(tmp_path):
+    texts = [f"row {i}" for i in range(10_001)]
+    path = written(tmp_path, ".parquet", np.zeros((10_001, 1)), label=texts)
+    with pytest.raises(FileError, match="more than 10000 different texts"):
+        sources.open(path, target="label")
+
+
+# --- several numbers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_several_targets(ending, X, tmp_path):
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])
+    path = written(tmp_path, ending, X, a=Y[:, 0], b=Y[:, 1])
+    options = {"kernel": "rbf", "gamma": 0.3, "n_landmarks": 40, "random_state": 0}
+    for kind in (KernelRidge, KernelRidgeCV):
+        found = kind(**options).fit(sources.open(path, target=["a", "b"]))
+        expected = kind(**options).fit(X, Y)
+        np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-8)
+        score = found.score(sources.open(path, target=["a", "b"]))
+        assert score == pytest.approx(expected.score(X, Y))
+    one = KernelRidge(**options).fit(sources.open(path, target=["b"], columns=["x0"]))
+    assert one.predict(X[:5, :1]).shape == (5, 1)
+
+
+# --- where results go ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".npy", ".parquet", ".zarr"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Nystroem(n_components=7, random_state=0),
+        KernelPCA(2, kernel="rbf", n_landmarks=30, random_state=0),
+        KernelPCA(2, kernel="rbf", n_landmarks=N_ROWS, random_state=0),
+        KernelKMeans(3, n_landmarks=30, random_state=0),
+    ],
+    ids=["nystroem", "pca", "exact pca", "kmeans"],
+)
+def test_fit_transform_into_a_file(model, ending, X, tmp_path):
+    X = X[:400] if getattr(model, "n_landmarks", 0) == N_ROWS else X
+    rows = X if len(X) < N_ROWS else written(tmp_path, ".parquet", X)
+    out = tmp_path / f"out{ending}"
+    assert model.fit_transform(rows, out=out) == out
+    expected = model.fit_transform(X)
+    back = sources.open(out)
+    np.testing.assert_allclose(back.rows(0, back.n_rows), expected, atol=1e-9)
+    if ending == ".parquet":
+        names = parquet.read_schema(out).names
+        assert names == model.get_feature_names_out().tolist()
+    held = np.empty_like(expected)
+    assert model.fit_transform(X, out=held) is held
+    np.testing.assert_allclose(held, expected, atol=1e-9)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_fit(X, tmp_path):
+    for model in (Nystroem(), KernelPCA(), KernelKMeans()):
+        with pytest.raises(ValueError, match=r"ending='\.txt' is unknown"):
+            model.fit_transform(X, out=tmp_path / "rows.txt")
+        assert not hasattr(model, "landmarks_")
+
+
+@pytest.mark.parametrize("n_targets", [None, 1, 3])
+@pytest.mark.parametrize("n_landmarks", [40, 400])
+def test_predictions_with_deviations_into_a_file(n_targets, n_landmarks, X, tmp_path):
+    X = X[:400]
+    Y = np.sin(X[:, 0]) if n_targets is None else np.sin(X[:, :n_targets])
+    alpha = 0.1 if n_targets != 3 else [0.1, 0.5, 0.1]
+    options = {"kernel": "rbf", "gamma": 0.3, "random_state": 0}
+    model = KernelRidge(alpha, n_landmarks=n_landmarks, **options).fit(X, Y)
+    source = written(tmp_path, ".csv", X)
+    expected = np.column_stack(model.predict(X, return_std=True, noise=True))
+    out = tmp_path / "predicted.parquet"
+    assert model.predict(source, return_std=True, noise=True, out=out) == out
+    table = parquet.read_table(out)
+    names = ["prediction", "deviation"]
+    if n_targets is not None:
+        names = [f"{name}{i}" for name in names for i in range(n_targets)]
+    assert table.column_names == names
+    np.testing.assert_allclose(table.to_pandas().to_numpy(), expected, atol=1e-9)
+    held = np.empty_like(expected)
+    model.predict(X, return_std=True, noise=True, out=held)
+    np.testing.assert_allclose(held, expected, atol=1e-12)
