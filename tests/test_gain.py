@@ -718,3 +718,20 @@ def test_nothing_of_size_n_times_s_is_kept(rng, seed):
     finally:
         tracemalloc.stop()
     assert peak < 8 * 60_000 * 50 / 3
+
+
+@pytest.mark.parametrize("power", [-900, -600, 600, 900])
+@pytest.mark.parametrize("n_rows", [400, 5000])
+def test_the_scale_of_the_kernel_does_not_matter(power, n_rows, seed):
+    """Gains are sums of squares, of which neither overflows nor vanishes."""
+    X = np.random.default_rng(seed).standard_normal((n_rows, 3))
+    first, other = (
+        select_landmarks(X, kernel=kernel, n_landmarks=25, random_state=seed)
+        for kernel in (RBF(0.5), RBF(0.5) * 2.0**power)
+    )
+    if n_rows < pools.WORTH_NARROWING:  # in float64 both
+        np.testing.assert_array_equal(first.indices, other.indices)
+    errors = [
+        approximate(X, each).relative_trace_error.value for each in (first, other)
+    ]
+    np.testing.assert_allclose(errors[1], errors[0], rtol=0.2)

@@ -567,6 +567,14 @@ def test_after_conjugate_gradients_delta_alone_gives_the_bound(rng, seed):
     assert ridge(600.0, seed, **options).fit(X, X[:, 0]).risk_bound_ is None
 
 
+def test_a_risk_bound_names_the_algorithm_that_is_proven(rng, seed):
+    X = 0.3 * rng.standard_normal((1200, 2))
+    options = {"epsilon": 0.5, "n_landmarks": None, "solver": "cg", "delta": 0.03}
+    for sampler, name in (("recursive", "Algorithm 2"), ("leverage", "Algorithm 1")):
+        model = ridge(600.0, seed, sampler=sampler, **options).fit(X, X[:, 0])
+        assert model.risk_bound_.reason == name
+
+
 @pytest.mark.parametrize("make", DATA_SETS)
 def test_the_risk_bound_holds_wherever_there_is_one(make, rng, seed):
     X, z = rows_and_truth(make, rng)

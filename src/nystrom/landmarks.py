@@ -27,10 +27,17 @@ class Guarantee:
     ridge: float
     probability: float
     weighted: bool = False
+    algorithm: str = "Algorithm 2"  # the paper's, whose proof it is
 
     def __str__(self) -> str:
-        norm = "‖W^½(K − K̃)W^½‖₂" if self.weighted else "‖K − K̃‖₂"
-        return f"{norm} ≤ {self.ridge:.4g} with probability ≥ {self.probability:.4g}"
+        bound = norm_at_most(self.ridge, self.weighted)
+        return f"{bound} with probability ≥ {self.probability:.4g}"
+
+
+def norm_at_most(ridge: float, weighted: bool) -> str:
+    """‖K − K̃‖₂ ≤ λ as it is written, for the matrix of weighted rows too."""
+    norm = "‖W^½(K − K̃)W^½‖₂" if weighted else "‖K − K̃‖₂"
+    return f"{norm} ≤ {ridge:.4g}"
 
 
 @dataclass(frozen=True, eq=False)
