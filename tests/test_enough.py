@@ -107,7 +107,11 @@ def test_the_note_says_how_it_is_known(rng):
     X = rng.standard_normal((900, 3))
     estimated = chosen("recursive", 0, X, 30.0)
     assert "‖K − K̃‖₂ ≤ 30: estimated 0." in str(estimated)
+    assert estimated.evidence in str(estimated)
     assert estimated.guarantee is None
+    # Of fewer of them, or of more rows, nothing is known.
+    assert estimated[:100].evidence is None
+    assert estimated.updated_with(X[:5]).evidence is None
 
 
 def test_few_rows_are_all_taken_and_nothing_is_looked_at():
@@ -119,7 +123,9 @@ def test_few_rows_are_all_taken_and_nothing_is_looked_at():
 def test_proven_landmarks_are_not_looked_at(seed):
     landmarks = chosen("recursive", seed, clusters(10, 200), 150.0, delta=0.01)
     assert landmarks.guarantee is not None
-    assert landmarks.notes == ()
+    assert landmarks.evidence is None
+    # Nor is anything proven of other rows.
+    assert landmarks.updated_with(clusters(10, 1)).guarantee is None
 
 
 def test_a_cap_that_is_reached_by_looking_is_told(seed, monkeypatch):
@@ -165,7 +171,7 @@ def test_looks_end(rng, monkeypatch):
     )
     found = enough.enough_for(5.0, few, work_on(X, 0), None)
     assert len(found) == 5
-    assert "not found after 2 looks" in str(found)
+    assert "not found in 2 looks" in str(found)
 
 
 def work_on(X, seed):

@@ -76,7 +76,7 @@ def select_landmarks(
     ridge : float or None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes (Algorithm 2). Without `delta`
         that is estimated by one more pass, and landmarks are added where they are not
-        enough; `landmarks.notes` say how it is known.
+        enough; `landmarks.evidence` says how it is known.
     max_trace_error : float or None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes: the shortest
         prefix of the sampler's order ("auto", "rpcholesky", "greedy", "uniform").

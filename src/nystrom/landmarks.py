@@ -70,6 +70,9 @@ class Landmarks:
         Kernel evaluations made to choose them.
     guarantee : Guarantee or None
         What is proven, under the theory's constants.
+    evidence : str or None
+        How ‖K − K̃‖₂ ≤ ridge is known where it was asked for and is not proven: by the
+        trace error, which is certain, or by an estimate.
     error : TraceError or None
         The relative trace error, where an estimator measured it.
     seconds : float
@@ -106,6 +109,7 @@ class Landmarks:
     reservoir: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=())
     n_passes: int = 0
+    evidence: str | None = None
 
     @cached_property
     def factor(self) -> Factor:
@@ -255,6 +259,7 @@ class Landmarks:
             weights=None,
             probabilities=None,
             guarantee=None,
+            evidence=None,
             n_wanted=None,
             error=None if self.error is None else self.error.of_prefix(size),
         )
@@ -289,6 +294,8 @@ class Landmarks:
         parts.append(f"{self.seconds:.2g} s")
         if self.guarantee is not None:
             parts.append(str(self.guarantee))
+        if self.evidence is not None:
+            parts.append(self.evidence)
         return ", ".join([*parts, *self.notes])
 
     def __repr__(self) -> str:

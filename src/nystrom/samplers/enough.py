@@ -43,8 +43,8 @@ def enough_for(
 ) -> Landmarks:
     """These landmarks, and as many more as ‖K − K̃‖₂ ≤ ridge takes.
 
-    A note says how that is known. Where `largest` allows no more, `n_wanted` says how
-    many there would be.
+    Their `evidence` says how that is known. Where `largest` allows no more, `n_wanted`
+    says how many there would be.
     """
     claim = norm_at_most(ridge, work.source.is_weighted)
     n_first = len(landmarks)
@@ -57,21 +57,18 @@ def enough_for(
         after = f", {more} landmarks added" if more else ""
         if look.trace <= ridge:
             certain = "by the trace error" if look.rounding <= ridge else "to rounding"
-            return _noted(landmarks, f"{claim} {certain}{after}")
+            return landmarks.updated(evidence=f"{claim} {certain}{after}")
         norm, missing = look.norm_and_missing(ridge)
         if not len(missing):
             how = f"estimated {norm / ridge:.2g} of it on {len(look.rows)} rows"
-            return _noted(landmarks, f"{claim}: {how}{after}")
+            return landmarks.updated(evidence=f"{claim}: {how}{after}")
         wanted = len(landmarks) + len(missing)
         if largest is not None and wanted > largest:
             allowed = missing.at(np.arange(largest - len(landmarks)))
             return _with(landmarks, allowed, work).updated(n_wanted=wanted)
         landmarks = _with(landmarks, missing, work)
-    return _noted(landmarks, f"{claim} not found after {MOST_LOOKS} looks")
-
-
-def _noted(landmarks: Landmarks, note: str) -> Landmarks:
-    return landmarks.updated(notes=(*landmarks.notes, note))
+    unknown = f"{claim} not found in {MOST_LOOKS} looks"
+    return landmarks.updated(evidence=unknown)
 
 
 def _with(landmarks: Landmarks, rows: Winners, work: Work) -> Landmarks:
