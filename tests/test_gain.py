@@ -718,3 +718,64 @@ def test_nothing_of_size_n_times_s_is_kept(rng, seed):
     finally:
         tracemalloc.stop()
     assert peak < 8 * 60_000 * 50 / 3
+
+
+@pytest.mark.parametrize("power", [-900, -600, 600, 900])
+@pytest.mark.parametrize("n_rows", [400, 5000])
+def test_the_scale_of_the_kernel_does_not_matter(power, n_rows, seed):
+    """Gains are sums of squares, of which neither overflows nor vanishes."""
+    X = np.random.default_rng(seed).standard_normal((n_rows, 3))
+    first, other = (
+        select_landmarks(X, kernel=kernel, n_landmarks=25, random_state=seed)
+        for kernel in (RBF(0.5), RBF(0.5) * 2.0**power)
+    )
+    if n_rows < pools.WORTH_NARROWING:  # in float64 both
+        np.testing.assert_array_equal(first.indices, other.indices)
+    errors = [
+        approximate(X, each).relative_trace_error.value for each in (first, other)
+    ]
+    np.testing.assert_allclose(errors[1], errors[0], rtol=0.2)
+
+
+def weighted_norms(X, w, gamma, n_landmarks, seed):
+    """‖W^½(K − K̃)W^½‖₂ for landmarks by gain, and for those drawn by weight."""
+    K, half, norms = rbf_kernel(X, gamma=gamma), np.sqrt(w), []
+    for sampler in ("auto", "uniform"):
+        S = select_landmarks(
+            X,
+            gamma=gamma,
+            n_landmarks=n_landmarks,
+            sampler=sampler,
+            sample_weight=w,
+            random_state=seed,
+        ).indices
+        left = K - K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], 1e-12, True) @ K[S]
+        norms.append(np.linalg.norm(half[:, None] * left * half, 2))
+    return norms
+
+
+def gain_over_uniform(seed, weight):
+    """Of rows of which a few are far from all others, and hardly count."""
+    ratios = []
+    for run in range(4 * seed, 4 * seed + 4):
+        rng = np.random.default_rng(run)
+        X, w = rng.standard_normal((500, 2)), np.ones(500)
+        X[:30], w[:30] = 20 + 20 * rng.standard_normal((30, 2)), weight
+        found, uniform = weighted_norms(X, w, 0.3, 30, run)
+        ratios.append(found / uniform)
+    return np.exp(np.mean(np.log(ratios)))
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e-4])
+def test_rare_rows_that_hardly_count_are_left_out(weight, seed):
+    assert gain_over_uniform(seed, weight) < 0.3  # .06 to .15
+
+
+def test_without_their_weights_they_would_be_taken(seed, monkeypatch):
+    """The planted fault: a pool in which all rows count alike."""
+
+    def alike(work, indices, weights, *rest, **options):
+        return Pool(work, indices, np.ones_like(weights), *rest, **options)
+
+    monkeypatch.setattr(by_gain, "Pool", alike)
+    assert gain_over_uniform(seed, 1e-3) > 0.4  # .65 to 1.2

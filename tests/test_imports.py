@@ -77,7 +77,7 @@ INSIDE = {
         ["racing"],
         ["draws"],
         ["choosing"],
-        ["theory", "given", "pivoting"],
+        ["theory", "given", "pivoting", "enough"],
         ["recursive", "uniform"],
         ["exact_scores", "gain"],
         ["updating"],

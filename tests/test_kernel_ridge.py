@@ -358,6 +358,22 @@ def test_float64_kernel_values_for_float32_rows_are_reported(rng, seed):
     assert not in_float64(model)
 
 
+@pytest.mark.parametrize("n_landmarks", [60, 100, 200])
+def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rng):
+    """It grows with γ‖x − c‖²: three hundred times what it is near the centre."""
+    X = rng.uniform(-25, 25, (3000, 1)).astype(np.float32)
+    y, rows = np.sin(X[:, 0].astype(np.float64)), np.arange(n_landmarks)
+    options = {"gamma": 1.0, "sampler": rows, "n_landmarks": n_landmarks}
+    narrow, wide = (
+        ridge(1.0, 0, **options).fit(X.astype(dtype), y)
+        for dtype in (np.float32, np.float64)
+    )
+    expected = wide.predict(X.astype(np.float64))
+    assert np.abs(narrow.predict(X) - expected).max() < 1e-3
+    error, exact = narrow.approximation_error_, wide.approximation_error_
+    np.testing.assert_allclose(error.value, exact.value, rtol=0.03)
+
+
 def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
     tried = some_rows(3000, precision.TRIED_ROWS)
     X = rng.standard_normal((3000, 3))
@@ -566,6 +582,14 @@ def test_after_conjugate_gradients_delta_alone_gives_the_bound(rng, seed):
     assert bound.probability == model.landmarks_.guarantee.probability < 1
     assert "Algorithm 2" in str(bound)
     assert ridge(600.0, seed, **options).fit(X, X[:, 0]).risk_bound_ is None
+
+
+def test_a_risk_bound_names_the_algorithm_that_is_proven(rng, seed):
+    X = 0.3 * rng.standard_normal((1200, 2))
+    options = {"epsilon": 0.5, "n_landmarks": None, "solver": "cg", "delta": 0.03}
+    for sampler, name in (("recursive", "Algorithm 2"), ("leverage", "Algorithm 1")):
+        model = ridge(600.0, seed, sampler=sampler, **options).fit(X, X[:, 0])
+        assert model.risk_bound_.reason == name
 
 
 @pytest.mark.parametrize("make", DATA_SETS)

@@ -14,10 +14,11 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from nystrom import KernelRidge, KernelRidgeCV, kernels
+from nystrom import KernelRidge, KernelRidgeCV, engines, kernels
 from nystrom.estimators.kernel_ridge_cv import random_folds
 from nystrom.methods.ridge import cross_validation
 from nystrom.methods.ridge.path import Path
+from nystrom.methods.ridge.problem import Centered
 from nystrom.precision import TRIED_ROWS
 
 N_ROWS, N_LANDMARKS, GAMMA = 150, 18, 0.3
@@ -161,12 +162,105 @@ def test_gcv_with_weights_that_sum_to_one_is_a_mean_squared_error(X, Y, seed):
 
 
 def test_gcv_of_an_alpha_that_leaves_no_degrees_of_freedom_is_the_worst():
-    """Far rows, all of them landmarks: the fit passes through every target."""
+    """All rows are landmarks, and hardly a ridge: the fit passes through all."""
     X, y = 100.0 * np.arange(12)[:, None], np.arange(12.0)
-    fitted = KernelRidgeCV([1e-20, 1.0], kernel="rbf", gamma=1.0).fit(X, y)
+    fitted = KernelRidgeCV([1e-200, 1.0], kernel="rbf", gamma=1.0).fit(X, y)
     assert fitted.scores_[0] == -np.inf
     assert fitted.alpha_ == 1.0
     assert fitted.best_score_ == pytest.approx(-np.mean(y**2))
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-20, 1e-60])
+def test_gcv_of_far_rows_is_the_same_for_every_alpha(alpha):
+    """K = I: residuals and degrees of freedom shrink alike, however small."""
+    X, y = 100.0 * np.arange(12)[:, None], np.arange(12.0)
+    fitted = KernelRidgeCV([alpha, 1.0], kernel="rbf", gamma=1.0).fit(X, y)
+    np.testing.assert_allclose(fitted.scores_, -np.mean(y**2))
+
+
+def scores_by_singular_vectors(Z, y, intercept, alphas):
+    """The same without the Gram matrix, whose rounding is that of its square."""
+    n = len(y)
+    if intercept:  # in an orthonormal basis of what is orthogonal to the constant
+        basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
+        Z, y = basis.T @ Z, basis.T @ y
+    U, values, _ = np.linalg.svd(Z, full_matrices=False)
+    projected, outside = (U.T @ y) ** 2, 0.0
+    if len(values) < len(y):
+        left = y - U @ (U.T @ y)
+        outside = np.sum((left - U @ (U.T @ left)) ** 2)
+    shrunk = alphas[:, None] / (values**2 + alphas[:, None])
+    squares = outside + shrunk**2 @ projected
+    degrees = len(y) - len(values) + shrunk.sum(axis=1)
+    return -(n * squares / degrees**2)[:, None]
+
+
+TINY = np.logspace(-12, -6, 7)
+
+
+@with_and_without_intercept
+@pytest.mark.parametrize("short", [0, 1, 2, 10, 60])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_gcv_near_interpolation_is_that_of_the_singular_vectors(
+    rng, intercept, short, noise
+):
+    """As many landmarks as rows, or a few less: sums over rows leave only rounding."""
+    X = rng.standard_normal((120, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(120)
+    rows = np.arange(120 - short)
+    options = {"gamma": 3.0, "sampler": rows, "n_landmarks": len(rows)}
+    fitted = model(0, TINY, fit_intercept=intercept, **options).fit(X, y[:, None])
+    L = np.linalg.cholesky(rbf_kernel(X[rows], gamma=3.0))
+    Z = np.linalg.solve(L, rbf_kernel(X[rows], X, gamma=3.0)).T
+    expected = scores_by_singular_vectors(Z, y, intercept, TINY)
+    assert_scores(fitted, expected, rtol=0.02)
+
+
+@with_and_without_intercept
+def test_gcv_of_a_smooth_target_that_is_interpolated_takes_the_least_alpha(intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    options = {"gamma": 3.0, "n_landmarks": 200, "fit_intercept": intercept}
+    assert model(0, TINY, **options).fit(X, y).alpha_ == TINY[0]
+
+
+def test_rows_are_asked_again_only_where_sums_leave_rounding(X, Y, rng, seed):
+    def n_passes(n_landmarks, alphas, Y):
+        engine = engines.Threads(1)
+        with engines.using(engine):
+            model(seed, alphas, n_landmarks=n_landmarks).fit(X, Y)
+        return engine.passes.count("residuals"), engine.passes.count("Gram matrix")
+
+    assert n_passes(N_LANDMARKS, ALPHAS, Y) == (0, 1)
+    assert n_passes(N_ROWS, ALPHAS, Y) == (0, 1)
+    smooth = rbf_kernel(X, X[:3], gamma=GAMMA)
+    assert n_passes(N_ROWS - 10, TINY, smooth) == (1, 1)
+
+
+def test_a_rounded_gram_matrix_is_right_for_alphas_far_above_its_rounding(rng):
+    """Small eigenvalues may be anything below the rounding, of either sign."""
+    Z = rng.standard_normal((30, 20)) * 10.0 ** -np.arange(20)
+    y, alpha, rounding = rng.standard_normal((30, 1)), np.array([1e-3, 1.0]), 1e-7
+    E = rng.standard_normal((20, 20))
+    E *= rounding / np.linalg.norm(E + E.T, 2)
+    zeros = np.zeros(20), np.zeros(1)
+    problem = Centered(
+        Z.T @ Z + E + E.T,
+        Z.T @ y,
+        np.sum(y**2, axis=0),
+        *zeros,
+        total_weight=30.0,
+        n_rows=30.0,
+        most_rank=30,
+        gram_error=rounding,
+        fit_intercept=False,
+    )
+    path = problem.path
+    assert path.residuals_are_right(alpha)
+    found = path.gcv(alpha, path.residual_squares(alpha))
+    expected = scores_by_singular_vectors(Z, y[:, 0], False, alpha)
+    np.testing.assert_allclose(-found, expected, rtol=1e-3)
 
 
 # Leave-one-out
@@ -601,13 +695,13 @@ def without_the_leverage_of_the_constant(problems, *rest):
 
 
 def without_the_degree_of_the_constant(self, alphas):
-    return degrees_of_freedom(self, alphas) - 1
+    return degrees_left(self, alphas) + 1
 
 
 squared_errors = cross_validation.squared_errors
 cross_validated = cross_validation.cross_validated
 leave_one_out = cross_validation.leave_one_out
-degrees_of_freedom = Path.degrees_of_freedom
+degrees_left = Path.degrees_left
 
 FAULTS = {
     "a constant forgotten": (
@@ -637,7 +731,7 @@ FAULTS = {
     "too few degrees": (
         None,
         Path,
-        "degrees_of_freedom",
+        "degrees_left",
         without_the_degree_of_the_constant,
     ),
 }

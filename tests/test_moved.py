@@ -281,3 +281,18 @@ def test_any_number_of_landmarks(s, X, seed):
     assert found.points.shape == (s, 3)
     start = approximate(X, chosen(X, seed, "auto", s=s)).trace_error
     assert approximate(X, found).trace_error <= 1.05 * start + 1e-9
+
+
+def test_rows_of_weight_0_count_among_the_rows(X, seed):
+    weights = np.ones(len(X))
+    weights[::3] = 0
+    for size in (20, 590):
+        landmarks = select_landmarks(
+            X,
+            gamma=GAMMA,
+            n_landmarks=size,
+            sampler="kmeans",
+            sample_weight=weights,
+            random_state=seed,
+        )
+        assert landmarks.n_rows == len(X)

@@ -162,6 +162,8 @@ def of_landmarks(landmarks, name="landmarks"):
         fields["points"] = landmarks.points
     fields["kernel"] = str(landmarks.kernel)
     fields["notes"] = " | ".join(landmarks.notes)
+    if landmarks.evidence is not None:
+        fields["evidence"] = landmarks.evidence
     if landmarks.guarantee is not None:
         fields["guarantee"] = str(landmarks.guarantee)
     return {f"{name}.{field}": value for field, value in fields.items()}

@@ -69,13 +69,19 @@ def peak_of(work):
 
 
 def growth(n, **options):
-    """Bytes per row, of rows that there are more of."""
+    """Bytes per row, of rows that there are more of.
+
+    A ridge grows with them, so that as many landmarks are chosen.
+    """
 
     def choose(n_rows):
+        if "ridge" in options:
+            options["ridge"] = ridge * n_rows / n
         select_landmarks(
             generated(n_rows), gamma=0.3, random_state=0, n_jobs=1, **options
         )
 
+    ridge = options.get("ridge")
     few, many = (peak_of(lambda n_rows=n_rows: choose(n_rows)) for n_rows in (n, 4 * n))
     return (many - few) / (3 * n)
 

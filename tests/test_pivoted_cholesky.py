@@ -483,3 +483,26 @@ def test_a_kernel_known_to_be_indefinite_is_not_looked_at(sampler, rng):
         )
     assert landmarks.n_kernel_evaluations == 0
     assert any("uniform instead" in note for note in landmarks.notes)
+
+
+@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky", "auto"])
+@pytest.mark.parametrize("kernel", [RBF(100.0), RationalQuadratic(0.05)], ids=str)
+def test_no_copy_of_a_pivot_is_one(sampler, kernel, rng, seed):
+    """Though a product gives the distance of far rows with more than rounding."""
+    X = np.tile(rng.uniform(-25, 25, (40, 3)), (4, 1))
+    landmarks = select_landmarks(
+        X, kernel=kernel, n_landmarks=80, sampler=sampler, random_state=seed
+    )
+    assert len(np.unique(landmarks.indices % 40)) == 40
+    assert landmarks.factor.rank == 40
+    assert len(np.unique(landmarks.indices[landmarks.factor.kept] % 40)) == 40
+
+
+def test_near_rows_are_no_copies(rng, seed):
+    """What is left of them is small, and theirs."""
+    X = np.repeat(rng.uniform(-25, 25, (20, 3)), 2, axis=0)
+    X[1::2, 0] += 1e-4
+    found = select_landmarks(
+        X, kernel=RBF(1.0), n_landmarks=40, sampler="greedy", random_state=seed
+    )
+    assert found.factor.rank == 40

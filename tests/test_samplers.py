@@ -30,10 +30,12 @@ from sklearn import config_context
 from nystrom import approximate, samplers, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Kernel
+from nystrom.kernels.names import as_kernel
 from nystrom.landmarks import Guarantee, Landmarks
+from nystrom.precision import least_promised
 from nystrom.randomness import Purpose
 from nystrom.samplers import racing
-from nystrom.samplers.recursive import algorithms
+from nystrom.samplers.recursive import algorithms, rules
 from nystrom.sources import Source, as_source
 
 GAMMA = 0.5
@@ -354,6 +356,54 @@ def test_theory_s_constants_come_with_a_guarantee(options, many):
     assert landmarks.guarantee == Guarantee(30.0, pytest.approx(0.97))
     assert len(landmarks) < 2000
     assert "‖K − K̃‖₂ ≤ 30 with probability ≥ 0.97" in str(landmarks)
+
+
+@pytest.mark.parametrize("sampler", RIDGED)
+def test_nothing_is_promised_that_float32_does_not_resolve(sampler, rng):
+    """Features of float32 rows are off by more, whatever landmarks there are."""
+    X = rng.standard_normal((1100, 2)).astype(np.float32)
+    options = {"gamma": 0.05, "sampler": sampler, "delta": 0.01, "random_state": 0}
+    narrow, wide = (
+        select_landmarks(rows, ridge=1e-5, **options) for rows in (X, X.astype(float))
+    )
+    K = rbf_matrix(X.astype(float), 0.05)
+    assert wide.guarantee.ridge == 1e-5
+    assert error_of_features(K, X.astype(float), wide) <= 1e-5
+    assert narrow.guarantee is None
+    assert "no guarantee: float32 values resolve" in str(narrow)
+    assert "pass float64 rows" in str(narrow)
+    assert error_of_features(K, X, narrow) > 1e-5
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_what_is_promised_of_float32_rows_holds_for_their_features(kernel, rng):
+    X = rng.standard_normal((1500, 2)).astype(np.float32)
+    options = {"kernel": kernel, "gamma": 0.05, "delta": 0.01, "random_state": 0}
+    K = as_kernel(kernel, gamma=0.05)(X.astype(float), X.astype(float))
+    least = least_promised(float(np.trace(K)), np.float32)
+    landmarks = select_landmarks(X, ridge=1.01 * least, **options)
+    assert landmarks.guarantee.ridge == 1.01 * least
+    assert error_of_features(K, X, landmarks) <= 0.1 * landmarks.guarantee.ridge
+    assert select_landmarks(X, ridge=0.99 * least, **options).guarantee is None
+
+
+def error_of_features(K, X, landmarks):
+    """‖K − ZZᵀ‖₂ for the features that users get."""
+    Z = approximate(X, landmarks).features().astype(np.float64)
+    return np.linalg.norm(K - Z @ Z.T, 2)
+
+
+def test_a_guarantee_names_its_algorithm(X, monkeypatch):
+    monkeypatch.setattr(rules, "THEORY_C", 6)  # else it takes 4000 landmarks
+
+    def algorithm(sampler, **options):
+        landmarks = select_landmarks(X, sampler=sampler, delta=0.03, **options)
+        return landmarks.guarantee.algorithm
+
+    assert algorithm("leverage", ridge=10.0) == "Algorithm 1"
+    assert algorithm("leverage", n_landmarks=100) == "Algorithm 1"
+    assert algorithm("recursive", ridge=10.0) == "Algorithm 2"
+    assert algorithm("recursive", n_landmarks=100) == "Algorithm 3"
 
 
 def test_theory_s_constants_take_more_landmarks_than_practical_ones(many):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import (
@@ -19,6 +21,7 @@ from nystrom import (
     approximate,
     select_landmarks,
 )
+from nystrom.precision import trace_needs_float64
 from nystrom.trace_error import TraceError
 
 GAMMA = 0.3
@@ -87,6 +90,49 @@ def test_all_ways_tell_the_same(data):
         assert error.exact
         assert error.n_rows == len(X)
         np.testing.assert_allclose(error.value, exact, rtol=1e-8)
+
+
+def far_apart(seed):
+    """Rows of which float32 values leave more, or less, than there is."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-25, 25, (3000, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "estimator", [KernelRidge(1.0), KernelPCA(2), KernelCCA(1, alpha=1.0)], ids=str
+)
+def test_what_float32_sums_do_not_resolve_is_not_told_as_exact(estimator, seed):
+    X = far_apart(seed)
+    common = {"kernel": "rbf", "gamma": 1.0, "sampler": np.arange(150)}
+    estimator = clone(estimator).set_params(n_landmarks=150, **common)
+    y = np.sin(X) if isinstance(estimator, KernelCCA) else np.sin(X[:, 0])
+    fitted = estimator.fit(X, y)
+    error, landmarks = fitted.approximation_error_, fitted.landmarks_
+    if isinstance(estimator, KernelCCA):
+        error, landmarks = error[0], landmarks[0]
+    wide = approximate(X.astype(np.float64), landmarks_in_float64(landmarks))
+    exact = wide.relative_trace_error.value
+    if error.exact:
+        np.testing.assert_allclose(error.value, exact, rtol=0.03)
+    else:
+        assert abs(error.value - exact) < 6 * error.standard_error
+
+
+def landmarks_in_float64(landmarks):
+    return replace(landmarks, points=landmarks.points.astype(np.float64))
+
+
+@pytest.mark.parametrize("resolved", [True, False])
+def test_float32_sums_resolve_what_is_left_or_not(resolved, rng):
+    wide = rng.uniform(0, 1e-3, 256)
+    off = 1e-6 if resolved else 1e-4
+    narrow = wide + off * rng.standard_normal(256) + off
+    ones = np.ones(256)
+    assert trace_needs_float64(narrow, wide, ones) == (not resolved)
+    # Rows that do not count have no say.
+    few = np.where(np.arange(256) < 128, 1.0, 0.0)
+    mixed = np.where(few > 0, wide, narrow)
+    assert not trace_needs_float64(mixed, wide, few)
 
 
 @pytest.mark.parametrize("estimator", [KernelKMeans(3), KernelRidge(solver="cg")])

@@ -19,7 +19,7 @@ from .engines.blas import blas_threads_for
 from .factor import Factor
 from .features import FeatureMap, Tiles, features, features_need_float64
 from .landmarks import Landmarks
-from .moments import moments
+from .moments import Moments, moments, trace_error
 from .operands import Operand
 from .precision import EPS64
 from .randomness import some_rows
@@ -239,6 +239,19 @@ def estimated_error(
     return TraceError.of_some(
         part._residuals, part._exact_diagonal, part.source.weights, source.n_rows
     )
+
+
+def told_error(
+    landmarks: Landmarks,
+    mapping: FeatureMap,
+    sums: Moments,
+    source: Source,
+    engine: Engine,
+) -> TraceError | None:
+    """The relative trace error after a pass of sums: exact where these resolve it."""
+    if mapping.resolves_trace:
+        return trace_error(mapping, sums)
+    return estimated_error(landmarks, source, engine)
 
 
 def _times(block: Block, tiles: Tiles, small: Operand) -> np.ndarray:

@@ -71,6 +71,8 @@ class FeatureMap:
     whiten: bool  # Z per tile, instead of K_S per tile and root after the sum
     shift: np.ndarray  # (s,) taken off every row of K_S
     target_shift: np.ndarray  # (t,), or one for all
+    noise: float = 0.0  # of float32 kernel values; root mean square
+    resolves_trace: bool = True  # tr(K − K̃) can be read off the Gram matrix
 
     @classmethod
     def for_ridge(
@@ -87,19 +89,28 @@ class FeatureMap:
         Targets that are not held in memory are read on the engine.
         """
         columns, n = landmarks.columns(), source.total_weight
-        factor = landmarks.factor.for_blocks(columns.dtype)
-        lost = landmarks.factor.lost_to(factor) / len(landmarks)
-        if columns.narrow and precision.ridge_needs_float64(
-            factor.inverse_norm, lost, factor.scale, n, alpha
-        ):
-            columns, factor = columns.widened(), landmarks.factor
-        rows = tried_rows(source)
+        factor, rows = landmarks.factor.for_blocks(columns.dtype), tried_rows(source)
+        noise, resolves_trace = 0.0, True
         with np.errstate(over="ignore", invalid="ignore"):
             K = columns.host(rows.points)
+            if columns.narrow:
+                wide = columns.widened()
+                exact = wide.host(rows.points)
+                noise = precision.noise_of(K, exact, factor.scale)
+                lost = landmarks.factor.lost_to(factor) / len(landmarks)
+                if precision.ridge_needs_float64(
+                    factor.inverse_norm, lost, noise, n, alpha
+                ):
+                    columns, factor, K = wide, landmarks.factor, exact
+                    noise = 0.0
+                else:
+                    resolves_trace = _resolves_trace(landmarks, rows, K, exact)
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
         none = np.zeros(K.shape[1])
-        mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
+        mapping = cls(
+            columns, factor, alpha, False, none, np.zeros(1), noise, resolves_trace
+        )
         right = precision.unwhitened_gram_is_right(mapping.gram_error(squares), alpha)
         mapping = replace(mapping, whiten=not right)
         if not center:
@@ -165,6 +176,18 @@ class FeatureMap:
         """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal."""
         inverse_diagonal = np.vecdot(self.root, self.root)
         return precision.unwhitened_gram_error(squares, inverse_diagonal)
+
+
+def _resolves_trace(
+    landmarks: Landmarks, rows: Source, narrow: np.ndarray, exact: np.ndarray
+) -> bool:
+    """Whether float32 values of the tried rows tell what is left of them."""
+    kxx = arrays.to_host(landmarks.columns().diag(rows.rows(0, rows.n_rows)))
+    lefts = []
+    for K, dtype in ((narrow, np.float32), (exact, np.float64)):
+        Z = K @ landmarks.factor.for_blocks(dtype).root
+        lefts.append(kxx - np.vecdot(Z, Z))
+    return not precision.trace_needs_float64(lefts[0], lefts[1], rows.weights)
 
 
 def mean_target(source: Source, engine: Engine) -> np.ndarray:

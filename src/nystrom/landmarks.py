@@ -27,10 +27,17 @@ class Guarantee:
     ridge: float
     probability: float
     weighted: bool = False
+    algorithm: str = "Algorithm 2"  # the paper's, whose proof it is
 
     def __str__(self) -> str:
-        norm = "‖W^½(K − K̃)W^½‖₂" if self.weighted else "‖K − K̃‖₂"
-        return f"{norm} ≤ {self.ridge:.4g} with probability ≥ {self.probability:.4g}"
+        bound = norm_at_most(self.ridge, self.weighted)
+        return f"{bound} with probability ≥ {self.probability:.4g}"
+
+
+def norm_at_most(ridge: float, weighted: bool) -> str:
+    """‖K − K̃‖₂ ≤ λ as it is written, for the matrix of weighted rows too."""
+    norm = "‖W^½(K − K̃)W^½‖₂" if weighted else "‖K − K̃‖₂"
+    return f"{norm} ≤ {ridge:.4g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +70,9 @@ class Landmarks:
         Kernel evaluations made to choose them.
     guarantee : Guarantee or None
         What is proven, under the theory's constants.
+    evidence : str or None
+        How ‖K − K̃‖₂ ≤ ridge is known where it was asked for and is not proven: by the
+        trace error, which is certain, or by an estimate.
     error : TraceError or None
         The relative trace error, where an estimator measured it.
     seconds : float
@@ -99,6 +109,7 @@ class Landmarks:
     reservoir: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=())
     n_passes: int = 0
+    evidence: str | None = None
 
     @cached_property
     def factor(self) -> Factor:
@@ -248,6 +259,7 @@ class Landmarks:
             weights=None,
             probabilities=None,
             guarantee=None,
+            evidence=None,
             n_wanted=None,
             error=None if self.error is None else self.error.of_prefix(size),
         )
@@ -282,6 +294,8 @@ class Landmarks:
         parts.append(f"{self.seconds:.2g} s")
         if self.guarantee is not None:
             parts.append(str(self.guarantee))
+        if self.evidence is not None:
+            parts.append(self.evidence)
         return ", ".join([*parts, *self.notes])
 
     def __repr__(self) -> str:

@@ -160,10 +160,9 @@ def trace_left(mapping: FeatureMap, sums: Moments) -> float:
     rounding = precision.rounding_of_trace(
         sums.gram_error,
         mapping.factor.inverse_trace,
-        mapping.factor.scale,
+        mapping.noise,
         sums.kernel_trace,
         sums.weight,
-        narrow=mapping.columns.narrow,
     )
     return max(0.0, sums.kernel_trace - kept) + rounding
 

@@ -95,6 +95,20 @@ def least_residual(dtype: Any, like: Any = None) -> float:
     return ROUNDING_UNITS * epsilon(dtype, like)
 
 
+#: A λ is promised where it is so many times what float32 values leave unresolved, so
+#: that rounding stays within what the constants of a proof have to spare.
+PROMISED = 100
+
+
+def least_promised(trace: float, block_dtype: Any) -> float:
+    """The least λ for which ‖K − K̃‖₂ ≤ λ can be promised of values so precise.
+
+    Factors of such values drop what is left of a row below rounding, and all rows may
+    leave that much: 1500 rows with γ = .05 left 1.7e-3 in float32, where λ was 1e-5.
+    """
+    return PROMISED * least_residual(block_dtype) * trace
+
+
 def rounding_of(K: np.ndarray, block_dtype: Any) -> float:
     """The unit round-off of K's entries, also of float32 values stored as float64."""
     with np.errstate(over="ignore"):
@@ -117,26 +131,43 @@ def least_ridge(SKS: np.ndarray) -> float:
 
 # Ridge regression: what the Gram matrix of Z must resolve is a thousandth of alpha.
 
-#: Root mean square error of a float32 kernel value, as a share of k(x, x).
+#: Root mean square error of a float32 kernel value near the centre of the rows, as a
+#: share of k(x, x). It grows with γ‖x − c‖²: rows in [−25, 25] with γ = 1 had 9.5e-6.
 FLOAT32_NOISE = 3e-8
 #: What may be missing from, or added to, the Gram matrix, as a share of alpha.
 GRAM_ERROR = 1e-3
 
 
-def _squared_noise(scale: float) -> float:
-    noise = FLOAT32_NOISE * scale
-    return noise * noise  # a power would raise where this is inf
+def noise_of(narrow: np.ndarray, wide: np.ndarray, scale: float) -> float:
+    """The root mean square error of float32 values, from those of the tried rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = float(np.sqrt(np.mean((narrow - wide) ** 2)))
+    # Few values may be right by luck; what is not finite is refused elsewhere.
+    least = FLOAT32_NOISE * scale
+    return found if found > least else least
+
+
+def trace_needs_float64(
+    narrow: np.ndarray, wide: np.ndarray, weights: np.ndarray
+) -> bool:
+    """Whether float32 values show in the sum of what is left of all rows.
+
+    By that of the tried rows, and what it would be at most if they are typical.
+    """
+    off = weights * (narrow - wide)
+    error = abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
+    return not error <= RESIDUAL_ERROR * float(np.maximum(weights * wide, 0.0).sum())
 
 
 def ridge_needs_float64(
-    inverse_norm: float, lost: float, scale: float, n_rows: float, alpha: float
+    inverse_norm: float, lost: float, noise: float, n_rows: float, alpha: float
 ) -> bool:
-    """Whether float32 kernel values would show in a ridge solution.
+    """Whether float32 kernel values, off by `noise`, would show in a ridge solution.
 
     `lost` is what float32 does not resolve of the mean landmark's k(x, x).
     """
     # Rounding adds to the Gram matrix, and mixes with what is in it already.
-    added = n_rows * _squared_noise(scale) * inverse_norm
+    added = n_rows * (noise * noise) * inverse_norm
     mixed = 2 * np.sqrt(alpha * added / n_rows)
     # What is lost of a landmark counts for n/s rows, and by its sum: 82 small ones made
     # 1.2e-3.
@@ -168,18 +199,17 @@ def unwhitened_gram_is_right(error: float, alpha: float, margin: float = 1.0) ->
 def rounding_of_trace(
     gram_error: float,
     inverse_trace: float,
-    scale: float,
+    noise: float,
     whole: float,
     total_weight: float,
-    *,
-    narrow: bool,
 ) -> float:
-    """How far off tr K̃ may be that was read off a Gram matrix with this rounding."""
+    """How far off tr K̃ may be that was read off a Gram matrix with this rounding.
+
+    `noise` is that of float32 kernel values, 0 where they are float64.
+    """
     rounding = 10 * EPS64 * whole + 4 * gram_error
-    if narrow:
-        added = total_weight * _squared_noise(scale) * inverse_trace
-        rounding += added + 2 * np.sqrt(whole * added)
-    return rounding
+    added = total_weight * (noise * noise) * inverse_trace
+    return rounding + added + 2 * np.sqrt(whole * added)
 
 
 #: Without a ridge the Gram matrix is right to this share of its mean eigenvalue;
@@ -205,6 +235,13 @@ def pool_fits_float32(diagonal: np.ndarray, weights: np.ndarray) -> bool:
     with np.errstate(over="ignore"):  # what is infinite does not fit either
         size = np.abs(diagonal).max(initial=0.0) ** 2 * weights.max(initial=1.0)
     return bool(limits.tiny < size * FINE**4 and size * len(diagonal) < limits.max)
+
+
+def squares_power(diagonal: np.ndarray) -> int:
+    """The power of two that weighted squares of such values are scaled by; mostly 0."""
+    largest = float(np.abs(diagonal).max(initial=0.0))
+    safe = 1e-100 < largest < 1e100 or largest == 0.0
+    return 0 if safe else -int(np.frexp(largest)[1])
 
 
 def values_fit_float32(narrow: np.ndarray, wide: np.ndarray) -> bool:

@@ -189,6 +189,7 @@ class KernelCCA(
                 )
             )
             found = canonical_pairs(
+                chosen,
                 (first, second),
                 Pair(*sources),
                 n_components,

@@ -9,6 +9,7 @@ aᵀ(ZᵀZ + λI)a = 1) has h = (σ² + λ)^(−½). The matrix T printed there,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,12 @@ import scipy.linalg
 
 from .. import _arrays as arrays
 from .._arrays import Array
+from ..approximation import told_error
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..features import FeatureMap, Tiles
-from ..moments import moments, trace_error
+from ..landmarks import Landmarks
+from ..moments import moments
 from ..precision import EPS64
 from ..sources import Block, Pair, Source
 from ..trace_error import TraceError
@@ -34,7 +37,7 @@ class View:
     """One view: its directions, and what K̃ leaves of it."""
 
     scores: LinearMap
-    error: TraceError
+    error: TraceError | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class _Side:
     mapping: FeatureMap
     mean: np.ndarray  # (r,) of z, about the shift
     scaled: np.ndarray  # (r, r) V·diag(h)
-    error: TraceError
+    error: TraceError | None
 
     def view(self, coefficients: np.ndarray, *, center: bool) -> View:
         """Directions, given in the scaled eigenvectors."""
@@ -65,6 +68,7 @@ class _Side:
 
 
 def canonical_pairs(
+    landmarks: Sequence[Landmarks],
     maps: tuple[FeatureMap, FeatureMap],
     pair: Pair,
     n_components: int,
@@ -77,8 +81,10 @@ def canonical_pairs(
     """The leading pairs of directions."""
     sources = pair.first, pair.second
     x, y = (
-        _side(mapping, source, alpha, engine, center, form)
-        for mapping, source, alpha in zip(maps, sources, alphas, strict=True)
+        _side(chosen, mapping, source, alpha, engine, center, form)
+        for chosen, mapping, source, alpha in zip(
+            landmarks, maps, sources, alphas, strict=True
+        )
     )
     C = _cross(maps, pair, engine)
     if center:
@@ -96,6 +102,7 @@ def canonical_pairs(
 
 
 def _side(
+    landmarks: Landmarks,
     mapping: FeatureMap,
     source: Source,
     alpha: float,
@@ -115,7 +122,7 @@ def _side(
     root = np.sqrt(values)
     h = root / (values + alpha) if form == "paper" else 1 / np.sqrt(values + alpha)
     scaled = vectors * np.where(kept, h, 0.0)
-    error = trace_error(mapping, sums)
+    error = told_error(landmarks, mapping, sums, source, engine)
     return _Side(mapping, problem.feature_mean, scaled, error)
 
 

@@ -14,11 +14,12 @@ import scipy.linalg
 from scipy.sparse.linalg import eigsh
 from sklearn.utils.extmath import randomized_svd
 
+from ..approximation import told_error
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..features import FeatureMap
 from ..landmarks import Landmarks
-from ..moments import Moments, moments, trace_error
+from ..moments import Moments, moments
 from ..precision import least_component
 from ..sources import Source
 from ..trace_error import TraceError
@@ -36,7 +37,7 @@ class Components:
     offset: np.ndarray  # (k,), 0 where no mean is taken off
     values: np.ndarray  # (k,) eigenvalues of K̃, or of HK̃H, descending
     total: float  # the trace of K, or of HKH as far as K̃ knows the mean
-    error: TraceError
+    error: TraceError | None
     sizes: np.ndarray  # numbers of landmarks, ascending, the last all of them …
     shares: np.ndarray  # (sizes, k) … and what the components have of the trace
 
@@ -75,7 +76,7 @@ def components(
     # What is rounding beside the largest eigenvalue counts as 0.
     values = np.where(values > least * values.max(initial=0.0), values, 0.0)
     dual = (root @ vectors) * (values > 0)
-    error = trace_error(mapping, sums)
+    error = told_error(landmarks, mapping, sums, source, engine)
     return Components(dual, mean @ dual, values, total, error, *path)
 
 

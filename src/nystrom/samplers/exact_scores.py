@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..landmarks import Guarantee, Landmarks
+from ..landmarks import Landmarks
 from ..scores import Spectrum, kernel_matrix
 from .choosing import IndefiniteKernelError, Work
 from .draws import Drawn, as_landmarks, exactly, kept_by_coins
+from .enough import enough_for
 from .goal import Goal, Ridge, Size
 from .recursive.rules import PracticalRidge, PracticalSize, coin_probabilities
-from .theory import WithTheory
+from .theory import WithTheory, promised
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,10 @@ class Leverage(WithTheory):
     delta : float or None
         The guarantee fails with probability at most delta; below 1/8.
     ridge : float or None
-        λ > 0: as many rows as it takes. None: with practical constants λ is the tail of
-        the spectrum that `n_landmarks` stands for, with the theory's it is the smallest
-        λ for which `n_landmarks` rows are expected.
+        λ > 0: as many rows as ‖K − K̃‖₂ ≤ λ takes, looked at afterwards as for
+        `Recursive`. None: with practical constants λ is the tail of the spectrum that
+        `n_landmarks` stands for, with the theory's it is the smallest λ for which
+        `n_landmarks` rows are expected.
     """
 
     name = "leverage"
@@ -46,8 +48,8 @@ class Leverage(WithTheory):
         ridge, drawn = _draw(spectrum, goal, delta, work.seed)
         guarantee = None
         if delta is not None and drawn.n_wanted is None:
-            guarantee = Guarantee(ridge, 1 - delta, source.is_weighted)
-        return as_landmarks(
+            guarantee = promised(work, ridge, 1 - delta, "Algorithm 1")
+        landmarks = as_landmarks(
             drawn,
             kernel,
             source,
@@ -56,6 +58,9 @@ class Leverage(WithTheory):
             effective_dimension=spectrum.effective_dimension(ridge),
             guarantee=guarantee,
         )
+        if isinstance(goal, Ridge) and delta is None and drawn.n_wanted is None:
+            return enough_for(goal.ridge, landmarks, work, goal.at_most)
+        return landmarks
 
 
 def _draw(

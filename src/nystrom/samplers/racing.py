@@ -20,6 +20,7 @@ from ..randomness import Purpose
 from ..refusals import check_finite
 from ..residuals import Pass, residual
 from ..sources import Block, Source
+from ..sources import weights as row_weights
 from .sifting import luck
 
 
@@ -134,6 +135,17 @@ class Race:
 
 #: (what is left of each row, weights) ↦ (chances, sums that the pass is asked for)
 Chances = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class ByResidual:
+    """A row's chance is what is left of it, as it counts; and the sum of that."""
+
+    def __call__(
+        self, left: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        left = row_weights.weighted(weights, left)
+        return left, np.array([left.sum()])
 
 
 def race_by_residual(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from .choosing import Sampler
+from ..columns import Columns, diag64, trace
+from ..landmarks import Guarantee
+from ..precision import least_promised
+from .choosing import Sampler, Work
 from .goal import Ridge, Size, check_ridge
 
 #: δ where the theory's constants are asked for without one.
@@ -56,3 +59,36 @@ class WithTheory(Sampler):
     @property
     def label(self) -> str:
         return self.name if self.proven_delta is None else f"{self.name} (theory)"
+
+
+def promised(
+    work: Work, ridge: float, probability: float, algorithm: str
+) -> Guarantee | None:
+    """The guarantee of a theorem, or a note why there is none.
+
+    Theorems are about exact numbers. Landmarks of float32 rows make K̃ and features of
+    float32 values, which may be further off than λ, whatever was chosen.
+    """
+    kernel, source = work.kernel, work.source
+    first = source.rows(0, 1)
+    columns = Columns(kernel, first)
+    if columns.narrow:
+        least = least_promised(_trace(work, first), columns.dtype)
+        if ridge < least:
+            work.ledger.note(
+                f"no guarantee: float32 values resolve ‖K − K̃‖₂ to {least:.2g}, not to "
+                f"{ridge:.2g}; pass float64 rows"
+            )
+            return None
+    return Guarantee(ridge, probability, source.is_weighted, algorithm)
+
+
+def _trace(work: Work, first: Any) -> float:
+    """tr K, in which a row of a distance's kernel counts as any other."""
+    kernel, source = work.kernel, work.source
+    if kernel.traits.of_distance:
+        work.ledger.evaluated(1)
+        return source.total_weight * float(diag64(kernel, first)[0])
+    work.ledger.evaluated(source.n_rows)
+    work.ledger.passed(source)
+    return trace(kernel, source, engine=work.engine)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..reservoir import PER_LANDMARK, Reservoir
 from ..sources import Source
+
+#: What is proven, or known of a draw, is so for the rows that there were.
+UNKNOWN: dict[str, Any] = {"guarantee": None, "evidence": None}
 
 
 def with_rows(
@@ -40,21 +44,19 @@ def with_rows(
             # What was exact was so for fewer rows.
             error = before.error and replace(before.error, exact=False, path=None)
             return before.updated(
-                reservoir=reservoir, n_rows=reservoir.n_rows, error=error
+                reservoir=reservoir, n_rows=reservoir.n_rows, error=error, **UNKNOWN
             )
     chosen = choose(reservoir.source, (reservoir.seed + reservoir.n_choices) % 2**64)
     indices = chosen.indices
     chosen = chosen.updated(
         indices=None if indices is None else reservoir.numbers[indices],
         n_rows=reservoir.n_rows,
-        # What is proven, or known of a draw, is so for the rows that are kept.
         weights=None,
         probabilities=None,
-        guarantee=None,
     )
     kept, error = reservoir.looked_at(chosen, engine)
     if before is not None and steady > 1:
         still, its_error = reservoir.looked_at(before, engine)
         if its_error.value <= steady * error.value:
             chosen, kept, error = before, still, its_error
-    return chosen.updated(reservoir=kept, n_rows=kept.n_rows, error=error)
+    return chosen.updated(reservoir=kept, n_rows=kept.n_rows, error=error, **UNKNOWN)

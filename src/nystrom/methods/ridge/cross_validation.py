@@ -24,6 +24,7 @@ from ...operands import Operand
 from ...precision import EPS64
 from ...sources import Block, Source, Subset
 from .problem import Centered, squared_errors
+from .row_residuals import residual_squares_of_rows
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -83,10 +84,36 @@ def score_path(
         prefixes = [_of_prefix(mapping, sums, size) for size in sizes]
         problems = [(m, Centered.of(part, fit_intercept)) for m, part in prefixes]
         if splits == "gcv":
-            errors = np.array([problem.path.gcv(alphas) for _, problem in problems])
+            errors = generalised(problems, source, alphas, engine)
         else:
             errors = leave_one_out(problems, source, alphas, engine)
     return Scored(landmarks, mapping, sums, tuple(sizes), errors, deviations)
+
+
+def generalised(
+    problems: Sequence[tuple[FeatureMap, Centered]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    """(sizes, a, t): by generalised cross-validation, from the sums alone.
+
+    Only where they leave nothing but rounding, as fits do that pass close to all
+    targets, the rows are asked again.
+    """
+    squares = [problem.path.residual_squares(alphas) for _, problem in problems]
+    unsure = [
+        place
+        for place, (_, problem) in enumerate(problems)
+        if not problem.path.residuals_are_right(alphas)
+    ]
+    if unsure:
+        again = [problems[place] for place in unsure]
+        found = residual_squares_of_rows(again, source, alphas, engine)
+        for place, those in zip(unsure, found, strict=True):
+            squares[place] = those
+    paths = [problem.path for _, problem in problems]
+    return np.array([p.gcv(alphas, s) for p, s in zip(paths, squares, strict=True)])
 
 
 def leave_one_out(

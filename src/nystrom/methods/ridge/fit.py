@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...approximation import estimated_error
-from ...engines import Engine
+from ...approximation import estimated_error, told_error
+from ...engines import Engine, Threads
 from ...engines.blas import blas_threads_for
 from ...features import FeatureMap
 from ...landmarks import Landmarks
-from ...moments import Moments, moments, trace_error, trace_left
+from ...moments import Moments, moments, trace_left
 from ...sources import Source
 from ...trace_error import TraceError
 from ..linear_map import LinearMap
@@ -96,7 +96,7 @@ def finish(
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(landmarks, source, dual, intercept),
             solver="direct",
-            error=trace_error(mapping, sums),
+            error=told_error(landmarks, mapping, sums, source, Threads(1)),
             trace_left=trace_left(mapping, sums),
             posterior=posterior(mapping, problem, alphas, coef),
             n_iterations=None,

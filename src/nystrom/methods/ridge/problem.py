@@ -32,6 +32,8 @@ class Centered:
     target_mean: np.ndarray  # (t,) of y, about the shift
     total_weight: float
     n_rows: float  # how many rows these count as
+    most_rank: int  # no more directions do the rows have, less the intercept
+    gram_error: float  # how far rounding may have got G
     fit_intercept: bool
 
     @classmethod
@@ -43,7 +45,17 @@ class Centered:
         if not fit_intercept:
             r, t = sums.cross.shape
             means = np.zeros(r), np.zeros(t)
-            return cls(sums.gram, sums.cross, squares, *means, sums.weight, n, False)
+            return cls(
+                sums.gram,
+                sums.cross,
+                squares,
+                *means,
+                sums.weight,
+                n,
+                most_rank=sums.n_rows,
+                gram_error=sums.gram_error,
+                fit_intercept=False,
+            )
         z, y, W = sums.feature_sum, sums.target_sum, sums.weight
         gram = np.outer(z, z)
         gram /= -W  # in place, as these may be large
@@ -56,6 +68,8 @@ class Centered:
             target_mean=y / W,
             total_weight=W,
             n_rows=n,
+            most_rank=sums.n_rows - 1,
+            gram_error=sums.gram_error,
             fit_intercept=True,
         )
 
@@ -97,6 +111,8 @@ class Centered:
             weight=self.total_weight,
             n_rows=self.n_rows,
             n_intercepts=int(self.fit_intercept),
+            most_rank=self.most_rank,
+            gram_error=self.gram_error,
         )
 
 

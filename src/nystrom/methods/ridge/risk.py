@@ -36,5 +36,5 @@ def risk_bound(
         bounds.append(RiskBound(factor, 1.0, "the trace error"))
     if guarantee is not None and guarantee.ridge < alpha:
         factor = 1 + 3 * guarantee.ridge / alpha
-        bounds.append(RiskBound(factor, guarantee.probability, "Algorithm 2"))
+        bounds.append(RiskBound(factor, guarantee.probability, guarantee.algorithm))
     return min(bounds, key=lambda b: b.factor, default=None)

@@ -28,7 +28,7 @@ from ..draws import as_landmarks, uniformly
 from ..goal import Size
 from ..pivoting.growth import Growing
 from ..pivoting.pivots import Pivots
-from ..racing import Race, Winners, race_by_residual
+from ..racing import ByResidual, Race, Winners, race_by_residual
 from ..recursive.levels import climb
 from ..recursive.rules import PracticalSize
 from ..sifting import Part, most_rows, some_of
@@ -48,17 +48,6 @@ LOOKS = (0.5, 0.75, 0.9)
 STALE = 1.5
 #: Fresh rows to look at: one in forty of all, within these bounds.
 FRESH_ROWS = (256, 2000)
-
-
-@dataclass(frozen=True)
-class ByResidual:
-    """What a row is for a pool: what is left of it, as it counts."""
-
-    def __call__(
-        self, left: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        left = row_weights.weighted(weights, left)
-        return left, np.array([left.sum()])
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..._arrays import Array
 from ...column_blocks import ColumnBlocks
 from ...columns import Columns, diag64
 from ...engines.summing import Tree
-from ...precision import FINE, pool_fits_float32, residual_unit
+from ...precision import FINE, pool_fits_float32, residual_unit, squares_power
 from ...refusals import check_finite
 from ..choosing import Work
 from ..pivoting.pivots import Pivots
@@ -80,11 +80,14 @@ class Pool:
         there = not arrays.on_host(self.kernel.like(self.rows))
         self.cuts = np.array([0, len(self)]) if there else bounds(len(indices))
         make: Any = DevicePart if there else Part
+        # Gains are compared with each other alone. Their sums of squares neither
+        # overflow nor vanish if rows of huge or tiny k(x, x) count for less or more.
+        counted = np.ldexp(weights, squares_power(self.residual))
         self.parts = [
             make(
                 self.kernel,
                 arrays.slice_rows(self.rows, start, stop),
-                weights[start:stop],
+                counted[start:stop],
                 capacity,
                 self.wide,
             )

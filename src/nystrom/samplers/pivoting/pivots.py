@@ -18,7 +18,7 @@ from ...columns import Columns, diag64
 from ...engines import Engine
 from ...factor import Factor, cholesky
 from ...landmarks import Landmarks
-from ...precision import residual_unit
+from ...precision import FAR, residual_unit
 from ...refusals import check_finite
 from ...residuals import Pass, prepare, residual, residuals
 from ...sources import Held, Source
@@ -27,6 +27,9 @@ from ..draws import fill_rows
 
 #: Rows that a thread works on at once, outside of passes.
 AT_ONCE = 512
+#: A row of which more is left, as a share of k(x, x), is no copy of a pivot: what
+#: distances may be off by, with a margin.
+COPIED = 100 * FAR[np.dtype(np.float64)]
 
 
 class Pivots:
@@ -106,6 +109,24 @@ class Pivots:
         check_finite(K)
         return K - F @ F.T
 
+    def floor(
+        self, X: Any, F: np.ndarray, P: np.ndarray, size: int, least: float = 0.0
+    ) -> np.ndarray:
+        """What must be left of each row of X for it to be one of `size` pivots.
+
+        No copy of a pivot is one. Its kernel value may seem less than k(x, x) by more
+        than rounding, as distances from one product do where they are far.
+        """
+        left = np.diagonal(P)
+        diagonal = np.abs(left + np.vecdot(F, F))
+        floor = max(self.rounding_unit(size), least) * diagonal
+        if len(self) and np.any((left > floor) & (left < COPIED * diagonal)):
+            both = arrays.append_rows(self.points, X)
+            first = arrays.first_of_equals(arrays.widen(both))
+            if first is not None:
+                floor[first[len(self) :] < len(self)] = np.inf
+        return floor
+
     def rounding_unit(self, size: int) -> float:
         """Below this share of it, what `size` pivots leave of k(x, x) is rounding.
 
@@ -128,9 +149,8 @@ class Pivots:
         X = self.work.source.take(indices) if X is None else X
         F = self.factor_rows(X)
         P = self.residual_matrix(X, F)
-        diagonal = np.diagonal(P) + np.vecdot(F, F)
-        unit = self.rounding_unit(len(self) + len(P))
-        V, kept = cholesky(P, max(unit, least) * np.abs(diagonal))
+        floor = self.floor(X, F, P, len(self) + len(P), least)
+        V, kept = cholesky(P, floor)
         self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], V[kept])
         return kept
 

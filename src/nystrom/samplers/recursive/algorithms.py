@@ -10,11 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ...landmarks import Guarantee, Landmarks
+from ...landmarks import Landmarks
 from ..choosing import Sampler, Work
 from ..draws import all_drawn, as_landmarks, drawn_by_coins, drawn_first
+from ..enough import enough_for
 from ..goal import Goal, Ridge, Size
-from ..theory import WithTheory
+from ..theory import WithTheory, promised
 from .levels import Level, climb
 from .rules import (
     PracticalRidge,
@@ -40,7 +41,9 @@ class Recursive(WithTheory):
         The guarantee fails with probability at most 3·delta; below 1/32.
     ridge : float or None
         λ > 0: choose as many landmarks as ‖K − K̃‖₂ ≤ λ takes; `n_landmarks` is then at
-        most a cap. None: λ follows from `n_landmarks`.
+        most a cap. With practical constants that is estimated by a pass over all rows,
+        and landmarks are added where they are not enough. None: λ follows from
+        `n_landmarks`.
     """
 
     name = "recursive"
@@ -106,7 +109,7 @@ def by_size_theory(work: Work, rule: TheorySize, name: str) -> Landmarks:
     winners, totals, c = top.coins()
     kept = drawn_by_coins(winners, c, n, work.seed)
     # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
-    guarantee = Guarantee(top.ridge, 1 - 3 * rule.delta, work.source.is_weighted)
+    guarantee = promised(work, top.ridge, 1 - 3 * rule.delta, "Algorithm 3")
     facts = _facts(top, totals) | {"guarantee": guarantee}
     return as_landmarks(kept, work.kernel, work.source, name, **facts)
 
@@ -127,9 +130,13 @@ def by_ridge(
     held = not kept.n_wanted and facts["ridge"] <= rule.fixed_ridge
     if isinstance(rule, TheoryRidge) and held:
         probability = 1 - 3 * rule.delta
-        weighted = work.source.is_weighted
-        facts["guarantee"] = Guarantee(rule.fixed_ridge, probability, weighted)
-    return as_landmarks(kept, work.kernel, work.source, name, **facts)
+        facts["guarantee"] = promised(
+            work, rule.fixed_ridge, probability, "Algorithm 2"
+        )
+    landmarks = as_landmarks(kept, work.kernel, work.source, name, **facts)
+    if isinstance(rule, PracticalRidge) and not kept.n_wanted and top is not None:
+        return enough_for(rule.fixed_ridge, landmarks, work, largest)
+    return landmarks
 
 
 def _facts(top: Level, totals: Totals) -> dict[str, Any]:
