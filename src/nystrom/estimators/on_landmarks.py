@@ -17,6 +17,7 @@ from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.kernel import kernel_and_source
 from ..edge.landmarks import choose_landmarks, goal_from
+from ..edge.memory import explaining_memory
 from ..edge.rows import (
     check_namespace,
     check_rows,
@@ -44,7 +45,8 @@ def fitting(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
     task = CallbackTask(estimator, X, y)
     before = dict(vars(estimator))
     try:
-        yield task
+        with explaining_memory(type(estimator).__name__):
+            yield task
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
@@ -59,14 +61,14 @@ class OnLandmarks:
     gamma: Any
     degree: Any
     coef0: Any
-    kernel_params: Any
+    kernel_params: dict[str, Any] | None
     n_landmarks: Any
     sampler: Any
-    ridge: Any = None
-    max_trace_error: Any = None
+    ridge: float | None = None
+    max_trace_error: float | None = None
     random_state: Any
-    n_jobs: Any
-    verbose: Any
+    n_jobs: int | None
+    verbose: int
     landmarks_: Any
     approximation_error_: Any
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by

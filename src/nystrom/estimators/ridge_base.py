@@ -31,12 +31,13 @@ from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import RidgeFit
 from ..methods.ridge.posterior import Posterior, deviations
-from ..methods.ridge.risk import risk_bound
+from ..methods.ridge.risk import RiskBound, risk_bound
 from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
 from ..scores import sampled_effective_dimension
 from ..sinks import Output
 from ..sources import Source
+from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin
 from .on_landmarks import OnLandmarks, in_library_of
 
@@ -57,7 +58,7 @@ class Model:
 class Scoring:
     """A mixin before scikit-learn's own: predictions may be on a device."""
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions; of a classifier, the share that is right.
 
         Parameters
@@ -86,6 +87,14 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
+    landmarks_: Landmarks
+    approximation_error_: TraceError | None
+    dual_coef_: Any
+    X_fit_: Any
+    intercept_: Any
+    risk_bound_: RiskBound | None
+    solver_: str
+    n_iter_: int | None
 
     def _rows_and_targets(
         self, X: Any, y: Any, *, reset: bool = True

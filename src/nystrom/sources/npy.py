@@ -84,6 +84,11 @@ class NpyFile(Stored):
 class NpyRows(Source):
     """Some columns of a `.npy` file whose rows lie one after the other."""
 
+    stored: NpyFile
+    names: Names
+    n_rows: int
+    n_features: int | None
+
     def __init__(self, stored: NpyFile, names: Names) -> None:
         self.stored, self.names = stored, names
         self.n_rows, self.n_features = stored.n_rows, len(names)

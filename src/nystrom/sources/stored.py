@@ -116,6 +116,10 @@ class Stored(ABC):
 class Chunked(Source):
     """Some columns of a file that is read in chunks."""
 
+    stored: Stored
+    names: Names
+    n_rows: int
+    n_features: int | None
     at_hand = False
 
     def __init__(self, stored: Stored, names: Names) -> None:

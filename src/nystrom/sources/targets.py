@@ -22,6 +22,10 @@ class Targets:
         too.
     """
 
+    of: Source
+    single: bool
+    shape: tuple[int, int]
+
     def __init__(self, of: Source, single: bool = False) -> None:
         self.of, self.single = of, single
         assert of.n_features is not None
