@@ -279,7 +279,8 @@ class KernelPCA(
         if not isinstance(X, Source):
             X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):
-            return self._exact.transform(X)
+            with blas_threads_for(len(self.landmarks_)):
+                return self._exact.transform(X)
         source = as_source(self._validated(X, reset=False)).having(targets=None)
         engine = engine_for(self.landmarks_.kernel, self.n_jobs, self.verbose)
         width, dtype = self._n_features_out, self.eigenvalues_.dtype
@@ -305,7 +306,8 @@ class KernelPCA(
     def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
-            return self._exact.inverse_transform(X)
+            with blas_threads_for(len(self.landmarks_)):
+                return self._exact.inverse_transform(X)
         X = X if arrays.is_array(X) else np.asarray(X)
         source = as_source(arrays.detached(X))
         back: Preimage = self._preimage
