@@ -23,7 +23,6 @@ import pytest
 import scipy.sparse as sp
 import skops.io
 from lists import ESTIMATORS, KERNELS, SAMPLERS
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -32,7 +31,6 @@ from sklearn.preprocessing import StandardScaler
 
 import nystrom
 from nystrom import (
-    KernelRidge,
     Nystroem,
     engines,
     kernels,
@@ -320,15 +318,6 @@ def test_a_search_needs_no_trust(last, y, scoring, path):
     assert same(loaded.predict(NEW), search.predict(NEW))
     assert loaded.score(X, y) == search.score(X, y)
     assert loaded.cv_results_["params"] == search.cv_results_["params"]
-
-
-def test_an_estimator_that_asks_for_weights_needs_no_trust(path):
-    with config_context(enable_metadata_routing=True):
-        asking = KernelRidge(kernel="rbf").set_fit_request(sample_weight=True)
-        loaded = through_save(asking.fit(X, X[:, 0]), path, ())
-        asked = loaded.get_metadata_routing().fit.requests
-    assert asked["sample_weight"] is True
-    assert same(loaded.predict(NEW), asking.predict(NEW))
 
 
 def test_a_string_is_a_path(path):

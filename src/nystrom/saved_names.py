@@ -186,8 +186,8 @@ def _of_package(module: str) -> bool:
 def _other_names() -> frozenset[str]:
     """Harmless names that skops does not trust: CSR and the like, and a search's parts.
 
-    A search holds its splitter and its scorer, a scorer its metric, and an estimator
-    that asks for metadata (`set_fit_request`) what it asks for.
+    A search holds its splitter and its scorer, and a scorer its metric; some also hold
+    which metadata they ask for (scikit-learn < 1.8).
     """
     from sklearn import model_selection
     from sklearn.dummy import DummyClassifier

@@ -13,6 +13,7 @@ from ..edge.warnings import warn
 from ..engines.blas import blas_threads_for
 from ..factor import factorize
 from ..kernels import Kernel, Precomputed
+from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import fit_ridge
 from ..methods.ridge.posterior import Posterior
@@ -21,6 +22,7 @@ from ..methods.ridge.running import RunningSums
 from ..randomness import seed_of
 from ..refusals import check_finite
 from ..sources import Source
+from ..trace_error import TraceError
 from .callbacks import with_callbacks
 from .exact import exact_landmarks, is_exact
 from .lazily import chunk_by_chunk
@@ -124,6 +126,12 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     >>> bool(np.abs(model.predict([[np.pi / 2]]) - 1) < 0.03)
     True
     """
+
+    landmarks_: Landmarks
+    approximation_error_: TraceError | None
+    risk_bound_: RiskBound | None
+    solver_: str
+    n_iter_: int | None
 
     def __init__(
         self,

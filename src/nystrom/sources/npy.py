@@ -23,6 +23,11 @@ GAP_BYTES, SPAN_BYTES = 2**13, 2**23
 class NpyFile(Stored):
     """The columns of a two-dimensional array."""
 
+    by_column: bool
+    begin: int
+    names: Names
+    bounds: np.ndarray
+
     def __init__(self, path: str, flat: bool = False) -> None:
         super().__init__(path)
         with decoding(path, self.stamp, path, 0), open(path, "rb") as file:

@@ -31,6 +31,7 @@ class Stored(ABC):
     """
 
     path: str
+    stamp: Stamp
     names: Names  # of its columns; numbers where they have none
     bounds: np.ndarray  # (chunks + 1,) first row of each, and the number of all
     #: Whether rows lie one after the other, so that one column costs as much as all.
