@@ -3,7 +3,10 @@
 
     python3 dev.py demo     every sampler and estimator at work: tables and a picture
     python3 dev.py test     lint, types and the whole test suite
+      test --lowest         the suite with the lowest versions that pyproject allows
+      test --wheel          wheel and sdist built into dist/, and the suite against them
     python3 dev.py lint     ruff and mypy alone
+    python3 dev.py types    whether all that users call has types (pyright)
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
     python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
                             `--data folder` where files of the real sets are
@@ -15,91 +18,205 @@ Further arguments go to the command: `python3 dev.py test -k leverage`.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-ENVIRONMENT = ROOT / ".venv"
-PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 EXTRAS = {
     "demo": "plot",
     "bench": "plot",
     "test": "test",
     "lint": "test",
+    "types": "test",
     "test-torch": "test",
 }
-PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
 #: The release that tensors are tried with; it is no dependency.
 TORCH = "torch==2.13.0"
 
 
-def install(extra: str) -> None:
-    """Make the environment and install the project with an extra, once."""
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    stamp = ENVIRONMENT / f"installed-{extra}"
-    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
-        return
-    if not PYTHON.exists():
-        print(f"making {ENVIRONMENT.name} …", flush=True)
-        venv.create(ENVIRONMENT, with_pip=True)
-    print(f"installing nystrom[{extra}] …", flush=True)
-    run(*PIP, "--editable", f".[{extra}]")
-    stamp.write_text(wanted)
+class Environment:
+    """A virtual environment in the project's folder."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = ROOT / name
+        windows = "Scripts/python.exe"
+        self.python = self.folder / (windows if os.name == "nt" else "bin/python")
+
+    def make(self, *, anew: bool = False) -> None:
+        """Make it where it is not there yet, or all of it anew."""
+        if anew or not self.python.exists():
+            print(f"making {self.folder.name} …", flush=True)
+            venv.create(self.folder, with_pip=True, clear=anew)
+
+    def pip(self, *what: object) -> tuple[object, ...]:
+        """The command that installs something."""
+        quiet = ("--disable-pip-version-check", "install", "--quiet")
+        return (self.python, "-m", "pip", *quiet, *what)
+
+    def install(self, extra: str, *options: object) -> None:
+        """Install the project with an extra, once."""
+        wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+        stamp = self.folder / f"installed-{extra}"
+        if stamp.exists() and stamp.read_text() == wanted and self.python.exists():
+            return
+        self.make()
+        print(f"installing nystrom[{extra}] …", flush=True)
+        run(*self.pip(*options, "--editable", f".[{extra}]"))
+        stamp.write_text(wanted)
 
 
-def run(*command: object) -> None:
+HERE = Environment(".venv")
+
+
+def run(*command: object, where: Path = ROOT) -> None:
     """Run a command in the project's folder; stop with its code if it fails."""
-    code = subprocess.call([str(part) for part in command], cwd=ROOT)
+    code = subprocess.call([str(part) for part in command], cwd=where)
     if code:
         sys.exit(code)
 
 
 def lint() -> None:
     """ruff and mypy."""
-    run(PYTHON, "-m", "ruff", "check", ".")
-    run(PYTHON, "-m", "ruff", "format", "--check", ".")
-    run(PYTHON, "-m", "mypy")
+    run(HERE.python, "-m", "ruff", "check", ".")
+    run(HERE.python, "-m", "ruff", "format", "--check", ".")
+    run(HERE.python, "-m", "mypy")
 
 
 def test(*rest: str) -> None:
-    """The whole suite on all cores, or a part of it: `-k leverage`, a file.
+    """The whole suite on all cores, or a part of it: `-k leverage`, a file."""
+    if rest[:1] == ("--lowest",):
+        test_lowest(*rest[1:])
+    elif rest[:1] == ("--wheel",):
+        test_wheel(*rest[1:])
+    else:
+        HERE.install("test")
+        lint()
+        suite(HERE, *rest)
+
+
+def suite(environment: Environment, *rest: object, where: Path = ROOT) -> None:
+    """pytest, on all cores unless it is for a part.
 
     BLAS has one thread in each process: two that share the cores wait for each other.
     """
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     side_by_side = () if rest else ("-n", "auto")
-    run(PYTHON, "-m", "pytest", *side_by_side, *rest)
+    run(environment.python, "-m", "pytest", *side_by_side, *rest, where=where)
+
+
+def test_lowest(*rest: str) -> None:
+    """The suite with every version at the lower bound that pyproject gives it."""
+    lowest = Environment(".venv-lowest")
+    lowest.make()
+    pins = lowest.folder / "pins.txt"
+    pins.write_text("\n".join(lower_bounds()))
+    lowest.install("test", "--constraint", pins)
+    suite(lowest, *rest)
+
+
+def lower_bounds() -> list[str]:
+    """`name==version` for every `name>=version` in pyproject."""
+    import tomllib  # not there in versions of Python that are told to be too old
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    found = (re.match(r"([\w.-]+)(?:\[.*\])?>=([\w.]+)", line) for line in wanted)
+    return sorted({f"{bound[1]}=={bound[2]}" for bound in found if bound})
+
+
+def test_wheel(*rest: str) -> None:
+    """Build what is published, and run the suite against it, beside the sources."""
+    HERE.make()
+    run(*HERE.pip("build"))
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    run(HERE.python, "-m", "build", "--outdir", "dist")
+    (wheel,), (sdist,) = ROOT.glob("dist/*.whl"), ROOT.glob("dist/*.tar.gz")
+    empty = Environment(".venv-wheel")
+    empty.make(anew=True)
+    with tempfile.TemporaryDirectory() as folder:
+        run(*empty.pip(wheel))
+        # It works with what it depends on alone.
+        code = "import nystrom; nystrom.Nystroem(n_components=2).fit([[0], [1], [2]])"
+        run(empty.python, "-W", "error", "-c", code, where=Path(folder))
+        run(*empty.pip(f"nystrom[test] @ {wheel.as_uri()}"))
+        with tarfile.open(sdist) as archive:
+            archive.extractall(folder, filter="data")
+        (unpacked,) = Path(folder).iterdir()
+        os.environ["NYSTROM_INSTALLED"] = "1"  # a test looks that it is this one
+        tests = rest or ("-n", "auto", "tests", "--pyargs", "nystrom")
+        suite(empty, *tests, where=unpacked)
+
+
+def types() -> None:
+    """Whether pyright finds the type of everything that users call."""
+    run(*HERE.pip("pyright[nodejs]"))
+    checker = [HERE.python, "-m", "pyright", "--outputjson", "--ignoreexternal"]
+    first = f"{HERE.python.parent}{os.pathsep}{os.environ['PATH']}"  # where it looks
+    found = subprocess.run(
+        [*checker, "--verifytypes", "nystrom"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": first},
+        stdout=subprocess.PIPE,
+    )
+    names = subprocess.check_output(
+        [HERE.python, ROOT / "tests" / "public_names.py"], text=True
+    )
+    public = tuple(names.split())
+    symbols = json.loads(found.stdout)["typeCompleteness"]["symbols"]
+    asked = [s for s in symbols if f"{s['name']}.".startswith(public)]
+    unknown = [s["name"] for s in asked if not s["isTypeKnown"] and _ours(s)]
+    for name in unknown:
+        print(f"{name} has no type, or one that checkers may read differently.")
+    print(f"{len(asked) - len(unknown)} of {len(asked)} public names have a type.")
+    sys.exit(bool(unknown) or not asked)
+
+
+def _ours(symbol: dict) -> bool:
+    """Whether its type is for us to say: classes of scikit-learn have none."""
+    theirs = ("Type of metaclass", "Type of base class")
+    told = [entry["message"] for entry in symbol["diagnostics"]]
+    return not told or not all(text.startswith(theirs) for text in told)
 
 
 def test_torch(*rest: str) -> None:
     """The tests of tensors, with torch; without an index to install it from, none."""
-    there = [PYTHON, "-c", f"import torch; assert '{TORCH[7:]}' in torch.__version__"]
+    there = [
+        HERE.python,
+        "-c",
+        f"import torch; assert '{TORCH[7:]}' in torch.__version__",
+    ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if subprocess.call([str(part) for part in there], **quiet):
         print(f"installing {TORCH} …", flush=True)
-        if subprocess.call([str(part) for part in (*PIP, TORCH)], cwd=ROOT):
+        if subprocess.call([str(part) for part in HERE.pip(TORCH)], cwd=ROOT):
             print(
                 f"{TORCH} could not be installed (see above; is a package index "
                 "reachable?): the tests with torch were skipped."
             )
             return
     files = ("tests/test_devices.py", "tests/test_sklearn_contract.py")
-    test(*files, "-k", "test_devices or torch", "-n", "auto", *rest)
+    suite(HERE, *files, "-k", "test_devices or torch", "-n", "auto", *rest)
 
 
 def bench(name: str, *rest: str) -> None:
     """An experiment of benchmarks/configs, the figures, or a script of its own."""
     folder = ROOT / "benchmarks"
     if (folder / "configs" / f"{name}.toml").exists():
-        run(PYTHON, folder / "run.py", name, *rest)
+        run(HERE.python, folder / "run.py", name, *rest)
     elif (folder / f"{name}.py").exists():
-        run(PYTHON, folder / f"{name}.py", *rest)
+        run(HERE.python, folder / f"{name}.py", *rest)
     elif name == "figures":
-        run(PYTHON, folder / "figures", *rest)
+        run(HERE.python, folder / "figures", *rest)
     else:
         configs = sorted(path.stem for path in folder.glob("configs/*.toml"))
         scripts = sorted(path.stem for path in folder.glob("*.py"))
@@ -119,18 +236,21 @@ def main() -> None:
     if command not in EXTRAS:
         print(__doc__)
         sys.exit(f"unknown command {command!r}" if command else 0)
-    install(EXTRAS[command])
+    if command == "test":
+        test(*rest)
+        return
+    HERE.install(EXTRAS[command])
     if command == "demo":
-        run(PYTHON, "examples/demo.py", *rest)
-        run(PYTHON, "examples/estimators.py")
+        run(HERE.python, "examples/demo.py", *rest)
+        run(HERE.python, "examples/estimators.py")
     elif command == "bench":
         bench(*rest or ["smoke"])
     elif command == "test-torch":
         test_torch(*rest)
+    elif command == "types":
+        types()
     else:
         lint()
-        if command == "test":
-            test(*rest)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # by any signal, on Windows
 N_ROWS = 20 * TILE + 77  # enough to be worth a cluster
 QUIET = {"dashboard_address": ":0", "silence_logs": 100}
 
@@ -61,7 +62,7 @@ class Made(Source):
     def rows(self, start, stop):
         elsewhere = os.getpid() != self.home_process
         if self.deadly is not None and start <= self.deadly < stop and elsewhere:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
         return self.take(np.arange(start, stop))
 
     def take(self, indices):
@@ -726,7 +727,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(kind, fragile, data):
     source = SOURCES[kind](X)
     expected = Threads(1).reduce(squares, source, (0.0,), "squares")
     victim, *_ = fragile.having(2)
-    kill = once(lambda: os.kill(victim, signal.SIGKILL))
+    kill = once(lambda: os.kill(victim, KILL))
     engine = Dask(fragile.client, kill, patience=30)
     with fragile.client.as_current():
         found = engine.reduce(squares, source, (0.02,), "squares")
@@ -739,7 +740,7 @@ def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
     X, y = data
     expected = ridge().fit(X, y)
     victim, *_ = fragile.having(2)
-    kill = once(lambda: os.kill(victim, signal.SIGKILL))
+    kill = once(lambda: os.kill(victim, KILL))
     with engines.using(Dask(fragile.client, kill, patience=30)):
         found = ridge().fit(X, y)
     assert kill.done
@@ -748,7 +749,7 @@ def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
 
 def test_rows_are_whole_after_a_worker_died(fragile, data):
     victim, *_ = fragile.having(2)
-    kill = once(lambda: os.kill(victim, signal.SIGKILL))
+    kill = once(lambda: os.kill(victim, KILL))
     sink = ArraySink((N_ROWS, 8))
     engine = Dask(fragile.client, kill, patience=30)
     engine.map(doubled, as_source(data[0]), sink, (), "rows")
@@ -787,7 +788,7 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(fragile):
 
     def kill_all():
         for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, KILL)
 
     engine = Dask(fragile.client, once(kill_all), patience=1)
     for _ in range(2):  # they die in the middle, and are gone
@@ -807,3 +808,23 @@ def test_a_scheduler_that_goes_away_is_one_clear_error(fragile, data):
     ):
         model.fit(Made(60 * TILE), np.ones(60 * TILE))
     assert vars(model).keys() == before.keys()
+
+
+# --- fits inside of a worker --------------------------------------------------------
+
+
+def predictions_there(X, y, seed):
+    """A fit inside of a task: its threads are those that a worker leaves to it."""
+    fitted = KernelRidge(kernel="rbf", n_landmarks=20, random_state=seed).fit(X, y)
+    return fitted.predict(X), engines.Threads().n_threads
+
+
+@pytest.mark.parametrize("where", ["client", "threads"])
+def test_fits_inside_of_workers(where, request, data):
+    client = request.getfixturevalue(where)
+    X, y = data[0][:3000], data[1][:3000]
+    fits = [client.submit(predictions_there, X, y, seed) for seed in range(3)]
+    for seed, (found, n_threads) in enumerate(client.gather(fits)):
+        expected, _ = predictions_there(X, y, seed)
+        same(found, expected)
+        assert where == "threads" or n_threads == 1

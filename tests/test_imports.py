@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
+import os
+import platform
 import re
 import subprocess
 import sys
@@ -11,6 +14,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+import sklearn
 
 import nystrom
 
@@ -33,6 +37,7 @@ LINES = [
     ["estimators", "functions"],
     ["saved_names"],
     ["persistence"],
+    ["versions"],
     ["__init__"],
 ]
 #: What needs little may import no more than that, and nothing from elsewhere above.
@@ -50,6 +55,7 @@ ONLY = {
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
     "persistence": {"saved_names", "edge"},
+    "versions": set(),
 }
 #: Needs nothing, and nothing needs it but the public surface.
 ALONE = ["datasets"]
@@ -334,3 +340,23 @@ print(*(name for name in {heavy} if name in sys.modules and name not in already)
     )
     assert done.stdout.strip() == ""
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(
+    "NYSTROM_INSTALLED" not in os.environ, reason="python3 dev.py test --wheel"
+)
+def test_what_is_tested_is_what_is_installed():
+    assert "site-packages" in PACKAGE.parts
+    assert (PACKAGE / "py.typed").exists()
+    assert importlib.metadata.version("nystrom") == nystrom.__version__
+
+
+def test_versions_are_shown(capsys):
+    nystrom.show_versions()
+    shown = dict(
+        line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()
+    )
+    assert shown["nystrom"] == nystrom.__version__
+    assert shown["python"].startswith(platform.python_version())
+    assert shown["scikit-learn"] == sklearn.__version__
+    assert "missing" not in shown.values()

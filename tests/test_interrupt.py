@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +17,9 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_info
 
 from nystrom import Nystroem, approximate, kernels, select_landmarks
+
+if not hasattr(signal, "pthread_kill"):
+    pytest.skip("a thread cannot be sent a signal here", allow_module_level=True)
 
 X = np.random.default_rng(0).standard_normal((6000, 2))
 
@@ -178,3 +186,23 @@ def test_during_the_functions(n_jobs):
         approximation.solve(np.ones(len(X)), 1.0)
     kernel.last = None
     assert approximation.trace_error == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_signal_at_any_moment_leaves_all_or_nothing(tmp_path, seed):
+    """SIGINT and SIGTERM, in fits and while files are written; no end is a fault too.
+
+    `NYSTROM_MOMENTS=1000` tries as many moments.
+    """
+    n_moments = os.environ.get("NYSTROM_MOMENTS", "21")
+    runs = Path(__file__).with_name("signalled_runs.py")
+    done = subprocess.run(
+        [sys.executable, runs, tmp_path, n_moments, str(seed)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["wrong"] == []
+    met = found["met"]
+    assert met.get("fit", 0) + met.get("save", 0) + met.get("write", 0) > 0, met

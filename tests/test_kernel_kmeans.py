@@ -802,7 +802,7 @@ def test_no_rows(X):
     ("weights", "message"),
     [
         (-np.ones(N_ROWS), "sample_weight must be >= 0"),
-        (np.zeros(N_ROWS), "at least one non-zero"),
+        (np.zeros(N_ROWS), "at least one"),
         (np.ones(N_ROWS - 1), r"sample_weight.shape == \(399,\), expected \(400,\)"),
         (np.ones((N_ROWS, 1)), "must be 1D"),
         (np.full(N_ROWS, np.nan), "sample_weight contains NaN"),

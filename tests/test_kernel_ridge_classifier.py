@@ -212,7 +212,7 @@ def test_continuous_targets_are_refused(X, angle, seed):
         ("blanced", "class_weight.*'blanced'"),
         ({7: 1.0}, "not in class_weight"),
         ({0: -1.0, 1: 1.0}, "must be >= 0"),
-        ({0: 0.0, 1: 0.0}, "non-zero"),
+        ({0: 0.0, 1: 0.0}, "at least one"),
     ],
 )
 def test_class_weights_that_are_not_allowed(X, angle, seed, class_weight, message):

@@ -11,7 +11,7 @@ import nystrom
 
 PACKAGE = Path(nystrom.__file__).parent
 SOURCES = {
-    str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8")
+    path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 

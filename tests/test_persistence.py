@@ -32,7 +32,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nystrom
-from nystrom import Nystroem, engines, kernels, load, samplers, save, sources
+from nystrom import (
+    Nystroem,
+    engines,
+    kernels,
+    load,
+    samplers,
+    save,
+    sources,
+)
 from nystrom.factor import Factor
 from nystrom.persistence import (
     FORMAT,

@@ -36,8 +36,9 @@ from .functions import (
     spectral_embedding,
 )
 from .persistence import load, save
+from .versions import show_versions
 
-__version__ = "0.1.0.dev0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "KernelCCA",
@@ -57,6 +58,7 @@ __all__ = [
     "samplers",
     "save",
     "select_landmarks",
+    "show_versions",
     "sources",
     "spectral_embedding",
 ]

@@ -46,7 +46,9 @@ def to_host(x: Array) -> np.ndarray:
         return x.detach().cpu().numpy()
     if hasattr(x, "get"):  # cupy
         return x.get()
-    return np.from_dlpack(x)
+    host = np.from_dlpack(x)
+    # Some libraries (and NumPy 2.0 for all of them) lend what may not be written to.
+    return host if host.flags.writeable else host.copy()
 
 
 def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
@@ -395,7 +397,7 @@ def sqrt_(x: Array, most: float) -> Array:
         np.clip(x, 0, most, out=x)
         return np.sqrt(x, out=x)
     xp = array_namespace(x)
-    return xp.sqrt(xp.clip(x, min=0, max=most))
+    return xp.sqrt(xp.clip(x, min=0.0, max=most))
 
 
 def squared_distances(X: Array, Y: Array) -> Array:

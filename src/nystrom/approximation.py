@@ -47,7 +47,8 @@ class Approximation:
         What K̃ is built on; `landmarks.rank` is the rank of K̃.
     """
 
-    dtype = np.dtype(np.float64)
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    shape: tuple[int, int]
 
     def __init__(self, source: Source, landmarks: Landmarks, engine: Engine) -> None:
         self.source = source
@@ -67,7 +68,10 @@ class Approximation:
         t = self._transposed_product(K_S, host)
         return _such_as(v, self._product(K_S, root @ (root.T @ t)))
 
-    matmat = rmatvec = rmatmat = __matmul__ = matvec
+    matmat = matvec
+    rmatvec = matvec
+    rmatmat = matvec
+    __matmul__ = matvec
 
     def diagonal(self) -> np.ndarray:
         """k̃ᵢᵢ for every row."""

@@ -52,7 +52,7 @@ class Columns:
             self._evaluate[where] = self._against(arrays.beside(self.points, X))
         return self._evaluate[where](X)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Other processes have devices of their own.
         return Columns, (self.kernel, self.points, self.wide)
 

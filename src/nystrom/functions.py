@@ -12,6 +12,7 @@ from .columns import Columns
 from .edge.engine import engine_for
 from .edge.kernel import kernel_and_source
 from .edge.landmarks import choose_landmarks, goal_from
+from .edge.memory import explaining_memory
 from .edge.rows import check_rows
 from .edge.warnings import warn_about, warn_indefinite
 from .factor import ridge_root, weighted
@@ -30,6 +31,7 @@ from .sources import Source
 DEFAULT_LANDMARKS = 1000
 
 
+@explaining_memory("select_landmarks")
 def select_landmarks(
     X: Any,
     *,
@@ -140,6 +142,7 @@ def select_landmarks(
     return landmarks
 
 
+@explaining_memory("leverage_scores")
 def leverage_scores(
     X: Any,
     *,
@@ -209,6 +212,7 @@ def leverage_scores(
     return _such_as(source, resolved, scores)
 
 
+@explaining_memory("effective_dimension")
 def effective_dimension(
     X: Any,
     *,
@@ -251,6 +255,7 @@ def effective_dimension(
     return float(arrays.fetched(scores).sum())
 
 
+@explaining_memory("spectral_embedding")
 def spectral_embedding(
     X: Any,
     n_components: int = 8,

@@ -8,6 +8,9 @@ from typing import Any
 class Ledger:
     """Travels with the work: whoever evaluates the kernel writes it down here."""
 
+    n_evaluations: int
+    n_passes: int
+
     def __init__(self) -> None:
         self.n_evaluations = 0
         self.n_passes = 0

@@ -37,5 +37,5 @@ class Operand:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Operand, (self.values,)

@@ -186,11 +186,13 @@ def _of_package(module: str) -> bool:
 def _other_names() -> frozenset[str]:
     """Harmless names that skops does not trust: CSR and the like, and a search's parts.
 
-    A search holds its splitter and its scorer, and a scorer its metric.
+    A search holds its splitter and its scorer, and a scorer its metric; some also hold
+    which metadata they ask for (scikit-learn < 1.8).
     """
     from sklearn import model_selection
     from sklearn.dummy import DummyClassifier
     from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
+    from sklearn.utils.metadata_routing import MetadataRequest
 
     sparse = (c for c in _classes(sp) if issubclass(c, (sp.sparray, sp.spmatrix)))
     splitters = (c for c in _classes(model_selection) if hasattr(c, "get_n_splits"))
@@ -198,7 +200,10 @@ def _other_names() -> frozenset[str]:
     metrics = (scorer._score_func for scorer in scorers)
     # The scorer of a search without `scoring` calls the estimator's own `score`.
     kinds = {type(scorer) for scorer in [*scorers, check_scoring(DummyClassifier())]}
-    return frozenset(map(_full_name, [*sparse, *splitters, *metrics, *kinds]))
+    requests = (MetadataRequest, type(MetadataRequest(owner=None).fit))
+    return frozenset(
+        map(_full_name, [*sparse, *splitters, *metrics, *kinds, *requests])
+    )
 
 
 def _classes(module: ModuleType) -> Iterator[type]:

@@ -25,7 +25,7 @@ class Work:
 
     f: Callable
     parcel: Parcel | AsItIs
-    shared: tuple
+    shared: tuple[Any, ...]
     sink: Sink | None = None
 
     @cached_property
@@ -43,7 +43,9 @@ def summed(work: Work, first: int, last: int, part: Part | None, *chunks: Any) -
         return partial_sum(work.f, source, work.shared, first, last)
 
 
-def made(work: Work, first: int, last: int, part: Part | None, *chunks: Any) -> list:
+def made(
+    work: Work, first: int, last: int, part: Part | None, *chunks: Any
+) -> list[Any]:
     """(row number, rows) of each tile; none where they were put away."""
     source, sink = _source(work, first, part, chunks), work.opened
     with single_threaded_blas():
@@ -60,6 +62,6 @@ def added(left: Any, right: Any) -> Any:
     return add(copy.deepcopy(left), right)
 
 
-def _source(work: Work, first: int, part: Part | None, chunks: Sequence) -> Source:
+def _source(work: Work, first: int, part: Part | None, chunks: Sequence[Any]) -> Source:
     start, _ = bounds(first, first, work.parcel.n_rows)
     return work.parcel.unpacked(part, [Window(start, rows) for rows in chunks])

@@ -19,9 +19,8 @@ import scipy.linalg  # noqa: F401  (loads SciPy's BLAS before the libraries are 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = threading.Lock()
-_users = 0
-_limit: Any = None
-_before = 1  # BLAS's threads outside of all passes, while there is one
+_holders: set[object] = set()  # the passes that hold BLAS at one thread
+_before: list[tuple[Any, int]] = []  # each library, and its threads outside of them
 
 
 @cache
@@ -32,12 +31,12 @@ def _controller() -> ThreadpoolController:
 def available_threads() -> int:
     """As many threads as BLAS may use now: few inside joblib's or Dask's workers."""
     with _lock:
-        return _before if _users else _blas_threads()
+        threads = _before if _holders else _threads_now()
+    return max((count for _, count in threads), default=os.cpu_count() or 1)
 
 
-def _blas_threads() -> int:
-    counts = [library.num_threads for library in _controller().lib_controllers]
-    return max(counts, default=os.cpu_count() or 1)
+def _threads_now() -> list[tuple[Any, int]]:
+    return [(library, library.num_threads) for library in _controller().lib_controllers]
 
 
 def _take_control() -> None:
@@ -75,23 +74,55 @@ def _cores() -> int:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """BLAS at one thread, also while other passes begin and end."""
-    global _users, _limit, _before
-    with _lock:
-        if _users == 0:
-            _before = _blas_threads()
-            _take_control()
-            _limit = _controller().limit(limits=1)
-        _users += 1
+    holder = object()
     try:
+        _hold(holder)
         yield
     finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _take_control()
-                _limit.restore_original_limits()
-                _take_control()  # and nobody keeps it
-                _limit = None
+        try:
+            _let_go(holder)
+        except BaseException:  # Ctrl-C just here must not leave BLAS at one thread
+            _let_go(holder)
+            raise
+
+
+def _hold(holder: object) -> None:
+    with _lock:
+        if _holders:
+            _holders.add(holder)
+            return
+        _before[:] = _threads_now()
+        _holders.add(holder)  # what is changed from here on, letting go undoes
+        _take_control()
+        for library, _ in _before:
+            library.set_num_threads(1)
+
+
+def _let_go(holder: object) -> None:
+    with _lock:
+        if _holders == {holder}:
+            _restore()
+        _holders.discard(holder)
+
+
+def _restore() -> None:
+    _take_control()
+    for library, count in _before:
+        library.set_num_threads(count)
+    _take_control()  # and nobody keeps it
+
+
+def _begin_anew() -> None:
+    """In a process just forked: passes of other threads are not here to end."""
+    global _lock
+    _lock = threading.Lock()
+    if _holders:
+        _restore()
+        _holders.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 #: Matrices of so many rows are worth more than one BLAS thread.

@@ -22,6 +22,7 @@ from ..sources import Block, Source
 from . import engine
 from .engine import Engine
 from .fingerprint import digest, fingerprint
+from .progress import Hook
 from .run_file import Part, PassKey, RunFile
 from .summing import Tree
 from .tiles import count_tiles
@@ -41,22 +42,35 @@ class Checkpoint(Engine):
         Where their results are kept, inside of `run.running()`.
     """
 
+    inner: Engine
+    run: RunFile
+    progress: Hook
+
     def __init__(self, inner: Engine, run: RunFile) -> None:
         self.inner, self.run = inner, run
         self.progress = inner.progress
         self._known: list[tuple[Source, str]] = []  # the last rows, by which they go
 
     def map(
-        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
         key = self._key(f, source, shared, name)
         number = self.run.next_pass(key)
         if self.run.is_done(number):
             self._skip(source, name)
-            sink.open()
-            sink.put(0, self.run.result(number))
-            sink.close(True)
+            complete = False
+            try:
+                sink.open()
+                sink.put(0, self.run.result(number))
+                complete = True
+            finally:
+                sink.close(complete)
             return
         self.passes.append(name)
         self.inner.telling(self.progress).map(f, source, sink, shared, name)
@@ -64,7 +78,9 @@ class Checkpoint(Engine):
         few = isinstance(rows, np.ndarray) and rows.nbytes <= MOST_BYTES
         self.run.finish(number, key, rows, keep=few)
 
-    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
         """The sum of f(block, *shared) over all tiles, in a fixed order."""
         key = self._key(f, source, shared, name)
         number = self.run.next_pass(key)
@@ -77,7 +93,12 @@ class Checkpoint(Engine):
         return total
 
     def _sum(
-        self, f: Callable, source: Source, shared: tuple, key: PassKey, done: Part
+        self,
+        f: Callable,
+        source: Source,
+        shared: tuple[Any, ...],
+        key: PassKey,
+        done: Part,
     ) -> Any:
         """The sum, stretch by stretch: between two of them it can be saved."""
         n_tiles = count_tiles(source.n_rows)
@@ -102,7 +123,9 @@ class Checkpoint(Engine):
             raise
         return tree.total()
 
-    def _key(self, f: Callable, source: Source, shared: tuple, name: str) -> PassKey:
+    def _key(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> PassKey:
         """What the pass is known by; its rows are looked at once for many passes."""
         if not self._known or self._known[0][0] is not source:
             self._known[:] = [(source, fingerprint(source))]
@@ -123,7 +146,9 @@ class Checkpoint(Engine):
         self.progress(name, 0, n_tiles)
         self.progress(name, n_tiles, n_tiles)
 
-    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
+    def each(
+        self, f: Callable, items: Sequence[Any], multiply_adds: float
+    ) -> list[Any]:
         """f of each item, in order; quickly done again."""
         return self.inner.each(f, items, multiply_adds)
 

@@ -37,6 +37,11 @@ class Dask(Elsewhere):
         Seconds to wait for a worker where there is none.
     """
 
+    client: Client
+    patience: float
+    sent: Sent
+    progress: Hook
+
     def __init__(
         self, client: Client, progress: Hook = silent, patience: float = 300.0
     ) -> None:
@@ -49,7 +54,12 @@ class Dask(Elsewhere):
         self.sent = Sent()
 
     def map(
-        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
         parcel = self._parcel(source)
@@ -57,8 +67,8 @@ class Dask(Elsewhere):
             self.local.map(f, source, sink, shared, name)
             return
         complete = False
-        sink.open()
         try:
+            sink.open()
             there = sink if sink.anywhere else None
             work = Work(f, parcel, shared, there)
             with self.client.as_current():
@@ -69,7 +79,9 @@ class Dask(Elsewhere):
         finally:
             sink.close(complete)
 
-    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
         parcel = self._parcel(source)
         if _is_little(parcel):

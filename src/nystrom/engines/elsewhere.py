@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .engine import Engine
 from .threads import Threads
@@ -18,6 +19,8 @@ class Elsewhere(Engine):
         engine.passes = self.passes
         return engine
 
-    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
+    def each(
+        self, f: Callable, items: Sequence[Any], multiply_adds: float
+    ) -> list[Any]:
         """f of each item, on threads of this process."""
         return self.local.each(f, items, multiply_adds)

@@ -36,15 +36,24 @@ class Engine(ABC):
 
     @abstractmethod
     def map(
-        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
 
     @abstractmethod
-    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
         """The sum of f(block, *shared) over all tiles, in a fixed order."""
 
-    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
+    def each(
+        self, f: Callable, items: Sequence[Any], multiply_adds: float
+    ) -> list[Any]:
         """f of each item, in order: work on what is held here, which may be changed.
 
         So many multiply-adds it is in all, about.

@@ -37,17 +37,26 @@ class Pool(Elsewhere):
         Called with (pass, tiles done, tiles in all).
     """
 
+    executor: Executor
+    n_workers: int
+    progress: Hook
+
     def __init__(self, executor: Executor, progress: Hook = silent) -> None:
         self.executor, self.progress = executor, progress
         self.n_workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
     def map(
-        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
         complete = False
-        sink.open()
         try:
+            sink.open()
             with closing(self._run(made, f, source, shared, name, sink)) as results:
                 for _, rows_of_tiles in results:
                     for start, rows in rows_of_tiles:
@@ -56,7 +65,9 @@ class Pool(Elsewhere):
         finally:
             sink.close(complete)
 
-    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
         tree = Tree()
         with closing(self._run(summed, f, source, shared, name)) as results:
@@ -69,7 +80,7 @@ class Pool(Elsewhere):
         task: Callable,
         f: Callable,
         source: Source,
-        shared: tuple,
+        shared: tuple[Any, ...],
         name: str,
         sink: Sink | None = None,
     ) -> Results:
@@ -110,7 +121,7 @@ class Pool(Elsewhere):
         task: Callable,
         f: Callable,
         source: Source,
-        shared: tuple,
+        shared: tuple[Any, ...],
         sink: Sink | None,
     ) -> Callable[[int, int], Future]:
         """What submits the task of some tiles."""

@@ -18,6 +18,9 @@ class Bar:
     where neither reads it (a log file) each stage is written once, when it ends.
     """
 
+    stream: TextIO
+    live: bool
+
     def __init__(self, stream: TextIO | None = None, width: int = 30) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.width = width

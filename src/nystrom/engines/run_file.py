@@ -70,6 +70,11 @@ class RunFile:
         once, unless that would take more than a twentieth of the time.
     """
 
+    path: Path
+    every: float
+    n_passes: int
+    n_seeds: int
+
     def __init__(self, path: str | os.PathLike[str], every: float = 300.0) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(

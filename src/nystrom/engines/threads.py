@@ -46,6 +46,8 @@ class Threads(Engine):
         of a task to vanish. No result depends on it.
     """
 
+    n_threads: int
+
     def __init__(
         self,
         n_jobs: int | None = None,
@@ -62,7 +64,12 @@ class Threads(Engine):
         self.tiles_per_task = tiles_per_task
 
     def map(
-        self, f: Callable, source: Source, sink: Sink, shared: tuple, name: str
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
 
@@ -71,8 +78,8 @@ class Threads(Engine):
                 sink.put(start, rows)
 
         complete = False
-        sink.open()
         try:
+            sink.open()
             with closing(self._run(task, source, name)) as results:
                 for _ in results:
                     pass
@@ -80,7 +87,9 @@ class Threads(Engine):
         finally:
             sink.close(complete)
 
-    def reduce(self, f: Callable, source: Source, shared: tuple, name: str) -> Any:
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
         task = partial(partial_sum, f, source, shared)
         tree = Tree()
@@ -90,7 +99,9 @@ class Threads(Engine):
                 tree.push(term, size)
         return tree.total()
 
-    def each(self, f: Callable, items: Sequence, multiply_adds: float) -> list:
+    def each(
+        self, f: Callable, items: Sequence[Any], multiply_adds: float
+    ) -> list[Any]:
         """f of each item, in order, on as many threads as are worth starting."""
         n_threads = min(self.n_threads, len(items))
         if n_threads < 2 or multiply_adds < MANY:

@@ -30,7 +30,7 @@ def blocks_of_tiles(n_tiles: int, largest: int) -> Iterator[tuple[int, int]]:
 
 
 def made_rows(
-    f: Callable, source: Source, shared: tuple, first: int, last: int
+    f: Callable, source: Source, shared: tuple[Any, ...], first: int, last: int
 ) -> Iterator[tuple[int, Any]]:
     """(row number, f of the tile that begins there) for some tiles."""
     for tile in range(first, last):
@@ -42,7 +42,7 @@ def made_rows(
 
 
 def partial_sum(
-    f: Callable, source: Source, shared: tuple, first: int, last: int
+    f: Callable, source: Source, shared: tuple[Any, ...], first: int, last: int
 ) -> Any:
     """The sum of f over some tiles; on a device these are worked on as one."""
     if source.on_device:

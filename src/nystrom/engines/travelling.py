@@ -93,7 +93,7 @@ class AsItIs:
     def __init__(self, source: Source) -> None:
         self.source, self.n_rows = source, source.n_rows
 
-    def unpacked(self, part: Part | None, stand_ins: Sequence = ()) -> Source:
+    def unpacked(self, part: Part | None, stand_ins: Sequence[Any] = ()) -> Source:
         """The source."""
         return self.source
 
@@ -133,7 +133,7 @@ class Parcel:
             return replace(block, weights=None), len(block)  # type: ignore[arg-type]
         return block, len(block)
 
-    def unpacked(self, part: Part | None, stand_ins: Sequence = ()) -> Source:
+    def unpacked(self, part: Part | None, stand_ins: Sequence[Any] = ()) -> Source:
         """The source as it is where the work is done, for the tiles of one part."""
         things = [] if part is None else part.things
         if self.content is None:

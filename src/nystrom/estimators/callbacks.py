@@ -18,7 +18,7 @@ except ImportError:  # scikit-learn < 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for scikit-learn's mixin."""
 
-    def with_callbacks(method: Callable) -> Callable:  # type: ignore[no-redef]
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
         """The method as it is."""
         return method
 

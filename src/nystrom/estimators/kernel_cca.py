@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,7 @@ from ..landmarks import Landmarks
 from ..methods.cca import FORMS, Canonical, canonical_pairs
 from ..refusals import count, number, unknown
 from ..sources import Pair, Source, as_source
+from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, with_callbacks
 from .on_landmarks import OnLandmarks, fitting, in_library_of
 from .ridge_base import refuse_text_targets
@@ -108,27 +109,31 @@ class KernelCCA(
     """
 
     _switches = ("center",)
+    canonical_correlations_: np.ndarray
+    dual_coef_: Any
+    landmarks_: tuple[Landmarks, Landmarks]
+    approximation_error_: tuple[TraceError | None, TraceError | None]
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        alpha=1.0,
-        center=True,
-        form="regularized",
-        n_landmarks=1000,
-        sampler="auto",
-        ridge=None,
-        max_trace_error=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: Any = 1.0,
+        center: bool = True,
+        form: str = "regularized",
+        n_landmarks: Any = 1000,
+        sampler: Any = "auto",
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.gamma = gamma
@@ -147,7 +152,7 @@ class KernelCCA(
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the directions of both views.
 
         Parameters
@@ -201,7 +206,7 @@ class KernelCCA(
             self._keep(chosen, found)
         return self
 
-    def transform(self, X, y=None):
+    def transform(self, X: Any, y: Any = None) -> Any:
         """The canonical scores of rows.
 
         Parameters
@@ -233,7 +238,7 @@ class KernelCCA(
             )
         return scores, self._scores(1, source)
 
-    def fit_transform(self, X, y=None, **params):
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
 
         In a pipeline it is the last step, as theirs: a step after it would get the
@@ -258,7 +263,7 @@ class KernelCCA(
         self.fit(X, y)
         return self.transform(*_both_views(X, y))
 
-    def score(self, X, y=None):
+    def score(self, X: Any, y: Any = None) -> float:
         """The mean, over the pairs, of the correlation of both views' scores.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import (
@@ -28,6 +28,7 @@ from ..randomness import seed_of
 from ..refusals import count, number
 from ..sinks import Output
 from ..sources import Source
+from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, with_callbacks
 from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting, in_library_of
@@ -112,6 +113,12 @@ class KernelKMeans(
     True
     """
 
+    labels_: np.ndarray
+    inertia_: float
+    dual_coef_: Any
+    n_iter_: int
+    landmarks_: Landmarks
+    approximation_error_: TraceError | None
     _embedding: Embedding | None
     _centers_of_embedding: Any
 
@@ -119,25 +126,25 @@ class KernelKMeans(
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        n_init="auto",
-        max_iter=300,
-        tol=1e-4,
-        affinity_normalize=False,
-        n_landmarks=1000,
-        sampler="auto",
-        ridge=None,
-        max_trace_error=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_init: Any = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        affinity_normalize: bool = False,
+        n_landmarks: Any = 1000,
+        sampler: Any = "auto",
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
         self.gamma = gamma
@@ -157,7 +164,7 @@ class KernelKMeans(
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the clusters of the rows of X.
 
         Parameters
@@ -196,7 +203,7 @@ class KernelKMeans(
             self._n_features_out = n_clusters
         return self
 
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and return the cluster of each row.
 
         Parameters
@@ -230,7 +237,7 @@ class KernelKMeans(
         return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
 
     @chunk_by_chunk
-    def predict(self, X, out=None):
+    def predict(self, X: Any, out: Any = None) -> Any:
         """The cluster of each row, with s kernel evaluations.
 
         Parameters
@@ -252,7 +259,7 @@ class KernelKMeans(
         return self._labels(landmarks, source, engine, output)
 
     @chunk_by_chunk
-    def transform(self, X, out=None):
+    def transform(self, X: Any, out: Any = None) -> Any:
         """The distance of each row to every centre.
 
         Parameters
@@ -281,7 +288,7 @@ class KernelKMeans(
         engine.map(distances, source, sink, shared, "distances")
         return output.result(sink)
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances of rows to their nearest centre.
 
         Parameters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..engines import Engine
+from ..engines.blas import blas_threads_for
 from ..kernels import AtLandmarks, Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
@@ -137,6 +139,14 @@ class KernelPCA(
     (1797, 5)
     """
 
+    eigenvalues_: Any
+    eigenvectors_: Any
+    explained_variance_path_: Any
+    n_landmarks_path_: np.ndarray
+    X_fit_: Any
+    gamma_: Any
+    dual_coef_: Any
+    X_transformed_fit_: Any
     landmarks_: Any
     approximation_error_: TraceError | None
 
@@ -144,30 +154,30 @@ class KernelPCA(
 
     def __init__(
         self,
-        n_components=None,
+        n_components: int | None = None,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        alpha=1.0,
-        fit_inverse_transform=False,
-        eigen_solver="auto",
-        tol=0,
-        max_iter=None,
-        iterated_power="auto",
-        remove_zero_eig=False,
-        random_state=None,
-        copy_X=True,
-        n_jobs=None,
-        n_landmarks=1000,
-        sampler="auto",
-        ridge=None,
-        max_trace_error=None,
-        center=True,
-        verbose=0,
-    ):
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: Any = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: Any = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        n_landmarks: Any = 1000,
+        sampler: Any = "auto",
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        center: bool = True,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.gamma = gamma
@@ -192,7 +202,7 @@ class KernelPCA(
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components of the rows of X.
 
         Parameters
@@ -213,7 +223,9 @@ class KernelPCA(
 
     @chunk_by_chunk
     @with_callbacks
-    def fit_transform(self, X, y=None, out=None, **params):
+    def fit_transform(
+        self, X: Any, y: Any = None, out: Any = None, **params: Any
+    ) -> Any:
         """Fit, and return the coordinates of X.
 
         Parameters
@@ -246,7 +258,7 @@ class KernelPCA(
         return rows
 
     @chunk_by_chunk
-    def transform(self, X, out=None):
+    def transform(self, X: Any, out: Any = None) -> Any:
         """The coordinates of rows, with s kernel evaluations each.
 
         Parameters
@@ -279,7 +291,8 @@ class KernelPCA(
         if not isinstance(X, Source):
             X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):
-            return self._exact.transform(X)
+            with blas_threads_for(len(self.landmarks_)):
+                return self._exact.transform(X)
         source = as_source(self._validated(X, reset=False)).having(targets=None)
         engine = engine_for(self.landmarks_.kernel, self.n_jobs, self.verbose)
         width, dtype = self._n_features_out, self.eigenvalues_.dtype
@@ -288,7 +301,7 @@ class KernelPCA(
         return output.result(sink)
 
     @property
-    def inverse_transform(self):
+    def inverse_transform(self) -> Callable[[Any], Any]:
         """Rows that have about the coordinates given, by ridge regression.
 
         A method of one array of shape (n_samples, n_components), which returns rows of
@@ -305,7 +318,8 @@ class KernelPCA(
     def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
-            return self._exact.inverse_transform(X)
+            with blas_threads_for(len(self.landmarks_)):
+                return self._exact.inverse_transform(X)
         X = X if arrays.is_array(X) else np.asarray(X)
         source = as_source(arrays.detached(X))
         back: Preimage = self._preimage
@@ -366,7 +380,8 @@ class KernelPCA(
         """scikit-learn's own class; its attributes become ours."""
         names = ExactKernelPCA().get_params(deep=False)
         theirs = ExactKernelPCA(**{name: getattr(self, name) for name in names})
-        theirs.set_output(transform="default").fit(X)
+        with blas_threads_for(source.n_rows):
+            theirs.set_output(transform="default").fit(X)
         self._exact = theirs
         for name, value in vars(theirs).items():
             if name.endswith("_") or name == "_centerer":

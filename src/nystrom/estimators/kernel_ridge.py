@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
 from ..edge.warnings import warn
+from ..engines.blas import blas_threads_for
 from ..factor import factorize
 from ..kernels import Kernel, Precomputed
+from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import fit_ridge
 from ..methods.ridge.posterior import Posterior
@@ -20,6 +22,7 @@ from ..methods.ridge.running import RunningSums
 from ..randomness import seed_of
 from ..refusals import check_finite
 from ..sources import Source
+from ..trace_error import TraceError
 from .callbacks import with_callbacks
 from .exact import exact_landmarks, is_exact
 from .lazily import chunk_by_chunk
@@ -124,29 +127,33 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     True
     """
 
+    landmarks_: Landmarks
+    approximation_error_: TraceError | None
     risk_bound_: RiskBound | None
+    solver_: str
+    n_iter_: int | None
 
     def __init__(
         self,
-        alpha=1,
+        alpha: Any = 1,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        n_landmarks=1000,
-        sampler="auto",
-        solver="auto",
-        epsilon=None,
-        delta=None,
-        ridge=None,
-        max_trace_error=None,
-        fit_intercept=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_landmarks: Any = 1000,
+        sampler: Any = "auto",
+        solver: str = "auto",
+        epsilon: Any = None,
+        delta: Any = None,
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        fit_intercept: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -166,7 +173,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows and targets.
 
         Parameters
@@ -214,7 +221,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         return self
 
     @with_callbacks
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to a further batch of a stream of rows and targets.
 
         All rows so far count, in O(batch · s²); memory does not grow with the number of
@@ -289,7 +296,9 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
             )
 
     @chunk_by_chunk
-    def predict(self, X, return_std=False, noise=False, out=None):
+    def predict(
+        self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
+    ) -> Any:
         """Predict the targets of rows, with s kernel evaluations each.
 
         Parameters
@@ -328,12 +337,13 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     ) -> None:
         """scikit-learn's own solution, on our kernel matrix."""
         landmarks = exact_landmarks(kernel, source)
-        K = kernel.gram(landmarks.points)
-        check_finite(K)
         theirs = ExactKernelRidge(alpha=alphas, kernel="precomputed")
         weights = source.weights if source.is_weighted else None
         Y = source.targets[: source.n_rows]
-        dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
+        with blas_threads_for(source.n_rows):
+            K = kernel.gram(landmarks.points)
+            check_finite(K)
+            dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
         self.solver_, self.n_iter_ = "exact", None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,28 +78,30 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
     True
     """
 
+    classes_: Any
+
     def __init__(
         self,
-        alpha=1.0,
+        alpha: Any = 1.0,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        class_weight=None,
-        n_landmarks=1000,
-        sampler="auto",
-        solver="auto",
-        epsilon=None,
-        delta=None,
-        ridge=None,
-        max_trace_error=None,
-        fit_intercept=True,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        class_weight: Any = None,
+        n_landmarks: Any = 1000,
+        sampler: Any = "auto",
+        solver: str = "auto",
+        epsilon: Any = None,
+        delta: Any = None,
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -120,7 +122,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows and their classes.
 
         Parameters
@@ -185,7 +187,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
         return self
 
     @chunk_by_chunk
-    def decision_function(self, X, out=None):
+    def decision_function(self, X: Any, out: Any = None) -> Any:
         """The regression's values: above 0 for the second class, or one per class.
 
         Parameters
@@ -203,7 +205,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
         return self._predict(X, out=out, method="decision_function")
 
     @chunk_by_chunk
-    def predict(self, X, out=None):
+    def predict(self, X: Any, out: Any = None) -> Any:
         """The class of each row.
 
         Parameters

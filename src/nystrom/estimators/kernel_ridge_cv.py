@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -94,29 +94,34 @@ risk_bound_, n_features_in_
     """
 
     _switches = ("alpha_per_target", "fit_intercept", "prefer_fewer")
+    gamma_: Any
+    n_landmarks_: int
+    scores_: np.ndarray
+    n_landmarks_path_: np.ndarray
+    alphas_: np.ndarray
 
     def __init__(
         self,
-        alphas=(0.1, 1.0, 10.0),
+        alphas: Any = (0.1, 1.0, 10.0),
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        gammas=None,
-        cv=None,
-        alpha_per_target=False,
-        n_landmarks=1000,
-        prefer_fewer=False,
-        sampler="auto",
-        ridge=None,
-        max_trace_error=None,
-        fit_intercept=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        gammas: Any = None,
+        cv: Any = None,
+        alpha_per_target: bool = False,
+        n_landmarks: Any = 1000,
+        prefer_fewer: bool = False,
+        sampler: Any = "auto",
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        fit_intercept: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.alphas = alphas
         self.kernel = kernel
         self.gamma = gamma
@@ -137,7 +142,7 @@ risk_bound_, n_features_in_
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose alpha, and fit with it.
 
         Parameters
@@ -191,7 +196,9 @@ risk_bound_, n_features_in_
         return self
 
     @chunk_by_chunk
-    def predict(self, X, return_std=False, noise=False, out=None):
+    def predict(
+        self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
+    ) -> Any:
         """Predict the targets of rows, as `KernelRidge.predict` does.
 
         Parameters

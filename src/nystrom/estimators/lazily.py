@@ -6,7 +6,7 @@ import copy
 import uuid
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from ..engines import Threads, using
 from ..sources import is_dask
 from ..sources.dask_rows import as_table
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-def chunk_by_chunk(method: Callable) -> Callable:
+
+def chunk_by_chunk(method: Method) -> Method:
     """A method of rows X that returns a lazy Dask array where X is one.
 
     What is fitted when it is called counts, also if the estimator is fitted anew before
@@ -30,7 +32,7 @@ def chunk_by_chunk(method: Callable) -> Callable:
             return self.fit(X, *args, **options).transform(X)
         return _lazy(method.__name__, self, X, args, options)
 
-    return wrapped
+    return cast(Method, wrapped)
 
 
 def _lazy(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:

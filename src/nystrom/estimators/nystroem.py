@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -109,24 +110,28 @@ class Nystroem(
     True
     """
 
+    components_: Any
+    normalization_: Any
+    landmarks_: Landmarks
+    approximation_error_: TraceError | None
     _refuses_unused = True
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: Any = "rbf",
         *,
-        gamma=None,
-        coef0=None,
-        degree=None,
-        kernel_params=None,
-        n_components=100,
-        random_state=None,
-        n_jobs=None,
-        sampler="auto",
-        ridge=None,
-        max_trace_error=None,
-        verbose=0,
-    ):
+        gamma: Any = None,
+        coef0: Any = None,
+        degree: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        n_components: int | None = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        sampler: Any = "auto",
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.coef0 = coef0
@@ -141,7 +146,7 @@ class Nystroem(
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the rows of X.
 
         Parameters
@@ -164,7 +169,7 @@ class Nystroem(
         return self
 
     @with_callbacks
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Fit to a further batch of a stream of rows.
 
         Few weighted rows stand for all that came before, and landmarks are chosen among
@@ -196,7 +201,9 @@ class Nystroem(
 
     @chunk_by_chunk
     @with_callbacks
-    def fit_transform(self, X, y=None, out=None, **fit_params):
+    def fit_transform(
+        self, X: Any, y: Any = None, out: Any = None, **fit_params: Any
+    ) -> Any:
         """Fit, and return the features of X, from the pass that gives the exact error.
 
         Parameters
@@ -231,7 +238,7 @@ class Nystroem(
         return Z
 
     @chunk_by_chunk
-    def transform(self, X, out=None):
+    def transform(self, X: Any, out: Any = None) -> Any:
         """The features k(X, components_) @ normalization_.T.
 
         Parameters
@@ -256,7 +263,7 @@ class Nystroem(
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         return features(landmarks, source, engine, wide=self._wide, output=output)
 
-    def truncate(self, n_components):
+    def truncate(self, n_components: int) -> Nystroem:
         """A fitted Nystroem of the first components alone, without another pass.
 
         Landmarks are in the order of choice, and their features nest: those of the
@@ -310,7 +317,7 @@ class Nystroem(
         return fewer
 
     @property
-    def component_indices_(self):
+    def component_indices_(self) -> np.ndarray:
         """Row numbers of the landmarks."""
         landmarks = self.__dict__.get("landmarks_")
         if landmarks is None or landmarks.indices is None:
@@ -368,7 +375,7 @@ class Nystroem(
         self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.kernel import dense_values, kernel_and_source
 from ..edge.landmarks import choose_landmarks, goal_from
+from ..edge.memory import explaining_memory
 from ..edge.rows import (
     check_namespace,
     check_rows,
@@ -28,6 +30,7 @@ from ..edge.rows import (
 from ..edge.updating import check_width, refuse_what_is_no_stream
 from ..edge.warnings import warn_about
 from ..engines import Engine
+from ..engines.blas import blas_threads_for
 from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..randomness import seed_of
@@ -41,16 +44,29 @@ from .callbacks import CallbackTask
 
 @contextmanager
 def fitting(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
-    """Around every fit: callbacks are told, and a fit that fails leaves no trace."""
+    """Around every fit: callbacks are told, and a fit that fails leaves no trace.
+
+    BLAS has one thread where the landmarks are few, for all that is not a pass too.
+    """
     task = CallbackTask(estimator, X, y)
     before = dict(vars(estimator))
     try:
-        yield task
+        with explaining_memory(type(estimator).__name__), _blas_for(estimator):
+            yield task
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
     task.end()
+
+
+def _blas_for(estimator: Any) -> AbstractContextManager:
+    """BLAS's threads for matrices of as many rows as there may be landmarks."""
+    given = vars(estimator)
+    most = given.get("n_landmarks" if "n_landmarks" in given else "n_components")
+    sizes = most if isinstance(most, (list, tuple)) else [most]
+    known = all(isinstance(size, Integral) for size in sizes)
+    return blas_threads_for(max(sizes, default=0)) if known else nullcontext()
 
 
 class OnLandmarks:
@@ -60,14 +76,14 @@ class OnLandmarks:
     gamma: Any
     degree: Any
     coef0: Any
-    kernel_params: Any
+    kernel_params: dict[str, Any] | None
     n_landmarks: Any
     sampler: Any
-    ridge: Any = None
-    max_trace_error: Any = None
+    ridge: float | None = None
+    max_trace_error: float | None = None
     random_state: Any
-    n_jobs: Any
-    verbose: Any
+    n_jobs: int | None
+    verbose: int
     landmarks_: Any
     approximation_error_: Any
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by

@@ -36,12 +36,13 @@ from ..methods.ridge.posterior import (
     deviations,
     predictions_and_deviations,
 )
-from ..methods.ridge.risk import risk_bound
+from ..methods.ridge.risk import RiskBound, risk_bound
 from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
 from ..scores import sampled_effective_dimension
 from ..sinks import Output
 from ..sources import Source, recognised
+from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin
 from .on_landmarks import OnLandmarks, in_library_of
 
@@ -71,7 +72,7 @@ def all_targets(source: Source) -> np.ndarray:
 class Scoring:
     """A mixin before scikit-learn's own: predictions may be on a device."""
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R² of the predictions; of a classifier, the share that is right.
 
         Parameters
@@ -120,6 +121,14 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     delta: Any = None
     fit_intercept: bool
     _switches: ClassVar[tuple[str, ...]] = ("fit_intercept",)
+    landmarks_: Landmarks
+    approximation_error_: TraceError | None
+    dual_coef_: Any
+    X_fit_: Any
+    intercept_: Any
+    risk_bound_: RiskBound | None
+    solver_: str
+    n_iter_: int | None
 
     def _rows_and_targets(
         self, X: Any, y: Any, *, reset: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ class Laplacian(Kernel):
     """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature."""
 
     gamma: float | tuple[float, ...] = 1.0
-    traits = Traits(of_distance=True)
+    traits: ClassVar[Traits] = Traits(of_distance=True)
 
     def __post_init__(self) -> None:
         set_per_feature(self, "gamma")
@@ -82,7 +82,7 @@ class Chi2(Kernel):
 class AdditiveChi2(Kernel):
     """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0."""
 
-    traits = Traits(psd=False)
+    traits: ClassVar[Traits] = Traits(psd=False)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = _histograms(X)

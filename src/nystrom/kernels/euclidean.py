@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -202,7 +202,7 @@ def _float32_center(points: Array) -> np.ndarray:
 class Euclidean(Kernel):
     """k(x, y) = profile(c·‖(x − y)·scale‖²)."""
 
-    traits = Traits(of_distance=True)
+    traits: ClassVar[Traits] = Traits(of_distance=True)
     #: Whether the profile needs the distance itself: the root of a rounded square is
     #: off by the root of the rounding where two rows are near.
     rooted: bool = False

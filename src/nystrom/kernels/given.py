@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +32,7 @@ class Pairwise(Kernel):
 
     function: Callable[..., float]
     params: dict[str, Any] = field(default_factory=dict)
-    traits = Traits(psd=None, any_rows=True, costly=True)
+    traits: ClassVar[Traits] = Traits(psd=None, any_rows=True, costly=True)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         xs, ys = _rows(X), _rows(Y)
@@ -103,7 +103,7 @@ class Blockwise(Kernel):
 
     function: Callable[[Any, Any], Array]
     diagonal: Callable[[Any], Array] | None = None
-    traits = Traits(psd=None, any_rows=True)
+    traits: ClassVar[Traits] = Traits(psd=None, any_rows=True)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         K = self.function(X, Y)
@@ -203,6 +203,12 @@ class Remembered(Kernel):
     For kernels of which an evaluation is dear, and rows few enough for an n × n matrix.
     """
 
+    kernel: Kernel
+    rows: Any
+    values: np.ndarray
+    known: np.ndarray
+    n_evaluations: int
+
     def __init__(self, kernel: Kernel, rows: Any) -> None:
         self.kernel, self.rows = kernel, arrays.widen(rows)
         n = arrays.count_rows(rows)
@@ -244,7 +250,7 @@ class Precomputed(Kernel):
     """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
 
     matrix: Any = None
-    traits = Traits(psd=None, by_number=True)
+    traits: ClassVar[Traits] = Traits(psd=None, by_number=True)
 
     def like(self, X: Any) -> Any:
         if self.matrix is None:

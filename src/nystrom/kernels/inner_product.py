@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,7 +83,7 @@ class Sigmoid(InnerProduct):
 
     gamma: float = 1.0
     coef0: float = 1
-    traits = Traits(psd=False)
+    traits: ClassVar[Traits] = Traits(psd=False)
 
     def __post_init__(self) -> None:
         set_width(self)

@@ -24,7 +24,7 @@ class WithTheory(Sampler):
     delta: float | None = None
     ridge: float | None = None
 
-    takes = (Size, Ridge)
+    takes: ClassVar[tuple[type, ...]] = (Size, Ridge)
     #: The theorem is proven for δ below 1 over this.
     delta_below: ClassVar[int]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..sources import weights as row_weights
 from .choosing import Work
 from .draws import as_landmarks, uniformly
 from .goal import Size
-from .pivoting.growth import Growing
+from .pivoting.growth import Growing, Growth
 from .pivoting.pivots import Pivots
 from .racing import Race
 
@@ -84,7 +85,7 @@ class Uniform(Growing):
     """Every row with the same chance (∝ its weight, where rows have weights)."""
 
     name = "uniform"
-    growth = InOrder
+    growth: ClassVar[Callable[..., Growth]] = InOrder
     needs_psd = False
     in_order = False
 

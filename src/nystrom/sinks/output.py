@@ -60,7 +60,13 @@ class Output:
         """What takes so many rows of so many columns."""
         if self.where is None:
             own = dtype if like is None else arrays.own_dtype(dtype, like)
-            return ArraySink((n_rows, n_columns), like, own)
+            try:
+                return ArraySink((n_rows, n_columns), like, own)
+            except MemoryError as error:
+                raise MemoryError(
+                    f"{error}. transform and predict write their rows to a file, block "
+                    'by block, where they are given one: out="rows.npy".'
+                ) from error
         if isinstance(self.where, (str, os.PathLike)):
             path = Path(self.where)
             known = self._numbered(n_columns) if self.names is None else self.names
@@ -91,8 +97,8 @@ class Output:
         columns = rows.reshape(len(rows), -1)
         sink = self.sink(*columns.shape, rows.dtype)
         complete = False
-        sink.open()
         try:
+            sink.open()
             sink.put(0, columns)
             complete = True
         finally:

@@ -101,7 +101,7 @@ class SplitSink:
         for sink in self.sinks:
             sink.open()
 
-    def put(self, start: int, rows: tuple) -> None:
+    def put(self, start: int, rows: tuple[Any, ...]) -> None:
         for sink, part in zip(self.sinks, rows, strict=True):
             sink.put(start, part)
 

@@ -65,9 +65,11 @@ class WholeFile(ABC):
                 self._end(complete)
                 move(self._beside, self.path)
         finally:
-            with suppress(Exception):  # what went wrong before is what matters
-                self._end(False)
-            self._discard()
+            try:
+                with suppress(Exception):  # what went wrong before is what matters
+                    self._end(False)
+            finally:  # Ctrl-C, too
+                self._discard()
 
     @abstractmethod
     def _begin(self) -> None:

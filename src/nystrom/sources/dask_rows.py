@@ -34,6 +34,8 @@ class DaskRows(Source):
     rows are asked for; on the Dask engine where the work is done.
     """
 
+    n_rows: int
+    n_features: int | None
     at_hand = False
 
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:

@@ -43,6 +43,10 @@ class Made(Source):
     (20, 3)
     """
 
+    make: Callable[[int, int], Any]
+    chunk: int
+    n_rows: int
+    n_features: int | None
     #: Some rows cost as much as their chunks.
     at_hand = False
 

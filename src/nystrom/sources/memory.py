@@ -20,6 +20,10 @@ class Dense(Source):
     row after row, when it is asked for; the whole array never is.
     """
 
+    n_rows: int
+    n_features: int | None
+    on_device: bool
+
     def __init__(self, X: Array, weights: np.ndarray | None = None) -> None:
         self.X = X
         self.n_rows, self.n_features = X.shape
@@ -36,6 +40,9 @@ class Dense(Source):
 class Sparse(Source):
     """The rows of a CSR matrix."""
 
+    n_rows: int
+    n_features: int | None
+
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.X = sp.csr_array(X)
         self.n_rows, self.n_features = X.shape
@@ -50,6 +57,8 @@ class Sparse(Source):
 
 class Objects(Source):
     """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
+
+    n_rows: int
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X

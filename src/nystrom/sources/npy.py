@@ -23,6 +23,11 @@ GAP_BYTES, SPAN_BYTES = 2**13, 2**23
 class NpyFile(Stored):
     """The columns of a two-dimensional array."""
 
+    by_column: bool
+    begin: int
+    names: Names
+    bounds: np.ndarray
+
     def __init__(self, path: str, flat: bool = False) -> None:
         super().__init__(path)
         with decoding(path, self.stamp, path, 0), open(path, "rb") as file:
@@ -85,6 +90,10 @@ class NpyRows(Source):
     """Some columns of a `.npy` file whose rows lie one after the other."""
 
     at_hand = False  # many small reads take longer than reading all that is between
+    stored: NpyFile
+    names: Names
+    n_rows: int
+    n_features: int | None
 
     def __init__(self, stored: NpyFile, names: Names) -> None:
         self.stored, self.names = stored, names

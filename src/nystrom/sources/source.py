@@ -37,14 +37,14 @@ class Source(ABC):
     targets: Any = None
     #: Whether some rows cost no more than their share of all: not so in a file, where
     #: rows that are wanted again are better kept.
-    at_hand = True
+    at_hand: bool = True
     #: Whether it is part of another source.
-    is_part = False
+    is_part: bool = False
     #: A few rows that were read before; see `tried.py`.
     kept: Any = None
     #: Whether blocks are of a library with threads, or a device, of its own: one of
     #: them is then worked on at a time, and may be larger.
-    on_device = False
+    on_device: bool = False
     #: What its passes run on where no engine is in use: whatever `engines.using` takes.
     home: Any = None
     _weights: np.ndarray | None = None

@@ -25,6 +25,13 @@ class Stacked(Source):
         At least one; those without rows are passed over.
     """
 
+    parts: list[Source]
+    bounds: np.ndarray
+    n_rows: int
+    n_features: int | None
+    at_hand: bool
+    targets: Any
+
     def __init__(self, parts: Sequence[Source]) -> None:
         self.parts = [part for part in parts if part.n_rows] or list(parts[:1])
         if not self.parts:

@@ -31,6 +31,7 @@ class Stored(ABC):
     """
 
     path: str
+    stamp: Any  # of the file, or of a folder with one per chunk
     names: Names  # of its columns; numbers where they have none
     bounds: np.ndarray  # (chunks + 1,) first row of each, and the number of all
     #: Whether rows lie one after the other, so that one column costs as much as all.
@@ -141,6 +142,10 @@ class Stored(ABC):
 class Chunked(Source):
     """Some columns of a file that is read in chunks."""
 
+    stored: Stored
+    names: Names
+    n_rows: int
+    n_features: int | None
     at_hand = False
 
     def __init__(self, stored: Stored, names: Names) -> None:

@@ -24,6 +24,11 @@ class Targets:
         What the numbers stand for, where the file has text: names[number].
     """
 
+    of: Source
+    single: bool
+    names: np.ndarray | None
+    shape: tuple[int, int]
+
     def __init__(
         self, of: Source, single: bool = False, names: np.ndarray | None = None
     ) -> None:

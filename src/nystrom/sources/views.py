@@ -15,6 +15,11 @@ from .targets import Targets
 class Subset(Source):
     """Some rows of another source, in ascending order of their numbers."""
 
+    n_rows: int
+    n_features: int | None
+    on_device: bool
+    at_hand: bool
+    targets: Any
     is_part = True
 
     def __init__(self, source: Source, indices: np.ndarray) -> None:
@@ -46,6 +51,9 @@ def _some(targets: Any, indices: np.ndarray) -> Any:
 class Held(Source):
     """Points that are kept in memory: some rows of another source, fetched once."""
 
+    n_rows: int
+    n_features: int | None
+    on_device: bool
     is_part = True
 
     def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
@@ -71,6 +79,11 @@ class Held(Source):
 
 class Pair(Source):
     """Two views of the same rows: every row is a pair."""
+
+    first: Source
+    second: Source
+    n_rows: int
+    on_device: bool
 
     def __init__(self, first: Source, second: Source) -> None:
         self.first, self.second = first, second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ from ...sources import Held, Source
 SAMPLE_STEPS = 50
 #: Rows whose features are made at a time.
 ROWS = 4096
+#: Filters of warnings are the process's: threads that change them take turns, or what
+#: one of them found would stay.
+_FILTERS = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +62,7 @@ class HeldFeatures:
         means = KMeans(
             n_clusters, n_init=1, max_iter=SAMPLE_STEPS, random_state=seed % 2**32
         )
-        with warnings.catch_warnings():
+        with _FILTERS, warnings.catch_warnings():
             # Fewer distinct rows than clusters is told once, of all rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
             means.fit(self.Z, sample_weight=self.weights)

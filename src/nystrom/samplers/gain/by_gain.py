@@ -11,9 +11,10 @@ stands for all rows. docs/choosing.md has the rule and the experiments behind it
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from ...sources import weights as row_weights
 from ..choosing import Work
 from ..draws import as_landmarks, uniformly
 from ..goal import Size
-from ..pivoting.growth import Growing
+from ..pivoting.growth import Growing, Growth
 from ..pivoting.pivots import Pivots
 from ..racing import ByResidual, Race, Winners, race_by_residual
 from ..recursive.levels import climb
@@ -339,7 +340,7 @@ class GainPivoted(Growing):
     """
 
     name = "auto"
-    growth = ByGain
+    growth: ClassVar[Callable[..., Growth]] = ByGain
 
     def choose(self, work: Work, goal: Any) -> Landmarks:
         costly = work.kernel.traits.costly and isinstance(goal, Size)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from .bounded import Batch, Bounded, smallest
-from .growth import Growing
+from .growth import Growing, Growth
 
 
 class Greedily(Bounded):
@@ -44,4 +46,4 @@ class Greedy(Growing):
     """
 
     name = "greedy"
-    growth = Greedily
+    growth: ClassVar[Callable[..., Growth]] = Greedily

@@ -39,7 +39,7 @@ class Growth(Protocol):
 class Growing(Sampler):
     """A sampler that grows: `growth(work)` makes a `Growth`."""
 
-    takes = (Size, MaxTraceError)
+    takes: ClassVar[tuple[type, ...]] = (Size, MaxTraceError)
     in_order = True
     growth: ClassVar[Callable[..., Growth]]
 

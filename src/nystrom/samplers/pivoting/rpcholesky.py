@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ...randomness import Purpose, uniforms
 from ..choosing import Work
 from .bounded import Batch, Bounded, smallest
-from .growth import Growing
+from .growth import Growing, Growth
 
 #: A row that has rung in vain so often since the last pass rings at the rate of what is
 #: left of it from then on.
@@ -97,4 +99,4 @@ class RPCholesky(Growing):
     """
 
     name = "rpcholesky"
-    growth = Randomly
+    growth: ClassVar[Callable[..., Growth]] = Randomly
