@@ -5,6 +5,8 @@
     python3 dev.py test     lint, types and the whole test suite
     python3 dev.py lint     ruff and mypy alone
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
+    python3 dev.py fuzz     random fits against dense answers: `fuzz --minutes 10`;
+                            `--case 123` one of them again, `--models` damaged files
     python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
                             `--data folder` where files of the real sets are
 
@@ -30,6 +32,7 @@ EXTRAS = {
     "test": "test",
     "lint": "test",
     "test-torch": "test",
+    "fuzz": "test",
 }
 PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
 #: The release that tensors are tried with; it is no dependency.
@@ -64,13 +67,15 @@ def lint() -> None:
     run(PYTHON, "-m", "mypy")
 
 
-def test(*rest: str) -> None:
-    """The whole suite on all cores, or a part of it: `-k leverage`, a file.
-
-    BLAS has one thread in each process: two that share the cores wait for each other.
-    """
+def one_blas_thread() -> None:
+    """In each process: two that share the cores would wait for each other."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+
+def test(*rest: str) -> None:
+    """The whole suite on all cores, or a part of it: `-k leverage`, a file."""
+    one_blas_thread()
     side_by_side = () if rest else ("-n", "auto")
     run(PYTHON, "-m", "pytest", *side_by_side, *rest)
 
@@ -89,6 +94,13 @@ def test_torch(*rest: str) -> None:
             return
     files = ("tests/test_devices.py", "tests/test_sklearn_contract.py")
     test(*files, "-k", "test_devices or torch", "-n", "auto", *rest)
+
+
+def fuzz(*rest: str) -> None:
+    """Random cases, each from its number alone; tests/fuzz has what is checked."""
+    one_blas_thread()
+    os.environ["PYTHONPATH"] = str(ROOT / "tests")
+    run(PYTHON, "-m", "fuzz", *rest)
 
 
 def bench(name: str, *rest: str) -> None:
@@ -125,6 +137,8 @@ def main() -> None:
         run(PYTHON, "examples/estimators.py")
     elif command == "bench":
         bench(*rest or ["smoke"])
+    elif command == "fuzz":
+        fuzz(*rest)
     elif command == "test-torch":
         test_torch(*rest)
     else:

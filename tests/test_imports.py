@@ -32,6 +32,7 @@ LINES = [
     ["methods", "edge"],
     ["estimators", "functions"],
     ["saved_names"],
+    ["unpacking"],
     ["persistence"],
     ["__init__"],
 ]
@@ -49,7 +50,8 @@ ONLY = {
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
-    "persistence": {"saved_names"},
+    "unpacking": {"saved_names"},
+    "persistence": {"saved_names", "unpacking"},
 }
 #: Needs nothing, and nothing needs it but the public surface.
 ALONE = ["datasets"]

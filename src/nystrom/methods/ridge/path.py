@@ -21,18 +21,26 @@ class Path:
     weight: float  # Σw
     n_rows: float  # how many rows these count as
     n_intercepts: int
+    gram_error: float  # how far rounding may have got G
+
+    @property
+    def _cut(self) -> float:
+        """σ² up to which a direction of G is rounding."""
+        largest = float(self.values.max(initial=0.0))
+        return max(EPS64 * len(self.values) * largest, self.gram_error)
 
     @cached_property
     def _kept(self) -> int:
         """Directions of G above rounding."""
-        largest = self.values.max(initial=0.0)
-        cut = EPS64 * len(self.values) * largest
-        return int(np.count_nonzero(self.values > cut))
+        return int(np.count_nonzero(self.values > self._cut))
 
     def coefficients(self, alpha: float, cross: np.ndarray | None = None) -> np.ndarray:
-        """θ for one α; among the least-squares solutions the smallest for α = 0."""
+        """θ for one α; among the least-squares solutions the smallest for α = 0.
+
+        An α below rounding is 0 in directions that are noise, and these are left out.
+        """
         cross = self.cross if cross is None else cross
-        k = self._kept if alpha == 0 else len(self.values)
+        k = self._kept if alpha <= self._cut else len(self.values)
         shrunk = cross[:k] / (self.values[:k] + alpha)[:, None]
         return self.vectors[:, :k] @ shrunk
 
