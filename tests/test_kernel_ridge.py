@@ -1118,3 +1118,15 @@ def test_an_alpha_below_rounding_solves_for_no_noise(alpha, intercept, rng):
     mean = np.average(y, weights=w) if intercept else 0.0
     reached, constant = ((y - p) ** 2 for p in (model.predict(X), mean))
     assert w @ reached <= 1.01 * (w @ constant)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e3, 1e6])
+def test_a_large_alpha_does_not_blur_the_error_told(alpha):
+    # All rows are landmarks, near each other. The Gram matrix of their kernel values,
+    # not whitened, is right beside such an alpha, and off by a thousandth of tr K.
+    for seed in range(10):
+        X = 5e-3 * np.random.default_rng(seed).standard_normal((10, 1))
+        model = KernelRidge(alpha, kernel="matern52", fit_intercept=True)
+        error = model.fit(X, X[:, 0]).approximation_error_
+        assert error.exact
+        assert error.value < 1e-6

@@ -98,6 +98,10 @@ class FeatureMap:
             K = columns.host(rows.points)
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
+        # The error told is read off the same sums, and right to a millionth of tr K.
+        whole = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
+        if whole > 0:
+            alpha = min(alpha, precision.RESOLUTION / precision.GRAM_ERROR * whole)
         none = np.zeros(K.shape[1])
         mapping = cls(columns, factor, alpha, False, none, np.zeros(1))
         right = precision.unwhitened_gram_is_right(mapping.gram_error(squares), alpha)

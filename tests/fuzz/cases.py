@@ -82,7 +82,8 @@ def case_of(number: int) -> Case:
     if kernel["kernel"] == "precomputed":
         K = kernel.pop("of")(rows.exact, rows.exact)
         K = (K + K.T) / 2
-        notes["matrix"] = K.astype(np.float32) if rows.narrow else K
+        with np.errstate(over="ignore"):
+            notes["matrix"] = K.astype(np.float32) if rows.narrow else K
     weights, notes["weighing"] = random_weights(rng, n)
     engine = ENGINES[rng.integers(len(ENGINES))] if rng.random() < 0.15 else None
     return Case(

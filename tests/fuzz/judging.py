@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import sklearn
-from scipy.linalg import LinAlgWarning
 
 import nystrom
 from nystrom import engines
@@ -24,7 +23,13 @@ from .fits import check_estimator
 from .functions import check_functions
 
 PACKAGE = str(Path(nystrom.__file__).parent)
+HERE = str(Path(__file__).parent)
 VALIDATION = str(Path(sklearn.__file__).parent / "utils")
+#: What scikit-learn does itself, in exact mode.
+FITTING = tuple(
+    str(Path(sklearn.__file__).parent / part)
+    for part in ("linear_model", "decomposition", "kernel_ridge")
+)
 
 #: Messages of cases that are refused for a reason, and the reason.
 REFUSED = {
@@ -48,6 +53,7 @@ REFUSED = {
     "X contains negative values, and the chi2": "coordinates are no histograms",
     "A split has only rows of weight 0": "nothing to train on",
     "has no correlation; at least two rows": "one row",
+    "Input X contains infinity": "given values that are too large",
     "Inverse transform not implemented for sparse": "as in scikit-learn",
 }
 
@@ -89,11 +95,11 @@ def judged(number: int) -> Verdict:
 def is_raw(warning) -> bool:
     """Whether nobody meant a warning for users: NumPy's, of an overflow and such.
 
-    Where scikit-learn's own class does the work, its solver's warnings are its own.
+    Where scikit-learn's own class does the work, its warnings are its own.
     """
-    kinds, ours = (RuntimeWarning, DeprecationWarning), str(Path(__file__).parent)
-    raw = issubclass(warning.category, kinds) and not warning.filename.startswith(ours)
-    return raw and not issubclass(warning.category, LinAlgWarning)
+    raw = issubclass(warning.category, (RuntimeWarning, DeprecationWarning))
+    theirs = warning.filename.startswith(FITTING)
+    return raw and not theirs and not warning.filename.startswith(HERE)
 
 
 def refusal(case, error) -> Verdict:

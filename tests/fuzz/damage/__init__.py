@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from . import archive, arrays, schema
 
-NAMES = schema.NAMES
+DANGEROUS = schema.DANGEROUS
 WAYS = [*archive.WAYS, *arrays.WAYS, *schema.WAYS]
