@@ -8,6 +8,8 @@
     python3 dev.py lint     ruff and mypy alone
     python3 dev.py types    whether all that users call has types (pyright)
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
+    python3 dev.py fuzz     random fits against dense answers: `fuzz --minutes 10`;
+                            `--case 123` one of them again, `--models` damaged files
     python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
                             `--data folder` where files of the real sets are
 
@@ -37,6 +39,7 @@ EXTRAS = {
     "lint": "test",
     "types": "test",
     "test-torch": "test",
+    "fuzz": "test",
 }
 #: The release that tensors are tried with; it is no dependency.
 TORCH = "torch==2.13.0"
@@ -102,13 +105,15 @@ def test(*rest: str) -> None:
         suite(HERE, *rest)
 
 
-def suite(environment: Environment, *rest: object, where: Path = ROOT) -> None:
-    """pytest, on all cores unless it is for a part.
-
-    BLAS has one thread in each process: two that share the cores wait for each other.
-    """
+def one_blas_thread() -> None:
+    """In each process: two that share the cores would wait for each other."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+
+
+def suite(environment: Environment, *rest: object, where: Path = ROOT) -> None:
+    """pytest, on all cores unless it is for a part."""
+    one_blas_thread()
     side_by_side = () if rest else ("-n", "auto")
     run(environment.python, "-m", "pytest", *side_by_side, *rest, where=where)
 
@@ -208,6 +213,13 @@ def test_torch(*rest: str) -> None:
     suite(HERE, *files, "-k", "test_devices or torch", "-n", "auto", *rest)
 
 
+def fuzz(*rest: str) -> None:
+    """Random cases, each from its number alone; tests/fuzz has what is checked."""
+    one_blas_thread()
+    os.environ["PYTHONPATH"] = str(ROOT / "tests")
+    run(HERE.python, "-m", "fuzz", *rest)
+
+
 def bench(name: str, *rest: str) -> None:
     """An experiment of benchmarks/configs, the figures, or a script of its own."""
     folder = ROOT / "benchmarks"
@@ -245,6 +257,8 @@ def main() -> None:
         run(HERE.python, "examples/estimators.py")
     elif command == "bench":
         bench(*rest or ["smoke"])
+    elif command == "fuzz":
+        fuzz(*rest)
     elif command == "test-torch":
         test_torch(*rest)
     elif command == "types":

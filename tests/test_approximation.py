@@ -542,3 +542,15 @@ def test_right_hand_side_is_not_modified(X, seed):
     approximation.solve(b, 1.0)
     approximation @ b
     np.testing.assert_array_equal(b, 1)
+
+
+def test_float32_rows_whose_values_are_no_float32_are_evaluated_in_float64(rng):
+    X = (1e7 * rng.standard_normal((50, 3))).astype(np.float32)
+    kernel = kernels.Polynomial(0.3, 3, 1.0)  # up to 1e43
+    landmarks = select_landmarks(X, kernel=kernel, n_landmarks=10, random_state=0)
+    approximation = approximate(X, landmarks)
+    exact = approximate(X.astype(float), landmarks)
+    v = rng.standard_normal(50)
+    np.testing.assert_allclose(approximation @ v, exact @ v, rtol=1e-6)
+    values, _ = approximation.eigh(3)
+    np.testing.assert_allclose(values, exact.eigh(3)[0], rtol=1e-6)

@@ -300,3 +300,18 @@ def test_the_least_ridge_lets_every_gram_matrix_be_factored(seed, exponent):
     X = rng.standard_normal((2, 40))[rng.integers(0, 2, 60)] * 10.0 ** (exponent / 2)
     K = kernels.Linear().gram(X)
     scipy.linalg.cholesky(K + least_ridge(K) * np.eye(60))
+
+
+@pytest.mark.parametrize("psd", [True, None])
+def test_small_landmarks_beside_large_ones_have_a_good_basis(psd, rng):
+    # A cubic kernel of 3 features has rank 20; k(x, x) goes from 1 to 1e36. Pivots by
+    # what is left, in absolute terms, would be rounding of the large rows.
+    X = rng.standard_normal((60, 3)) * 10.0 ** rng.uniform(-1, 6, (60, 1))
+    K = kernels.Polynomial(0.3, 3, 1.0)(X, X)
+    S = np.arange(40)
+    factor = factorize(K[np.ix_(S, S)], psd=psd)
+    assert factor.rank == 20
+    Z = K[:, S] @ factor.root
+    ratio = np.vecdot(Z, Z) / np.diagonal(K)
+    # What is kept of a landmark is above 10·s·eps of it: √(eps) per column, and more.
+    assert np.abs(ratio - 1).max() < 40 * np.sqrt(40 * np.finfo(float).eps)

@@ -36,6 +36,7 @@ LINES = [
     ["methods", "edge"],
     ["estimators", "functions"],
     ["saved_names"],
+    ["unpacking"],
     ["persistence"],
     ["versions"],
     ["__init__"],
@@ -54,7 +55,8 @@ ONLY = {
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources"},
     "factor": {"precision", "refusals", "engines"},
-    "persistence": {"saved_names", "edge"},
+    "unpacking": {"saved_names"},
+    "persistence": {"saved_names", "unpacking", "edge"},
     "versions": set(),
 }
 #: Needs nothing, and nothing needs it but the public surface.

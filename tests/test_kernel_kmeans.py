@@ -948,3 +948,15 @@ def test_no_array_of_rows_by_landmarks_is_held(rng, monkeypatch):
     whole = 4 * n * s
     assert fitting < whole / 2
     assert predicting < whole / 3
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e11])
+def test_the_scale_of_rows_does_not_matter(scale):
+    # Of degree 3: squares of features go from 1e-52 to 1e68, and float32 ends at 1e38.
+    X, _ = make_blobs(200, 3, centers=4, random_state=0)
+    kernel = kernels.Polynomial(0.3, 3, 0.0)
+    found = [
+        KernelKMeans(4, kernel=kernel, n_landmarks=15, random_state=0).fit(rows).labels_
+        for rows in (X, scale * X)
+    ]
+    assert adjusted_rand_score(*found) == 1

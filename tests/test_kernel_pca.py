@@ -27,6 +27,7 @@ from sklearn.pipeline import make_pipeline
 from nystrom import KernelPCA, kernels, load, save, select_landmarks
 from nystrom.engines import single_threaded_blas
 from nystrom.kernels import AtLandmarks
+from nystrom.methods.pca import leading_eigenpairs
 from nystrom.precision import RESULT_ERROR
 
 GAMMA = 0.1
@@ -938,3 +939,20 @@ def test_an_indefinite_kernel_is_warned_about(X):
         model = pca(2, kernel="sigmoid", gamma=0.3).fit(X)
     assert model.approximation_error_ is None
     assert np.all(model.eigenvalues_ > 0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_eigenvalues_that_are_all_alike_are_found(k):
+    # LAPACK's way to some eigenvalues fails on this one, or finds fewer.
+    G = np.eye(38) - 1 / 76
+    values, vectors = leading_eigenpairs(G, k, "dense", 0, 0.0, None, "auto")
+    np.testing.assert_allclose(values, np.ones(k))
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
+
+
+def test_rows_that_are_all_far_apart_have_components():
+    X = 1e4 * np.arange(76.0)[:, None] + 1e8
+    pca = KernelPCA(4, kernel="matern32", n_landmarks=75, random_state=0)
+    coordinates = pca.fit_transform(X)
+    assert coordinates.shape == (76, 4)
+    np.testing.assert_allclose(pca.eigenvalues_, np.ones(4))

@@ -1130,3 +1130,28 @@ def test_nothing_the_size_of_rows_times_landmarks_is_held(rng, seed, solver):
     whole = 8 * n * s
     assert fitting < whole / 3
     assert predicting < whole / 3
+
+
+@intercept_or_not
+@pytest.mark.parametrize("alpha", [1e-5, 10.0])
+def test_an_alpha_below_rounding_solves_for_no_noise(alpha, intercept, rng):
+    # Weights up to 1e30 make it so. A factor of the Gram matrix may exist, by chance.
+    X = rng.standard_normal((60, 3))[rng.integers(0, 9, 60)] + 100
+    y, w = rng.standard_normal(60), 10.0 ** rng.uniform(-30, 30, 60)
+    model = KernelRidge(alpha, kernel="rbf", gamma=0.3, fit_intercept=intercept)
+    model = model.set_params(n_landmarks=30, random_state=0).fit(X, y, w)
+    mean = np.average(y, weights=w) if intercept else 0.0
+    reached, constant = ((y - p) ** 2 for p in (model.predict(X), mean))
+    assert w @ reached <= 1.01 * (w @ constant)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e3, 1e6])
+def test_a_large_alpha_does_not_blur_the_error_told(alpha):
+    # All rows are landmarks, near each other. The Gram matrix of their kernel values,
+    # not whitened, is right beside such an alpha, and off by a thousandth of tr K.
+    for seed in range(10):
+        X = 5e-3 * np.random.default_rng(seed).standard_normal((10, 1))
+        model = KernelRidge(alpha, kernel="matern52", fit_intercept=True)
+        error = model.fit(X, X[:, 0]).approximation_error_
+        assert error.exact
+        assert error.value < 1e-6

@@ -461,3 +461,12 @@ def test_rows_of_any_shape_and_scale_give_what_the_formula_gives(case, data):
     K = case.kernel(X, X)
     assert K.dtype == X.dtype
     np.testing.assert_allclose(K, expected, rtol=1e-3, atol=1e-2 * size)
+
+
+@each_kernel
+def test_rows_may_be_read_only(case, rng):
+    X, Y = case.rows(rng, 7), case.rows(rng, 4)
+    expected = case.kernel(X, Y)
+    for rows in (X, Y):
+        rows.setflags(write=False)
+    np.testing.assert_array_equal(case.kernel(X, Y), expected)

@@ -435,7 +435,8 @@ def _csr32(X: Any) -> Any:
 def additive_chi2(X: Array, Y: Array) -> Array:
     """−Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ) for all pairs of rows, 0/0 being 0."""
     if _is_numpy(X):
-        return additive_chi2_kernel(X, Y)
+        # scikit-learn's loop takes no read-only rows, such as those of a memory map.
+        return additive_chi2_kernel(*(np.require(A, requirements="W") for A in (X, Y)))
     xp = array_namespace(X)
     total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
     for j in range(X.shape[1]):

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from ._arrays import Array
-from .columns import diagonal
+from .columns import Columns, diagonal
 from .engines import Engine
 from .engines.blas import blas_threads_for
 from .factor import Factor
@@ -23,7 +23,7 @@ from .moments import Moments, moments, trace_error
 from .operands import Operand
 from .precision import EPS64
 from .randomness import some_rows
-from .refusals import count
+from .refusals import check_finite, count
 from .residuals import prepare, residuals
 from .sinks import ArraySink
 from .sources import Block, Source, Subset
@@ -58,8 +58,7 @@ class Approximation:
 
     def features(self) -> Array:
         """Z = K_S·L⁻ᵀ, one column per landmark: K̃ = ZZᵀ."""
-        wide = features_need_float64(self.landmarks, self.source)
-        return features(self.landmarks, self.source, self.engine, wide=wide)
+        return features(self.landmarks, self.source, self.engine, wide=self._wide)
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
@@ -172,7 +171,7 @@ class Approximation:
     @cached_property
     def _gram_eigh(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenpairs of ZᵀZ, descending. Whitened per block: safe where K_SS is not."""
-        columns, factor = self.landmarks.columns(), self._factor
+        columns, factor = self._columns, self._factor
         none = np.zeros(len(columns))
         mapping = FeatureMap(columns, factor, 0.0, True, none, none[:1])
         unweighted = self.source.having(weights=None, targets=None)
@@ -185,7 +184,16 @@ class Approximation:
         # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
         # times root·small would lose what `solve` and `eigh` need.
         root = self._root if whitened else None
-        return Tiles.by(self.landmarks.columns(), root, None)
+        return Tiles.by(self._columns, root, None)
+
+    @cached_property
+    def _wide(self) -> bool:
+        """Whether float32 rows are evaluated in float64: the same for all of K̃."""
+        return features_need_float64(self.landmarks, self.source)
+
+    @property
+    def _columns(self) -> Columns:
+        return self.landmarks.columns(wide=self._wide)
 
     @property
     def _root(self) -> np.ndarray:
@@ -194,13 +202,13 @@ class Approximation:
 
     @property
     def _factor(self) -> Factor:
-        landmarks = self.landmarks
-        return landmarks.factor.for_blocks(landmarks.columns().dtype)
+        return self.landmarks.factor.for_blocks(self._columns.dtype)
 
     def _product(self, tiles: Tiles, small: np.ndarray) -> np.ndarray:
         sink = ArraySink((self.shape[0], *small.shape[1:]))
         shared = (tiles, Operand(small))
         self.engine.map(_times, self.source, sink, shared, "product")
+        check_finite(sink.array)
         return sink.array
 
     def _transposed_product(self, tiles: Tiles, v: np.ndarray) -> np.ndarray:

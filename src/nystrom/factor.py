@@ -210,7 +210,7 @@ def factorize(
         L, kept = cholesky(K, floor)
         if len(kept) == len(K):
             return Factor(L, kept, diagonal)
-        order = pivoted_order(K)
+        order = _redundant_last(K, floor)
         L, kept = cholesky(K[np.ix_(order, order)], floor[order])
     rows = np.empty_like(L)
     rows[order] = L
@@ -230,9 +230,24 @@ def _by_eigenvectors(
     return Factor(L, np.arange(few), diagonal, root, indefinite=True)
 
 
+def _redundant_last(K: np.ndarray, floor: np.ndarray) -> np.ndarray:
+    """An order in which a good basis comes first, and its largest landmarks first.
+
+    The basis is chosen by shares of k(x, x), as floors are: beside landmarks that are
+    large, what is left of small ones is less than the rounding of the large.
+    """
+    root = np.sqrt(np.abs(np.diagonal(K)))
+    root[root == 0] = 1.0
+    order = pivoted_order(K / root / root[:, None])
+    _, kept = cholesky(K[np.ix_(order, order)], floor[order])
+    basis = order[kept]
+    basis = basis[pivoted_order(K[np.ix_(basis, basis)])]
+    return np.concatenate([basis, np.delete(order, kept)])
+
+
 def pivoted_order(K: np.ndarray) -> np.ndarray:
     """The order of complete pivoting: each is the one of which most is left."""
-    _, pivots, _, _ = scipy.linalg.lapack.dpstrf(K, lower=1)
+    _, pivots, _, _ = scipy.linalg.lapack.dpstrf(K, tol=0.0, lower=1)
     return pivots - 1
 
 

@@ -107,6 +107,10 @@ class FeatureMap:
                     resolves_trace = _resolves_trace(landmarks, rows, K, exact)
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
+        # The error told is read off the same sums, and right to a millionth of tr K.
+        whole = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
+        if whole > 0:
+            alpha = min(alpha, precision.RESOLUTION / precision.GRAM_ERROR * whole)
         none = np.zeros(K.shape[1])
         mapping = cls(
             columns, factor, alpha, False, none, np.zeros(1), noise, resolves_trace

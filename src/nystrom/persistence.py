@@ -26,6 +26,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from .edge.warnings import warn
 from .saved_names import allowed_names, parts, python_name, to_python, to_saved
+from .unpacking import UnpackingError, check_arrays, check_entries, check_schema
 
 #: Counts up when a file can no longer be read by the versions before. Format 1, which
 #: named modules, was never released.
@@ -175,6 +176,8 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
             names = sorted(set(skops.io.get_untrusted_types(file=file)) - allowed)
         except (MemoryError, Warning):
             raise
+        except UnpackingError as error:
+            raise _damaged(path, str(error)) from error
         except Exception as error:
             versions = ", ".join(f"{k} {v}" for k, v in about.items() if k in _WRITERS)
             raise ModelFileError(
@@ -256,6 +259,9 @@ def _read(file: BinaryIO, allowed: Collection[str]) -> Any:
     import skops.io
 
     schema = _schema_of(file)
+    check_schema(schema)
+    with ZipFile(file) as archive:
+        check_arrays(archive, schema)
     to_python(schema)
     # skops reads only whole files: the arrays are copied, once and in memory.
     copy = io.BytesIO()
@@ -319,14 +325,17 @@ def _refuse_what_is_lost(schema: dict[str, Any], name: str) -> None:
 
 def _read_about(file: BinaryIO, path: Any) -> dict[str, Any]:
     """What `nystrom.json` says, if the file is whole and of a format known here."""
-    begins = file.read(4)
+    begins, length = file.read(4), os.fstat(file.fileno()).st_size
     try:
         with ZipFile(file) as archive:
+            check_entries(archive, length)
             entries = archive.namelist()
             broken = archive.testzip()  # reads all, and compares the checksums
             about = json.loads(archive.read(ABOUT)) if ABOUT in entries else {}
     except MemoryError:
         raise
+    except UnpackingError as error:
+        raise _damaged(path, str(error)) from error
     except Exception as error:
         if b"PK\x03\x04".startswith(begins):
             raise _damaged(path, f"it was cut short or changed ({error})") from error

@@ -196,6 +196,11 @@ def unwhitened_gram_is_right(error: float, alpha: float, margin: float = 1.0) ->
     return error <= margin * GRAM_ERROR * alpha
 
 
+def gram_rounding(trace: float) -> float:
+    """How far rounding gets the eigenvalues of a sum Σ zzᵀ with this trace."""
+    return EPS64 * trace
+
+
 def rounding_of_trace(
     gram_error: float,
     inverse_trace: float,
@@ -227,6 +232,12 @@ def least_component(narrow: bool) -> float:
 #: A pool of float32 rows is worked on in float32 until the trace error falls below this
 #: share of tr K: rounding is then about a hundredth of what is left.
 FINE = 5e-4
+
+
+def squares_fit_float32(squares: np.ndarray) -> bool:
+    """Whether sums of such squares, and what is far below them, are float32 numbers."""
+    limits, size = np.finfo(np.float32), squares.max(initial=0.0)
+    return bool(limits.tiny < size * FINE**4 and size * len(squares) < limits.max)
 
 
 def pool_fits_float32(diagonal: np.ndarray, weights: np.ndarray) -> bool:

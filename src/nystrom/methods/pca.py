@@ -7,6 +7,7 @@ mean off Z gives HK̃H exactly.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,8 +106,7 @@ def variance_path(
             values = of_all
             if size < s:
                 block = problem.gram[:r, :r]
-                values = scipy.linalg.eigvalsh(block, subset_by_index=(r - k, r - 1))
-                values = np.maximum(values[::-1], 0.0)
+                values = np.maximum(_largest(block, k)[0][::-1], 0.0)
             shares[row, :k] = values / total
     return np.array(sizes[::-1]), shares[::-1]
 
@@ -128,7 +128,7 @@ def leading_eigenpairs(
     if k == 0:
         return np.zeros(0), np.zeros((r, 0))
     if solver == "dense" or k >= r:
-        values, vectors = scipy.linalg.eigh(G, subset_by_index=(r - k, r - 1))
+        values, vectors = _largest(G, k)
     elif solver == "arpack":
         start = np.random.default_rng(seed).uniform(-1, 1, r)
         values, vectors = eigsh(G, k, which="LA", tol=tol, maxiter=max_iter, v0=start)
@@ -138,3 +138,18 @@ def leading_eigenpairs(
         )
     order = np.argsort(values)[::-1]
     return np.maximum(values[order], 0.0), vectors[:, order]
+
+
+def _largest(G: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of G, ascending, and eigenvectors.
+
+    LAPACK's way to some of them may fail, or find fewer, where many are as good as
+    equal; that to all of them does not.
+    """
+    r = len(G)
+    with suppress(np.linalg.LinAlgError):
+        values, vectors = scipy.linalg.eigh(G, subset_by_index=(r - k, r - 1))
+        if len(values) == k:
+            return values, vectors
+    values, vectors = np.linalg.eigh(G)
+    return values[r - k :], vectors[:, r - k :]

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ... import _arrays as arrays
 from ...features import FeatureMap
+from ...precision import squares_fit_float32
 from ...randomness import Purpose, race, some_rows, uniforms
 from ...sources import Held, Source
 
@@ -28,7 +29,7 @@ _FILTERS = threading.Lock()
 class HeldFeatures:
     """Features of some rows."""
 
-    Z: np.ndarray  # (m, r) float32
+    Z: np.ndarray  # (m, r) float32, or float64 where their squares are none
     weights: np.ndarray  # (m,)
 
     @classmethod
@@ -42,10 +43,13 @@ class HeldFeatures:
             u = uniforms(seed, Purpose.CHECK, 0, source.n_rows)
             rows = np.sort(race((source.weights > 0).astype(np.float64), u, size)[0])
         held, parts = Held.of(source, rows), []
+        squares = arrays.to_host(mapping.columns.diag(held.rows(0, held.n_rows)))
+        narrow = squares_fit_float32(squares)  # ‖z‖² is at most k(x, x)
         for start in range(0, held.n_rows, ROWS):
             X = held.rows(start, min(start + ROWS, held.n_rows))
             Z = mapping(X)
-            Z = arrays.as_float(Z, arrays.namespace(Z).float32)
+            if narrow:
+                Z = arrays.as_float(Z, arrays.namespace(Z).float32)
             parts.append(arrays.to_host(Z))
         return cls(np.concatenate(parts), np.ascontiguousarray(held.weights))
 

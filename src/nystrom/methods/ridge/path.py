@@ -35,12 +35,16 @@ class Path:
         """How far each of the values may be off."""
         return self.gram_error + 10 * EPS64 * self.values.max(initial=0.0)
 
+    @property
+    def _cut(self) -> float:
+        """σ² up to which a direction of G is rounding."""
+        largest = float(self.values.max(initial=0.0))
+        return max(EPS64 * len(self.values) * largest, self.gram_error)
+
     @cached_property
     def _kept(self) -> int:
         """Directions of G above rounding."""
-        largest = self.values.max(initial=0.0)
-        cut = max(EPS64 * len(self.values) * largest, self.gram_error)
-        return min(int(np.count_nonzero(self.values > cut)), self.most_rank)
+        return min(int(np.count_nonzero(self.values > self._cut)), self.most_rank)
 
     @property
     def interpolates(self) -> bool:
@@ -48,9 +52,12 @@ class Path:
         return self._kept == self.most_rank
 
     def coefficients(self, alpha: float, cross: np.ndarray | None = None) -> np.ndarray:
-        """θ for one α; among the least-squares solutions the smallest for α = 0."""
+        """θ for one α; among the least-squares solutions the smallest for α = 0.
+
+        An α below rounding is 0 in directions that are noise, and these are left out.
+        """
         cross = self.cross if cross is None else cross
-        k = self._kept if alpha == 0 else len(self.values)
+        k = self._kept if alpha <= self._cut else len(self.values)
         shrunk = cross[:k] / (self.values[:k] + alpha)[:, None]
         return self.vectors[:, :k] @ shrunk
 

@@ -6,6 +6,7 @@ From sums over rows alone; θ on Z becomes root·θ on the landmarks' kernel val
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,7 @@ import scipy.linalg
 from ...engines.blas import blas_threads_for
 from ...features import FeatureMap
 from ...moments import Moments
+from ...precision import gram_rounding
 from .path import Path
 
 
@@ -42,6 +44,8 @@ class Centered:
         # A row of weight w counts as w rows; small weights do not make fewer rows.
         n = max(sums.weight, float(sums.n_rows))
         squares = np.maximum(sums.target_squares, 0.0)
+        # Before means are taken off, which may leave little.
+        error = max(sums.gram_error, gram_rounding(float(np.trace(sums.gram))))
         if not fit_intercept:
             r, t = sums.cross.shape
             means = np.zeros(r), np.zeros(t)
@@ -53,7 +57,7 @@ class Centered:
                 sums.weight,
                 n,
                 most_rank=sums.n_rows,
-                gram_error=sums.gram_error,
+                gram_error=error,
                 fit_intercept=False,
             )
         z, y, W = sums.feature_sum, sums.target_sum, sums.weight
@@ -69,7 +73,7 @@ class Centered:
             total_weight=W,
             n_rows=n,
             most_rank=sums.n_rows - 1,
-            gram_error=sums.gram_error,
+            gram_error=error,
             fit_intercept=True,
         )
 
@@ -82,13 +86,12 @@ class Centered:
         return coef
 
     def _solve_one(self, alpha: float, b: np.ndarray) -> np.ndarray:
-        if alpha > 0:
-            try:
+        # Where α is below rounding a factor may exist by chance, and solve for noise.
+        if alpha > 100 * self.gram_error:
+            with suppress(np.linalg.LinAlgError):
                 ridged = with_ridge(self.gram, alpha)
                 factor = scipy.linalg.cho_factor(ridged, lower=True, overwrite_a=True)
                 return scipy.linalg.cho_solve(factor, b)
-            except np.linalg.LinAlgError:  # α is below the rounding of G
-                pass
         return self.path.coefficients(alpha, self.path.vectors.T @ b)
 
     def quadratic(self, alphas: np.ndarray, coef: np.ndarray) -> np.ndarray:

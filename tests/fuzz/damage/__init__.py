@@ -1,0 +1,8 @@
+"""Ways to damage a model file: each takes a generator and bytes, and returns bytes."""
+
+from __future__ import annotations
+
+from . import archive, arrays, schema
+
+DANGEROUS = schema.DANGEROUS
+WAYS = [*archive.WAYS, *arrays.WAYS, *schema.WAYS]

@@ -1,0 +1,99 @@
+"""What must hold of every fitted estimator, whatever it was fitted to."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+
+from nystrom.kernels import Precomputed
+
+from .answers import check_landmarks, check_told
+from .dense import Dense, require
+from .methods import CHECKS, check_regression
+
+
+def check_estimator(case):
+    """Fit, and look at everything that it then has to say of its rows."""
+    estimator = configured(case)
+    X, y = case.given, targets(case, estimator)
+    weighs = "sample_weight" in inspect.signature(estimator.fit).parameters
+    case = case if weighs else replace(case, weights=None)
+    if hasattr(estimator, "fit_transform") and not weighs:
+        Z = estimator.fit_transform(X, y)
+        Z = Z[0] if isinstance(Z, tuple) else Z  # of two views, the first
+    else:
+        Z = None
+        estimator.fit(X, y, **({"sample_weight": case.weights} if weighs else {}))
+    check_outputs(case, estimator, Z)
+    landmarks = estimator.landmarks_
+    if isinstance(landmarks, tuple):  # two views
+        found = np.asarray(estimator.canonical_correlations_)
+        require(np.all((found >= 0) & (found <= 1 + 1e-6)), f"correlations {found}")
+        return
+    if landmarks.sampler == "exact":
+        return  # scikit-learn's own answer
+    check_landmarks(case, landmarks)
+    if "matrix" in case.notes:  # a model does not keep it
+        landmarks = landmarks.updated(kernel=Precomputed(case.notes["matrix"]))
+    dense = Dense.of(case, landmarks)
+    check = CHECKS.get(type(estimator).__name__)
+    if check is not None:
+        check(case, estimator, landmarks, dense, Z)
+    if is_regressor(estimator) or is_classifier(estimator):
+        check_regression(case, estimator, dense, y)
+    if not (landmarks.indefinite or dense.indefinite):
+        check_told(dense, estimator.approximation_error_)
+
+
+def configured(case):
+    """The estimator with the kernel, the sampler and the goal of a case."""
+    estimator = clone(case.estimator)
+    has = estimator.get_params(deep=False)
+    options = {**case.kernel, **case.options}
+    if "n_landmarks" not in has:
+        options["n_components"] = options.pop("n_landmarks")
+    if "epsilon" in options and not has.get("alpha", 0):
+        options.pop("epsilon")
+    return estimator.set_params(**{k: v for k, v in options.items() if k in has})
+
+
+def targets(case, estimator):
+    """Targets that it takes: numbers, classes, or a second view."""
+    y = case.y
+    if is_classifier(estimator):
+        y = y if y.ndim == 1 else y[:, 0]
+        return np.searchsorted(np.quantile(y, [0.3, 0.7]), y)
+    if not is_regressor(estimator):
+        return np.abs(y.reshape(len(y), -1))
+    return y
+
+
+def check_outputs(case, estimator, Z):
+    """Finite numbers, one row each; the training rows are mapped as when fitted."""
+    n, X = len(case.rows), case.given
+    for method in ("transform", "predict", "decision_function"):
+        if not hasattr(estimator, method):
+            continue
+        out = np.asarray(getattr(estimator, method)(X))
+        require(len(out) == n, f"{method} of {n} rows has shape {out.shape}")
+        require(np.all(np.isfinite(out)), f"{method} is not finite")
+        if method == "transform" and Z is not None:
+            require(out.shape == np.shape(Z), f"{out.shape} is not {np.shape(Z)}")
+            size = float(np.abs(Z).max(initial=0.0))
+            apart = float(np.abs(out - Z).max(initial=0.0))
+            near = apart <= 1e3 * np.finfo(out.dtype).eps * size
+            require(near, f"transform is off fit_transform by {apart!r} of {size!r}")
+    if "return_std" in inspect.signature(getattr(estimator, "predict", len)).parameters:
+        check_deviations(estimator, X)
+
+
+def check_deviations(estimator, X):
+    """Deviations are finite and not negative, where there are any."""
+    alpha = np.min(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0)))
+    if alpha > 0 and estimator.solver_ != "cg":
+        _, std = estimator.predict(X, return_std=True)
+        fine = np.all(np.isfinite(std)) and np.all(np.asarray(std) >= 0)
+        require(fine, f"deviations {np.asarray(std).ravel()[:5]}")
