@@ -141,15 +141,16 @@ def child(name, which, folder, expected, report):
 
 
 def waited_for(process):
-    """Wait until it ends; whether it did in time."""
+    """Wait until it ends; its exit code, None where it does not in time."""
     deadline = time.monotonic() + DEADLINE
     while time.monotonic() < deadline:
-        if os.waitpid(process, os.WNOHANG)[0]:
-            return True
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
         time.sleep(0.002)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    return False
+    return None
 
 
 def once(name, which, folder, after, expected):
@@ -164,11 +165,14 @@ def once(name, which, folder, after, expected):
     with os.fdopen(read, "rb", buffering=0) as report:
         report.read(6)  # it is ready
         time.sleep(after)
-        os.kill(process, getattr(signal, which.split()[0]))
-        ended = waited_for(process)
+        sent = getattr(signal, which.split()[0])
+        os.kill(process, sent)
+        code = waited_for(process)
         told = report.read()
-    if not ended:
+    if code is None:
         return "hangs", f"no end in {DEADLINE:.0f} s"
+    if code not in (0, -sent):
+        return "crashed", f"exit code {code}"
     if told:
         where, wrong = json.loads(told)
         met = where[-2] if "stopped" in where else "late"

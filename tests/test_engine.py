@@ -728,7 +728,7 @@ def test_a_forked_process_fits_as_if_nobody_else_did():
         [sys.executable, "-W", "ignore", "-c", FORKED],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 

@@ -31,7 +31,7 @@ def _controller() -> ThreadpoolController:
 def available_threads() -> int:
     """As many threads as BLAS may use now: few inside joblib's or Dask's workers."""
     with _lock:
-        threads = _before if _holders else _threads_now()
+        threads = list(_before) if _holders else _threads_now()
     return max((count for _, count in threads), default=os.cpu_count() or 1)
 
 
