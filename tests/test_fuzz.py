@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 from fuzz import judging, models
 from fuzz.cases import case_of
-from fuzz.damage import DANGEROUS
 from fuzz.running import run
 from lists import ESTIMATORS, SAMPLERS
 
 from nystrom import persistence, precision, trace_error
 from nystrom.engines import single_threaded_blas
 from nystrom.factor import Factor
-from nystrom.kernels import RBF
 from nystrom.methods.linear_map import LinearMap
 from nystrom.samplers.choosing import Sampler
 
@@ -85,18 +83,9 @@ def rank_lost(monkeypatch):
     monkeypatch.setattr(precision, "ROUNDING_UNITS", 1e11)
 
 
-def rank_made_up(monkeypatch):
-    monkeypatch.setattr(precision, "ROUNDING_UNITS", 1e-3)
-
-
 def features_too_large(monkeypatch):
     root = Factor.full_root.func
     monkeypatch.setattr(Factor, "full_root", property(lambda f: 1.001 * root(f)))
-
-
-def a_kernel_off_by_little(monkeypatch):
-    profile = RBF._profile
-    monkeypatch.setattr(RBF, "_profile", lambda self, D: profile(self, D * 0.999))
 
 
 def predictions_shrunk(monkeypatch):
@@ -127,9 +116,7 @@ def another_exception(monkeypatch):
     [
         (told_too_small, "error told"),
         (rank_lost, "rank|is too small|error told"),
-        (rank_made_up, "above k|off|not finite|goes up|error told"),
         (features_too_large, "above k|error told|off"),
-        (a_kernel_off_by_little, "the formula has|error told|above k"),
         (predictions_shrunk, "predictions off|training error|eigenvalues|inertia"),
         (a_landmark_too_few, "asked for"),
         (another_exception, "KeyError"),
@@ -150,36 +137,30 @@ def no_limits(monkeypatch):
         monkeypatch.setattr(persistence, name, lambda *args: None)
 
 
-def everything_is_trusted(monkeypatch):
-    trusted = [f"{module}.{name}" for module, name in DANGEROUS]
-    monkeypatch.setattr(persistence, "allowed_names", lambda: trusted)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited there alone")
-@pytest.mark.parametrize("fault", [no_limits, everything_is_trusted])
-def test_planted_faults_of_loading_are_found(fault, monkeypatch):
-    fault(monkeypatch)
+def test_files_without_limits_are_found(monkeypatch):
+    no_limits(monkeypatch)
     telling = [
         number
         for number in range(3000)
-        if models.case_of(number).way.__name__ in ("declares_more", "a_call")
+        if models.case_of(number).way.__name__ in ("declares_more", "sparse_bomb")
     ]
     assert any(models.judged(number).kind == "wrong" for number in telling)
 
 
 def test_a_case_that_hangs_or_ends_its_process_is_told(tmp_path, monkeypatch):
     (tmp_path / "endless.py").write_text(
-        "import os\n"
+        "import os, time\n"
         "from collections import namedtuple\n"
         "Verdict = namedtuple('Verdict', 'kind what')\n"
         "def judged(number):\n"
-        "    while number == 2: pass\n"
+        "    while number == 2: time.sleep(1)\n"
         "    if number == 5: os._exit(3)\n"
         "    return Verdict('right', '')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     found = {}
-    counts = run("endless", 0, told=found.__setitem__, n_cases=8, n_jobs=1, deadline=1)
+    counts = run("endless", 0, told=found.__setitem__, n_cases=8, n_jobs=1, deadline=5)
     assert counts == {"right": 6, "wrong": 2}
     assert "in judged" in found[2]
     assert "ended with 3" in found[5]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from fuzz.damage import archive, arrays, schema
 
-from nystrom import KernelRidge, Nystroem, load, save
+from nystrom import KernelKMeans, KernelRidge, Nystroem, load, save
 from nystrom.persistence import ModelFileError
 
 X = np.random.default_rng(0).standard_normal((40, 3))
@@ -95,3 +96,15 @@ def test_files_that_save_wrote_are_as_they_were(path):
         assert repr(load(path)) == repr(model)
     with zipfile.ZipFile(path) as written:
         assert len(written.namelist()) == 3  # X once
+
+
+@pytest.mark.parametrize("kind", ["f8,i4", "O", "S3"])
+def test_centres_of_another_type_do_not_end_the_process(kind, path):
+    model = KernelKMeans(2, affinity_normalize=True, n_landmarks=8, random_state=0)
+    save(model.fit(X), path)
+    loaded = load(path)
+    assert np.array_equal(loaded.predict(X), model.labels_)
+    centers = loaded._centers_of_embedding.cluster_centers_
+    loaded._centers_of_embedding.cluster_centers_ = np.zeros(centers.shape, kind)
+    with suppress(TypeError, ValueError):
+        loaded.predict(X)

@@ -222,7 +222,6 @@ def random_estimator(rng, n):
         "n_clusters": int(rng.integers(1, min(n, 6) + 1)),
         "cv": None if rng.random() < 0.6 else 2,
         "eigen_solver": str(rng.choice(["auto", "dense", "arpack", "randomized"])),
-        "prefer_fewer": bool(rng.integers(2)),
         "affinity_normalize": bool(rng.random() < 0.3),
         "fit_inverse_transform": bool(rng.random() < 0.2),
     }

@@ -395,11 +395,21 @@ class KernelKMeans(
         like = landmarks.kernel.like(source.given.rows(0, 1))
         if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
-            return output.keep(self._centers_of_embedding.predict(rows), like)
+            return output.keep(self._nearest_of_embedding(rows), like)
         sink = output.sink(source.n_rows, 1, np.dtype(np.int32), like)
         shared = (self._columns(landmarks), self._centers.placed())
         engine.map(assigned, source, sink, shared, "labels")
         return output.result(sink)
+
+    def _nearest_of_embedding(self, rows: np.ndarray) -> np.ndarray:
+        """As scikit-learn's `predict`, by NumPy.
+
+        Its compiled loop takes centres of any shape and type as they come, out of a
+        damaged model file too, and ends the process.
+        """
+        centers = self._centers_of_embedding.cluster_centers_
+        apart = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
+        return apart.argmin(axis=1).astype(np.int32)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -388,8 +388,10 @@ risk_bound_, n_features_in_
 
 
 def _is_list(given: Any) -> bool:
-    several = isinstance(given, (Sequence, np.ndarray)) and np.ndim(given) > 0
-    return several and not isinstance(given, (str, bytes, bytearray, memoryview))
+    if isinstance(given, np.ndarray):
+        return given.ndim > 0
+    text = isinstance(given, (str, bytes, bytearray, memoryview))
+    return isinstance(given, Sequence) and not text
 
 
 def _row_numbers(rows: Any, n_rows: int) -> np.ndarray:

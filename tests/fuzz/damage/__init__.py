@@ -4,5 +4,4 @@ from __future__ import annotations
 
 from . import archive, arrays, schema
 
-DANGEROUS = schema.DANGEROUS
 WAYS = [*archive.WAYS, *arrays.WAYS, *schema.WAYS]

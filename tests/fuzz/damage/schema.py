@@ -137,7 +137,7 @@ def doubling(rng, tree):
 def a_call(rng, tree):
     """A class or function called with what the file says."""
     module, name = some(rng, DANGEROUS if rng.random() < 0.5 else NAMES)
-    calls = [[10**10], ["touch called"], [[10**6, 10**6]], [], [0], [10, 10**9]]
+    calls = [[10**10], ["true"], [[10**6, 10**6]], [], [0], [10, 10**9]]
     words = [
         node("JsonNode", "builtins", "str", json.dumps(value))
         for value in some(rng, calls)
