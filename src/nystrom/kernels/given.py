@@ -130,10 +130,9 @@ class Blockwise(Kernel):
             return _block(self.diagonal(X), X)
         values = np.empty(_length(X))
         for start in range(0, len(values), DIAGONAL_ROWS):
-            rows = arrays.slice_rows(X, start, start + DIAGONAL_ROWS)
-            values[start : start + DIAGONAL_ROWS] = arrays.to_host(
-                self(rows, rows)
-            ).diagonal()
+            stop = min(start + DIAGONAL_ROWS, len(values))
+            rows = arrays.slice_rows(X, start, stop)
+            values[start:stop] = arrays.to_host(self(rows, rows)).diagonal()
         return _block(values, X)
 
     def __str__(self) -> str:
