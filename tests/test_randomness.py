@@ -118,7 +118,7 @@ def test_no_seed_is_a_new_one_each_time():
 
 
 def test_what_is_no_seed_is_an_error():
-    with pytest.raises(ValueError, match="cannot be used to seed"):
+    with pytest.raises(ValueError, match="random_state='today' is not allowed"):
         seed_of("today")
 
 
