@@ -93,3 +93,13 @@ def test_rounding_of_an_unwhitened_sum_is_what_is_expected(rng, kernel, size, eq
     expected = precision.EPS64 * float(squares @ inverse)
     assert error < 4 * expected + own
     assert expected < 20 * error + own
+
+
+def test_the_noise_of_float32_values_is_what_is_expected(rng):
+    """Near the centre, root mean square: within a factor of 3 of the constant."""
+    narrow = rng.standard_normal((400, 4)).astype(np.float32)
+    wide = narrow.astype(np.float64)
+    for kernel in (RBF(0.1), RBF(0.5), Matern(2.0)):
+        off = kernel(narrow, narrow[:50]) - kernel(wide, wide[:50])
+        noise = np.sqrt(np.mean(off**2))
+        assert noise / 3 < precision.FLOAT32_NOISE < 3 * noise

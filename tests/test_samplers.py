@@ -422,6 +422,18 @@ def test_a_cap_that_is_reached_voids_the_guarantee(many):
     assert landmarks.guarantee is None
 
 
+def test_a_ridge_below_rounding_is_raised_and_nothing_is_proven(rng, seed):
+    """SᵀKS + λI would have no factor: what is proven is so for the λ that was used."""
+    X = rng.standard_normal((1100, 3))
+    options = {"gamma": GAMMA, "delta": 0.01, "random_state": seed}
+    raised = select_landmarks(X, ridge=1e-15, **options)
+    assert raised.ridge > 1e-15
+    assert raised.guarantee is None
+    enough = select_landmarks(X, ridge=2 * raised.ridge, **options)
+    assert enough.ridge == 2 * raised.ridge
+    assert enough.guarantee.ridge == enough.ridge
+
+
 def test_a_cap_that_is_not_reached_changes_nothing(many):
     free, capped = (
         select_landmarks(
