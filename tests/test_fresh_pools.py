@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom.engines import Threads, single_threaded_blas
@@ -19,6 +20,7 @@ from nystrom.ledger import Ledger
 from nystrom.samplers.choosing import Work
 from nystrom.samplers.gain import by_gain, plan
 from nystrom.samplers.gain.by_gain import ByGain, ByResidual
+from nystrom.samplers.gain.plan import Plan
 from nystrom.samplers.gain.pool import Pool
 from nystrom.samplers.pivoting.pivots import Pivots
 from nystrom.samplers.recursive.levels import climb
@@ -101,6 +103,12 @@ def test_proposals_are_drawn_by_what_a_row_of_the_pool_stands_for(begun, rng):
     assert len(pool.candidates)
     assert not pool.chances()[pool.candidates].any()
     S = np.concatenate([np.array(begun, dtype=np.intp), pool.indices[pool.new]])
+    # And those that are kept have the largest gains by now.
+    others = np.setdiff1d(np.arange(50, 60), S)
+    R = K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S])
+    gains = omega @ R[:, others] ** 2 / np.diag(R)[others]
+    best = others[np.argsort(-gains)[:4]]
+    np.testing.assert_array_equal(np.sort(pool.candidates), np.sort(best))
     assert pool.left == pytest.approx(omega @ left_of(K, S), rel=1e-8)
 
 
@@ -173,3 +181,12 @@ def test_a_pool_that_misses_rows_is_found_stale(until, share, rng, seed, monkeyp
     assert f"residuals at {at} landmarks" in growth.work.engine.passes
     assert len(found) >= 2
     assert found[0] >= at
+
+
+def test_a_pool_fits_the_working_memory():
+    """Its factor has a row for each landmark; two rows per landmark are the least."""
+    for megabytes in (1, 4, 1024):
+        with config_context(working_memory=megabytes):
+            size = Plan(10**6, 300).pool_size
+        assert size == 600 or 8 * 300 * size <= megabytes * 2**20
+        assert size <= 12 * 300

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nystrom import approximate, precision, select_landmarks
 from nystrom import moments as module
-from nystrom import precision, select_landmarks
 from nystrom.engines import Threads
 from nystrom.features import FeatureMap
 from nystrom.kernels import RBF, Matern, Polynomial
@@ -103,3 +103,24 @@ def test_the_noise_of_float32_values_is_what_is_expected(rng):
         off = kernel(narrow, narrow[:50]) - kernel(wide, wide[:50])
         noise = np.sqrt(np.mean(off**2))
         assert noise / 3 < precision.FLOAT32_NOISE < 3 * noise
+
+
+def test_rows_of_weight_0_are_not_counted(rng):
+    X = rng.standard_normal((1500, 3))
+    w = rng.uniform(0, 1, 1500) * (np.arange(1500) % 3 > 0)
+    landmarks = select_landmarks(X, n_landmarks=10, random_state=0)
+    mapping = FeatureMap.for_ridge(landmarks, Dense(X, w), 1.0, center=False)
+    sums = moments(mapping, Dense(X, w), Threads(1))
+    assert sums.n_rows == 1000
+    assert sums.weight == pytest.approx(w.sum())
+
+
+def test_the_trace_is_told_about_a_shift_that_is_only_near_the_mean(rng):
+    X = rng.standard_normal((N, 3)) + 1
+    landmarks = select_landmarks(X, gamma=0.01, n_landmarks=SIZE, random_state=0)
+    mapping = FeatureMap.for_ridge(landmarks, Dense(X), 1e-6, center=True)
+    assert mapping.whiten
+    assert mapping.shift.any()
+    found = module.trace_error(mapping, moments(mapping, Dense(X), Threads(1)))
+    expected = approximate(X, landmarks).relative_trace_error.value
+    assert found.value == pytest.approx(expected, abs=1e-9)

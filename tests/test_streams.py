@@ -215,6 +215,18 @@ def test_few_rows_are_all_kept_and_the_error_is_exact(rng):
     np.testing.assert_allclose(model.approximation_error_.value, true, atol=1e-12)
 
 
+def test_landmarks_are_known_by_their_numbers_in_the_stream(rng):
+    X = rng.standard_normal((3000, 3))
+    model = Nystroem(kernel=kernels.RBF(0.3), n_components=12, random_state=0)
+    for start in range(0, 3000, 500):
+        model.partial_fit(X[start : start + 500])
+    assert not model.landmarks_.reservoir.is_whole
+    assert model.component_indices_.max() > len(model.landmarks_.reservoir)
+    np.testing.assert_array_equal(model.components_, X[model.component_indices_])
+    # Of a landmark nothing is left: the error is told from the others that were kept.
+    assert model.approximation_error_.n_rows == 12 * PER_LANDMARK + 500 - 12
+
+
 def test_rows_stay_by_score_as_they_count_and_a_tenth_by_their_size(rng):
     """The tenth bounds the weights; p = min(1, c·w·chance) for all that are let go."""
     X = rng.standard_normal((900, 3)) * np.where(np.arange(900) < 60, 4, 1)[:, None]
