@@ -4,6 +4,7 @@
     python3 dev.py demo     every sampler and estimator at work: tables and a picture
     python3 dev.py test     lint, types and the whole test suite
     python3 dev.py lint     ruff and mypy alone
+    python3 dev.py mutants  plants every known fault in a copy; the tests must notice
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
     python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
                             `--data folder` where files of the real sets are
@@ -29,6 +30,7 @@ EXTRAS = {
     "bench": "plot",
     "test": "test",
     "lint": "test",
+    "mutants": "test",
     "test-torch": "test",
 }
 PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
@@ -125,6 +127,8 @@ def main() -> None:
         run(PYTHON, "examples/estimators.py")
     elif command == "bench":
         bench(*rest or ["smoke"])
+    elif command == "mutants":
+        run(PYTHON, "-m", "tests.mutants", *rest)
     elif command == "test-torch":
         test_torch(*rest)
     else:
