@@ -183,3 +183,13 @@ def test_weights_count_in_the_error_that_features_bring(rng):
     left = [1 - w @ np.sum(Z[:, :k] ** 2, axis=1) / w.sum() for k in range(1, 13)]
     np.testing.assert_allclose(error.path, left, atol=1e-12)
     assert error.value == pytest.approx(left[-1])
+
+
+def test_an_estimate_from_all_rows_has_no_error(rng):
+    left, w = rng.uniform(size=50), rng.uniform(0.1, 3, 50)
+    whole = left + rng.uniform(size=50)
+    some = TraceError.of_some(left, whole, w, 200)
+    every = TraceError.of_some(left, whole, w, 50)
+    assert some.standard_error > 0
+    assert every.standard_error == 0
+    assert every.value == some.value == pytest.approx(w @ left / (w @ whole))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TABLE = Path(__file__).parent
@@ -61,10 +62,14 @@ class Fault:
 def _exists(test: str, folder: Path) -> bool:
     """Whether `test_file.py::test_name[case]` names a test, whatever the case."""
     file, _, name = test.partition("::")
-    name = name.partition("[")[0]
-    path = folder / file
-    there = rf"^def {re.escape(name)}\("
-    return path.is_file() and bool(re.search(there, path.read_text("utf-8"), re.M))
+    return name.partition("[")[0] in _tests_in(folder / file)
+
+
+@cache
+def _tests_in(path: Path) -> set[str]:
+    """The names of the tests in a file."""
+    text = path.read_text("utf-8") if path.is_file() else ""
+    return set(re.findall(r"^def (test_\w+)\(", text, re.M))
 
 
 def read(folder: Path = TABLE) -> list[Fault]:
