@@ -5,8 +5,8 @@
     python3 dev.py mutants --list     what there is, and nothing is run
 
 Faults are planted in copies of the package, never in the tree. The tests that they name
-must pass without a fault and fail with it: the exit code is 1 where a fault survives,
-cannot be planted, or is named by tests that fail anyway.
+must pass without a fault, and one of them must fail with it: the exit code is 1 where a
+fault survives, cannot be planted, or names tests that fail anyway.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from .faults import Fault, read
 from .trial import PASSED, Copies, Nursery, Outcome, imported_from, tried
 
+#: Tests that are run together without a fault.
+TOGETHER = 8
 
-def bar(done: int, total: int, survived: int, begun: float) -> None:
+
+def bar(what: str, done: int, total: int, begun: float) -> None:
     """One line that is drawn over itself; in a log, every tenth."""
     live, last = sys.stderr.isatty(), done == total
     if not live and not last and done % max(1, total // 10):
         return
     full = 30 * done // total
-    text = f"{'█' * full}{'·' * (30 - full)} {done}/{total} faults"
-    text += f", {survived} survived, {time.monotonic() - begun:.0f} s"
+    text = f"{'█' * full}{'·' * (30 - full)} {done}/{total} {what}"
+    text += f", {time.monotonic() - begun:.0f} s"
     start, end = ("\r", "\n" if last else "") if live else ("", "\n")
     print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
 
@@ -39,30 +42,24 @@ def run(faults: list[Fault], at_once: int) -> list[Outcome]:
     with Copies() as copies, ThreadPoolExecutor(at_once) as pool:
         found = imported_from(copies.clean)
         if found.parent != copies.clean:
-            sys.exit(
-                f"Tests would not see the copies: nystrom is imported from {found}."
-            )
-        print("the tests without a fault …", file=sys.stderr, flush=True)
+            sys.exit(f"Tests do not see the copies: nystrom is imported from {found}.")
         named = sorted({test for fault in faults for test in fault.tests})
-        shares = [named[i::at_once] for i in range(at_once)]
-        without = pool.map(lambda t: nursery.run(copies.clean, t), filter(None, shares))
-        for code, said in list(without):
+        lots = [named[i : i + TOGETHER] for i in range(0, len(named), TOGETHER)]
+        without = pool.map(lambda lot: nursery.run(copies.clean, lot), lots)
+        for done, (code, said) in enumerate(without, 1):
             if code != PASSED:
-                sys.exit(
-                    f"{said}\nThese tests fail without a fault: repair them first."
-                )
+                pool.shutdown(cancel_futures=True)
+                sys.exit(f"{said}\nThis fails without a fault: repair it first.")
+            bar("lots of tests without a fault", done, len(lots), begun)
         jobs = [
-            pool.submit(tried, *each, copies, nursery) for each in _numbered(faults)
+            pool.submit(tried, fault, number, copies, nursery)
+            for number, fault in enumerate(faults)
         ]
         for job in as_completed(jobs):
             outcomes.append(job.result())
             survived = sum(not outcome.killed for outcome in outcomes)
-            bar(len(outcomes), len(faults), survived, begun)
+            bar(f"faults, {survived} survived", len(outcomes), len(faults), begun)
     return outcomes
-
-
-def _numbered(faults: list[Fault]) -> list[tuple[Fault, int]]:
-    return [(fault, number) for number, fault in enumerate(faults)]
 
 
 def chosen(faults: list[Fault], word: str) -> list[Fault]:
