@@ -7,6 +7,7 @@
       test --wheel          wheel and sdist built into dist/, and the suite against them
     python3 dev.py lint     ruff and mypy alone
     python3 dev.py types    whether all that users call has types (pyright)
+    python3 dev.py mutants  plants every known fault in a copy; the tests must notice
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
     python3 dev.py fuzz     random fits against dense answers: `fuzz --minutes 10`;
                             `--case 123` one of them again, `--models` damaged files
@@ -38,6 +39,7 @@ EXTRAS = {
     "test": "test",
     "lint": "test",
     "types": "test",
+    "mutants": "test",
     "test-torch": "test",
     "fuzz": "test",
 }
@@ -259,6 +261,8 @@ def main() -> None:
         bench(*rest or ["smoke"])
     elif command == "fuzz":
         fuzz(*rest)
+    elif command == "mutants":
+        run(HERE.python, "-m", "tests.mutants", *rest)
     elif command == "test-torch":
         test_torch(*rest)
     elif command == "types":

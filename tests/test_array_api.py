@@ -15,6 +15,7 @@ from nystrom import _arrays as arrays
 from nystrom import kernels, samplers
 from nystrom.approximation import Approximation
 from nystrom.columns import Columns
+from nystrom.edge.rows import check_namespace
 from nystrom.engines import Threads
 from nystrom.features import features_and_error
 from nystrom.kernels.names import as_kernel
@@ -263,3 +264,11 @@ def test_the_approximation_is_that_of_numpy(dtype, rng):
         np.testing.assert_allclose(
             value, numpy[name], atol=1e-3 * scale, rtol=1e-3, err_msg=name
         )
+
+
+def test_new_rows_come_in_the_library_of_the_fit(rng):
+    X = rng.standard_normal((5, 2))
+    check_namespace(strict(X), strict(X), "transform()")
+    for given, fitted in ((X, strict(X)), (strict(X), X)):
+        with pytest.raises(ValueError, match="must use the same namespace"):
+            check_namespace(given, fitted, "transform()")

@@ -19,6 +19,7 @@ from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
 from nystrom.samplers.choosing import Work
 from nystrom.samplers.draws import exactly, kept_by_coins
+from nystrom.samplers.racing import Winners
 from nystrom.samplers.recursive.levels import recurse
 from nystrom.samplers.recursive.rules import TheoryRidge
 from nystrom.sources import as_source
@@ -240,3 +241,35 @@ def test_a_cap_estimates_sums_without_bias(seed):
     # The planted fault: probabilities as they were before the cap.
     kept = [kept_by_coins(p, d, largest=8).indices for d in draws]
     assert abs(np.mean([np.sum(1 / p[rows]) for rows in kept]) - len(p)) > 5
+
+
+def test_a_cap_takes_rows_by_their_chances_also_above_1(seed):
+    """All of either kind are made out, on average, to five standard errors.
+
+    Rows that are certain several times over come before those that are just so: a cap
+    that drew uniformly among the rows kept would take as many of a kind as there are.
+    """
+    chances = np.concatenate([np.full(10, 5.0), np.full(100, 0.5)])
+    likely, told = [], []
+    for draw in seeds(seed, 2000):
+        kept = kept_by_coins(chances, draw, largest=10)
+        of_first = kept.indices < 10
+        likely.append(np.count_nonzero(of_first))
+        told.append(
+            [np.sum(1 / kept.probabilities[of]) for of in (of_first, ~of_first)]
+        )
+    off = np.mean(told, axis=0) - [10, 100]
+    assert np.all(np.abs(off) < 5 * np.std(told, axis=0) / np.sqrt(len(told)))
+    # At the multiple 0.1 five of the first and five of the others are expected.
+    assert 4 < np.mean(likely) < 6
+
+
+def test_of_rows_that_arrive_together_the_first_ones_win():
+    """Else it would depend on how rows are cut into tiles who is among the winners."""
+    ones = np.ones(3)
+    three = Winners(np.array([5, 2, 9]), ones, ones, ones, None, most=2)
+    np.testing.assert_array_equal(np.sort(three.first(2).numbers), [2, 5])
+    np.testing.assert_array_equal(three.in_order().numbers, [2, 5, 9])
+    other = Winners(np.array([1, 7, 3]), ones, ones, ones, None, most=2)
+    for both in (three + other, other + three):
+        np.testing.assert_array_equal(np.sort(both.numbers), [1, 2])

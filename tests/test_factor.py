@@ -270,6 +270,16 @@ def test_the_ridge_root_with_weights_is_the_formula_of_the_lemma(rng):
     np.testing.assert_allclose(columns @ B @ B.T @ columns.T, expected, atol=1e-12)
 
 
+def test_a_matrix_more_indefinite_than_the_ridge_makes_up_for_has_a_root(rng):
+    """As entries rounded to float32 can make it: a larger ridge takes its place."""
+    Q, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+    SKS = (Q * [5.0, 4, 3, 2, 1, -1e-3]) @ Q.T
+    B = ridge_root((SKS + SKS.T) / 2, np.ones(6), 1e-6)
+    inverse = np.linalg.inv(B @ B.T)
+    values = np.linalg.eigvalsh(inverse - SKS)  # the ridge that was used, six times
+    np.testing.assert_allclose(values, 2e-3, rtol=0.01)
+
+
 def test_the_tail_ridge_is_the_mean_tail_of_the_spectrum(rng):
     K = definite(rng, 12)
     values = np.linalg.eigvalsh(K)[::-1]

@@ -286,6 +286,12 @@ def test_source_with_weights_of_its_own(X, seed):
     np.testing.assert_array_equal(given_apart.indices, of_its_own.indices)
 
 
+def test_weights_come_from_one_place(X):
+    weights = np.ones(N_ROWS)
+    with pytest.raises(ValueError, match=r"weights of its own; give\s+one"):
+        select_landmarks(Dense(X, weights), n_landmarks=20, sample_weight=weights)
+
+
 # Scores
 
 

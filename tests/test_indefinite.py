@@ -143,6 +143,21 @@ def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case):
     assert "uniform instead of leverage" in str(landmarks)
 
 
+@pytest.mark.parametrize("sampler", ["recursive", "accelerated", "auto"])
+def test_the_recursion_notices_an_indefinite_matrix(sampler, rng, seed):
+    """Half of its eigenvalues are negative: scores from it would mean nothing."""
+    A = rng.standard_normal((3000, 3000))
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        landmarks = select_landmarks(
+            A + A.T,
+            kernel="precomputed",
+            n_landmarks=20,
+            sampler=sampler,
+            random_state=seed,
+        )
+    assert landmarks.sampler == "uniform"
+
+
 def test_ridge_has_no_meaning(X):
     with pytest.raises(ValueError, match=r"ridge=1.0 has no meaning for Sigmoid"):
         Nystroem("sigmoid", ridge=1.0, n_components=None).fit(X)

@@ -490,6 +490,18 @@ def test_clusters_are_filled_with_rows_that_the_sample_missed(small_sample):
         assert len(np.unique(model.labels_)) == 4
 
 
+def test_clusters_are_not_filled_with_rows_that_do_not_count(small_sample):
+    """Rows of weight 0 are as far away as the rare ones, and come first."""
+    X = np.zeros((600, 2))
+    X[[90, 210, 330, 480]] = [[5, 0], [0, 5], [5, 5], [-5, 0]]
+    X[:12] = 40 + 10 * np.arange(24).reshape(12, 2)
+    w = np.ones(600)
+    w[:12] = 0.0
+    for run in range(8):
+        model = clusterer(4, run).fit(X, sample_weight=w)
+        assert len(np.unique(model.labels_[12:])) == 4
+
+
 @pytest.mark.parametrize("n_init", [1, 3])
 def test_more_clusters_than_distinct_rows_warn_with_both_numbers(rng, seed, n_init):
     X = np.repeat(rng.standard_normal((4, 3)), 20, axis=0)

@@ -420,6 +420,17 @@ def test_linear_kernel_gives_principal_components(X, X_new):
     assert model.explained_variance_ratio_.sum() == pytest.approx(1, abs=1e-9)
 
 
+def test_a_direction_that_centring_takes_away_is_no_component():
+    """A column of ones: K has rank 3, HKH has rank 2, and the rest is rounding."""
+    for seed in range(10):
+        X = np.random.default_rng(seed).standard_normal((300, 3))
+        X[:, 0] = 1.0
+        model = pca(3, kernel="linear", gamma=None, n_landmarks=30).fit(X)
+        assert model.landmarks_.rank == 3
+        assert np.count_nonzero(model.eigenvalues_) == 2
+        assert not model.transform(X)[:, 2].any()
+
+
 def test_linear_kernel_far_from_the_origin(X, X_new):
     """In float64 with components that scikit-learn finds to eight digits."""
     shift = 3000.0

@@ -33,14 +33,18 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from nystrom import KernelRidge, kernels, moments, precision
+from nystrom import KernelRidge, kernels, moments, precision, select_landmarks
 from nystrom.columns import Columns
-from nystrom.engines import single_threaded_blas
+from nystrom.engines import Threads, single_threaded_blas
+from nystrom.features import FeatureMap
 from nystrom.kernels import AtLandmarks
+from nystrom.landmarks import Guarantee
 from nystrom.methods.linear_map import LinearMap
 from nystrom.methods.ridge import cg, fit
 from nystrom.methods.ridge.fit import cheaper_solver
+from nystrom.methods.ridge.risk import risk_bound
 from nystrom.randomness import some_rows
+from nystrom.sources import as_source
 
 GAMMA = 0.5
 N_ROWS, N_NEW, N_LANDMARKS = 500, 60, 40
@@ -330,6 +334,31 @@ def test_badly_conditioned_kernels_with_many_rows(case, rng, seed, solver, dtype
         assert model.n_iter_ < 40
 
 
+@both_solvers
+def test_an_intercept_leaves_residuals_without_a_mean(rng, seed, solver):
+    """Σ w(y − ŷ) = 0 by the normal equations, however Z was made."""
+    X = rng.standard_normal((1500, 2)) + 3.0
+    y, w = 7.0 + X[:, 0] ** 2, rng.uniform(0.1, 3, 1500)
+    for gamma, alpha, whitened in ((0.01, 1e-6, True), (1.0, 1.0, False)):
+        model = ridge(alpha, seed, gamma=gamma, fit_intercept=True, solver=solver)
+        left = y - model.fit(X, y, w).predict(X)
+        source = as_source(X, w)
+        mapping = FeatureMap.for_ridge(model.landmarks_, source, alpha, center=True)
+        assert mapping.whiten is whitened
+        assert abs(np.average(left, weights=w)) < 1e-6 * y.std()
+
+
+def test_least_squares_with_dependent_columns_takes_the_smallest_solution(rng):
+    """Columns that sum to 1 are dependent once their means are taken off."""
+    for n in range(2000, 2010):
+        X = np.eye(4)[rng.integers(0, 4, n)]
+        y = X @ [1.0, 2.0, 3.0, 5.0] + 0.1 * rng.standard_normal(n)
+        points = np.eye(4)
+        model = KernelRidge(0.0, sampler=points, fit_intercept=True).fit(X, y)
+        smallest = np.linalg.lstsq(X - X.mean(axis=0), y - y.mean(), rcond=1e-8)[0]
+        np.testing.assert_allclose(points.T @ model.dual_coef_, smallest, atol=1e-8)
+
+
 def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkeypatch):
     monkeypatch.setattr(precision, "unwhitened_gram_is_right", lambda *_: True)
     case = BAD["smooth"]
@@ -421,6 +450,41 @@ def test_rows_by_leverage_precondition_where_uniform_ones_do_not(
     monkeypatch.setattr(cg, "MOST_ITERATIONS", 1000)
     # Directions of a cluster without a drawn row have eigenvalues of up to size/alpha.
     assert model.fit(X, y).n_iter_ > 1.5 * n_iterations
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+def test_drawn_rows_stand_for_all_rows(rng, seed, weighted):
+    """Weights 1/p add up to n: within five standard errors over 40 draws.
+
+    A tenth of the rows is drawn uniformly, so that none stands for more than ten times
+    its share.
+    """
+    X, y = small_clusters(rng)
+    w = rng.uniform(0.1, 4, len(X)) if weighted else None
+    source, alpha, s = as_source(X, w).having(targets=y[:, None]), 1e-3, 60
+    landmarks = select_landmarks(X, gamma=0.3, n_landmarks=s, random_state=seed)
+    mapping = FeatureMap.for_ridge(landmarks, source, alpha, center=False)
+    wanted, own = cg.DRAWN_ROWS * s, source.weights
+    share, totals = 0.1 * wanted * own / own.sum(), []
+    for run in range(40 * seed, 40 * seed + 40):
+        rows, weights = cg.drawn_rows(mapping, source, alpha, Threads(1), run)
+        assert abs(len(rows) - wanted) < 6 * math.sqrt(wanted)
+        assert np.all(weights <= 1.001 / share[rows])
+        totals.append(weights.sum())
+    off = np.mean(totals) - len(X)
+    assert abs(off) < 5 * np.std(totals) / math.sqrt(40)
+    drawn = cg._gram_of(mapping, source, rows, weights, Threads(1))
+    plain = cg._gram_of(mapping, source, rows, np.ones(len(rows)), Threads(1))
+    assert np.trace(drawn) > 3 * np.trace(plain)
+
+
+def test_no_bound_on_the_risk_where_epsilon_would_be_1_or_more():
+    """The theorem is for ε < 1."""
+    guarantee = Guarantee(2.0, 0.97)
+    assert risk_bound(2.0, None, guarantee) is None
+    assert risk_bound(2.0, 2.0, None) is None
+    assert risk_bound(4.0, None, guarantee).factor == pytest.approx(1 + 3 / 2)
+    assert risk_bound(4.0, 1.0, guarantee).factor == pytest.approx(1 + 3 / 4)
 
 
 def test_conjugate_gradients_that_do_not_converge_say_so(X, y, monkeypatch):
@@ -668,6 +732,14 @@ def test_too_few_landmarks_for_epsilon_are_an_error_with_numbers(X, y, seed, lim
     dimension = int(message.split("dimension ")[1].split()[0])
     # Estimated from scores that are within a factor of the true ones.
     assert dimension == pytest.approx(np.sum(values / (values + 0.01)), rel=0.5)
+
+
+def test_what_is_proven_takes_many_more_landmarks_and_says_so_at_once(X, y, seed):
+    """24·d·log(d/δ) instead of 2·d·log d, before any landmark is chosen."""
+    options = {"epsilon": 0.5, "n_landmarks": 100}
+    assert len(ridge(100.0, seed, **options).fit(X, y).X_fit_) <= 100
+    with pytest.raises(ValueError, match=r"takes about 500 landmarks"):
+        ridge(100.0, seed, delta=0.01, **options).fit(X, y)
 
 
 def test_enough_landmarks_for_epsilon_are_used_as_needed(X, y, seed):

@@ -289,6 +289,12 @@ def test_composed_kernels(kernel, formula, rng):
     np.testing.assert_allclose(kernel(A, B), expected, rtol=1e-10)
 
 
+def test_a_multiple_has_a_multiple_of_the_diagonal(rng):
+    X = rng.standard_normal((5, 3))
+    for kernel in (kernels.RBF(0.5), kernels.Linear()):
+        np.testing.assert_allclose((3 * kernel).diag(X), 3 * kernel.diag(X))
+
+
 @composed
 def test_composed_kernels_stay_in_float32(kernel, formula, rng):
     X = rng.standard_normal((12, 3)).astype(np.float32)

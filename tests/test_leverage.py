@@ -16,8 +16,9 @@ from nystrom.factor import ridge_root
 from nystrom.kernels import RBF, Linear
 from nystrom.landmarks import Landmarks
 from nystrom.ledger import Ledger
+from nystrom.precision import residual_unit
 from nystrom.residuals import prepare, residuals
-from nystrom.scores import Spectrum
+from nystrom.scores import Spectrum, as_scores, sampled_effective_dimension
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -319,9 +320,46 @@ def test_a_residual_below_rounding_is_exactly_0(X):
     assert left.max() < 1e-10
 
 
+def test_nothing_is_left_of_the_points_themselves(rng):
+    """Not even rounding, which has either sign."""
+    X = rng.standard_normal((60, 3))
+    landmarks = sample_of(X, np.arange(60))
+    source = as_source(X)
+    unit = residual_unit(np.float64, 60)
+    root = landmarks.factor.root
+    ready = prepare(landmarks.columns(), source, root, rounding=unit)
+    left = residuals(ready, source, engine=Threads(1), name="residuals")
+    np.testing.assert_array_equal(left, np.zeros(60))
+
+
+def test_scores_stay_finite_also_beside_the_least_ridge():
+    """Sums over many rows do so, too, and weights are not lost."""
+    least = np.finfo(np.float64).tiny
+    scores = as_scores(np.array([0.0, 1.0, 1e300]), np.array([1.0, 2.0, 3.0]), least)
+    np.testing.assert_array_equal(scores[0], 0.0)
+    assert np.isfinite(scores.sum() * 1e9)
+
+
 def test_an_empty_sample_leaves_all_of_the_diagonal(X):
     columns, none, ledger = Columns(Linear(), X[:0]), np.empty((0, 0)), Ledger()
     ready = prepare(columns, as_source(X), none, ledger=ledger)
     left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
     np.testing.assert_allclose(left, np.sum(X**2, axis=1), rtol=1e-14)
     assert ledger.n_evaluations == 300
+
+
+# A quick estimate of the dimension
+
+
+@pytest.mark.parametrize("weight", [None, 3.0])
+def test_few_rows_tell_the_dimension_of_all(weight):
+    """Ten orthogonal rows, 500 times each: eigenvalues of all rows, and their weights.
+
+    A thousand are tried, 100 ± 9 of each, which are the same every time.
+    """
+    X = np.eye(10)[np.arange(5000) % 10]
+    w = None if weight is None else np.full(5000, weight)
+    value = 500 * (weight or 1.0)
+    for ridge in (100.0, 500.0, 3000.0):
+        found = sampled_effective_dimension(Linear(), as_source(X, w), ridge)
+        assert found == pytest.approx(10 * value / (value + ridge), rel=0.02)

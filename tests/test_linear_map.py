@@ -10,6 +10,7 @@ from nystrom import select_landmarks
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear
 from nystrom.methods.linear_map import LinearMap
+from nystrom.precision import results_need_float64
 from nystrom.sources import Dense
 
 N, SIZE = 600, 60
@@ -81,3 +82,11 @@ def test_float64_rows_have_nothing_to_decide(rng, whole_numbers):
     assert not made.wide_sums
     assert found.dtype == np.float64
     assert error < 1e-8
+
+
+def test_results_may_be_off_by_a_ten_thousandth(rng):
+    wide = rng.standard_normal((200, 3))
+    for off, needed in ((0.9e-4, False), (1.1e-4, True)):
+        narrow = wide.copy()
+        narrow[:, 1] *= 1 + off
+        assert results_need_float64(narrow, wide) is needed

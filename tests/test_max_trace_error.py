@@ -111,6 +111,14 @@ def test_the_order_is_that_of_a_given_number_of_landmarks(sampler, X, seed):
     np.testing.assert_array_equal(needed.indices, counted.indices)
 
 
+def test_uniform_landmarks_are_drawn_by_weight(X, rng, seed):
+    options = {"gamma": GAMMA, "sampler": "uniform", "random_state": seed}
+    options["sample_weight"] = rng.pareto(1.0, 300) + 0.01
+    needed = select_landmarks(X, max_trace_error=0.05, **options)
+    counted = select_landmarks(X, n_landmarks=len(needed), **options)
+    np.testing.assert_array_equal(needed.indices, counted.indices)
+
+
 @pytest.mark.parametrize("sampler", GROWING)
 def test_a_limit_that_is_not_reached_changes_nothing(sampler, X, seed):
     options = {"gamma": GAMMA, "sampler": sampler, "random_state": seed}

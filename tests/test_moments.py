@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nystrom import approximate, precision, select_landmarks
 from nystrom import moments as module
-from nystrom import precision, select_landmarks
 from nystrom.engines import Threads
 from nystrom.features import FeatureMap
 from nystrom.kernels import RBF, Matern, Polynomial
@@ -93,3 +93,34 @@ def test_rounding_of_an_unwhitened_sum_is_what_is_expected(rng, kernel, size, eq
     expected = precision.EPS64 * float(squares @ inverse)
     assert error < 4 * expected + own
     assert expected < 20 * error + own
+
+
+def test_the_noise_of_float32_values_is_what_is_expected(rng):
+    """Near the centre, root mean square: within a factor of 3 of the constant."""
+    narrow = rng.standard_normal((400, 4)).astype(np.float32)
+    wide = narrow.astype(np.float64)
+    for kernel in (RBF(0.1), RBF(0.5), Matern(2.0)):
+        off = kernel(narrow, narrow[:50]) - kernel(wide, wide[:50])
+        noise = np.sqrt(np.mean(off**2))
+        assert noise / 3 < precision.FLOAT32_NOISE < 3 * noise
+
+
+def test_rows_of_weight_0_are_not_counted(rng):
+    X = rng.standard_normal((1500, 3))
+    w = rng.uniform(0, 1, 1500) * (np.arange(1500) % 3 > 0)
+    landmarks = select_landmarks(X, n_landmarks=10, random_state=0)
+    mapping = FeatureMap.for_ridge(landmarks, Dense(X, w), 1.0, center=False)
+    sums = moments(mapping, Dense(X, w), Threads(1))
+    assert sums.n_rows == 1000
+    assert sums.weight == pytest.approx(w.sum())
+
+
+def test_the_trace_is_told_about_a_shift_that_is_only_near_the_mean(rng):
+    X = rng.standard_normal((N, 3)) + 1
+    landmarks = select_landmarks(X, gamma=0.1, n_landmarks=20, random_state=0)
+    mapping = FeatureMap.for_ridge(landmarks, Dense(X), 1e-12, center=True)
+    assert mapping.whiten
+    assert mapping.shift.any()
+    found = module.trace_error(mapping, moments(mapping, Dense(X), Threads(1)))
+    expected = approximate(X, landmarks).relative_trace_error.value
+    assert found.value == pytest.approx(expected, rel=1e-6)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from nystrom import Nystroem, approximate, select_landmarks
-from nystrom.engines import single_threaded_blas
+from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import (
     RBF,
     Cosine,
@@ -21,7 +21,10 @@ from nystrom.kernels import (
     RationalQuadratic,
     blockwise,
 )
+from nystrom.ledger import Ledger
+from nystrom.samplers.choosing import Work
 from nystrom.samplers.gain import lloyd
+from nystrom.sources import as_source
 
 GAMMA = 0.3
 OF_DISTANCE = [
@@ -185,6 +188,16 @@ def test_the_guard_takes_the_best_sure_length(X, rng, seed, monkeypatch):
     assert length_if({0.5: still - 0.2, 1.0: one}) == 0.5
     assert length_if({1.0: one}) == 0
     assert length_if({1.0: still + 0.05 + noise}) == 0
+
+
+def test_fresh_rows_are_left_as_they_count(X, rng):
+    w = rng.uniform(0.1, 9, 600)
+    Z = X[:25] + 0.1
+    work = Work(RBF(GAMMA), as_source(X, w), 0, Threads(1), Ledger())
+    K, B = RBF(GAMMA)(X, Z), RBF(GAMMA)(Z, Z)
+    left = 1 - np.sum(K * np.linalg.solve(B, K.T).T, axis=1)
+    found = lloyd._left(Z, work.source, work)
+    np.testing.assert_allclose(found, w * left, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", OF_DISTANCE, ids=str)

@@ -196,3 +196,15 @@ def test_rows_may_be_put_away_by_the_workers(processes, tmp_path):
     same(np.concatenate([np.load(f) for f in files]), 2 * Made(N_ROWS).rows(0, N_ROWS))
     assert not any(f.stem.endswith(f"-{os.getpid()}") for f in files)
     assert sink.seen == [True]
+
+
+def test_tasks_of_several_tiles_put_all_their_rows():
+    X = np.arange(70.0 * TILE + 5)[:, None]
+    for executor in (AtOnce(), ThreadPoolExecutor(2)):
+        with executor:
+            pool, sink = Pool(executor), ArraySink(X.shape)
+            pool.n_workers = 2
+            pool.map(doubled, as_source(X), sink, (), "rows")
+            same(sink.array, 2 * X)
+            total, *_ = pool.reduce(squares, as_source(X), (), "sums")
+            same(total, Threads(1).reduce(squares, as_source(X), (), "sums")[0])

@@ -183,6 +183,20 @@ def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
         np.testing.assert_allclose(above.sample.weights, p**-0.5)
 
 
+def test_more_rows_than_are_expected_may_be_kept(seed):
+    """Rows without anything in common: 2·s_l are expected, and coins do not count."""
+    X, size, more = 100.0 * np.arange(1500)[:, None], 20, 0
+    for run in range(10 * seed, 10 * seed + 10):
+        levels = recurse(work_on(as_source(X), run), PracticalSize(size))
+        for below, above in pairwise(levels):
+            rows, p = members_of(below), below.probabilities
+            assert p.sum() <= 2 * size * (1 + 1e-9)
+            coins = uniforms(run, Purpose.KEEP, 0, 1500, below.level)[rows]
+            np.testing.assert_array_equal(above.sample.indices, rows[coins < p])
+            more += np.count_nonzero(coins < p) > 2 * size
+    assert more > 0  # else nothing was tried, which happens once in 10⁶ runs
+
+
 # Planted faults: the comparison must catch each of them.
 
 

@@ -472,6 +472,28 @@ def test_a_cap_that_is_reached_voids_the_guarantee(many):
     assert landmarks.guarantee is None
 
 
+def test_a_cap_that_is_reached_voids_the_guarantee_of_exact_scores(X):
+    options = {"gamma": GAMMA, "ridge": 0.5, "delta": 0.01, "sampler": "leverage"}
+    assert select_landmarks(X, **options).guarantee is not None
+    with pytest.warns(UserWarning, match="asks for about"):
+        landmarks = select_landmarks(X, n_landmarks=5, **options)
+    assert len(landmarks) == 5
+    assert landmarks.guarantee is None
+
+
+def test_a_ridge_below_rounding_is_raised_and_nothing_is_proven(rng, seed):
+    """SᵀKS + λI would have no factor: what is proven is so for the λ that was used."""
+    X = rng.standard_normal((1100, 3))
+    options = {"gamma": GAMMA, "delta": 0.01, "random_state": seed}
+    raised = select_landmarks(X, ridge=1e-15, **options)
+    assert raised.ridge > 1e-15
+    assert raised.guarantee is None
+    enough = select_landmarks(X, ridge=2 * raised.ridge, **options)
+    assert enough.ridge == 2 * raised.ridge
+    assert enough.guarantee.ridge == enough.ridge
+    assert enough[:10].guarantee is None  # nor is a part of them what is proven
+
+
 def test_a_cap_that_is_not_reached_changes_nothing(many):
     free, capped = (
         select_landmarks(

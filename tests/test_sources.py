@@ -14,6 +14,7 @@ from lists import SOURCES
 
 from nystrom import sources
 from nystrom.sources import Held, Subset, as_source
+from nystrom.sources import weights as row_weights
 
 #: Rows of whole numbers, no two alike, exact in every dtype; some zeros for CSR.
 ROWS = np.arange(35).reshape(7, 5) % 7
@@ -285,3 +286,11 @@ def test_a_source_of_your_own_needs_two_methods():
     source = as_source(Squares())
     np.testing.assert_array_equal(source.block(1, 3).X, [[1], [4]])
     np.testing.assert_array_equal(Subset(source, np.array([0, 3])).rows(1, 2), [[9]])
+
+
+def test_one_weight_for_all_rows_counts():
+    """Only ones cost nothing; twos, stored as one number too, do not count as ones."""
+    twos = np.broadcast_to(np.float64(2.0), 5)
+    assert row_weights.all_alike(row_weights.ones(5))
+    assert not row_weights.all_alike(twos)
+    assert row_weights.total(twos, np.ones(5)) == 10

@@ -24,8 +24,9 @@ from nystrom import (
     save,
     select_landmarks,
 )
+from nystrom.engines import Threads
 from nystrom.landmarks import Landmarks
-from nystrom.reservoir import PER_LANDMARK, Reservoir
+from nystrom.reservoir import PER_LANDMARK, Reservoir, Seen
 from nystrom.sources import as_source
 
 N_BATCHES, BATCH, SIZE = 24, 400, 40
@@ -214,6 +215,38 @@ def test_few_rows_are_all_kept_and_the_error_is_exact(rng):
     np.testing.assert_allclose(model.approximation_error_.value, true, atol=1e-12)
 
 
+def test_landmarks_are_known_by_their_numbers_in_the_stream(rng):
+    X = rng.standard_normal((3000, 3))
+    model = Nystroem(kernel=kernels.RBF(0.3), n_components=12, random_state=0)
+    for start in range(0, 3000, 500):
+        model.partial_fit(X[start : start + 500])
+    assert not model.landmarks_.reservoir.is_whole
+    assert model.component_indices_.max() > len(model.landmarks_.reservoir)
+    np.testing.assert_array_equal(model.components_, X[model.component_indices_])
+    # Of a landmark nothing is left: the error is told from the others that were kept.
+    assert model.approximation_error_.n_rows == 12 * PER_LANDMARK + 500 - 12
+
+
+def test_rows_stay_by_score_as_they_count_and_a_tenth_by_their_size(rng):
+    """The tenth bounds the weights; p = min(1, c·w·chance) for all that are let go."""
+    X = rng.standard_normal((900, 3)) * np.where(np.arange(900) < 60, 4, 1)[:, None]
+    w = rng.uniform(0.2, 6, 900)
+    kernel = kernels.Polynomial(degree=2)
+    landmarks = select_landmarks(X, kernel=kernel, n_landmarks=20, random_state=0)
+    before = Reservoir.of(as_source(X, w), 3)
+    seen = Seen.of(landmarks, before.source, Threads(1))
+    chances, whole = seen.chances(w), (np.vecdot(X, X) + 1) ** 2
+    scores = seen.within + seen.left / seen.ridge
+    expected = 0.9 * scores / (w @ scores) + 0.1 * whole / (w @ whole)
+    np.testing.assert_allclose(chances, expected, rtol=1e-9)
+    after, _ = before.looked_at(landmarks, Threads(1))
+    assert len(after) == PER_LANDMARK * 20 < 900
+    drawn = after.kept < 1
+    assert drawn.sum() > 100
+    c = after.kept[drawn] / (w * chances)[after.numbers[drawn]]
+    np.testing.assert_allclose(c, c[0], rtol=1e-9)
+
+
 def test_landmarks_stay_until_enough_rows_have_come(rng):
     model = Nystroem(KERNEL, n_components=5, random_state=0)
     model.partial_fit(rng.standard_normal((1000, 2)))
@@ -296,12 +329,14 @@ def _without_kept_rows(moments):
     return sums
 
 
-def test_a_stream_of_few_rows_is_ridge_regression_on_the_same_landmarks(rng):
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_stream_of_few_rows_is_ridge_regression_on_the_same_landmarks(rng, intercept):
     """While every row is kept nothing is estimated, whatever landmarks there were."""
     batches = [rng.standard_normal((60, 3)) for _ in range(4)]
     X, w = np.concatenate(batches), rng.random(240) + 0.5
-    y = np.stack([wave(X), X[:, 0]], axis=1)
-    options = {"kernel": kernels.RBF(0.1), "n_landmarks": 25, "fit_intercept": True}
+    y = np.stack([wave(X), 5 + X[:, 0]], axis=1)
+    options = {"kernel": kernels.RBF(0.1), "n_landmarks": 25}
+    options["fit_intercept"] = intercept
     stream = KernelRidge(0.1, random_state=0, **options)
     for i, batch in enumerate(batches):
         rows = slice(60 * i, 60 * (i + 1))

@@ -210,6 +210,29 @@ def test_algorithm_2_keeps_its_promise(rng, seed):
     assert np.all(failures <= allowed(n_runs, 3 * DELTA))
 
 
+def test_just_below_the_norm_not_any_row_will_do(seed):
+    """d_eff < ½ means λ > ‖K‖; with more, a row that says little must not stand alone.
+
+    Two hundred copies of one row and 35 of their own kind, which have two fifths of the
+    scores; that none of the copies is kept has probability 10⁻¹².
+    """
+    B = np.zeros((235, 36))
+    B[:200, 0] = 1.0
+    B[200:, 1:] = np.sqrt(2.2) * np.eye(35)
+    ridge = 199.0
+    assert 0.5 < effective_dimension(B, ridge) < 0.9
+    for run in seeds(seed, 20):
+        landmarks = select_landmarks(
+            B,
+            kernel="linear",
+            ridge=ridge,
+            delta=DELTA,
+            sampler="leverage",
+            random_state=run,
+        )
+        assert spectral_error(B, landmarks.indices) <= ridge
+
+
 def test_algorithm_2_takes_far_fewer_rows_than_there_are(rng, seed):
     """Where the bound on the size is below n, it says something."""
     B = factor_of_kernel(rng, 12_000, d=6)

@@ -21,7 +21,10 @@ from nystrom import (
     approximate,
     select_landmarks,
 )
+from nystrom.engines import Threads
+from nystrom.features import features_and_error
 from nystrom.precision import trace_needs_float64
+from nystrom.sources import Dense
 from nystrom.trace_error import TraceError
 
 GAMMA = 0.3
@@ -207,3 +210,32 @@ def test_no_pair_of_rows_is_evaluated_twice(sampler, rng):
         X, gamma=0.5, max_trace_error=0.05, sampler=sampler, random_state=0
     )
     np.testing.assert_allclose(landmarks.error.value, same.error.value, rtol=0.3)
+
+
+def test_an_exact_error_outlasts_an_estimate(rng):
+    X = rng.standard_normal((300, 3))
+    landmarks = select_landmarks(X, n_landmarks=10, random_state=0)
+    exact = TraceError(0.1, 0.0, 300, exact=True)
+    estimate = TraceError(0.2, 0.01, 50, exact=False)
+    assert landmarks.told(estimate).told(exact).error is exact
+    assert landmarks.told(exact).told(estimate).error is exact
+    assert landmarks.told(exact).told(None).error is exact
+
+
+def test_weights_count_in_the_error_that_features_bring(rng):
+    X, w = rng.standard_normal((1300, 3)), rng.pareto(1.0, 1300)
+    landmarks = select_landmarks(X, gamma=0.5, n_landmarks=12, random_state=0)
+    Z, error = features_and_error(landmarks, Dense(X, w), Threads(1), wide=False)
+    left = [1 - w @ np.sum(Z[:, :k] ** 2, axis=1) / w.sum() for k in range(1, 13)]
+    np.testing.assert_allclose(error.path, left, atol=1e-12)
+    assert error.value == pytest.approx(left[-1])
+
+
+def test_an_estimate_from_all_rows_has_no_error(rng):
+    left, w = rng.uniform(size=50), rng.uniform(0.1, 3, 50)
+    whole = left + rng.uniform(size=50)
+    some = TraceError.of_some(left, whole, w, 200)
+    every = TraceError.of_some(left, whole, w, 50)
+    assert some.standard_error > 0
+    assert every.standard_error == 0
+    assert every.value == some.value == pytest.approx(w @ left / (w @ whole))
