@@ -20,7 +20,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
 import nystrom
-from nystrom import KernelKMeans, select_landmarks
+from nystrom import KernelKMeans, kernels, select_landmarks
 from nystrom.engines import Threads
 from nystrom.methods.spectral_embedding import embed, embedding
 from nystrom.sources import as_source
@@ -482,7 +482,7 @@ def test_precomputed_new_rows_by_their_values_with_the_landmarks(seed):
     model = cutter(seed=seed, kernel="precomputed")
     K = rbf_kernel(X, gamma=GAMMA)
     model.fit(K)
-    found = model.predict(K[:, model.landmarks_.indices])
+    found = model.predict(kernels.AtLandmarks(K[:, model.landmarks_.indices]))
     np.testing.assert_array_equal(found, model.labels_)
 
 

@@ -48,6 +48,8 @@ def engine_for(
 
 
 def _check_verbose(verbose: Any) -> None:
+    if verbose is None:  # as quiet as 0
+        return
     if not isinstance(verbose, (Integral, np.bool_)) or verbose < 0:
         raise ValueError(
             f"verbose={verbose!r} is not allowed; 0 is quiet and 1 shows a bar."

@@ -381,7 +381,7 @@ risk_bound_, n_features_in_
 
 
 def _is_list(given: Any) -> bool:
-    several = isinstance(given, (Sequence, np.ndarray)) and np.ndim(given) > 0
+    several = isinstance(given, Sequence) or getattr(given, "shape", ()) != ()
     return several and not isinstance(given, (str, bytes, bytearray, memoryview))
 
 
