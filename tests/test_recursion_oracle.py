@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import oracles_sampling as oracle
@@ -444,3 +445,12 @@ def test_probabilities_of_algorithm_1_are_never_negative():
         p = rules.coin_probabilities(np.full(10, total / 10), 0.1)
         expected = 16 * total / 10 * math.log(max(1, total) / 0.1)
         np.testing.assert_allclose(p, min(1, expected))
+
+
+@pytest.mark.parametrize(("n", "n_levels"), [(600, 0), (700, 1), (4300, 2), (4500, 3)])
+def test_halvings_end_at_192_log_of_3_to_the_level_over_delta(n, n_levels):
+    """δ_l = δ/3ˡ: a level may fail a third as often as the one above it."""
+    among = SimpleNamespace(count_below=lambda share: n * share)
+    assert TheoryRidge(1.0, 0.03).n_levels(among) == n_levels
+    small = [n / 2**k <= 192 * np.log(3**k / 0.03) for k in range(n_levels + 1)]
+    assert small == [False] * n_levels + [True]
