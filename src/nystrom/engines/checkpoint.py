@@ -64,13 +64,8 @@ class Checkpoint(Engine):
         number = self.run.next_pass(key)
         if self.run.is_done(number):
             self._skip(source, name)
-            complete = False
-            try:
-                sink.open()
+            with sinks.opened(sink):
                 sink.put(0, self.run.result(number))
-                complete = True
-            finally:
-                sink.close(complete)
             return
         self.passes.append(name)
         self.inner.telling(self.progress).map(f, source, sink, shared, name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client
 
-from ..sinks import Sink
+from ..sinks import Sink, opened
 from ..sources import DaskRows, Source, Subset
 from ..sources.dask_rows import Chunks
 from .at_workers import Work
@@ -66,18 +66,12 @@ class Dask(Elsewhere):
         if _is_little(parcel):
             self.local.map(f, source, sink, shared, name)
             return
-        complete = False
-        try:
-            sink.open()
-            there = sink if sink.anywhere else None
-            work = Work(f, parcel, shared, there)
-            with self.client.as_current():
-                for rows_of_tiles in self._pass(work, parcel, name).rows():
-                    for start, rows in rows_of_tiles:
-                        sink.put(start, rows)
-            complete = True
-        finally:
-            sink.close(complete)
+        there = sink if sink.anywhere else None
+        work = Work(f, parcel, shared, there)
+        with opened(sink), self.client.as_current():
+            for rows_of_tiles in self._pass(work, parcel, name).rows():
+                for start, rows in rows_of_tiles:
+                    sink.put(start, rows)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str

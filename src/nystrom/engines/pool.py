@@ -10,7 +10,7 @@ from contextlib import closing
 from functools import lru_cache
 from typing import Any
 
-from ..sinks import Sink
+from ..sinks import Sink, opened
 from ..sources import Source
 from .at_workers import Work, made, summed
 from .elsewhere import Elsewhere
@@ -54,16 +54,11 @@ class Pool(Elsewhere):
         name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
-        complete = False
-        try:
-            sink.open()
-            with closing(self._run(made, f, source, shared, name, sink)) as results:
-                for _, rows_of_tiles in results:
-                    for start, rows in rows_of_tiles:
-                        sink.put(start, rows)
-            complete = True
-        finally:
-            sink.close(complete)
+        run = self._run(made, f, source, shared, name, sink)
+        with opened(sink), closing(run) as results:
+            for _, rows_of_tiles in results:
+                for start, rows in rows_of_tiles:
+                    sink.put(start, rows)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str

@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from ..sinks import Sink
+from ..sinks import Sink, opened
 from ..sources import Source
 from .blas import single_threaded_blas, threads_for
 from .engine import Engine
@@ -77,15 +77,9 @@ class Threads(Engine):
             for start, rows in made_rows(f, source, shared, first, last):
                 sink.put(start, rows)
 
-        complete = False
-        try:
-            sink.open()
-            with closing(self._run(task, source, name)) as results:
-                for _ in results:
-                    pass
-            complete = True
-        finally:
-            sink.close(complete)
+        with opened(sink), closing(self._run(task, source, name)) as results:
+            for _ in results:
+                pass
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str

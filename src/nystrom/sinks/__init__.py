@@ -6,6 +6,6 @@ of a file, which is written block by block, complete or not at all.
 """
 
 from .output import ARRAY, Output
-from .sink import ArraySink, Sink, SplitSink, ThenSink
+from .sink import ArraySink, Sink, SplitSink, ThenSink, opened
 
-__all__ = ["ARRAY", "ArraySink", "Output", "Sink", "SplitSink", "ThenSink"]
+__all__ = ["ARRAY", "ArraySink", "Output", "Sink", "SplitSink", "ThenSink", "opened"]

@@ -14,7 +14,7 @@ from .. import _arrays as arrays
 from ..refusals import unknown
 from .npy import NpySink
 from .parquet import ParquetSink
-from .sink import ArraySink
+from .sink import ArraySink, opened
 from .whole_file import Layout, WholeFile
 from .zarr import ZarrSink
 
@@ -96,13 +96,8 @@ class Output:
             return rows if like is None else arrays.from_host(rows, like, rows.dtype)
         columns = rows.reshape(len(rows), -1)
         sink = self.sink(*columns.shape, rows.dtype)
-        complete = False
-        try:
-            sink.open()
+        with opened(sink):
             sink.put(0, columns)
-            complete = True
-        finally:
-            sink.close(complete)
         return self.result(sink)
 
     def _numbered(self, n_columns: int) -> list[str]:

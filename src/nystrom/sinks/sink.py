@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,18 @@ class Sink(Protocol):
 
     def close(self, complete: bool) -> None:
         """Be done; what is not complete may be thrown away."""
+
+
+@contextmanager
+def opened(sink: Sink) -> Iterator[None]:
+    """A sink that is open in a block of code; complete if that comes to its end."""
+    complete = False
+    try:
+        sink.open()
+        yield
+        complete = True
+    finally:
+        sink.close(complete)
 
 
 class ArraySink:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from ..optional import library
 from .file_errors import missing, no_numbers
-from .stored import Names
+from .stored import Names, Stored
 
 #: Rows that columns are turned into at a time, so that they stay in the cache.
 TURNED_ROWS = 4096
@@ -82,3 +83,27 @@ class Schema:
             if self._dtypes[name] is None:
                 raise no_numbers(self.path, name, self.kinds[name])
         return np.result_type(*(self._dtypes[name] for name in names))  # type: ignore[arg-type]
+
+
+class ArrowTables(Stored):
+    """A file whose chunks are Arrow tables."""
+
+    schema: Schema
+
+    @abstractmethod
+    def _table(self, chunk: int, names: Names) -> Any:
+        """Some columns of a chunk."""
+
+    def dtype(self, names: Names) -> np.dtype:
+        return self.schema.dtype(names)
+
+    def holds_text(self, name: Any) -> bool:
+        return name in self.schema.texts
+
+    def read(self, chunk: int, names: Names) -> np.ndarray:
+        table = self._table(chunk, names)
+        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        table = self._table(chunk, (name,))
+        return as_texts(self.path, table, name, int(self.bounds[chunk]))

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..optional import library
-from .arrow_columns import Schema, as_matrix, as_texts
+from .arrow_columns import ArrowTables, Schema
 from .file_errors import decoding
-from .stored import Names, Stored, merged
+from .stored import Names, merged
 
 
-class ArrowFile(Stored):
+class ArrowFile(ArrowTables):
     """The columns of one Arrow file, compressed or not."""
 
     def __init__(self, path: str) -> None:
@@ -29,20 +29,6 @@ class ArrowFile(Stored):
         bounds = np.cumsum([0, *sizes])
         self.batches = merged(bounds, len(self.names))
         self.bounds = bounds[self.batches]
-
-    def dtype(self, names: Names) -> np.dtype:
-        return self.schema.dtype(names)
-
-    def holds_text(self, name: Any) -> bool:
-        return name in self.schema.texts
-
-    def read(self, chunk: int, names: Names) -> np.ndarray:
-        table = self._table(chunk, names)
-        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
-
-    def read_text(self, chunk: int, name: Any) -> np.ndarray:
-        table = self._table(chunk, (name,))
-        return as_texts(self.path, table, name, int(self.bounds[chunk]))
 
     def _table(self, chunk: int, names: Names) -> Any:
         first, last = map(int, self.batches[chunk : chunk + 2])

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..optional import library
-from .arrow_columns import Schema, as_matrix, as_texts
+from .arrow_columns import ArrowTables, Schema
 from .file_errors import Stamp, decoding
-from .stored import Names, Stored, merged
+from .stored import Names, merged
 
 
-class ParquetFile(Stored):
+class ParquetFile(ArrowTables):
     """The columns of one Parquet file."""
 
     def __init__(self, path: str) -> None:
@@ -26,20 +26,6 @@ class ParquetFile(Stored):
         bounds = np.cumsum([0, *sizes])
         self.groups = merged(bounds, len(self.names))
         self.bounds = bounds[self.groups]
-
-    def dtype(self, names: Names) -> np.dtype:
-        return self.schema.dtype(names)
-
-    def holds_text(self, name: Any) -> bool:
-        return name in self.schema.texts
-
-    def read(self, chunk: int, names: Names) -> np.ndarray:
-        table = self._table(chunk, names)
-        return as_matrix(self.path, table, names, int(self.bounds[chunk]))
-
-    def read_text(self, chunk: int, name: Any) -> np.ndarray:
-        table = self._table(chunk, (name,))
-        return as_texts(self.path, table, name, int(self.bounds[chunk]))
 
     def _table(self, chunk: int, names: Names) -> Any:
         groups = list(range(*map(int, self.groups[chunk : chunk + 2])))
