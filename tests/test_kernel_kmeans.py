@@ -151,6 +151,14 @@ def test_inertia_is_the_dense_one_about_the_fitted_centers(
     assert model.inertia_ == pytest.approx(expected, rel=1e-6)
 
 
+def test_weights_are_as_good_in_any_unit(X, weights, seed):
+    """Sums of heavy rows' distances are no overflow in the start, in float32."""
+    model = clusterer(seed=seed).fit(X, sample_weight=weights)
+    heavy = clusterer(seed=seed).fit(X, sample_weight=weights * 2.0**120)
+    np.testing.assert_array_equal(heavy.labels_, model.labels_)
+    assert heavy.inertia_ == pytest.approx(model.inertia_ * 2.0**120, rel=1e-9)
+
+
 @pytest.mark.parametrize("affine", [("rbf", rbf), ("laplacian", laplacian_kernel)])
 def test_every_row_is_at_its_nearest_center(X, seed, affine, small_sample):
     name, kernel = affine

@@ -660,6 +660,13 @@ def test_way_back_needs_one_gamma(X):
         pca(2, gamma=[0.1, 0.1, 0.1, 0.1], fit_inverse_transform=True).fit(X)
 
 
+@pytest.mark.parametrize("kernel", ["chi2", kernels.Chi2(1.0)], ids=str)
+def test_no_way_back_through_a_kernel_of_histograms(kernel, X):
+    """Before any work, and not with a word about rows that the user never gave."""
+    with pytest.raises(ValueError, match="is not possible with kernel=.*both signs"):
+        pca(2, kernel=kernel, fit_inverse_transform=True).fit(abs(X))
+
+
 # Exact mode
 
 

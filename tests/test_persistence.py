@@ -24,6 +24,7 @@ import pytest
 import scipy.sparse as sp
 import skops.io
 from lists import ESTIMATORS, KERNELS, SAMPLERS
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -33,6 +34,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nystrom
 from nystrom import (
+    KernelRidge,
     Nystroem,
     engines,
     kernels,
@@ -483,6 +485,14 @@ def test_trusted_is_a_sequence_of_names(trusted, path):
 
 
 # --- what cannot be saved -----------------------------------------------------------
+
+
+def test_what_leads_back_to_itself_is_refused_in_plain_words(tmp_path):
+    with config_context(enable_metadata_routing=True):
+        model = KernelRidge().set_fit_request(sample_weight=True)
+        with pytest.raises(TypeError, match=r"leads back to itself.*set_fit_request"):
+            save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 def defined_inside():

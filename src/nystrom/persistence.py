@@ -291,6 +291,12 @@ def _explaining(name: str) -> Iterator[None]:
         yield
     except (OSError, MemoryError, Warning):
         raise
+    except RecursionError as error:
+        raise TypeError(
+            f"This {name} cannot be saved, as something in it leads back to itself, "
+            "which is what set_fit_request and the like leave behind. Save it before "
+            "these are called, and call them after load; or use pickle or joblib."
+        ) from error
     except Exception as error:
         raise TypeError(
             f"This {name} cannot be saved, as it holds something that cannot be "

@@ -235,8 +235,8 @@ FINE = 5e-4
 
 
 def squares_fit_float32(squares: np.ndarray) -> bool:
-    """Whether sums of such squares, and what is far below them, are float32 numbers."""
-    limits, size = np.finfo(np.float32), squares.max(initial=0.0)
+    """Whether sums of squared distances, and what is far below, are float32 numbers."""
+    limits, size = np.finfo(np.float32), 4 * squares.max(initial=0.0)
     return bool(limits.tiny < size * FINE**4 and size * len(squares) < limits.max)
 
 

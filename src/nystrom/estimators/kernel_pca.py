@@ -23,7 +23,7 @@ from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
-from ..kernels import AtLandmarks, Kernel
+from ..kernels import AdditiveChi2, AtLandmarks, Chi2, Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.pca import Components, components
@@ -408,6 +408,12 @@ class KernelPCA(
                 "fit_inverse_transform=True needs one gamma: the way back is a kernel "
                 "of coordinates, not of features."
             )
+        if self.fit_inverse_transform and _of_histograms(self.kernel):
+            raise ValueError(
+                f"fit_inverse_transform=True is not possible with kernel="
+                f"{self.kernel!r}: the way back is a kernel of coordinates, which have "
+                "both signs. Use another kernel, or leave fit_inverse_transform out."
+            )
 
     def _keep(
         self, landmarks: Landmarks, found: Components, source: Source, engine: Engine
@@ -485,6 +491,12 @@ class KernelPCA(
 
 def _transformed(block: Block, theirs: ExactKernelPCA) -> np.ndarray:
     return theirs.transform(block.X)
+
+
+def _of_histograms(kernel: Any) -> bool:
+    if isinstance(kernel, str):
+        return kernel in ("chi2", "additive_chi2")
+    return isinstance(kernel, (AdditiveChi2, Chi2))
 
 
 def _check_rows_of_numbers(points: Any) -> None:

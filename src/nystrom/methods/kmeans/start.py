@@ -66,8 +66,10 @@ class HeldFeatures:
         means = KMeans(
             n_clusters, n_init=1, max_iter=SAMPLE_STEPS, random_state=seed % 2**32
         )
+        # Weights by a power of two change nothing but what float32 can hold.
+        weights = np.ldexp(self.weights, -np.frexp(self.weights.max())[1])
         with _FILTERS, warnings.catch_warnings():
             # Fewer distinct rows than clusters is told once, of all rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            means.fit(self.Z, sample_weight=self.weights)
+            means.fit(self.Z, sample_weight=weights)
         return means.cluster_centers_.astype(np.float64)
