@@ -3,8 +3,8 @@
     python3 dev.py bench components ../path/to/covertype.npz
 
 300 000 rows, 500 landmarks, float32, γ = 0.01. Times are taken in turn and medians
-compared; memory is that of a process of its own. Names after the file (pca,
-exact, kmeans, cca, memory) run these parts alone. The table goes to results/components.csv.
+compared; memory is that of a process of its own. Names after the file (pca, exact,
+kmeans, cca, memory) run these parts alone. The table goes to results/components.csv.
 """
 
 from __future__ import annotations

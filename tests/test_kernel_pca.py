@@ -663,7 +663,7 @@ def test_way_back_needs_one_gamma(X):
 @pytest.mark.parametrize("kernel", ["chi2", kernels.Chi2(1.0)], ids=str)
 def test_no_way_back_through_a_kernel_of_histograms(kernel, X):
     """Before any work, and not with a word about rows that the user never gave."""
-    with pytest.raises(ValueError, match="is not possible with kernel=.*both signs"):
+    with pytest.raises(ValueError, match=r"is not possible with kernel=.*both signs"):
         pca(2, kernel=kernel, fit_inverse_transform=True).fit(abs(X))
 
 
