@@ -23,7 +23,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: Each line may import the lines above it, and nothing from its own.
 LINES = [
-    ["_arrays", "refusals", "randomness", "ledger", "optional"],
+    ["_arrays", "refusals", "randomness", "ledger", "optional", "html"],
     ["operands", "precision", "sources", "sinks"],
     ["column_blocks"],
     ["kernels", "engines", "trace_error"],
@@ -35,6 +35,7 @@ LINES = [
     ["samplers", "approximation"],
     ["methods", "edge"],
     ["estimators", "functions"],
+    ["displays"],
     ["saved_names"],
     ["unpacking"],
     ["persistence"],
@@ -49,11 +50,12 @@ ONLY = {
     "ledger": set(),
     "operands": {"_arrays"},
     "optional": set(),
+    "html": set(),
     "precision": {"_arrays"},
     "sources": {"_arrays", "refusals", "optional"},
     "sinks": {"_arrays", "refusals", "optional"},
     "engines": {"_arrays", "randomness", "sources", "sinks"},
-    "trace_error": {"sources"},
+    "trace_error": {"sources", "html"},
     "factor": {"precision", "refusals", "engines"},
     "unpacking": {"saved_names"},
     "persistence": {"saved_names", "unpacking", "edge"},
@@ -89,6 +91,12 @@ INSIDE = {
         ["recursive", "uniform"],
         ["exact_scores", "gain"],
         ["updating"],
+        ["__init__"],
+    ],
+    "displays": [
+        ["axes"],
+        ["error_path", "leverage", "in_two_dimensions", "ridge_path", "coverage"],
+        ["spectrum", "landmark_map", "clusters"],
         ["__init__"],
     ],
     "methods": [

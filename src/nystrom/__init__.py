@@ -20,7 +20,7 @@ Examples
 (1797, 100)
 """
 
-from . import datasets, engines, kernels, samplers, sources
+from . import datasets, displays, engines, kernels, samplers, sources
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_pca import KernelPCA
@@ -50,6 +50,7 @@ __all__ = [
     "Nystroem",
     "approximate",
     "datasets",
+    "displays",
     "effective_dimension",
     "engines",
     "kernels",

@@ -80,6 +80,11 @@ class Approximation:
         """tr K̃."""
         return float((self._exact_diagonal - self._residuals).sum())
 
+    def eigenvalues(self) -> np.ndarray:
+        """All eigenvalues of K̃ that are not 0, descending."""
+        values = self._gram_eigh[0]
+        return self._handed_out(values[: self._n_above_rounding])
+
     def eigh(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
         """The largest eigenvalues of K̃, descending, and their eigenvectors as columns.
 
@@ -87,17 +92,29 @@ class Approximation:
         """
         count(n_components, "n_components", least=0)
         values, vectors = self._gram_eigh
-        floor = EPS64 * len(values) * values.max(initial=0.0)
-        keep = min(n_components, int(np.count_nonzero(values > floor)))
+        keep = min(n_components, self._n_above_rounding)
         found = self._Z_times(vectors[:, :keep] / np.sqrt(values[:keep]))
         return self._handed_out(values[:keep]), self._handed_out(found)
 
+    def leverage_scores(self, ridge: float) -> np.ndarray:
+        """Ridge leverage scores of all rows: those of K̃, and what it leaves over λ.
+
+        zᵀ(ZᵀZ + λI)⁻¹z + (k − k̃)/λ, at most 1: near the exact scores where ‖K − K̃‖₂ is
+        not above λ, and then closer than `nystrom.leverage_scores` of these landmarks.
+        """
+        _check_ridge(ridge)
+        values, vectors = self._gram_eigh
+        shrunk = Operand(vectors / np.sqrt(values + ridge))
+        sink = ArraySink((self.shape[0],))
+        shared = (self._tiles(whitened=True), shrunk)
+        self.engine.map(_square_norms, self.source, sink, shared, "scores")
+        check_finite(sink.array)
+        left = np.maximum(self._residuals, 0.0) / ridge
+        return self._handed_out(np.minimum(sink.array + left, 1.0))
+
     def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
         """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement, in O(ns²) time."""
-        if not 0 < ridge < np.inf:
-            raise ValueError(
-                f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
-            )
+        _check_ridge(ridge)
         host = self._vectors(b)
         x = self._woodbury(host, ridge)
         left = host - ridge * x - self._Z_times(self._Zt_times(x))
@@ -180,6 +197,12 @@ class Approximation:
             values, vectors = np.linalg.eigh(G)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
+    @property
+    def _n_above_rounding(self) -> int:
+        values = self._gram_eigh[0]
+        floor = EPS64 * len(values) * values.max(initial=0.0)
+        return int(np.count_nonzero(values > floor))
+
     def _tiles(self, *, whitened: bool) -> Tiles:
         # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
         # times root·small would lose what `solve` and `eigh` need.
@@ -230,6 +253,16 @@ class Approximation:
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
 
+    def _repr_html_(self) -> str:
+        return f"Approximation of {self.shape[0]} rows on{self.landmarks._repr_html_()}"
+
+
+def _check_ridge(ridge: float) -> None:
+    if not 0 < ridge < np.inf:
+        raise ValueError(
+            f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
+        )
+
 
 def _such_as(like: Any, values: np.ndarray) -> Array:
     """Values in the library and on the device of what was given."""
@@ -269,6 +302,11 @@ def told_error(
 def _times(block: Block, tiles: Tiles, small: Operand) -> np.ndarray:
     Z = tiles(block.X)
     return arrays.to_host(Z @ small.beside(Z))
+
+
+def _square_norms(block: Block, tiles: Tiles, small: Operand) -> np.ndarray:
+    product = _times(block, tiles, small)
+    return np.einsum("ij,ij->i", product, product)
 
 
 def _transposed_times(block: Block, tiles: Tiles) -> Array:

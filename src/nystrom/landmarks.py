@@ -12,6 +12,7 @@ import numpy as np
 from . import _arrays as arrays
 from .columns import Columns
 from .factor import Factor, factorize
+from .html import table
 from .kernels import Kernel
 from .trace_error import TraceError
 
@@ -280,23 +281,42 @@ class Landmarks:
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
 
-    def __str__(self) -> str:
-        whence = "" if self.indices is None else f" of {self.n_rows} rows"
-        plural = "" if len(self) == 1 else "s"
-        what = f"{len(self)} landmark{plural}{whence} by {self.sampler}"
-        parts = [what, str(self.kernel)]
+    def _told(self) -> list[tuple[str, str]]:
+        """What there is to say, with its name: the text and the table say the same."""
+        told = [("kernel", str(self.kernel))]
         if self.error is not None:
-            parts.append(f"relative trace error {self.error}")
+            told.append(("relative trace error", str(self.error)))
         # A fitted model has no matrix of a precomputed kernel to find it from.
         with suppress(ValueError):
-            parts.append(f"rank {self.rank}")
-        parts.append(f"{self.n_kernel_evaluations} kernel evaluations")
-        parts.append(f"{self.seconds:.2g} s")
+            told.append(("rank", str(self.rank)))
+        told.append(("kernel evaluations", str(self.n_kernel_evaluations)))
+        told.append(("seconds", f"{self.seconds:.2g}"))
         if self.guarantee is not None:
-            parts.append(str(self.guarantee))
+            told.append(("guarantee", str(self.guarantee)))
         if self.evidence is not None:
-            parts.append(self.evidence)
-        return ", ".join([*parts, *self.notes])
+            told.append(("evidence", self.evidence))
+        return [*told, *(("note", note) for note in self.notes)]
+
+    def _what(self) -> str:
+        whence = "" if self.indices is None else f" of {self.n_rows} rows"
+        plural = "" if len(self) == 1 else "s"
+        return f"{len(self)} landmark{plural}{whence} by {self.sampler}"
+
+    def __str__(self) -> str:
+        parts = [_in_a_sentence(name, value) for name, value in self._told()]
+        return ", ".join([self._what(), *parts])
+
+    def _repr_html_(self) -> str:
+        picture = "" if self.error is None else self.error.picture()
+        return table(self._what(), self._told(), picture)
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+def _in_a_sentence(name: str, value: str) -> str:
+    if name in ("relative trace error", "rank"):
+        return f"{name} {value}"
+    if name == "kernel evaluations":
+        return f"{value} {name}"
+    return f"{value} s" if name == "seconds" else value

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .html import falling_line, table
 from .sources import weights as row_weights
 
 
@@ -75,3 +76,16 @@ class TraceError:
         if self.exact:
             return f"{self.value:.3g} (exact)"
         return f"{self.value:.3g} ± {self.standard_error:.1g} ({self.n_rows} rows)"
+
+    def picture(self) -> str:
+        """The error of every prefix as a small line, where it is known; else ""."""
+        if self.path is None:
+            return ""
+        first, last, size = self.path[0], self.path[-1], len(self.path)
+        said = f"relative trace error of 1 landmark, {first:.2g}, to {size}, {last:.2g}"
+        return falling_line(self.path, said)
+
+    def _repr_html_(self) -> str:
+        return table(
+            "tr(K − K̃)/tr K", [("relative trace error", f"{self}")], self.picture()
+        )

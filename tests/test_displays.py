@@ -1,0 +1,318 @@
+"""Displays: the arrays they draw are right, and they draw them where they are told."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nystrom import (
+    KernelCCA,
+    KernelKMeans,
+    KernelRidge,
+    KernelRidgeCV,
+    Nystroem,
+    approximate,
+    displays,
+    select_landmarks,
+)
+from nystrom.displays import (
+    CalibrationDisplay,
+    ClusterDisplay,
+    ErrorPathDisplay,
+    LandmarksDisplay,
+    LeverageDisplay,
+    RidgePathDisplay,
+    SpectrumDisplay,
+)
+
+matplotlib = pytest.importorskip("matplotlib", reason="displays need nystrom[plot]")
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+GAMMA = 0.5
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((300, 3))
+
+
+@pytest.fixture
+def y(X, rng):
+    return np.sin(X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+
+
+@pytest.fixture
+def mapped(X):
+    features = Nystroem(gamma=GAMMA, n_components=40, random_state=0)
+    features.fit_transform(X)
+    return features
+
+
+@pytest.fixture
+def searched(X, y):
+    model = KernelRidgeCV(
+        [1e-3, 1e-1, 10.0],
+        kernel="rbf",
+        gammas=[0.1, 0.5],
+        n_landmarks=[10, 40],
+        random_state=0,
+    )
+    return model.fit(X, y)
+
+
+@pytest.fixture
+def drawn(X, y, mapped, searched):
+    """How each display is drawn, by its name."""
+    clusters = KernelKMeans(3, gamma=GAMMA, n_landmarks=30, random_state=0).fit(X)
+    ridge = KernelRidge(0.1, kernel="rbf", n_landmarks=40, random_state=0).fit(X, y)
+    return {
+        "CalibrationDisplay": lambda **on: CalibrationDisplay.from_estimator(
+            ridge, X, y, **on
+        ),
+        "ClusterDisplay": lambda **on: ClusterDisplay.from_estimator(clusters, X, **on),
+        "ErrorPathDisplay": lambda **on: ErrorPathDisplay.from_estimator(
+            mapped, goal=0.1, **on
+        ),
+        "LandmarksDisplay": lambda **on: LandmarksDisplay.from_estimator(
+            mapped, X, **on
+        ),
+        "LeverageDisplay": lambda **on: LeverageDisplay.from_estimator(mapped, X, **on),
+        "RidgePathDisplay": lambda **on: RidgePathDisplay.from_estimator(
+            clone(searched).set_params(gammas=None, gamma=0.5).fit(X, y),
+            **({"axes": on["ax"]} if "ax" in on else {}),
+        ),
+        "SpectrumDisplay": lambda **on: SpectrumDisplay.from_estimator(mapped, X, **on),
+    }
+
+
+@pytest.mark.parametrize("name", displays.__all__)
+def test_draws_on_new_axes_or_on_those_given_and_changes_nothing_else(name, drawn):
+    settings = dict(matplotlib.rcParams)
+    first = drawn[name]()
+    assert pyplot.get_fignums() == [first.figure_.number]
+    figure, ax = pyplot.subplots()
+    second = drawn[name](ax=ax)
+    assert second.figure_ is figure
+    assert ax.lines or ax.collections or ax.patches
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert len(pyplot.get_fignums()) == 2
+    assert dict(matplotlib.rcParams) == settings
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("name", displays.__all__)
+def test_plot_draws_again_what_is_held(name, drawn):
+    display = drawn[name]()
+    first = display.figure_
+    assert display.plot() is display
+    assert display.figure_ is not first
+
+
+def test_error_path_is_that_of_the_prefixes(X, mapped):
+    display = ErrorPathDisplay.from_estimator(mapped, goal=0.2)
+    k = display.n_landmarks
+    enough = approximate(X, mapped.landmarks_[:k]).relative_trace_error
+    fewer = approximate(X, mapped.landmarks_[: k - 1]).relative_trace_error
+    assert float(enough) <= 0.2 < float(fewer)
+    np.testing.assert_array_equal(display.line_.get_xdata(), np.arange(1, 41))
+    assert [text.get_text() for text in display.ax_.texts] == [f"{k} landmarks"]
+
+
+def test_error_path_says_where_the_goal_is_not_reached(mapped):
+    display = ErrorPathDisplay.from_estimator(mapped, goal=1e-9)
+    assert display.n_landmarks is None
+    assert display.ax_.texts[0].get_text() == "10⁻⁹ is not reached"
+
+
+def test_error_path_needs_one(X):
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=10, random_state=0)
+    with pytest.raises(ValueError, match=r"not known here.*fit_transform"):
+        ErrorPathDisplay.from_landmarks(landmarks)
+    with pytest.raises(ValueError, match="goal=-1 is not allowed"):
+        ErrorPathDisplay(np.ones(3), goal=-1)
+
+
+def test_spectrum_is_that_of_the_dense_matrix(X, mapped):
+    S = mapped.landmarks_.indices
+    K = rbf_kernel(X, gamma=GAMMA)
+    approximated = K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S])
+    expected = np.linalg.eigvalsh(approximated)[::-1][: len(S)]
+    display = SpectrumDisplay.from_estimator(mapped, X, ridge=0.7)
+    np.testing.assert_allclose(display.eigenvalues, expected, rtol=1e-6)
+    dimension = np.trace(np.linalg.solve(K + 0.7 * np.eye(len(K)), K))
+    assert display.effective_dimension == pytest.approx(
+        np.sum(expected / (expected + 0.7))
+    )
+    assert display.effective_dimension <= dimension
+
+
+def test_leverage_scores_are_near_the_exact_ones_where_lambda_is_above_the_error(X):
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=120, random_state=0)
+    K = rbf_kernel(X, gamma=GAMMA)
+    exact = np.diag(np.linalg.solve(K + np.eye(len(K)), K))
+    display = LeverageDisplay.from_landmarks(landmarks, X, ridge=1.0)
+    assert display.scores == pytest.approx(exact, rel=0.1)
+    assert display.effective_dimension == pytest.approx(display.scores.sum())
+    np.testing.assert_array_equal(display.chosen, landmarks.indices)
+
+
+def test_scores_of_few_landmarks_add_up_to_no_less_than_the_effective_dimension(X):
+    """σ ↦ σ/(σ + λ) is concave with slope ≤ 1/λ: tr f(K) ≤ tr f(K̃) + tr(K − K̃)/λ."""
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=15, random_state=0)
+    K, ridge = rbf_kernel(X, gamma=GAMMA), 3.0
+    found = approximate(X, landmarks).leverage_scores(ridge)
+    assert found.max() < 1
+    assert np.trace(np.linalg.solve(K + ridge * np.eye(len(K)), K)) <= found.sum()
+
+
+def test_scores_of_all_rows_as_landmarks_are_the_exact_ones(X):
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=300, random_state=0)
+    K = rbf_kernel(X, gamma=GAMMA)
+    exact = np.diag(np.linalg.solve(K + 0.3 * np.eye(len(K)), K))
+    found = approximate(X, landmarks).leverage_scores(0.3)
+    np.testing.assert_allclose(found, exact, rtol=1e-7)
+    with pytest.raises(ValueError, match=r"ridge=0.* is not allowed"):
+        approximate(X, landmarks).leverage_scores(0.0)
+
+
+def test_lambda_is_the_one_of_the_landmarks_or_what_they_leave(X, mapped):
+    drawn = select_landmarks(
+        X, gamma=GAMMA, n_landmarks=40, sampler="recursive", random_state=0
+    )
+    assert LeverageDisplay.from_landmarks(drawn, X).ridge == drawn.ridge
+    left = approximate(X, mapped.landmarks_).trace_error
+    found = SpectrumDisplay.from_estimator(mapped, X).ridge
+    assert found == pytest.approx(left / 40)
+
+
+def test_landmarks_lie_on_their_rows(X, mapped):
+    display = LandmarksDisplay.from_estimator(mapped, X, features=(2, 0))
+    np.testing.assert_array_equal(
+        display.landmarks, X[mapped.landmarks_.indices][:, [2, 0]]
+    )
+    display = LandmarksDisplay.from_estimator(mapped, X, features="components")
+    values, vectors = approximate(X, mapped.landmarks_).eigh(2)
+    np.testing.assert_allclose(display.rows, vectors * np.sqrt(values))
+
+
+def test_features_go_by_name_in_frames(X):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["length", "width", "weight"])
+    model = Nystroem(n_components=10, random_state=0).fit(frame)
+    display = LandmarksDisplay.from_estimator(
+        model, frame, features=("weight", "length")
+    )
+    assert display.names == ("weight", "length")
+    np.testing.assert_array_equal(display.rows, X[:, [2, 0]])
+
+
+@pytest.mark.parametrize("features", [(0,), (0, 3), ("a", "b"), "names", 1, (-1, 0)])
+def test_features_that_are_not_there_are_refused(features, X, mapped):
+    with pytest.raises(ValueError, match=r"features=.* is not allowed"):
+        LandmarksDisplay.from_estimator(mapped, X, features=features)
+
+
+def test_of_many_rows_some_are_drawn(rng):
+    X = rng.standard_normal((20_000, 2))
+    model = KernelKMeans(3, n_landmarks=20, random_state=0).fit(X)
+    display = ClusterDisplay.from_estimator(model, X)
+    assert len(display.rows) == len(display.labels) == 5000
+    np.testing.assert_array_equal(display.labels, model.predict(display.rows))
+    assert display.sizes.sum() == 20_000
+
+
+def test_ridge_path_finds_the_best(searched):
+    display = RidgePathDisplay.from_estimator(searched)
+    g, k, a = display.best
+    assert searched.gamma_ == display.gammas[g]
+    assert searched.n_landmarks_ == display.n_landmarks[k]
+    assert searched.alpha_ == display.alphas[a]
+    assert len(display.axes_) == 2
+    with pytest.raises(ValueError, match="axes has 1, and there are 2 gammas"):
+        display.plot(pyplot.subplots()[1])
+
+
+def test_ridge_path_of_several_targets_is_their_mean(X, y):
+    model = KernelRidgeCV([0.1, 1.0], kernel="rbf", n_landmarks=20, random_state=0)
+    model.set_params(alpha_per_target=True).fit(X, np.stack([y, -2 * y], axis=1))
+    display = RidgePathDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.scores[0, 0], model.scores_.mean(axis=-1))
+
+
+def test_calibration_of_normal_targets_is_the_diagonal(rng):
+    """By Kolmogorov's bound, off by more than 0.05 in one of 10⁴ runs."""
+    std = rng.uniform(0.5, 2.0, 4000)
+    y = std * rng.standard_normal(4000)
+    display = CalibrationDisplay.from_predictions(y, np.zeros(4000), std)
+    assert display.observed == pytest.approx(display.expected, abs=0.05)
+    half = CalibrationDisplay.from_predictions(y, np.zeros(4000), std / 2)
+    expected = 2 * norm.cdf(norm.ppf(0.975) / 2) - 1
+    assert half.within(0.95) == pytest.approx(expected, abs=0.05)
+
+
+def test_calibration_takes_several_targets_and_deviations_of_zero():
+    y = np.array([[0.0, 1.0], [2.0, 3.0]])
+    exact = CalibrationDisplay.from_predictions(y, y, np.zeros(2))
+    assert exact.within(0.5) == 1.0
+    wrong = CalibrationDisplay.from_predictions(y, y + 1, np.zeros(2))
+    assert wrong.within(0.99) == 0.0
+    with pytest.raises(ValueError, match="y has shape"):
+        CalibrationDisplay.from_predictions(y[0], y, y)
+
+
+def test_what_cannot_be_drawn_is_refused_with_what_can(X, mapped):
+    with pytest.raises(ValueError, match="has no landmarks: fit it first"):
+        ErrorPathDisplay.from_estimator(Nystroem())
+    with pytest.raises(ValueError, match="has no landmarks"):
+        ErrorPathDisplay.from_estimator(KMeans())
+    with pytest.raises(TypeError, match="landmarks are Landmarks, not ndarray"):
+        SpectrumDisplay.from_landmarks(X, X)
+    with pytest.raises(TypeError, match="draws a fitted KernelKMeans"):
+        ClusterDisplay.from_estimator(mapped, X)
+    with pytest.raises(TypeError, match="draws a fitted KernelRidgeCV"):
+        RidgePathDisplay.from_estimator(mapped)
+    with pytest.raises(TypeError, match="predicts nothing"):
+        CalibrationDisplay.from_estimator(mapped, X, X)
+    both = KernelCCA(1, n_landmarks=10, random_state=0).fit(X, X)
+    with pytest.raises(TypeError, match="landmarks of either side"):
+        ErrorPathDisplay.from_estimator(both)
+
+
+def test_a_pipeline_stands_for_its_last_step(X):
+    pipeline = make_pipeline(StandardScaler(), Nystroem(n_components=10))
+    pipeline.fit_transform(X)
+    display = ErrorPathDisplay.from_estimator(pipeline)
+    assert len(display.errors) == 10
+
+
+@pytest.mark.parametrize("name", displays.__all__)
+def test_made_of_arrays_alone(name):
+    """The constructor computes nothing: no estimator, no rows."""
+    parameters = inspect.signature(getattr(displays, name)).parameters
+    assert not {"estimator", "X"} & {*parameters}
+
+
+def test_matplotlib_is_not_imported_before_it_is_used():
+    code = "import sys, nystrom.displays; print('matplotlib' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "False"
