@@ -32,7 +32,7 @@ def table(title: str, rows: Sequence[tuple[str, str]], picture: str = "") -> str
 
 
 def falling_line(values: np.ndarray, caption: str) -> str:
-    """Positive values on a logarithmic scale as a small line; "" where there is none."""
+    """Positive values on a logarithmic scale as a line; "" where there are none."""
     shown = np.flatnonzero(values > 0)
     if len(shown) < 2:
         return ""
