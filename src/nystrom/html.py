@@ -25,7 +25,8 @@ def table(title: str, rows: Sequence[tuple[str, str]], picture: str = "") -> str
     )
     return (
         '<div style="color:inherit;display:flex;flex-wrap:wrap;gap:16px">'
-        f'<table style="border:none;background:none;color:inherit"><caption style="color:inherit;'
+        '<table style="border:none;background:none;color:inherit">'
+        '<caption style="color:inherit;'
         f'text-align:left;font-weight:bold;caption-side:top">{escape(title)}</caption>'
         f"<tbody>{body}</tbody></table>{picture}</div>"
     )
