@@ -39,6 +39,7 @@ LINES = [
     ["saved_names"],
     ["unpacking"],
     ["persistence"],
+    ["onnx_graph"],
     ["versions"],
     ["__init__"],
 ]
@@ -97,6 +98,13 @@ INSIDE = {
         ["axes"],
         ["error_path", "leverage", "in_two_dimensions", "ridge_path", "coverage"],
         ["spectrum", "landmark_map", "clusters"],
+        ["__init__"],
+    ],
+    "onnx_graph": [
+        ["nodes"],
+        ["kernel_nodes"],
+        ["estimator_nodes"],
+        ["exporting", "converters"],
         ["__init__"],
     ],
     "methods": [

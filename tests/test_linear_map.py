@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+from sklearn.base import clone
 
-from nystrom import select_landmarks
+from nystrom import (
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Nystroem,
+    select_landmarks,
+)
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear
 from nystrom.methods.linear_map import LinearMap
@@ -90,3 +98,40 @@ def test_results_may_be_off_by_a_ten_thousandth(rng):
         narrow = wide.copy()
         narrow[:, 1] *= 1 + off
         assert results_need_float64(narrow, wide) is needed
+
+
+NEW_ROWS = {
+    "features": (Nystroem(gamma=0.01, n_components=40), "transform"),
+    "coordinates": (
+        KernelPCA(3, kernel="rbf", gamma=0.01, n_landmarks=40),
+        "transform",
+    ),
+    "predictions": (
+        KernelRidge(1e-9, kernel="rbf", gamma=0.01, n_landmarks=40),
+        "predict",
+    ),
+    "all rows": (
+        KernelRidge(1e-9, kernel="rbf", gamma=0.01, n_landmarks=900),
+        "predict",
+    ),
+    "decisions": (
+        KernelRidgeClassifier(1e-9, kernel="rbf", gamma=0.01, n_landmarks=40),
+        "decision_function",
+    ),
+    "distances": (KernelKMeans(3, gamma=0.01, n_landmarks=40), "transform"),
+}
+
+
+@pytest.mark.parametrize("what", NEW_ROWS)
+def test_what_was_fitted_in_float64_takes_float32_rows_by_their_numbers(what, rng):
+    """Only what goes out is rounded: coefficients of 10⁵ do not cancel in float32."""
+    model, method = NEW_ROWS[what]
+    X = rng.standard_normal((N, 4)) + 3
+    y = np.sin(X[:, 0]) > 0 if what == "decisions" else np.sin(X[:, 0])
+    model = clone(model).set_params(random_state=0).fit(X, y)
+    rows = X[:100].astype(np.float32)
+    expected = getattr(model, method)(rows.astype(np.float64))
+    found = getattr(model, method)(rows)
+    assert found.dtype == np.float32
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * scale)

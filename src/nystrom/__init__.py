@@ -35,6 +35,7 @@ from .functions import (
     select_landmarks,
     spectral_embedding,
 )
+from .onnx_graph import export_onnx, register_onnx
 from .persistence import load, save
 from .versions import show_versions
 
@@ -53,9 +54,11 @@ __all__ = [
     "displays",
     "effective_dimension",
     "engines",
+    "export_onnx",
     "kernels",
     "leverage_scores",
     "load",
+    "register_onnx",
     "samplers",
     "save",
     "select_landmarks",

@@ -57,10 +57,20 @@ class Columns:
         return Columns, (self.kernel, self.points, self.wide)
 
     def __call__(self, X: Any) -> Array:
-        if not self.wide:
+        if not self.wide and not self._has_more_digits_than(X):
             return self._values(X)
         # Rows are copied to float64, and so are values that were given (precomputed).
         return arrays.widen(self._values(arrays.widen(X)))
+
+    def _has_more_digits_than(self, X: Any) -> bool:
+        """Whether float32 rows meet float64 points: what was fitted in float64."""
+        return (
+            not self.kernel.traits.by_number
+            and arrays.is_block(X)
+            and arrays.host_dtype(X) == np.float32
+            and arrays.is_block(self.points)
+            and arrays.host_dtype(self.points) == np.float64
+        )
 
     def float64(self, X: Any) -> Array:
         """The values in float64, where the rows are."""

@@ -109,7 +109,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             f"The folder {target.parent} does not exist; make it first, or save to a "
             "folder that exists."
         )
-    with _replacement_of(target) as file:
+    with replacement_of(target) as file:
         _write(estimator, file)
 
 
@@ -220,7 +220,7 @@ def _as_path(path: Any) -> Path:
 
 
 @contextmanager
-def _replacement_of(target: Path) -> Iterator[BinaryIO]:
+def replacement_of(target: Path) -> Iterator[BinaryIO]:
     """A file to write, put in place of `target` if all went well, else removed."""
     temporary = target.with_name(f".{uuid.uuid4().hex}.nystrom.tmp")
     try:
