@@ -47,8 +47,8 @@ def affine_of(estimator: Any) -> Affine:
 def _exact_coordinates(estimator: KernelPCA) -> Affine | None:
     """scikit-learn's own coordinates, of few rows: centred values times directions.
 
-    (k − mean(k) − r + m)·A with the column means r of K and their mean m. The columns of
-    A add up to 0, as directions of a centred K do, so that mean(k) drops out.
+    (k − mean(k) − r + m)·A with the column means r of K and their mean m. The columns
+    of A add up to 0, as directions of a centred K do, so that mean(k) drops out.
     """
     theirs = estimator._exact
     if theirs is None:
