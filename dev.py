@@ -42,6 +42,7 @@ EXTRAS = {
     "mutants": "test",
     "test-torch": "test",
     "fuzz": "test",
+    "docs": "docs",
 }
 #: The release that tensors are tried with; it is no dependency.
 TORCH = "torch==2.13.0"
@@ -240,6 +241,21 @@ def bench(name: str, *rest: str) -> None:
         )
 
 
+def docs() -> None:
+    """The documentation, from a copy: what is generated stays out of the sources."""
+    one_blas_thread()
+    source, built = ROOT / "build" / "docs_source", ROOT / "build" / "docs"
+    for folder in (source, built):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", source)
+    # The examples are where conf.py looks for them, beside the pages' folder.
+    shutil.rmtree(ROOT / "build" / "examples", ignore_errors=True)
+    shutil.copytree(ROOT / "examples", ROOT / "build" / "examples")
+    run(HERE.python, "-m", "sphinx", "-W", "--keep-going", "-q", source, built)
+    run(HERE.python, source / "links.py", built)
+    print(f"{built / 'index.html'}")
+
+
 def main() -> None:
     """Install what the command needs, and run it."""
     if sys.version_info < (3, 11):  # noqa: UP036 (that is what it finds out)
@@ -267,6 +283,8 @@ def main() -> None:
         test_torch(*rest)
     elif command == "types":
         types()
+    elif command == "docs":
+        docs()
     else:
         lint()
 

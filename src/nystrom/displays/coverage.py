@@ -22,7 +22,7 @@ class CalibrationDisplay:
     Parameters
     ----------
     distances : ndarray of shape (n_rows,)
-        |y − mean|/std of rows that the model was not fitted on.
+        `|y − mean|/std` of rows that the model was not fitted on.
     name : str, default=None
         For the legend.
 

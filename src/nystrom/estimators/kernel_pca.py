@@ -107,7 +107,7 @@ class KernelPCA(
         Eigenvalues of the (centred) kernel matrix, descending.
     eigenvectors_ : ndarray of shape (n_points, n_components)
         One row per point of `X_fit_`. The coordinates of a row are its (centred) kernel
-        values with these points, times eigenvectors_ / sqrt(eigenvalues_).
+        values with these points, times `eigenvectors_ / sqrt(eigenvalues_)`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The eigenvalues as shares of the whole trace.
     explained_variance_path_ : ndarray of shape (n_numbers, n_components)

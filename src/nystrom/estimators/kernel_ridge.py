@@ -92,7 +92,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     Attributes
     ----------
     dual_coef_ : array of shape (n_landmarks,) or (n_landmarks, n_targets)
-        k(X, X_fit_) @ dual_coef_ + intercept_ predicts.
+        `k(X, X_fit_) @ dual_coef_ + intercept_` predicts.
     X_fit_ : array, CSR matrix or list
         The landmarks; all rows in exact mode. For kernel="precomputed" the landmarks'
         column numbers.

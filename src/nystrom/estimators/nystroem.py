@@ -87,7 +87,7 @@ class Nystroem(
         Their row numbers. Absent where the landmarks are not rows.
     normalization_ : array of shape (n_components, n_components)
         L⁻¹ for the Cholesky factor L of the landmarks' kernel matrix, in the order of
-        choice: the features are k(X, components_) @ normalization_.T.
+        choice: the features are `k(X, components_) @ normalization_.T`.
     landmarks_ : Landmarks
         All that is known about the landmarks; prints as one line.
     approximation_error_ : TraceError or None
@@ -239,7 +239,7 @@ class Nystroem(
 
     @chunk_by_chunk
     def transform(self, X: Any, out: Any = None) -> Any:
-        """The features k(X, components_) @ normalization_.T.
+        """The features `k(X, components_) @ normalization_.T`.
 
         Parameters
         ----------

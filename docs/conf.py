@@ -1,0 +1,65 @@
+"""The documentation: `python3 dev.py docs` builds it into build/docs, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nystrom
+
+project = "nystrom"
+author = "the nystrom developers"
+release = version = nystrom.__version__
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["**/GALLERY_HEADER.rst", "links.py"]
+templates_path = ["_templates"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nystrom"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 5,
+}
+
+# Pages link to files of the repository, which have no page here.
+suppress_warnings = ["myst.xref_missing"]
+myst_heading_anchors = 3
+autosummary_generate = True
+autodoc_typehints = "none"  # the sections of the docstrings say more
+autodoc_inherit_docstrings = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(Path(__file__).parents[1] / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": "plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "min_reported_time": 10,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "write_computation_times": False,
+}
+
+
+def _skip(app, what, name, thing, skip, options):
+    """Methods that scikit-learn makes for every estimator are told of there."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
+def setup(app):
+    """Sphinx calls this."""
+    app.connect("autodoc-skip-member", _skip)

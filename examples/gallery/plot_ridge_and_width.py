@@ -1,0 +1,31 @@
+"""
+The ridge, the width and the number of landmarks
+================================================
+
+``KernelRidgeCV`` scores many ridges and several numbers of landmarks from one pass over
+the rows, and takes one more for each width.
+"""
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.preprocessing import scale
+
+from nystrom import KernelRidgeCV
+from nystrom.displays import RidgePathDisplay
+
+X, y = load_diabetes(return_X_y=True)
+model = KernelRidgeCV(
+    np.logspace(-3, 3, 25),
+    kernel="rbf",
+    gammas=[0.003, 0.03, 0.3],
+    n_landmarks=[10, 40, 160],
+    fit_intercept=True,
+    cv=5,
+    random_state=0,
+)
+model.fit(scale(X), y)
+RidgePathDisplay.from_estimator(model)
+
+# %%
+# What was chosen, and its score: the mean squared error over folds, with a minus.
+print(model.gamma_, model.alpha_, model.n_landmarks_, model.best_score_)

@@ -1,0 +1,38 @@
+"""
+Rows that stay in a file
+========================
+
+A model is fitted to a file block by block, and its predictions are written block by
+block: neither is ever in memory as a whole.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from nystrom import KernelRidge, sources
+
+rng = np.random.default_rng(0)
+folder = Path(tempfile.mkdtemp())
+rows = np.lib.format.open_memmap(
+    folder / "rows.npy", "w+", np.float32, shape=(300_000, 5)
+)
+for start in range(0, len(rows), 50_000):
+    rows[start : start + 50_000] = rng.standard_normal((50_000, 5))
+target = np.sin(rows[:, 0] * 2) + rows[:, 1] * rows[:, 2]
+
+# %%
+# A path is enough where the file has nothing but rows; ``sources.open`` also takes
+# targets and weights from columns of Parquet, CSV, Arrow, HDF5 or Zarr files.
+X = sources.open(folder / "rows.npy")
+model = KernelRidge(0.1, kernel="rbf", gamma=0.1, n_landmarks=300, random_state=0)
+model.fit(X, target)
+model.predict(X, out=folder / "predictions.npy")
+
+found = np.load(folder / "predictions.npy", mmap_mode="r")
+figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
+axes.hexbin(target, found, gridsize=60, bins="log")
+axes.set(xlabel="target", ylabel="prediction")
+print(model.landmarks_)
