@@ -2,7 +2,7 @@
 
     python3 dev.py bench figures [paper|peers|scaling|landmarks]
 
-Pictures go to build/figures/.
+Pictures go to build/figures/, those of the README to docs/images/.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 from . import (
+    at_a_glance,
     figure1,
     figure2,
     figure3,
@@ -27,7 +28,7 @@ from . import (
 FIGURES = {
     "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
-    "peers": [peers],
+    "peers": [peers, at_a_glance],
     "scaling": [scaling],
 }
 
