@@ -32,7 +32,7 @@ def error_against_time() -> None:
         draw(panel, method, seconds[method][1], errors[method][1])
         panel.lines[-1].set_label(name)
     log_log(panel, "seconds for the features of 581 012 rows", "‖K − K̃‖₂")
-    panel.legend(loc="upper right", fontsize=9)
+    picture.legend(loc="outside upper center", ncols=2, fontsize=9)
     save(picture, "error_against_time")
 
 

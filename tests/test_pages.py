@@ -1,0 +1,52 @@
+"""The pages' own code runs, and prints what they say that it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "docs/start.md", "docs/kernels.md"]
+BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page):
+    """Code with what it is said to print, "" where nothing is said."""
+    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    for (language, code), after in zip(found, [*found[1:], ("-", "")], strict=True):
+        if language == "python":
+            yield code, after[1] if after[0] == "" else ""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_runs_and_prints_what_is_said(page, tmp_path, monkeypatch):
+    if not (ROOT / page).exists():
+        pytest.skip("the pages are not here")
+    monkeypatch.chdir(tmp_path)
+    names, printed = {}, 0
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for code, expected in blocks(page):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, page, "exec"), names)
+        if expected:
+            printed += 1
+            same = doctest.OutputChecker().check_output(
+                expected, out.getvalue(), options
+            )
+            assert same, f"{expected}\nis said, and it printed\n{out.getvalue()}"
+    assert names
+    assert printed or page != "README.md"
+
+
+def test_a_page_that_says_something_else_is_noticed(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```\n3\n```\n")
+    monkeypatch.setattr("test_pages.ROOT", tmp_path)
+    with pytest.raises(AssertionError, match="is said, and it printed"):
+        test_code_runs_and_prints_what_is_said("page.md", tmp_path, monkeypatch)
