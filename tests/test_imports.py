@@ -94,7 +94,7 @@ INSIDE = {
     "methods": [
         ["__init__"],
         ["linear_map"],
-        ["ridge", "kmeans"],
+        ["ridge", "kmeans", "logistic"],
         ["pca", "preimage", "cca"],
         ["spectral_embedding"],
     ],
