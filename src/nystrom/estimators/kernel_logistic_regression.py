@@ -30,9 +30,10 @@ class KernelLogisticRegression(OnClasses):
     """Logistic regression with a kernel, on landmarks: probabilities of classes.
 
     `sklearn.linear_model.LogisticRegression` on the features of `Nystroem`, without
-    ever holding these: ½‖w‖² + C·Σ loss is minimised from sums over blocks of rows, by
-    quasi-Newton steps whose curvature is measured on some of the rows. A step is one
-    pass of n·s kernel evaluations.
+    ever holding these: ½‖w‖² + C·Σ loss is minimised from sums over blocks of rows. The
+    first steps are made on a sample; then each is a pass of n·s kernel evaluations, and
+    near Newton's, as its curvature is measured on the sample. More than two classes are
+    fitted together (multinomial).
 
     Parameters
     ----------
@@ -51,10 +52,10 @@ class KernelLogisticRegression(OnClasses):
     fit_intercept : bool, default=True
         Whether to fit a constant, which is not regularised.
     tol : float, default=1e-6
-        Steps end when no more than this share of the objective is to be gained, as
+        Steps end when no more than this share of the objective is left to be gained, as
         estimated from gradient and curvature.
     max_iter : int, default=100
-        Steps at most.
+        Steps at most; where they were not enough, a ConvergenceWarning says so.
     random_state, n_jobs, verbose
         As for `KernelRidge`.
 
@@ -67,7 +68,7 @@ class KernelLogisticRegression(OnClasses):
     losses_ : ndarray or None
         For each of several C, −log p of a row that was left out, on the mean.
     n_iter_ : int
-        Steps of the last fit.
+        Steps on all rows, with the C that was used.
     dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, n_features_in_
         As for `KernelRidge`, with one column per class, or one for two classes.
 
@@ -170,8 +171,10 @@ class KernelLogisticRegression(OnClasses):
             reached = reach(mapping, source, C, settings, engine, start)
             if not reached.converged:
                 warn(
-                    f"Not converged in {reached.n_iterations} steps; raise max_iter or "
-                    "tol, or take a smaller C.",
+                    f"Not converged in {reached.n_iterations} steps: about "
+                    f"{reached.left:.1g} of the objective is left to be gained, tol is "
+                    f"{settings.tolerance:g}. Raise max_iter={self.max_iter} or tol, "
+                    "or take a smaller C.",
                     ConvergenceWarning,
                 )
             error = estimated_error(landmarks, source, engine)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ... import _arrays as arrays
 from ...engines import Engine
 from ...features import FeatureMap
-from ...randomness import some_rows
-from ...sources import Source, Subset
+from ...randomness import Purpose, uniforms_at
+from ...sources import Source
 from .fit import Settings, reach
-from .loss import loss_at
+from .loss import mean_loss
+from .sample import drawn_rows, part_of
 
-#: Rows that C is chosen on at most, and the share of them that is left out.
-MOST_ROWS, LEFT_OUT = 2**16, 0.2
+#: Rows that C is chosen on at most; of each class one in so many is left out.
+MOST_ROWS, ONE_IN = 2**16, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +36,31 @@ def best_cost(
 ) -> Chosen:
     """The C of least loss, from the smallest up.
 
-    On some rows where there are many. C stands beside a sum over rows: to mean the
-    same, it counts for all of them.
+    C stands beside a sum over rows: to mean the same, it counts for all of them.
     """
-    rows = some_rows(source.n_rows, MOST_ROWS, settings.seed)
-    mixed = np.random.default_rng(settings.seed).permutation(rows)
-    n_out = max(1, int(LEFT_OUT * len(rows)))
-    out, rest = (np.sort(part) for part in (mixed[:n_out], mixed[n_out:]))
-    tested, trained = Subset(source, out), Subset(source, rest)
+    rows, weights = drawn_rows(source, MOST_ROWS, settings.seed)
+    out = _left_out(source, rows, settings.seed)
+    tested, trained = (
+        part_of(source, rows[those], weights[those], engine) for those in (out, ~out)
+    )
     scale = source.total_weight / trained.total_weight
     losses = np.full(len(costs), np.inf)
-    best, coef = None, None
+    coef, best = None, None
     for place in np.argsort(costs, kind="stable"):
         C = scale * float(costs[place])
         coef = reach(mapping, trained, C, settings, engine, coef).x
-        losses[place] = loss_at(coef, mapping, tested, engine) / tested.total_weight
-        if losses[place] == losses.min():
-            best = coef
+        losses[place] = mean_loss(coef, mapping, tested, engine)
+        if best is None or losses[place] < best.losses.min():
+            best = Chosen(float(costs[place]), losses.copy(), coef)
     assert best is not None
-    return Chosen(float(costs[np.argmin(losses)]), losses, arrays.to_host(best))
+    return replace(best, losses=losses)
+
+
+def _left_out(source: Source, rows: np.ndarray, seed: int) -> np.ndarray:
+    """Which of these rows are: in each class the same share."""
+    Y = source.targets[rows]
+    labels = Y[:, 0] > 0 if Y.shape[1] == 1 else Y.argmax(axis=1)
+    order = np.lexsort((uniforms_at(seed, Purpose.FOLD, rows), labels))
+    out = np.zeros(len(rows), dtype=bool)
+    out[order[ONE_IN - 1 :: ONE_IN] if len(rows) >= ONE_IN else order[-1:]] = True
+    return out

@@ -1,8 +1,9 @@
-"""The curvature of the objective on some rows: what its steps are measured by.
+"""The curvature of the objective on a sample of the rows: what steps are measured by.
 
-Of two classes it is the Hessian, of more its diagonal blocks, one for each class. Rows
-are drawn, and count for all: a step then is near Newton's, and costs no s × s product
-per block of all rows.
+H = I + C·Σ w·(diag p − ppᵀ) ⊗ zzᵀ; the intercept is one more entry of z, without the I.
+For two classes it is factored. For more its blocks on the diagonal are, one for each
+class, and conjugate gradients on the sample do the rest: what is held are features of
+a few rows for each landmark.
 """
 
 from __future__ import annotations
@@ -13,76 +14,111 @@ import numpy as np
 import scipy.linalg
 
 from ... import _arrays as arrays
-from ...engines import Engine
+from ...engines import TILE
 from ...features import FeatureMap, Tiles
-from ...operands import Operand
 from ...precision import least_ridge
-from ...randomness import some_rows
-from ...sources import Block, Source, Subset
-from .loss import operands, probabilities
+from ...sources import Source
+from .loss import probabilities
 
-#: Rows that are looked at, for each landmark.
-ROWS = 8
+#: Rows that are looked at, for each landmark: of two classes, and of more, where their
+#: features are held.
+ROWS, HELD_ROWS = 64, 16
+#: Conjugate gradients end at this share of the right-hand side, or after so many steps.
+TOLERANCE, MOST_STEPS = 1e-2, 50
+
+
+def rows_to_look_at(n_landmarks: int, n_columns: int) -> int:
+    """How many rows the sample is to have."""
+    return (n_landmarks + 1) * (ROWS if n_columns == 1 else HELD_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """V ↦ H⁻¹V, class by class."""
+    """V ↦ H⁻¹V."""
 
-    factors: list  # of H, (r + 1, r + 1) each
-    fit_intercept: bool
+    factors: list[tuple]  # of the blocks of H on its diagonal
+    ridge: np.ndarray  # (q,) 1, and 0 for the intercept
+    Z: np.ndarray  # (m, q) of the sample; of two classes no rows of it
+    P: np.ndarray  # (m, t) probabilities there
+    w: np.ndarray  # (m,) C times the weights
 
     @classmethod
     def at(
         cls,
         coef: np.ndarray,
         mapping: FeatureMap,
-        source: Source,
+        sample: Source,
         C: float,
         fit_intercept: bool,
-        engine: Engine,
-        seed: int,
     ) -> Curvature:
-        """I + C·Σ w·p(1 − p)·zzᵀ on drawn rows, with the intercept's row and column."""
-        rows = some_rows(source.n_rows, ROWS * (mapping.rank + 1), seed)
-        some = Subset(source, rows)
-        scale = C * source.total_weight / some.total_weight
-        shared = (mapping.tiles(), *operands(mapping, coef))
-        found = arrays.fetched(engine.reduce(_curvatures, some, shared, "curvature"))
-        factors = []
-        for G, border, total in zip(*found, strict=True):
-            if not mapping.whiten:
-                G, border = mapping.root.T @ G @ mapping.root, mapping.root.T @ border
-            H = np.empty((len(G) + 1, len(G) + 1))
-            H[:-1, :-1], H[-1, -1] = scale * G, scale * total if fit_intercept else 1.0
-            H[-1, :-1] = H[:-1, -1] = scale * border if fit_intercept else 0.0
-            H[np.diag_indices(len(G))] += 1.0
-            H[np.diag_indices(len(H))] += least_ridge(H)
-            factors.append(scipy.linalg.cho_factor(H, lower=True, overwrite_a=True))
-        return cls(factors, fit_intercept)
+        """At some coefficients, on rows that count for all."""
+        q, t = mapping.rank + bool(fit_intercept), coef.shape[1]
+        tiles = Tiles.by(mapping.columns, mapping.root, None)
+        blocks, held = np.zeros((t, q, q)), []
+        for start in range(0, sample.n_rows, TILE):
+            block = sample.block(start, min(start + TILE, sample.n_rows))
+            Z = arrays.host_values(tiles(block.X))
+            P = probabilities(Z @ coef[:-1] + coef[-1])
+            P = P[:, 1:] if t == 1 else P
+            w = C * block.weights
+            if fit_intercept:
+                Z = np.hstack([Z, np.ones((len(Z), 1))])
+            for k, p in enumerate(P.T):
+                B = Z * np.sqrt(w * p * (1 - p))[:, None]
+                blocks[k] += B.T @ B
+            if t > 1:
+                held.append((Z, P, w))
+        ridge = np.ones(q)
+        ridge[mapping.rank :] = 0.0
+        factors = [_factor(H, ridge) for H in blocks]
+        if not held:
+            held = [(np.empty((0, q)), np.empty((0, t)), np.empty(0))]
+        return cls(factors, ridge, *map(np.concatenate, zip(*held, strict=True)))
 
     def solve(self, V: np.ndarray) -> np.ndarray:
-        """H⁻¹V."""
-        solved = [
-            scipy.linalg.cho_solve(factor, v)
-            for factor, v in zip(self.factors, V.T, strict=True)
-        ]
-        out = np.array(solved).T
-        if not self.fit_intercept:
-            out[-1] = 0.0
+        """H⁻¹V, for V and the result (r + 1, t)."""
+        out, q = np.zeros_like(V), len(self.ridge)
+        out[:q] = self._blockwise(V[:q]) if not len(self.Z) else self._by_cg(V[:q])
         return out
 
+    def _blockwise(self, V: np.ndarray) -> np.ndarray:
+        solved = [
+            scipy.linalg.cho_solve(factor, v, check_finite=False)
+            for factor, v in zip(self.factors, V.T, strict=True)
+        ]
+        return np.array(solved).T
 
-def _curvatures(block: Block, tiles: Tiles, V: Operand, b: Operand) -> tuple:
-    """For each class Σ h·zzᵀ, Σ h·z and Σ h, with h = w·p(1 − p)."""
-    Z = tiles(block.X)
-    F = arrays.to_host(Z @ V.beside(Z) + b.beside(Z))
-    p = probabilities(F)
-    p = p[:, 1:] if F.shape[1] == 1 else p
-    h = p * (1 - p) * np.ascontiguousarray(block.weights)[:, None]
-    grams, borders = [], []
-    for column in h.T:
-        scaled = Z * arrays.from_host(np.sqrt(column), Z)[:, None]
-        grams.append(scaled.T @ scaled)
-        borders.append(Z.T @ arrays.from_host(column, Z))
-    return tuple(grams), tuple(borders), tuple(h.sum(axis=0).tolist())
+    def _contrasts(self, V: np.ndarray) -> np.ndarray:
+        """What is added to all classes alike changes no probability: without it."""
+        solved = self._blockwise(V)
+        return solved - solved.mean(axis=1, keepdims=True)
+
+    def _by_cg(self, V: np.ndarray) -> np.ndarray:
+        x, r = np.zeros_like(V), V - V.mean(axis=1, keepdims=True)
+        z = self._contrasts(r)
+        p, rho = z.copy(), float(np.vdot(r, z))
+        goal = TOLERANCE**2 * rho
+        for _ in range(MOST_STEPS):
+            Hp = self._times(p)
+            length = rho / float(np.vdot(p, Hp)) if rho > 0 else 0.0
+            x += length * p
+            r -= length * Hp
+            z = self._contrasts(r)
+            before, rho = rho, float(np.vdot(r, z))
+            if rho <= goal:
+                break
+            p = z + rho / before * p
+        return x
+
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        """HV."""
+        U = (self.Z @ V) * self.P
+        U -= self.P * U.sum(axis=1, keepdims=True)
+        U *= self.w[:, None]
+        return self.Z.T @ U + self.ridge[:, None] * V
+
+
+def _factor(H: np.ndarray, ridge: np.ndarray) -> tuple:
+    H[np.diag_indices(len(H))] += ridge + least_ridge(H)
+    # H is its own transpose, which is where LAPACK finds it.
+    return scipy.linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)

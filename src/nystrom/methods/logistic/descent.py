@@ -15,14 +15,18 @@ import numpy as np
 
 from .loss import Slope
 
+Solve = Callable[[np.ndarray], np.ndarray]  # V ↦ H⁻¹V
+
 #: Steps that are remembered.
 REMEMBERED = 10
-#: The curvature is looked at anew after so many steps, and then each time after twice
-#: as many.
-FIRST_LOOK = 3
-#: A step must take this share of what the gradient promises; else it is halved, so
-#: often at most.
-SHARE, MOST_HALVINGS = 1e-4, 30
+#: The curvature is looked at anew where a step left more than this share to be gained,
+#: after one step, and then each time after twice as many.
+POOR = 0.1
+#: A step must take this share of what the gradient promises; else a shorter one is
+#: tried, so often at most.
+SHARE, MOST_TRIES = 1e-4, 20
+#: No more than this share of the value is to be gained where no step goes down.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,38 +36,48 @@ class Reached:
     x: np.ndarray
     slope: Slope
     n_iterations: int
+    left: float  # to be gained, as a share of the value
     converged: bool
 
 
 def descend(
     x: np.ndarray,
     slope_at: Callable[[np.ndarray], Slope],
-    curvature_at: Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]],
+    curvature_at: Callable[[np.ndarray], Solve],
     *,
     tolerance: float,
     most_iterations: int,
+    first: Slope | None = None,
 ) -> Reached:
     """Down to where no more than a share `tolerance` of the value is to be gained.
 
     What is to be gained is estimated by half of gᵀH⁻¹g, g the gradient.
+    `first` is the slope at x, where it is known.
     """
-    slope, solve = slope_at(x), curvature_at(x)
+    slope, solve = first or slope_at(x), curvature_at(x)
     steps: deque = deque(maxlen=REMEMBERED)
-    look = FIRST_LOOK
-    for iteration in range(most_iterations):
-        direction = -_bent(slope.gradient, steps, solve)
-        gain = -float(np.vdot(slope.gradient, direction))
-        if gain / 2 <= tolerance * abs(slope.value):
-            return Reached(x, slope, iteration, True)
+    before, since, wait = np.inf, 0, 1
+    for iteration in range(most_iterations + 1):
+        gain, direction = _promised(slope, steps, solve)
+        if gain > POOR * before and since >= wait:
+            solve, since, wait = curvature_at(x), 0, 2 * wait
+            gain, direction = _promised(slope, steps, solve)
+        left = gain / 2 / max(abs(slope.value), np.finfo(np.float64).tiny)
+        if left <= tolerance or iteration == most_iterations:
+            return Reached(x, slope, iteration, left, left <= tolerance)
         found = _along(x, slope, direction, gain, slope_at)
-        if found is None:  # nothing is left to be gained beyond rounding
-            return Reached(x, slope, iteration, True)
-        new_x, new_slope = found
-        steps.append((new_x - x, new_slope.gradient - slope.gradient))
-        x, slope = new_x, new_slope
-        if iteration + 1 == look:
-            solve, look = curvature_at(x), 2 * look
-    return Reached(x, slope, most_iterations, False)
+        if found is None:
+            return Reached(x, slope, iteration, left, left <= ROUNDING)
+        there, slope_there = found
+        steps.append((there - x, slope_there.gradient - slope.gradient))
+        x, slope, before, since = there, slope_there, gain, since + 1
+    raise AssertionError("the last iteration returns")
+
+
+def _promised(slope: Slope, steps: deque, solve: Solve) -> tuple[float, np.ndarray]:
+    """gᵀH⁻¹g and the step −H⁻¹g."""
+    direction = -_bent(slope.gradient, steps, solve)
+    return max(0.0, -float(np.vdot(slope.gradient, direction))), direction
 
 
 def _along(
@@ -73,20 +87,22 @@ def _along(
     gain: float,
     slope_at: Callable[[np.ndarray], Slope],
 ) -> tuple[np.ndarray, Slope] | None:
-    """The first point on the way that is low enough: the whole step, a half, …."""
+    """The first point on the way that is low enough: the whole step, or shorter ones.
+
+    Each is where the parabola through what is known has its least value, within bounds.
+    """
     length = 1.0
-    for _ in range(MOST_HALVINGS):
+    for _ in range(MOST_TRIES):
         there = x + length * direction
         found = slope_at(there)
         if found.value <= slope.value - SHARE * length * gain:
             return there, found
-        length /= 2
+        bent = found.value - slope.value + length * gain  # > 0, or it were low enough
+        length *= float(np.clip(length * gain / (2 * bent), 0.1, 0.5))
     return None
 
 
-def _bent(
-    g: np.ndarray, steps: deque, solve: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def _bent(g: np.ndarray, steps: deque, solve: Solve) -> np.ndarray:
     """The inverse curvature times g, corrected by the steps that were made."""
     q, shares = g.copy(), []
     known = [(s, y, float(np.vdot(s, y))) for s, y in steps]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +12,14 @@ from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...sources import Source
 from ..linear_map import LinearMap
-from .curvature import Curvature
-from .descent import Reached, descend
-from .loss import Slope, slope_at
+from .curvature import Curvature, rows_to_look_at
+from .descent import Reached, Solve, descend
+from .loss import Slope, loss_of_none, slope_at
+from .sample import counting_for_all, knows_all_classes
+
+#: On the sample no more than this share of the objective is left, in so many steps:
+#: its minimum is not that of all rows.
+SAMPLE_TOLERANCE, SAMPLE_ITERATIONS = 1e-3, 30
 
 
 @dataclass(frozen=True)
@@ -45,21 +49,40 @@ def reach(
     start: np.ndarray | None = None,
 ) -> Reached:
     """Coefficients (r + 1, t) on Z, the intercept last, for targets of ±1."""
-    if start is None:
-        start = np.zeros((mapping.rank + 1, source.targets.shape[1]))
-    common = (mapping, source, C, settings.fit_intercept, engine)
-
-    def slope(coef: np.ndarray) -> Slope:
-        return slope_at(coef, *common)
-
-    def curvature(coef: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        return Curvature.at(coef, *common, settings.seed).solve
-
+    fit_intercept, t = settings.fit_intercept, source.targets.shape[1]
+    none = np.zeros((mapping.rank + 1, t))
     with blas_threads_for(mapping.rank):
+        size = rows_to_look_at(mapping.rank + 1, t)
+        sample = counting_for_all(source, size, engine, settings.seed)
+
+        def curvature(coef: np.ndarray) -> Solve:
+            return Curvature.at(coef, mapping, sample, C, fit_intercept).solve
+
+        def slope(coef: np.ndarray) -> Slope:
+            return slope_at(coef, mapping, source, C, fit_intercept, engine)
+
+        def slope_of_sample(coef: np.ndarray) -> Slope:
+            here = engine.local.quiet()
+            return slope_at(coef, mapping, sample, C, fit_intercept, here)
+
+        if start is None:
+            start = none
+            if sample is not source and knows_all_classes(sample):
+                start = descend(
+                    none,
+                    slope_of_sample,
+                    curvature,
+                    tolerance=SAMPLE_TOLERANCE,
+                    most_iterations=SAMPLE_ITERATIONS,
+                ).x
+        first = slope(start)
+        if not first.value <= C * loss_of_none(source):
+            start, first = none, slope(none)
         return descend(
             start,
             slope,
             curvature,
+            first=first,
             tolerance=settings.tolerance,
             most_iterations=settings.most_iterations,
         )

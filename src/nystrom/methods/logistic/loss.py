@@ -1,7 +1,9 @@
 """The loss of classes and its slope, summed over rows.
 
 Decisions F = ZW + b; two classes have one column, with targets ±1, more have one each.
-The objective is ½‖W‖² + C·Σ w·loss, as scikit-learn's.
+The objective is ½‖W‖² + C·Σ w·loss, as scikit-learn's. Z itself is never made: of K_S
+and the root the small products are taken first, n·s·t multiply-adds in place of n·s².
+Their rounding is that of the root, not of its square as in a Gram matrix.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from ... import _arrays as arrays
+from ...columns import Columns
 from ...engines import Engine
-from ...features import FeatureMap, Tiles
+from ...features import FeatureMap
 from ...operands import Operand
 from ...refusals import check_finite
 from ...sources import Block, Source
@@ -37,46 +40,46 @@ def slope_at(
     engine: Engine,
 ) -> Slope:
     """In one pass: n·s kernel evaluations and 2·n·s·t multiply-adds."""
-    shared = (mapping.tiles(), *operands(mapping, coef))
-    found = engine.reduce(_slopes, source, shared, "logistic loss")
-    loss, slope, total = arrays.fetched(found)
-    if not np.isfinite(loss):
-        check_finite(np.array([loss]))
-    gradient = C * np.vstack([as_features(mapping, slope), total])
+    loss, slope, total = _sums_at(coef, mapping, source, engine)
+    gradient = C * np.vstack([mapping.root.T @ slope, total])
     gradient[:-1] += coef[:-1]
     if not fit_intercept:
         gradient[-1] = 0.0
-    value = C * float(loss) + 0.5 * float(np.vdot(coef[:-1], coef[:-1]))
-    return Slope(value, gradient)
+    return Slope(C * loss + 0.5 * float(np.vdot(coef[:-1], coef[:-1])), gradient)
 
 
-def loss_at(
+def mean_loss(
     coef: np.ndarray, mapping: FeatureMap, source: Source, engine: Engine
 ) -> float:
-    """Σ w·loss alone."""
-    shared = (mapping.tiles(), *operands(mapping, coef))
-    loss, _, _ = engine.reduce(_slopes, source, shared, "logistic loss")
-    return float(loss)
+    """−log p of a row's own class, on the mean."""
+    return _sums_at(coef, mapping, source, engine)[0] / source.total_weight
 
 
-def operands(mapping: FeatureMap, coef: np.ndarray) -> tuple[Operand, Operand]:
-    """What tiles are multiplied with, and what is added."""
-    W, b = coef[:-1], coef[-1]
-    return Operand(W if mapping.whiten else mapping.root @ W), Operand(b)
+def loss_of_none(source: Source) -> float:
+    """Σ w·loss where all coefficients are 0, and all classes alike."""
+    return source.total_weight * float(np.log(max(2, source.targets.shape[1])))
 
 
-def as_features(mapping: FeatureMap, sums: np.ndarray) -> np.ndarray:
-    """Sums over tiles, of Z or of K_S, as those of Z."""
-    return sums if mapping.whiten else mapping.root.T @ sums
+def _sums_at(
+    coef: np.ndarray, mapping: FeatureMap, source: Source, engine: Engine
+) -> tuple[float, np.ndarray, np.ndarray]:
+    dual, b = mapping.root @ coef[:-1], coef[-1]
+    shared = (mapping.columns, Operand(dual), Operand(b))
+    loss, slope, total = arrays.fetched(
+        engine.reduce(_slopes, source, shared, "logistic loss")
+    )
+    if not np.isfinite(loss):
+        check_finite(np.array([loss]))
+    return float(loss), slope, total
 
 
-def _slopes(block: Block, tiles: Tiles, V: Operand, b: Operand) -> tuple:
-    Z = tiles(block.X)
-    F = arrays.to_host(Z @ V.beside(Z) + b.beside(Z))  # one number per row and class
+def _slopes(block: Block, columns: Columns, dual: Operand, b: Operand) -> tuple:
+    K = columns.float64(block.X)
+    F = arrays.to_host(K @ dual.beside(K) + b.beside(K))  # a number per row and class
     losses, R = losses_and_residuals(F, block.targets)
     w = np.ascontiguousarray(block.weights)
     R *= w[:, None]
-    return float(w @ losses), Z.T @ arrays.from_host(R, Z), R.sum(axis=0)
+    return float(w @ losses), K.T @ arrays.from_host(R, K), R.sum(axis=0)
 
 
 def losses_and_residuals(F: np.ndarray, Y: Any) -> tuple[np.ndarray, np.ndarray]:
