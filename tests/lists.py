@@ -240,7 +240,11 @@ ESTIMATOR_OPTIONS = {
     ],
     "KernelRidgeCV": [{}, {"n_landmarks": 12, "cv": 3, "fit_intercept": True}],
     "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],
-    "KernelLogisticRegression": [{}, {"n_landmarks": 8, "C": [0.1, 10.0]}],
+    # Weights are copies to as many digits as steps end at, for a width that is given.
+    "KernelLogisticRegression": [
+        {"gamma": 0.1, "tol": 1e-14},
+        {"gamma": 0.1, "tol": 1e-14, "n_landmarks": 8, "C": [0.1, 10.0]},
+    ],
     "KernelPCA": [
         {"n_components": 3},
         {"n_components": 2, "n_landmarks": 8, "kernel": "rbf"},

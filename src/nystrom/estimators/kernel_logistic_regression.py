@@ -19,10 +19,12 @@ from ..methods.logistic.loss import log_probabilities, probabilities
 from ..randomness import seed_of
 from ..refusals import count, number
 from ..sinks import Output, ThenSink
+from ..sources import Source
 from .callbacks import with_callbacks
 from .classes import OnClasses
+from .labels_in_source import ROWS
 from .lazily import chunk_by_chunk
-from .on_landmarks import fitting
+from .on_landmarks import fitting, in_library_of
 from .ridge_base import Model, as_numbers
 
 
@@ -87,7 +89,7 @@ class KernelLogisticRegression(OnClasses):
     """
 
     C_: float
-    losses_: np.ndarray | None
+    losses_: Any
 
     def __init__(
         self,
@@ -162,12 +164,14 @@ class KernelLogisticRegression(OnClasses):
                 )
             kernel, source, engine = self._resolved(given.X, task, given.weights)
             source = source.having(targets=given.Y)
+            _check_weighted(source, given.binarizer.classes_)
             landmarks = self._chosen(kernel, source, engine)
             mapping = feature_map(landmarks, source, float(costs.max()))
             C, self.losses_, start = float(costs[0]), None, None
             if len(costs) > 1:
                 chosen = best_cost(mapping, source, costs, settings, engine)
-                C, self.losses_, start = chosen.C, chosen.losses, chosen.coef
+                C, start = chosen.C, chosen.coef
+                self.losses_ = in_library_of(landmarks, chosen.losses)
             reached = reach(mapping, source, C, settings, engine, start)
             if not reached.converged:
                 warn(
@@ -185,6 +189,11 @@ class KernelLogisticRegression(OnClasses):
             self._keep_classes(given.binarizer)
             self.C_, self.n_iter_ = C, reached.n_iterations
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
 
     @chunk_by_chunk
     def predict_proba(self, X: Any, out: Any = None) -> Any:
@@ -242,6 +251,22 @@ class KernelLogisticRegression(OnClasses):
         then = Output(ThenSink(sink, of_block))
         self._model.map(landmarks, source, engine, output=then)
         return output.result(sink)
+
+
+def _check_weighted(source: Source, classes: np.ndarray) -> None:
+    """Refuse a class whose rows all have weight 0: its constant has no finite value."""
+    if not source.is_weighted:
+        return
+    n_rows = np.zeros(len(classes), dtype=int)
+    for start in range(0, source.n_rows, ROWS):
+        own = np.asarray(source.targets[start : start + ROWS]) > 0
+        own = np.hstack([~own, own]) if own.shape[1] == 1 else own
+        n_rows += own[source.weights[start : start + ROWS] > 0].sum(axis=0)
+    if not n_rows.all():
+        raise ValueError(
+            f"The class {classes[n_rows.argmin()]} has no row of weight > 0; leave its "
+            "rows out, or give one of them a weight."
+        )
 
 
 def _check_costs(C: Any) -> np.ndarray:
