@@ -242,8 +242,8 @@ ESTIMATOR_OPTIONS = {
     "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],
     # Weights are copies to as many digits as steps end at, for a width that is given.
     "KernelLogisticRegression": [
-        {"gamma": 0.1, "tol": 1e-14},
-        {"gamma": 0.1, "tol": 1e-14, "n_landmarks": 8, "C": [0.1, 10.0]},
+        {"gamma": 0.1, "tol": 0.0},
+        {"gamma": 0.1, "tol": 0.0, "n_landmarks": 8, "C": [0.1, 10.0]},
     ],
     "KernelPCA": [
         {"n_components": 3},

@@ -9,6 +9,7 @@ a few rows for each landmark.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -16,6 +17,7 @@ import scipy.linalg
 from ... import _arrays as arrays
 from ...engines import TILE
 from ...features import FeatureMap, Tiles
+from ...operands import Operand
 from ...precision import least_ridge
 from ...sources import Source
 from .loss import probabilities
@@ -38,7 +40,7 @@ class Curvature:
 
     factors: list[tuple]  # of the blocks of H on its diagonal
     ridge: np.ndarray  # (q,) 1, and 0 for the intercept
-    Z: np.ndarray  # (m, q) of the sample; of two classes no rows of it
+    Z: Any  # (m, q) of the sample, where its rows are; None for two classes
     P: np.ndarray  # (m, t) probabilities there
     w: np.ndarray  # (m,) C times the weights
 
@@ -53,32 +55,38 @@ class Curvature:
     ) -> Curvature:
         """At some coefficients, on rows that count for all."""
         q, t = mapping.rank + bool(fit_intercept), coef.shape[1]
-        tiles = Tiles.by(mapping.columns, mapping.root, None)
-        blocks, held = np.zeros((t, q, q)), []
+        tiles, W = Tiles.by(mapping.columns, mapping.root, None), Operand(coef[:-1])
+        grams: list[Any] = [0.0] * t
+        held = []
         for start in range(0, sample.n_rows, TILE):
             block = sample.block(start, min(start + TILE, sample.n_rows))
-            Z = arrays.host_values(tiles(block.X))
-            P = probabilities(Z @ coef[:-1] + coef[-1])
+            Z = tiles(block.X)
+            F = arrays.host_values(Z @ W.beside(Z)) + coef[-1]
+            P = probabilities(F)
             P = P[:, 1:] if t == 1 else P
             w = C * block.weights
             if fit_intercept:
-                Z = np.hstack([Z, np.ones((len(Z), 1))])
+                one = arrays.from_host(np.ones((len(F), 1)), Z)
+                Z = arrays.side_by_side([Z, one])
             for k, p in enumerate(P.T):
-                B = Z * np.sqrt(w * p * (1 - p))[:, None]
-                blocks[k] += B.T @ B
+                h = np.sqrt(w * p * (1 - p))
+                B = Z * arrays.from_host(h, Z)[:, None]
+                grams[k] = grams[k] + B.T @ B
             if t > 1:
                 held.append((Z, P, w))
         ridge = np.ones(q)
         ridge[mapping.rank :] = 0.0
-        factors = [_factor(H, ridge) for H in blocks]
-        if not held:
-            held = [(np.empty((0, q)), np.empty((0, t)), np.empty(0))]
-        return cls(factors, ridge, *map(np.concatenate, zip(*held, strict=True)))
+        factors = [_factor(arrays.host_values(H), ridge) for H in grams]
+        if t == 1:
+            return cls(factors, ridge, None, np.empty((0, 1)), np.empty(0))
+        Zs, Ps, ws = zip(*held, strict=True)
+        Z = arrays.stack_rows(list(Zs))
+        return cls(factors, ridge, Z, np.concatenate(Ps), np.concatenate(ws))
 
     def solve(self, V: np.ndarray) -> np.ndarray:
         """H⁻¹V, for V and the result (r + 1, t)."""
         out, q = np.zeros_like(V), len(self.ridge)
-        out[:q] = self._blockwise(V[:q]) if not len(self.Z) else self._by_cg(V[:q])
+        out[:q] = self._blockwise(V[:q]) if self.Z is None else self._by_cg(V[:q])
         return out
 
     def _blockwise(self, V: np.ndarray) -> np.ndarray:
@@ -112,10 +120,13 @@ class Curvature:
 
     def _times(self, V: np.ndarray) -> np.ndarray:
         """HV."""
-        U = (self.Z @ V) * self.P
+        Z = self.Z
+        U = arrays.host_values(Z @ arrays.from_host(V, Z)) * self.P
         U -= self.P * U.sum(axis=1, keepdims=True)
         U *= self.w[:, None]
-        return self.Z.T @ U + self.ridge[:, None] * V
+        return (
+            arrays.host_values(Z.T @ arrays.from_host(U, Z)) + self.ridge[:, None] * V
+        )
 
 
 def _factor(H: np.ndarray, ridge: np.ndarray) -> tuple:

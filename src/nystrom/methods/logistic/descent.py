@@ -25,6 +25,9 @@ POOR = 0.1
 #: A step must take this share of what the gradient promises; else a shorter one is
 #: tried, so often at most.
 SHARE, MOST_TRIES = 1e-4, 20
+#: A value that falls by a smaller share is the same but for rounding; then a step is
+#: good if the gradient along it has fallen, and the last one if it has not.
+SEEN = 1e-14
 #: No more than this share of the value is to be gained where no step goes down.
 ROUNDING = 1e-9
 
@@ -56,7 +59,7 @@ def descend(
     """
     slope, solve = first or slope_at(x), curvature_at(x)
     steps: deque = deque(maxlen=REMEMBERED)
-    before, since, wait = np.inf, 0, 1
+    before, since, wait, flat = np.inf, 0, 1, False
     for iteration in range(most_iterations + 1):
         gain, direction = _promised(slope, steps, solve)
         if gain > POOR * before and since >= wait:
@@ -64,14 +67,18 @@ def descend(
             gain, direction = _promised(slope, steps, solve)
         left = gain / 2 / max(abs(slope.value), np.finfo(np.float64).tiny)
         if left <= tolerance or iteration == most_iterations:
-            return Reached(x, slope, iteration, left, left <= tolerance)
-        found = _along(x, slope, direction, gain, slope_at)
-        if found is None:
-            return Reached(x, slope, iteration, left, left <= ROUNDING)
+            break
+        found = None
+        if not flat or gain < before / 2:
+            found = _along(x, slope, direction, gain, slope_at)
+        if found is None:  # what is left is rounding, or H is far from right
+            tolerance = max(tolerance, ROUNDING)
+            break
         there, slope_there = found
+        flat = slope.value - slope_there.value <= SEEN * abs(slope.value)
         steps.append((there - x, slope_there.gradient - slope.gradient))
         x, slope, before, since = there, slope_there, gain, since + 1
-    raise AssertionError("the last iteration returns")
+    return Reached(x, slope, iteration, left, left <= tolerance)
 
 
 def _promised(slope: Slope, steps: deque, solve: Solve) -> tuple[float, np.ndarray]:
@@ -95,9 +102,11 @@ def _along(
     for _ in range(MOST_TRIES):
         there = x + length * direction
         found = slope_at(there)
-        if found.value <= slope.value - SHARE * length * gain:
+        same = found.value <= slope.value + SEEN * abs(slope.value)
+        fallen = abs(float(np.vdot(found.gradient, direction))) <= gain / 2
+        if found.value <= slope.value - SHARE * length * gain or (same and fallen):
             return there, found
-        bent = found.value - slope.value + length * gain  # > 0, or it were low enough
+        bent = max(found.value - slope.value + length * gain, gain * SEEN)
         length *= float(np.clip(length * gain / (2 * bent), 0.1, 0.5))
     return None
 
