@@ -30,7 +30,7 @@ from ..edge.rows import (
 )
 from ..sinks import Output, ThenSink
 from ..sources import Source, recognised
-from .labels_in_source import LabelsInSource
+from .labels_in_source import LabelsInSource, balanced
 from .lazily import chunk_by_chunk
 from .ridge_base import OnRidge, Scoring
 
@@ -50,6 +50,9 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
 
     class_weight: Any
     classes_: np.ndarray
+    #: Whether "balanced" is about the weights of rows, or about their numbers: of
+    #: scikit-learn's classes LogisticRegression does one, RidgeClassifier the other.
+    _balances_weights = False
 
     def _classes(self, X: Any, y: Any, sample_weight: Any) -> Classes:
         """What was given, checked."""
@@ -60,7 +63,9 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             X = self._validated(X, reset=True)
             labels = LabelsInSource.of(X)
             Y: Any = labels.signs(binarizer.fit(labels.classes))
-            weights = labels.weighted(self.class_weight, X, sample_weight)
+            weights = labels.weighted(
+                self.class_weight, X, sample_weight, by_weight=self._balances_weights
+            )
             X = X.having(weights=None)
         else:
             X, y = self._rows_and_classes(X, y)
@@ -168,6 +173,9 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             return sample_weight
         rows = np.empty((len(y), 1))
         own = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        if self.class_weight == "balanced" and self._balances_weights:
+            classes, places = np.unique(y, return_inverse=True)
+            return own * balanced(np.bincount(places, own, len(classes)))[places]
         return own * compute_sample_weight(self.class_weight, y)
 
 

@@ -88,6 +88,7 @@ class KernelLogisticRegression(OnClasses):
     True
     """
 
+    _balances_weights = True
     C_: float
     losses_: Any
 
