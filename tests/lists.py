@@ -240,6 +240,11 @@ ESTIMATOR_OPTIONS = {
     ],
     "KernelRidgeCV": [{}, {"n_landmarks": 12, "cv": 3, "fit_intercept": True}],
     "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],
+    # Weights are copies to as many digits as steps end at, for a width that is given.
+    "KernelLogisticRegression": [
+        {"gamma": 0.1, "tol": 0.0},
+        {"gamma": 0.1, "tol": 0.0, "n_landmarks": 8, "C": [0.1, 10.0]},
+    ],
     "KernelPCA": [
         {"n_components": 3},
         {"n_components": 2, "n_landmarks": 8, "kernel": "rbf"},

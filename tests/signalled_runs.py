@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import skops.io  # noqa: F401  (once, not in every process)
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_info
 
 import nystrom
@@ -37,6 +37,7 @@ ESTIMATORS = {
     "KernelRidge": nystrom.KernelRidge(kernel="rbf", **few),
     "KernelRidgeCV": nystrom.KernelRidgeCV(kernel="rbf", **few),
     "KernelRidgeClassifier": nystrom.KernelRidgeClassifier(kernel="rbf", **few),
+    "KernelLogisticRegression": nystrom.KernelLogisticRegression(**few),
     "KernelPCA": nystrom.KernelPCA(2, kernel="rbf", **few),
     "KernelKMeans": nystrom.KernelKMeans(3, n_init=1, **few),
     "KernelCCA": nystrom.KernelCCA(1, **few),
@@ -47,7 +48,7 @@ SIGNALS = ["SIGINT", "SIGTERM caught", "SIGTERM"]
 
 def targets(name):
     """What an estimator is fitted to."""
-    if name == "KernelRidgeClassifier":
+    if is_classifier(ESTIMATORS[name]):
         return y > 0
     return y[:, None] if name == "KernelCCA" else y
 

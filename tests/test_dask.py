@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from nystrom import (
     KernelCCA,
     KernelKMeans,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -193,6 +195,7 @@ def test_threads_of_a_cluster_do_as_processes(threads, data):
         KernelKMeans(3, gamma=0.1, n_landmarks=20, max_iter=3, tol=1, random_state=0),
         KernelRidgeCV(kernel="rbf", gamma=0.1, n_landmarks=20, cv=2, random_state=0),
         KernelRidgeClassifier(kernel="rbf", gamma=0.1, n_landmarks=20, random_state=0),
+        KernelLogisticRegression([0.1, 1.0], n_landmarks=20, random_state=0),
         KernelCCA(1, gamma=0.1, n_landmarks=20, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
@@ -200,7 +203,7 @@ def test_threads_of_a_cluster_do_as_processes(threads, data):
 def test_a_dask_array_is_fitted_by_the_default_client(estimator, default_client, data):
     X, y = data
     y = X[:, :2] if isinstance(estimator, KernelCCA) else y
-    y = y > 0 if isinstance(estimator, KernelRidgeClassifier) else y
+    y = y > 0 if is_classifier(estimator) else y
     rows = da.from_array(X, chunks=(9000, 8))
     here = estimator.fit(X, y).landmarks_
     far = estimator.fit(rows, da.from_array(y, chunks=9000)).landmarks_

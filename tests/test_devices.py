@@ -22,6 +22,7 @@ import nystrom
 from nystrom import (
     KernelCCA,
     KernelKMeans,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -144,6 +145,12 @@ def classifier(X, labels, **_):
     return made.predict(X), made.decision_function(X), made.score(X, labels)
 
 
+def logistic(X, labels, **_):
+    made = KernelLogisticRegression([0.1, 1.0], gamma="scale", **FEW)
+    made.set_params(class_weight="balanced").fit(X, labels)
+    return made.predict_proba(X), made.predict_log_proba(X), made.score(X, labels)
+
+
 def pca(X, **_):
     made = KernelPCA(3, **WIDTH, **FEW, fit_inverse_transform=True)
     rows = made.fit_transform(X)
@@ -194,6 +201,7 @@ ASKED = [
     ridge_left_out,
     ridge_folds,
     classifier,
+    logistic,
     pca,
     kmeans,
     normalized_cut,
@@ -319,6 +327,9 @@ FITS = {
     ).fit(X, y),
     "classifier": lambda X, y, s: KernelRidgeClassifier(
         kernel="rbf", n_landmarks=s, random_state=0
+    ).fit(X, y > 0),
+    "logistic": lambda X, y, s: KernelLogisticRegression(
+        n_landmarks=s, random_state=0
     ).fit(X, y > 0),
     "pca": lambda X, y, s: KernelPCA(
         2, kernel="rbf", n_landmarks=s, fit_inverse_transform=True, random_state=0

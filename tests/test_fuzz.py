@@ -115,7 +115,7 @@ def another_exception(monkeypatch):
     ("fault", "found"),
     [
         (told_too_small, "error told"),
-        (rank_lost, "rank|is too small|error told"),
+        (rank_lost, "rank|is too small|error told|landmark twice"),
         (features_too_large, "above k|error told|off"),
         (predictions_shrunk, "predictions off|training error|eigenvalues|inertia"),
         (a_landmark_too_few, "asked for"),

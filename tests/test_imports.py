@@ -110,7 +110,7 @@ INSIDE = {
     "methods": [
         ["__init__"],
         ["linear_map"],
-        ["ridge", "kmeans"],
+        ["ridge", "kmeans", "logistic"],
         ["pca", "preimage", "cca"],
         ["spectral_embedding"],
     ],

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from nystrom import (
     KernelCCA,
     KernelKMeans,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -39,6 +40,7 @@ METHODS = {
     "exact": "predict",
     "ridge_cv": "predict",
     "classifier": "decision_function",
+    "logistic": "predict_proba",
     "pca": "transform",
     "kmeans": "transform",
     "cut": "transform",
@@ -85,6 +87,7 @@ def models(X, y):
         "exact": KernelRidge(0.1, kernel="rbf", gamma=0.3).fit(X, y),
         "ridge_cv": KernelRidgeCV(**rbf).fit(X, y),
         "classifier": KernelRidgeClassifier(**rbf).fit(X, y > 0),
+        "logistic": KernelLogisticRegression([0.1, 1.0], **options).fit(X, y > 0),
         "pca": KernelPCA(2, fit_inverse_transform=True, **rbf).fit(X),
         "kmeans": KernelKMeans(2, **options).fit(X),
         "cut": KernelKMeans(2, affinity_normalize=True, **options).fit(X),

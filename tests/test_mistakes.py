@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from lists import ESTIMATORS
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import pairwise
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -32,7 +32,7 @@ DAYS = pd.date_range("2026-01-01", periods=60)
 
 
 def fit(estimator, rows):
-    y = Y > 0 if isinstance(estimator, KernelRidgeClassifier) else Y
+    y = Y > 0 if is_classifier(estimator) else Y
     return clone(estimator).fit(rows, y)
 
 

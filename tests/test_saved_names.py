@@ -21,6 +21,7 @@ import nystrom
 from nystrom import (
     KernelCCA,
     KernelKMeans,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -121,6 +122,10 @@ FITTED = {
         X, np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]
     ),
     "classifier_exact": lambda: KernelRidgeClassifier(kernel="rbf").fit(X, Y[:, 0] > 0),
+    "logistic": lambda: KernelLogisticRegression(**FEW).fit(X, Y[:, 0] > 0),
+    "logistic_costs": lambda: KernelLogisticRegression([0.1, 1.0], **FEW).fit(
+        X, np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]
+    ),
     "pca": lambda: KernelPCA(2, **RBF).fit(X),
     "pca_back": lambda: KernelPCA(2, fit_inverse_transform=True, **RBF).fit(X),
     "pca_exact": lambda: KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X),

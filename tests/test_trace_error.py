@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import (
@@ -61,7 +61,7 @@ def data(rng):
 def test_weights_count_in_every_error_told(estimator, data):
     """Unweighted, this error would be ten times as large."""
     X, y, w = data
-    y = y > 0 if isinstance(estimator, KernelRidgeClassifier) else y
+    y = y > 0 if is_classifier(estimator) else y
     fitted = estimator.fit(X, y, sample_weight=w)
     error, points = fitted.approximation_error_, fitted.landmarks_.points
     exact = truth(X, points, w)

@@ -23,6 +23,7 @@ Examples
 from . import datasets, displays, engines, kernels, samplers, sources
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
@@ -44,6 +45,7 @@ __version__ = "1.0.0rc1"
 __all__ = [
     "KernelCCA",
     "KernelKMeans",
+    "KernelLogisticRegression",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

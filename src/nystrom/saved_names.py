@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge, _Exact
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
@@ -63,6 +64,7 @@ SAVED: dict[str, type] = {
     # estimators
     "KernelCCA": KernelCCA,
     "KernelKMeans": KernelKMeans,
+    "KernelLogisticRegression": KernelLogisticRegression,
     "KernelPCA": KernelPCA,
     "KernelRidge": KernelRidge,
     "KernelRidgeCV": KernelRidgeCV,

@@ -42,7 +42,7 @@ def check_estimator(case):
     check = CHECKS.get(type(estimator).__name__)
     if check is not None:
         check(case, estimator, landmarks, dense, Z)
-    if is_regressor(estimator) or is_classifier(estimator):
+    if hasattr(estimator, "solver_"):  # of ridge regression
         check_regression(case, estimator, dense, y)
     if not (landmarks.indefinite or dense.indefinite):
         check_told(dense, estimator.approximation_error_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,27 +75,54 @@ class LabelsInSource:
         return Targets(Signs(self.labels, binarizer))
 
     def weighted(
-        self, class_weight: Any, source: Source, sample_weight: Any
+        self,
+        class_weight: Any,
+        source: Source,
+        sample_weight: Any,
+        *,
+        by_weight: bool = False,
     ) -> np.ndarray | None:
-        """The weights of the rows, times those of their classes."""
+        """The weights of the rows, times those of their classes.
+
+        Classes are balanced by their weights, or by their numbers of rows.
+        """
         weights = check_weights(sample_weight, source)
         if weights is None and source.is_weighted:
             weights = source.weights
         if class_weight is None:
             return weights
         of_class = self._class_weights(class_weight)
+        if by_weight and weights is not None and class_weight == "balanced":
+            of_class = balanced(self._totals(weights))
         out = np.ones(source.n_rows) if weights is None else weights.copy()
-        for start in range(0, source.n_rows, ROWS):
-            labels = arrays.to_host(self.labels[start : start + ROWS])[:, 0]
-            out[start : start + ROWS] *= of_class[np.searchsorted(self.numbers, labels)]
+        for start, places in self._places():
+            out[start : start + ROWS] *= of_class[places]
         return out
+
+    def _places(self) -> Iterator[tuple[int, np.ndarray]]:
+        """(first row, the number of each row's class), some rows at a time."""
+        for start in range(0, len(self.labels), ROWS):
+            labels = arrays.to_host(self.labels[start : start + ROWS])[:, 0]
+            yield start, np.searchsorted(self.numbers, labels)
+
+    def _totals(self, weights: np.ndarray) -> np.ndarray:
+        """The weight of each class."""
+        totals, n = np.zeros(len(self.classes)), len(self.classes)
+        for start, places in self._places():
+            totals += np.bincount(places, weights[start : start + ROWS], n)
+        return totals
 
     def _class_weights(self, class_weight: Any) -> np.ndarray:
         if class_weight == "balanced":
-            return self.counts.sum() / (len(self.classes) * self.counts)
+            return balanced(self.counts)
         return compute_class_weight(
             class_weight, classes=self.classes, y=self.classes.copy()
         )
+
+
+def balanced(totals: np.ndarray) -> np.ndarray:
+    """What makes classes of these totals count alike, as scikit-learn's "balanced"."""
+    return totals.sum() / (len(totals) * np.where(totals > 0, totals, np.inf))
 
 
 def _named(numbers: np.ndarray, names: np.ndarray | None, dtype: Any) -> np.ndarray:

@@ -1,0 +1,66 @@
+"""Which C: by the loss on rows that were left out, warm from one to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...engines import Engine
+from ...features import FeatureMap
+from ...randomness import Purpose, uniforms_at
+from ...sources import Source
+from .fit import Settings, reach
+from .loss import mean_loss
+from .sample import drawn_rows, part_of
+
+#: Rows that C is chosen on at most; of each class one in so many is left out.
+MOST_ROWS, ONE_IN = 2**16, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """One of several C, what each of them lost, and where to begin with it."""
+
+    C: float
+    losses: np.ndarray  # −log p of a row that was left out, on the mean
+    coef: np.ndarray
+
+
+def best_cost(
+    mapping: FeatureMap,
+    source: Source,
+    costs: np.ndarray,
+    settings: Settings,
+    engine: Engine,
+) -> Chosen:
+    """The C of least loss, from the smallest up.
+
+    C stands beside a sum over rows: to mean the same, it counts for all of them.
+    """
+    rows, weights = drawn_rows(source, MOST_ROWS, settings.seed)
+    out = _left_out(source, rows, settings.seed)
+    tested, trained = (
+        part_of(source, rows[those], weights[those], engine) for those in (out, ~out)
+    )
+    scale = source.total_weight / trained.total_weight
+    losses = np.full(len(costs), np.inf)
+    coef, best = None, None
+    for place in np.argsort(costs, kind="stable"):
+        C = scale * float(costs[place])
+        coef = reach(mapping, trained, C, settings, engine, coef).x
+        losses[place] = mean_loss(coef, mapping, tested, engine)
+        if best is None or losses[place] < best.losses.min():
+            best = Chosen(float(costs[place]), losses.copy(), coef)
+    assert best is not None
+    return replace(best, losses=losses)
+
+
+def _left_out(source: Source, rows: np.ndarray, seed: int) -> np.ndarray:
+    """Which of these rows are: in each class the same share."""
+    Y = source.targets[rows]
+    labels = Y[:, 0] > 0 if Y.shape[1] == 1 else Y.argmax(axis=1)
+    order = np.lexsort((uniforms_at(seed, Purpose.FOLD, rows), labels))
+    out = np.zeros(len(rows), dtype=bool)
+    out[order[ONE_IN - 1 :: ONE_IN] if len(rows) >= ONE_IN else order[-1:]] = True
+    return out

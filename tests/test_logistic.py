@@ -1,0 +1,301 @@
+"""KernelLogisticRegression against logistic regression of scikit-learn on features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
+
+from nystrom import KernelLogisticRegression, Nystroem, sources
+from nystrom.engines import Threads
+from nystrom.methods.logistic import curvature, fit
+from nystrom.methods.logistic.loss import slope_at
+from nystrom.methods.logistic.sample import counting_for_all, drawn_rows
+from nystrom.sources import Dense
+
+N_ROWS, GAMMA, S = 300, 0.3, np.arange(0, 300, 15)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 3))
+
+
+def classes_of(X, n_classes, rng):
+    """Classes of different sizes, which overlap."""
+    noisy = X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * rng.standard_normal(len(X))
+    cuts = np.quantile(noisy, np.linspace(0, 1, n_classes + 1)[1:-1] ** 1.5)
+    return np.digitize(noisy, cuts)
+
+
+def model(C=1.0, **options):
+    options = {"gamma": GAMMA, "sampler": S, "random_state": 0, "tol": 1e-13} | options
+    return KernelLogisticRegression(C, **options)
+
+
+def on_features(X, y, C=1.0, weights=None, **options):
+    """Features of the same landmarks, and what scikit-learn fits on them."""
+    features = Nystroem(gamma=GAMMA, sampler=S).fit(X)
+    theirs = LogisticRegression(
+        C=C, solver="newton-cholesky", tol=1e-9, max_iter=500, **options
+    )
+    theirs.fit(features.transform(X), y, weights)
+    return features, theirs
+
+
+def assert_same(fitted, features, theirs, X, atol=1e-6):
+    Z = features.transform(X)
+    found = fitted.predict_proba(X)
+    np.testing.assert_allclose(found, theirs.predict_proba(Z), atol=atol)
+    np.testing.assert_array_equal(fitted.classes_, theirs.classes_)
+
+
+# --- against scikit-learn -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e3])
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_is_logistic_regression_on_features(X, rng, n_classes, C, intercept):
+    y = classes_of(X, n_classes, rng)
+    fitted = model(C, fit_intercept=intercept).fit(X, y)
+    features, theirs = on_features(X, y, C, fit_intercept=intercept)
+    assert_same(fitted, features, theirs, X)
+    assert_same(fitted, features, theirs, rng.standard_normal((40, 3)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 5.0, 1: 0.5, 2: 1.0}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_of_rows_and_classes(X, rng, n_classes, class_weight, weighted):
+    if isinstance(class_weight, dict):
+        class_weight = {c: class_weight[c] for c in range(n_classes)}
+    y = classes_of(X, n_classes, rng)
+    weights = rng.integers(0, 4, N_ROWS).astype(float) if weighted else None
+    fitted = model(class_weight=class_weight).fit(X, y, weights)
+    features, theirs = on_features(X, y, weights=weights, class_weight=class_weight)
+    assert_same(fitted, features, theirs, X)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_sample_changes_the_way_and_not_the_goal(
+    rng, monkeypatch, n_classes, weighted
+):
+    """Many rows, of which few are looked at."""
+    monkeypatch.setattr(curvature, "ROWS", 8)
+    monkeypatch.setattr(curvature, "HELD_ROWS", 8)
+    X = rng.standard_normal((3000, 3))
+    y = classes_of(X, n_classes, rng)
+    weights = rng.exponential(size=len(X)) if weighted else None
+    fitted = model(10.0).fit(X, y, weights)
+    features, theirs = on_features(X, y, 10.0, weights)
+    assert_same(fitted, features, theirs, X)
+    assert fitted.n_iter_ < 40
+
+
+def test_float32_and_sparse_rows_are_fitted_alike(X, rng):
+    y = classes_of(X, 3, rng)
+    expected = model().fit(X, y).predict_proba(X)
+    narrow = model().fit(X.astype("f4"), y).predict_proba(X.astype("f4"))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, expected, atol=1e-4)
+    sparse = model().fit(sp.csr_array(X), y).predict_proba(sp.csr_array(X))
+    np.testing.assert_allclose(sparse, expected, atol=1e-7)
+
+
+def test_a_given_matrix_is_fitted_alike(X, rng):
+    y = classes_of(X, 3, rng)
+    expected = model().fit(X, y).predict_proba(X[:50])
+    K = rbf_kernel(X, gamma=GAMMA)
+    given = model(kernel="precomputed", gamma=None).fit(K, y)
+    np.testing.assert_allclose(given.predict_proba(K[:50]), expected, atol=1e-7)
+
+
+def test_text_classes_of_a_file(X, rng, tmp_path):
+    names = np.array(["ash", "beech", "oak"])[classes_of(X, 3, rng)]
+    rows = zip(X.tolist(), names, strict=True)
+    lines = [",".join([*map(repr, x), name]) for x, name in rows]
+    path = tmp_path / "trees.csv"
+    path.write_text("\n".join(["a,b,c,tree", *lines]))
+    expected = model(class_weight="balanced").fit(X, names)
+    found = model(class_weight="balanced").fit(sources.open(path, target="tree"))
+    np.testing.assert_array_equal(found.classes_, ["ash", "beech", "oak"])
+    proba = found.predict_proba(X, out=tmp_path / "p.npy")
+    np.testing.assert_allclose(np.load(proba), expected.predict_proba(X), atol=1e-7)
+
+
+# --- loss and curvature -------------------------------------------------------------
+
+
+@pytest.fixture
+def problem(X, rng):
+    """Coefficients somewhere, and the objective there."""
+
+    def made(n_classes):
+        y = classes_of(X, n_classes, rng)
+        Y = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
+        Y = Y[:, 1:] if n_classes == 2 else Y
+        source = Dense(X).having(targets=Y, weights=rng.exponential(size=N_ROWS))
+        landmarks = model().fit(X, y).landmarks_
+        mapping = fit.feature_map(landmarks, source, 2.0)
+        coef = rng.standard_normal((mapping.rank + 1, Y.shape[1]))
+        return mapping, source, coef
+
+    return made
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_gradient_is_that_of_the_value(problem, rng, n_classes):
+    mapping, source, coef = problem(n_classes)
+
+    def slope(V):
+        return slope_at(V, mapping, source, 2.0, True, Threads(1))
+
+    D = rng.standard_normal(coef.shape)
+    D /= np.linalg.norm(D)
+    h = 1e-5
+    change = (slope(coef + h * D).value - slope(coef - h * D).value) / (2 * h)
+    assert change == pytest.approx(float(np.vdot(slope(coef).gradient, D)), rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_curvature_is_that_of_the_gradient(
+    problem, rng, monkeypatch, n_classes, intercept
+):
+    monkeypatch.setattr(curvature, "TOLERANCE", 1e-10)
+    mapping, source, coef = problem(n_classes)
+    coef[-1] *= intercept
+    coef -= coef.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
+
+    def gradient(V):
+        return slope_at(V, mapping, source, 2.0, intercept, Threads(1)).gradient
+
+    D = rng.standard_normal(coef.shape)
+    D[-1] *= intercept
+    D -= D.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
+    h = 1e-5
+    HD = (gradient(coef + h * D) - gradient(coef - h * D)) / (2 * h)
+    H = curvature.Curvature.at(coef, mapping, source, 2.0, intercept)
+    np.testing.assert_allclose(H.solve(HD), D, atol=1e-5)
+
+
+def test_drawn_rows_count_for_all(rng):
+    weights = rng.exponential(size=4000) * (rng.random(4000) < 0.7)
+    weights[7] = 5000.0
+    source = Dense(rng.standard_normal((4000, 2))).having(weights=weights)
+    totals = []
+    for seed in range(40):
+        rows, w = drawn_rows(source, 300, seed)
+        assert len(rows) == 300
+        assert weights[rows].min() > 0
+        assert 7 in rows
+        totals.append(w.sum())
+    spread = np.std(totals) / np.sqrt(len(totals))
+    assert abs(np.mean(totals) - weights.sum()) < 5 * spread
+    assert np.std(totals) < 0.1 * weights.sum()
+    assert counting_for_all(source, 2000, Threads(1), 0) is source
+
+
+# --- invariances --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_are_copies_and_0_excludes(X, rng, n_classes):
+    y, w = classes_of(X, n_classes, rng), rng.integers(0, 4, N_ROWS)
+    points = X[S]
+    weighted = model(sampler=points).fit(X, y, w.astype(float))
+    copied = model(sampler=points).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    expected = copied.predict_log_proba(X)
+    np.testing.assert_allclose(weighted.predict_log_proba(X), expected, atol=1e-6)
+
+
+def test_order_of_rows_and_classes_does_not_count(X, rng):
+    y, points = classes_of(X, 4, rng), X[S]
+    expected = model(sampler=points).fit(X, y).predict_proba(X)
+    order, names = rng.permutation(N_ROWS), np.array([2, 0, 3, 1])
+    other = model(sampler=points).fit(X[order], names[y][order]).predict_proba(X)
+    np.testing.assert_allclose(other[:, names], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_probabilities_are_some(X, rng, n_classes):
+    fitted = model(1e4, tol=1e-6).fit(X, classes_of(X, n_classes, rng))
+    far = np.vstack([X, 1e3 * X])
+    P, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    assert np.isfinite(logs).all()
+    np.testing.assert_allclose(np.exp(logs), P, atol=1e-14)
+    np.testing.assert_array_equal(
+        fitted.classes_[P.argmax(axis=1)], fitted.predict(far)
+    )
+
+
+# --- convergence --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e8])
+def test_separable_classes(X, n_classes, C):
+    y = np.digitize(X[:, 0], np.linspace(-0.5, 0.5, n_classes + 1)[1:-1])
+    X = X + np.eye(3)[0] * (4.0 * y[:, None])
+    fitted = model(C, tol=1e-6).fit(X, y)
+    assert fitted.score(X, y) > 0.99
+    assert np.isfinite(fitted.predict_log_proba(X)).all()
+
+
+def test_too_few_steps_are_told(X, rng):
+    y = classes_of(X, 3, rng)
+    with pytest.warns(ConvergenceWarning, match=r"2 steps.*left.*Raise max_iter=2"):
+        fitted = model(100.0, max_iter=2).fit(X, y)
+    assert fitted.n_iter_ == 2
+    assert fitted.score(X, y) > 0.4  # what was reached is kept
+
+
+def test_few_rows_of_a_class(rng, monkeypatch):
+    """A sample without any of them is not begun with."""
+    monkeypatch.setattr(curvature, "HELD_ROWS", 8)
+    X = rng.standard_normal((4000, 3))
+    y = classes_of(X, 3, rng)
+    y[:3], X[:3, 0] = 9, 6.0
+    fitted = model(10.0).fit(X, y)
+    features, theirs = on_features(X, y, 10.0)
+    assert_same(fitted, features, theirs, X)
+
+
+# --- C ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_several_C_are_chosen_by_the_loss_left_out(X, rng, n_classes):
+    y = classes_of(X, n_classes, rng)
+    costs = [1e3, 1e-5, 1.0]
+    fitted = model(costs).fit(X, y)
+    assert fitted.C_ == costs[int(np.argmin(fitted.losses_))] != 1e-5
+    expected = model(fitted.C_).fit(X, y)
+    assert expected.losses_ is None
+    np.testing.assert_allclose(
+        fitted.predict_proba(X), expected.predict_proba(X), atol=1e-6
+    )
+    # With hardly any weight of the loss, probabilities are the shares of the classes.
+    shares = np.bincount(y) / N_ROWS
+    constant = log_loss(y, np.tile(shares, (N_ROWS, 1)))
+    assert fitted.losses_[1] == pytest.approx(constant, rel=0.05)
+
+
+@pytest.mark.parametrize("C", [0, -1.0, np.inf, np.nan, "1", [], [1.0, 0.0], [[1.0]]])
+def test_what_C_may_be(X, C):
+    with pytest.raises(ValueError, match=r"C=.* is not allowed"):
+        model(C).fit(X, X[:, 0] > 0)
+
+
+def test_what_y_may_be(X):
+    with pytest.raises(ValueError, match=r"several labels per row.*MultiOutput"):
+        model().fit(X, (X[:, :2] > 0).astype(int))
+    with pytest.raises(ValueError, match=r"The class True has no row of weight"):
+        model().fit(X, X[:, 0] > 0, (X[:, 0] <= 0).astype(float))
