@@ -37,6 +37,7 @@ METHODS = {
     "pipeline": "predict",
     "ridge": "predict",
     "exact": "predict",
+    "full": "predict",
     "ridge_cv": "predict",
     "classifier": "decision_function",
     "pca": "transform",
@@ -83,6 +84,7 @@ def models(X, y):
         "pipeline": pipeline.fit(X, y),
         "ridge": KernelRidge(0.1, **rbf).fit(X, y),
         "exact": KernelRidge(0.1, kernel="rbf", gamma=0.3).fit(X, y),
+        "full": KernelRidge(0.1, solver="full", **rbf).fit(X, y),
         "ridge_cv": KernelRidgeCV(**rbf).fit(X, y),
         "classifier": KernelRidgeClassifier(**rbf).fit(X, y > 0),
         "pca": KernelPCA(2, fit_inverse_transform=True, **rbf).fit(X),
@@ -142,7 +144,7 @@ def test_kept_models_load_and_answer_as_before(name):
         )
     if name == "pca":
         assert model.inverse_transform(answer).shape == (6, 3)
-    if name in ("ridge", "exact", "ridge_cv"):
+    if name in ("ridge", "exact", "full", "ridge_cv"):
         assert np.all(model.predict(np.eye(3), return_std=True)[1] > 0)
 
 

@@ -58,6 +58,7 @@ class Model:
     map: LinearMap
     ravel: bool  # y had one dimension
     posterior: Posterior | None
+    rows: Landmarks | None = None  # all rows, where these are not the landmarks
 
 
 def all_targets(source: Source) -> np.ndarray:
@@ -296,28 +297,45 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         if return_std and out is not None:
-            return predictions_and_deviations(
-                landmarks,
-                source,
-                model.map,
-                self._known_posterior(),
-                engine,
-                noise=noise,
-                output=output,
-            )
+            return self._both(landmarks, source, engine, noise, output)
         mean = model.map(landmarks, source, engine, output=output)
         if not return_std:
             return mean
-        std = deviations(
+        std = self._deviations(landmarks, source, engine, noise=noise)
+        std = std[:, 0] if model.ravel else std
+        return mean, std if arrays.on_host(mean) else arrays.from_host(std, mean)
+
+    def _both(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        engine: Engine,
+        noise: bool,
+        output: Output,
+    ) -> Any:
+        """Predictions and deviations side by side, where they are to go."""
+        return predictions_and_deviations(
+            landmarks,
+            source,
+            self._model.map,
+            self._known_posterior(),
+            engine,
+            noise=noise,
+            output=output,
+        )
+
+    def _deviations(
+        self, landmarks: Landmarks, source: Source, engine: Engine, *, noise: bool
+    ) -> np.ndarray:
+        """(n, t): of the predictions of new rows."""
+        return deviations(
             landmarks,
             source,
             self._known_posterior(),
             engine,
-            wide=model.map.wide,
+            wide=self._model.map.wide,
             noise=noise,
         )
-        std = std[:, 0] if model.ravel else std
-        return mean, std if arrays.on_host(mean) else arrays.from_host(std, mean)
 
     def _known_posterior(self) -> Posterior:
         known = self._model.posterior
@@ -390,13 +408,15 @@ def check_noise(alphas: np.ndarray) -> None:
         )
 
 
-def check_solver(solver: Any, alphas: np.ndarray) -> str:
+def check_solver(
+    solver: Any, alphas: np.ndarray, allowed: tuple[str, ...] = SOLVERS
+) -> str:
     """One of the solvers' names, and able to solve with these alphas."""
-    if not isinstance(solver, str) or solver not in SOLVERS:
-        raise unknown("solver", solver, list(SOLVERS))
-    if solver == "cg" and alphas.min() == 0:
+    if not isinstance(solver, str) or solver not in allowed:
+        raise unknown("solver", solver, list(allowed))
+    if solver in ("cg", "full") and alphas.min() == 0:
         raise ValueError(
-            "solver='cg' needs alpha > 0; use solver='direct' for alpha=0."
+            f"solver={solver!r} needs alpha > 0; use solver='direct' for alpha=0."
         )
     return solver
 

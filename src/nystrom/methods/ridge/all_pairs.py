@@ -116,9 +116,7 @@ class Blocks:
         end = block.start + len(block)
         for start in range(block.start, end, SIDE):
             rows = slice(start, min(start + SIDE, end))
-            X = arrays.slice_rows(
-                block.X, start - block.start, rows.stop - block.start
-            )
+            X = arrays.slice_rows(block.X, start - block.start, rows.stop - block.start)
             for i in range(start // SIDE, len(self.parts)):
                 columns = slice(i * SIDE, min((i + 1) * SIDE, self.n_rows))
                 yield rows, columns, self.parts[i](X)

@@ -65,6 +65,16 @@ class FullRidge:
         """K, made when it is first needed."""
         return AllPairs(self._kernel, self.rows.points, self._engine)
 
+    @property
+    def shares(self) -> np.ndarray:
+        """(n,): w/Σw."""
+        return self.rows.weights / float(self.rows.weights.sum())
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """(n,): the weighted mean of K's rows."""
+        return self.pairs.exactly(self.shares[:, None])[:, 0]
+
     def projected(self, V: np.ndarray) -> np.ndarray:
         """V without its share of W^½1, where there is an intercept."""
         if not self.fit_intercept:
@@ -139,4 +149,13 @@ def not_definite(kernel: Kernel) -> str:
     return (
         f"solver='full' needs a positive semi-definite kernel, and {kernel} is none on "
         "these rows. Use solver='direct', which leaves the negative part out."
+    )
+
+
+def not_converged(fit: FullFit) -> str:
+    """What to say, and what to do about it."""
+    return (
+        f"Conjugate gradients on all rows did not converge: after {fit.n_steps} steps "
+        f"the relative residual is {fit.residual:.2g}, not {corrected_cg.TOLERANCE:g}. "
+        "Raise n_landmarks, which makes for fewer steps, or alpha."
     )
