@@ -75,8 +75,9 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
         "full" solves (K + alpha·I)x = y on all n rows, to a relative residual of 1e-6,
         where landmarks are not enough: conjugate gradients in which the landmarks
         precondition, n²/2 kernel values per step unless K fits scikit-learn's
-        `working_memory`. Rows of a file or of Dask are read once; they are held in
-        memory and kept with the model, which makes n evaluations per prediction.
+        `working_memory`. Rows of a file or of Dask are read once, and all work is done
+        in this process; they are kept with the model, which makes n evaluations per
+        prediction.
     epsilon : float, default=None
         As many landmarks as take the risk to at most 1 + 3·epsilon times that of exact
         kernel ridge regression (‖K − K̃‖₂ ≤ epsilon·alpha). Proven with `delta`.

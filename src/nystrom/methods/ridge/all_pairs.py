@@ -39,7 +39,8 @@ class AllPairs:
     """V ↦ KV: quickly by calling it, exactly by `exactly`."""
 
     def __init__(self, kernel: Kernel, points: Any, engine: Engine) -> None:
-        self.engine, rows = engine, narrowed(kernel, points, Ledger())
+        # Every row is a point too: they are held here, and so is the work.
+        self.engine, rows = engine.local, narrowed(kernel, points, Ledger())
         self.quick = Blocks.of(kernel, rows, wide=False)
         self.exact = self.quick
         if self.quick.narrow:
@@ -53,7 +54,7 @@ class AllPairs:
         for blocks in () if given else (self.exact, self.quick):
             size = 4 if blocks.narrow else 8
             if size * n * (n + SIDE) / 2 <= SHARE * memory:
-                self.held = HeldBlocks.of(blocks, self.engine.local)
+                self.held = HeldBlocks.of(blocks, self.engine)
                 self.quick = blocks
                 break
 
@@ -73,13 +74,14 @@ class AllPairs:
         # float32 has neither very large numbers nor very small ones.
         size = np.abs(V).max(axis=0, initial=0.0)
         size[~(size > 0)] = 1.0
-        scaled, name = Operand(V / size), "products with K"
-        if self.held is not None and blocks is self.quick:
-            source, local = blocks.source, self.engine.local
-            found = local.reduce(_held_products, source, (self.held, scaled), name)
-        else:
-            shared = (blocks, scaled)
-            found = self.engine.reduce(_products, blocks.source, shared, name)
+        held = self.held is not None and blocks is self.quick
+        shared = (self.held if held else blocks, Operand(V / size))
+        found = self.engine.reduce(
+            _held_products if held else _products,
+            blocks.source,
+            shared,
+            "products with K",
+        )
         if not np.isfinite(found.sum()):
             check_finite(found)
         return found * size

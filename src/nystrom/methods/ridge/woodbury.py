@@ -78,7 +78,7 @@ class Woodbury:
         weighted = self.source.having(targets=root * V)
         name = "preconditioning"
         C = self.engine.reduce(_transposed, weighted, (self.features,), name)
-        ridges = np.ones(len(self.alphas))
+        C, ridges = C.copy(), np.ones(len(self.alphas))
         for alpha, (mu, factor) in self.factors.items():
             those = self.alphas == alpha
             C[:, those] = scipy.linalg.cho_solve(factor, C[:, those])
