@@ -32,6 +32,7 @@ from .estimators.nystroem import Nystroem
 from .functions import (
     approximate,
     effective_dimension,
+    landmarks_needed,
     leverage_scores,
     select_landmarks,
     spectral_embedding,
@@ -55,6 +56,7 @@ __all__ = [
     "effective_dimension",
     "engines",
     "kernels",
+    "landmarks_needed",
     "leverage_scores",
     "load",
     "samplers",

@@ -39,7 +39,7 @@ from ..methods.ridge.posterior import (
 from ..methods.ridge.risk import RiskBound, risk_bound
 from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
-from ..scores import sampled_effective_dimension
+from ..samplers.forecast import forecast
 from ..sinks import Output
 from ..sources import Source, recognised
 from ..trace_error import TraceError
@@ -206,10 +206,10 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     def _choose(
         self, kernel: Kernel, source: Source, goal: Goal, engine: Engine
     ) -> Landmarks:
-        """Landmarks; with epsilon not without having said how many it takes."""
+        """Landmarks; with epsilon none where it clearly takes more than allowed."""
         if self.epsilon is not None:
             assert isinstance(goal, Ridge)
-            self._tell_size(kernel, source, goal, engine)
+            self._refuse_too_many(kernel, source, goal, engine)
         landmarks = self._chosen(kernel, source, engine, goal, delta=self.delta)
         if self.epsilon is not None and landmarks.n_wanted is not None:
             assert isinstance(goal, Ridge)
@@ -217,17 +217,13 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             raise _too_many(self.epsilon, goal, f"{landmarks.n_wanted}", d_eff)
         return landmarks
 
-    def _tell_size(
+    def _refuse_too_many(
         self, kernel: Kernel, source: Source, goal: Ridge, engine: Engine
     ) -> None:
-        """Say how many landmarks epsilon takes, before the long work begins."""
-        d_eff = sampled_effective_dimension(kernel, source, goal.ridge)
-        log = max(1.0, math.log(max(1.0, d_eff)))
-        wanted = 2 * d_eff * log
-        if self.delta is not None:
-            wanted = 24 * d_eff * (log + math.log(1 / self.delta))
-        size = min(source.n_rows, max(1, math.ceil(wanted)))
-        engine.progress(f"epsilon: about {size} landmarks", 1, 1)
+        """Say that epsilon takes more than is allowed, before the long work begins."""
+        free = Ridge(goal.ridge)
+        found = forecast(kernel, source, free, self.delta, engine)
+        size, d_eff = found.n_landmarks, found.effective_dimension
         # The estimate may be off; only what is clearly too many is refused by it.
         if goal.at_most is not None and size > 2 * goal.at_most:
             raise _too_many(self.epsilon, goal, f"about {size}", d_eff)
@@ -235,8 +231,8 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             alpha = goal.ridge / self.epsilon
             warn(
                 f"epsilon={self.epsilon:g} at alpha={alpha:g} takes about {size} "
-                f"landmarks (effective dimension {d_eff:.0f}), which is long work; "
-                "n_landmarks sets a limit."
+                f"landmarks (effective dimension {d_eff:.0f}) and {found.seconds:.2g} "
+                "s or more, which is long work; n_landmarks sets a limit."
             )
 
     def _keep(
