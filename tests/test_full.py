@@ -429,6 +429,17 @@ def test_products_that_are_off_do_not_show_in_the_solution(rng, off):
     assert few == (off < 1e-1)  # beyond that no step is trusted
 
 
+def test_what_the_last_step_leaves_is_found_exactly(rng, monkeypatch):
+    monkeypatch.setattr(corrected_cg, "MOST_STEPS", 2)
+    A, b = definite(rng)
+    found = corrected_cg.solve(
+        lambda V: 1.5 * (A @ V), lambda V: A @ V, b, lambda V: V, 1e-10
+    )
+    left = np.linalg.norm(b - A @ found.x, axis=0) / np.linalg.norm(b, axis=0)
+    assert not found.converged
+    np.testing.assert_allclose(found.residual, left, rtol=1e-10)
+
+
 def test_a_product_that_is_not_definite_is_replaced_by_the_exact_one(rng):
     A, b = definite(rng)
     found = corrected_cg.solve(
