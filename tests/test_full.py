@@ -18,7 +18,7 @@ from nystrom import KernelRidge, KernelRidgeClassifier, engines, kernels, source
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.landmarks import Landmarks
 from nystrom.methods import linear_map
-from nystrom.methods.ridge import all_pairs, corrected_cg, full, woodbury
+from nystrom.methods.ridge import all_pairs, corrected_cg, woodbury
 from nystrom.methods.ridge.all_pairs import AllPairs
 from nystrom.methods.ridge.full import FullRidge
 from nystrom.sources import Held
@@ -230,6 +230,24 @@ def test_rows_of_dask_are_fetched_once(X, X_new, Y, seed):
     rows, y = da.from_array(X, chunks=(200, 3)), da.from_array(Y[:, 0], chunks=200)
     model = model_of(seed, **options).fit(rows, y)
     assert relative(model.predict(X_new), expected) < 1e-5
+
+
+@pytest.mark.parametrize("megabytes", [1024, 0.5])
+def test_rows_on_a_device_are_solved_for_there(X, X_new, Y, seed, megabytes):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    options = {"alpha": 0.1, "sampler": np.arange(N_LANDMARKS)}
+    expected = model_of(seed, **options).fit(X, Y[:, 0])
+    mean, std = expected.predict(X_new, return_std=True)
+    with sklearn.config_context(working_memory=megabytes):
+        there = model_of(seed, **options).fit(torch.tensor(X), torch.tensor(Y[:, 0]))
+        found = there.predict(torch.tensor(X_new), return_std=True)
+        with engines.using(device="cpu"):
+            here = model_of(seed, **options).fit(X, Y[:, 0])
+    for tensor, array in zip(found, (mean, std), strict=True):
+        assert relative(tensor.numpy(), array) < 1e-5
+    assert isinstance(there.X_fit_, torch.Tensor)
+    assert isinstance(here.X_fit_, np.ndarray)
+    assert relative(here.predict(X_new), mean) < 1e-5
 
 
 def test_predictions_come_from_few_points_at_a_time(X, X_new, Y, seed, monkeypatch):
@@ -486,4 +504,3 @@ def test_an_intercept_is_projected_out(X, Y, rng, seed):
     problem = problem_of(X, ALPHAS, weights=w, intercept=True, seed=seed)
     fit = problem.fit(Y, tolerance=1e-12)
     np.testing.assert_allclose(fit.dual.sum(axis=0), 0, atol=1e-8)
-    assert full.FullRidge is type(problem)

@@ -211,7 +211,8 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            self.__dict__.pop("_running", None)
+            for name in ("_running", "_full"):
+                self.__dict__.pop(name, None)
             X, Y, ravel = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas, (*SOLVERS, "full"))

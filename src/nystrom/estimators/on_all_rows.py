@@ -52,7 +52,9 @@ class OnAllRows(OnRidge):
         weights = source.weights_of(kept) if source.is_weighted else None
         Y = source.targets[: source.n_rows][kept]
         points = fetch(source, kept, engine)
-        rows = Landmarks(points, kernel, "full", source.n_rows, indices=kept)
+        like = source.given.rows(0, 1)
+        own = points if source.given is source else arrays.beside(points, like)
+        rows = Landmarks(own, kernel, "full", source.n_rows, indices=kept)
         with blas_threads_for(len(landmarks)):
             problem = FullRidge(
                 landmarks,

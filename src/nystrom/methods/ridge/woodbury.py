@@ -76,15 +76,15 @@ class Woodbury:
         root = np.sqrt(self.source.weights)[:, None]
         # As targets they travel with their rows.
         weighted = self.source.having(targets=root * V)
-        name = "preconditioning"
-        C = self.engine.reduce(_transposed, weighted, (self.features,), name)
+        name, engine = "preconditioning", self.engine.quiet()
+        C = engine.reduce(_transposed, weighted, (self.features,), name)
         C, ridges = C.copy(), np.ones(len(self.alphas))
         for alpha, (mu, factor) in self.factors.items():
             those = self.alphas == alpha
             C[:, those] = scipy.linalg.cho_solve(factor, C[:, those])
             ridges[those] = mu
         sink = ArraySink(V.shape)
-        self.engine.map(_times, self.source, sink, (self.features, Operand(C)), name)
+        engine.map(_times, self.source, sink, (self.features, Operand(C)), name)
         return (V - root * sink.array) / ridges
 
 
