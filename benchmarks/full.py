@@ -45,8 +45,7 @@ def protein_like(n: int) -> Rows:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 9)) @ (np.eye(9) + 0.3 * rng.standard_normal((9, 9)))
     X /= X.std(axis=0)
-    inner = np.tanh(X @ rng.standard_normal((9, 12)) / 2)
-    f = np.sin(2 * inner @ rng.standard_normal((12, 4))) @ rng.standard_normal(4)
+    f = np.sin(X @ rng.standard_normal((9, 30)) / 2) @ rng.standard_normal(30)
     return Rows(X, f / f.std() + 0.1 * rng.standard_normal(n), "generated")
 
 
