@@ -237,6 +237,7 @@ ESTIMATOR_OPTIONS = {
         {},
         {"n_landmarks": 12},
         {"n_landmarks": 12, "solver": "cg", "fit_intercept": True},
+        {"n_landmarks": 12, "solver": "full"},
     ],
     "KernelRidgeCV": [{}, {"n_landmarks": 12, "cv": 3, "fit_intercept": True}],
     "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],

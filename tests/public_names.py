@@ -18,11 +18,13 @@ from nystrom import (
     trace_error,
 )
 from nystrom.methods.ridge import risk
+from nystrom.samplers import forecast
 
 MODULES = (nystrom, datasets, engines, kernels, samplers, sources)
 #: Nobody makes these by their names.
 HANDED_BACK = (
     approximation.Approximation,
+    forecast.Forecast,
     landmarks.Guarantee,
     landmarks.Landmarks,
     risk.RiskBound,

@@ -38,6 +38,7 @@ METHODS = {
     "pipeline": "predict",
     "ridge": "predict",
     "exact": "predict",
+    "full": "predict",
     "ridge_cv": "predict",
     "classifier": "decision_function",
     "logistic": "predict_proba",
@@ -85,6 +86,7 @@ def models(X, y):
         "pipeline": pipeline.fit(X, y),
         "ridge": KernelRidge(0.1, **rbf).fit(X, y),
         "exact": KernelRidge(0.1, kernel="rbf", gamma=0.3).fit(X, y),
+        "full": KernelRidge(0.1, solver="full", **rbf).fit(X, y),
         "ridge_cv": KernelRidgeCV(**rbf).fit(X, y),
         "classifier": KernelRidgeClassifier(**rbf).fit(X, y > 0),
         "logistic": KernelLogisticRegression([0.1, 1.0], **options).fit(X, y > 0),
@@ -145,7 +147,7 @@ def test_kept_models_load_and_answer_as_before(name):
         )
     if name == "pca":
         assert model.inverse_transform(answer).shape == (6, 3)
-    if name in ("ridge", "exact", "ridge_cv"):
+    if name in ("ridge", "exact", "full", "ridge_cv"):
         assert np.all(model.predict(np.eye(3), return_std=True)[1] > 0)
 
 

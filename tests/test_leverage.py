@@ -18,7 +18,7 @@ from nystrom.landmarks import Landmarks
 from nystrom.ledger import Ledger
 from nystrom.precision import residual_unit
 from nystrom.residuals import prepare, residuals
-from nystrom.scores import Spectrum, as_scores, sampled_effective_dimension
+from nystrom.scores import Spectrum, as_scores
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -346,20 +346,3 @@ def test_an_empty_sample_leaves_all_of_the_diagonal(X):
     left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
     np.testing.assert_allclose(left, np.sum(X**2, axis=1), rtol=1e-14)
     assert ledger.n_evaluations == 300
-
-
-# A quick estimate of the dimension
-
-
-@pytest.mark.parametrize("weight", [None, 3.0])
-def test_few_rows_tell_the_dimension_of_all(weight):
-    """Ten orthogonal rows, 500 times each: eigenvalues of all rows, and their weights.
-
-    A thousand are tried, 100 ± 9 of each, which are the same every time.
-    """
-    X = np.eye(10)[np.arange(5000) % 10]
-    w = None if weight is None else np.full(5000, weight)
-    value = 500 * (weight or 1.0)
-    for ridge in (100.0, 500.0, 3000.0):
-        found = sampled_effective_dimension(Linear(), as_source(X, w), ridge)
-        assert found == pytest.approx(10 * value / (value + ridge), rel=0.02)

@@ -102,6 +102,7 @@ FITTED = {
     "ridge_intercept": lambda: KernelRidge(fit_intercept=True, **RBF).fit(X, Y),
     "ridge_weights": lambda: KernelRidge(**RBF).fit(X, Y, np.arange(60.0)),
     "ridge_cg": lambda: KernelRidge(solver="cg", **RBF).fit(X, Y),
+    "ridge_full": lambda: KernelRidge(solver="full", **RBF).fit(X, Y),
     "ridge_exact": lambda: KernelRidge(kernel="rbf").fit(X, Y),
     "ridge_exact_source": lambda: KernelRidge().fit(sources.as_source(X), Y),
     "ridge_epsilon": lambda: KernelRidge(

@@ -32,6 +32,7 @@ from .estimators.nystroem import Nystroem
 from .functions import (
     approximate,
     effective_dimension,
+    landmarks_needed,
     leverage_scores,
     select_landmarks,
     spectral_embedding,
@@ -58,6 +59,7 @@ __all__ = [
     "engines",
     "export_onnx",
     "kernels",
+    "landmarks_needed",
     "leverage_scores",
     "load",
     "register_onnx",

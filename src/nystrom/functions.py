@@ -23,6 +23,8 @@ from .precision import least_ridge
 from .randomness import seed_of
 from .refusals import count
 from .residuals import prepare
+from .samplers import Recursive, Ridge
+from .samplers.forecast import Forecast, forecast
 from .samplers.goal import check_ridge
 from .scores import Spectrum, kernel_matrix, sample_scores
 from .sources import Source
@@ -140,6 +142,68 @@ def select_landmarks(
     )
     warn_about(landmarks)
     return landmarks
+
+
+@explaining_memory("landmarks_needed")
+def landmarks_needed(
+    X: Any,
+    *,
+    ridge: float,
+    delta: float | None = None,
+    kernel: Any = "rbf",
+    gamma: Any = None,
+    degree: float | None = None,
+    coef0: float | None = None,
+    kernel_params: dict[str, Any] | None = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Forecast:
+    """What `ridge` will take, from a thousand rows: landmarks, d_eff and seconds.
+
+    An estimate, in a fraction of a second, without a pass over the rows. For
+    `KernelRidge(alpha, epsilon=epsilon)` ask for ridge=epsilon·alpha. With `verbose=1`
+    the same is told before landmarks are chosen.
+
+    Parameters
+    ----------
+    X, kernel, gamma, degree, coef0, kernel_params, sample_weight, n_jobs
+        As for `select_landmarks`.
+    ridge : float
+        λ > 0, for ‖K − K̃‖₂ ≤ λ.
+    delta : float or None
+        Failure probability; implies the theory's constants, which mean nearly all rows
+        unless these are many times 16·d_eff·log(d_eff/delta).
+
+    Returns
+    -------
+    forecast : Forecast
+        `n_landmarks`, `effective_dimension`, `seconds`; prints as one line.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nystrom import landmarks_needed
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> 200 < landmarks_needed(X, gamma=1e-3, ridge=30.0).n_landmarks < 500
+    True
+    >>> landmarks_needed(X, gamma=1e-3, ridge=30.0, delta=0.01).n_landmarks
+    1797
+    """
+    _check_needed_ridge(ridge)
+    resolved, source = kernel_and_source(
+        check_rows(X),
+        kernel,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        sample_weight=sample_weight,
+        caller="landmarks_needed",
+        n_jobs=n_jobs,
+    )
+    sampler = Recursive(delta=delta)
+    engine = engine_for(resolved, n_jobs, 0, source=source)
+    return forecast(resolved, source, Ridge(ridge), sampler.proven_delta, engine)
 
 
 @explaining_memory("leverage_scores")

@@ -227,6 +227,15 @@ def least_component(narrow: bool) -> float:
     return 2e-7 if narrow else 1e-12
 
 
+#: The least α of (K + αI)x = y on all rows, in units of rounding of ‖K‖.
+LEAST_ALPHA = 100
+
+
+def least_alpha(norm: float, value_dtype: Any) -> float:
+    """The least α at which K + αI, of a K with this norm, is better known than K."""
+    return LEAST_ALPHA * epsilon(value_dtype) * norm
+
+
 # Pools of rows, on which landmarks are ranked.
 
 #: A pool of float32 rows is worked on in float32 until the trace error falls below this

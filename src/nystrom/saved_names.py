@@ -35,6 +35,7 @@ from .methods.cca import View
 from .methods.kmeans.clustering import Centers
 from .methods.linear_map import LinearMap
 from .methods.preimage import Preimage
+from .methods.ridge.full_posterior import FullPosterior
 from .methods.ridge.posterior import Posterior
 from .methods.ridge.risk import RiskBound
 from .methods.ridge.running import RunningSums
@@ -74,6 +75,7 @@ SAVED: dict[str, type] = {
     "CCAView": View,
     "ExactRidge": _Exact,
     "Factor": Factor,
+    "FullPosterior": FullPosterior,
     "Guarantee": Guarantee,
     "KMeansCenters": Centers,
     "Landmarks": Landmarks,

@@ -21,14 +21,10 @@ from .engines import Engine
 from .factor import weighted
 from .kernels import Kernel
 from .precision import EPS64, is_indefinite, rounding_of
-from .randomness import some_rows
 from .refusals import check_finite
 from .residuals import Pass, residuals
 from .sources import Source
 from .sources import weights as row_weights
-
-#: Rows behind a quick estimate of the effective dimension.
-SPECTRUM_ROWS = 1000
 
 
 def sample_scores(
@@ -68,20 +64,6 @@ def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
         K = weighted(K, np.sqrt(source.weights))
     check_finite(K)
     return K
-
-
-def sampled_effective_dimension(kernel: Kernel, source: Source, ridge: float) -> float:
-    """An estimate of d_eff(λ) from the eigenvalues of few rows, scaled up.
-
-    Quick, and too small where d_eff is not far below the number of rows tried.
-    """
-    rows = some_rows(source.n_rows, SPECTRUM_ROWS)
-    K = kernel.gram(source.take(rows))
-    check_finite(K)
-    K = weighted(K, np.sqrt(source.weights_of(rows)))
-    values = np.linalg.eigvalsh(K)
-    values = np.maximum(values, 0.0) * (float(source.n_rows) / len(rows))
-    return float(np.sum(values / (values + ridge)))
 
 
 @dataclass(frozen=True)

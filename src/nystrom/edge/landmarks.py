@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _arrays as arrays
-from ..engines import Engine
+from ..engines import Engine, silent
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..refusals import count
 from ..samplers import Goal, MaxTraceError, Ridge, Size, as_sampler, choose
+from ..samplers.forecast import forecast
 from ..sources import Source
 
 
@@ -58,9 +59,13 @@ def choose_landmarks(
     """Landmarks by whatever stands for a sampler.
 
     `nested` puts redundant ones last where they were drawn in no order, for callers
-    that need their factor anyway.
+    that need their factor anyway. Who follows the progress is told first what a ridge
+    will take.
     """
     able = as_sampler(sampler, goal, delta=delta, constants=constants)
+    if isinstance(goal, Ridge) and engine.progress is not silent:
+        proven = getattr(able, "proven_delta", None)
+        engine.progress(str(forecast(kernel, source, goal, proven, engine)), 1, 1)
     landmarks = choose(
         able, kernel, source, goal, random_state=random_state, engine=engine
     )

@@ -26,10 +26,11 @@ from ..trace_error import TraceError
 from .callbacks import with_callbacks
 from .exact import exact_landmarks, is_exact
 from .lazily import chunk_by_chunk
+from .on_all_rows import OnAllRows
 from .on_landmarks import fitting, without_matrix
 from .ridge_base import (
+    SOLVERS,
     Model,
-    OnRidge,
     Scoring,
     check_alphas,
     check_noise,
@@ -42,7 +43,7 @@ from .ridge_base import (
 STEADY = 1.1
 
 
-class KernelRidge(Scoring, RegressorMixin, OnRidge):
+class KernelRidge(Scoring, RegressorMixin, OnAllRows):
     """Kernel ridge regression on landmarks.
 
     A drop-in for `sklearn.kernel_ridge.KernelRidge`, in O(n·s²) time with s landmarks
@@ -68,9 +69,15 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         may be; None for no limit.
     sampler : str, callable or array, default="auto"
         How landmarks are chosen, as for `Nystroem`.
-    solver : {"auto", "direct", "cg"}, default="auto"
+    solver : {"auto", "direct", "cg", "full"}, default="auto"
         "direct" sums the Gram matrix of the features; "cg" makes a pass over the rows
         per step instead, which pays with many landmarks; "auto" counts operations.
+        "full" solves (K + alpha·I)x = y on all n rows, to a relative residual of 1e-6,
+        where landmarks are not enough: conjugate gradients in which the landmarks
+        precondition, n²/2 kernel values per step unless K fits scikit-learn's
+        `working_memory`. Rows of a file or of Dask are read once, and all work is done
+        in this process; they are kept with the model, which makes n evaluations per
+        prediction.
     epsilon : float, default=None
         As many landmarks as take the risk to at most 1 + 3·epsilon times that of exact
         kernel ridge regression (‖K − K̃‖₂ ≤ epsilon·alpha). Proven with `delta`.
@@ -94,23 +101,28 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     dual_coef_ : array of shape (n_landmarks,) or (n_landmarks, n_targets)
         `k(X, X_fit_) @ dual_coef_ + intercept_` predicts.
     X_fit_ : array, CSR matrix or list
-        The landmarks; all rows in exact mode. For kernel="precomputed" the landmarks'
-        column numbers.
+        The landmarks; all rows in exact mode, and after "full" all rows of weight > 0.
+        For kernel="precomputed" the landmarks' column numbers.
     intercept_ : float or ndarray of shape (n_targets,)
         The constant; 0.0 without one.
     landmarks_ : Landmarks
-        All that is known about the landmarks; prints as one line.
+        All that is known about the landmarks; prints as one line. After "full" those
+        that precondition, with the error of K̃ in `landmarks_.error`.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact after "direct", estimated on 1024 rows after "cg". None
-        where the kernel is indefinite.
+        tr(K − K̃)/tr K: exact after "direct", estimated on 1024 rows after "cg", 0 after
+        "full". None where the kernel is indefinite.
     risk_bound_ : RiskBound or None
         What is known about the risk beside exact kernel ridge regression, where the
         trace error or `delta` gives a bound. None with an intercept or weights, for
         which nothing is proven.
     solver_ : str
-        "direct", "cg", or "exact".
+        "direct", "cg", "full", or "exact".
     n_iter_ : int or None
         Steps of conjugate gradients.
+    residual_ : float or None
+        ‖b − Ax‖/‖b‖ that "full" has reached, the largest of all targets, found by a
+        product in float64; no prediction of a training row is further off than that
+        times ‖b‖.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -125,6 +137,13 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     >>> model = model.set_params(random_state=0).fit(X, y)
     >>> bool(np.abs(model.predict([[np.pi / 2]]) - 1) < 0.03)
     True
+
+    On all rows, with 50 landmarks to precondition:
+
+    >>> full = KernelRidge(kernel="rbf", gamma=1.0, alpha=0.1, n_landmarks=50)
+    >>> full = full.set_params(solver="full", random_state=0).fit(X, y)
+    >>> full.n_iter_ < 20, full.residual_ < 1e-6, full.dual_coef_.shape
+    (True, True, (5000,))
     """
 
     landmarks_: Landmarks
@@ -132,6 +151,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
     risk_bound_: RiskBound | None
     solver_: str
     n_iter_: int | None
+    residual_: float | None
 
     def __init__(
         self,
@@ -191,15 +211,19 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            self.__dict__.pop("_running", None)
+            for name in ("_running", "_full"):
+                self.__dict__.pop(name, None)
             X, Y, ravel = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, Y.shape[1])
-            solver = check_solver(self.solver, alphas)
+            solver = check_solver(self.solver, alphas, (*SOLVERS, "full"))
             kernel, source, engine = self._resolved(X, task, sample_weight)
             source = source.having(targets=Y)
             goal = self._goal_for(float(alphas.min()))
+            self.residual_ = None
             if is_exact(goal, self.sampler, source) and not self.fit_intercept:
                 self._fit_exactly(X, kernel, source, alphas, ravel)
+            elif solver == "full":
+                self._fit_fully(kernel, source, goal, engine, alphas, ravel)
             else:
                 landmarks = self._choose(kernel, source, goal, engine)
                 fit = fit_ridge(
@@ -273,7 +297,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
             fit = running.solved(landmarks, alphas, fit_intercept=self.fit_intercept)
             # Nothing is proven of sums that are carried over, as little as of weights.
             self._keep(landmarks, fit, alphas, ravel=ravel, weighted=True)
-            self._running = running
+            self._running, self.residual_ = running, None
         return self
 
     def _refuse_what_is_proven(self) -> None:
@@ -310,6 +334,8 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
         return_std : bool, default=False
             Whether to return the predictive standard deviation too: that of the
             Gaussian process with kernel K̃ and noise alpha, scaled to the targets.
+            After solver="full" with K itself, by conjugate gradients for every few
+            rows: each as long as the fit.
         noise : bool, default=False
             Whether the deviation includes the noise of a new target.
         out : str, Path or array, default=None

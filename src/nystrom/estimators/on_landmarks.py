@@ -239,12 +239,16 @@ class OnLandmarks:
                 f"{self.n_features_in_} features as input."
             )
 
+    def _basis(self) -> Landmarks:
+        """The points whose kernel values new rows are evaluated with."""
+        return self.landmarks_
+
     def _for_new_rows(self, X: Any, like: Any, method: str) -> tuple[Landmarks, Source]:
         """The landmarks and the source to evaluate new rows with.
 
         `like` is a fitted array, in whose library new rows must come too.
         """
-        landmarks = self.landmarks_
+        landmarks = self._basis()
         name = f"{type(self).__name__}.{method}()"
         if not isinstance(landmarks.kernel, Precomputed):
             _refuse_values(X, landmarks)

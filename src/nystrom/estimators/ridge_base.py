@@ -39,7 +39,7 @@ from ..methods.ridge.posterior import (
 from ..methods.ridge.risk import RiskBound, risk_bound
 from ..refusals import unknown
 from ..samplers import Goal, Ridge, as_sampler
-from ..scores import sampled_effective_dimension
+from ..samplers.forecast import forecast
 from ..sinks import Output
 from ..sources import Source, recognised
 from ..trace_error import TraceError
@@ -58,6 +58,7 @@ class Model:
     map: LinearMap
     ravel: bool  # y had one dimension
     posterior: Posterior | None
+    rows: Landmarks | None = None  # all rows, where these are not the landmarks
 
 
 def all_targets(source: Source) -> np.ndarray:
@@ -205,10 +206,10 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
     def _choose(
         self, kernel: Kernel, source: Source, goal: Goal, engine: Engine
     ) -> Landmarks:
-        """Landmarks; with epsilon not without having said how many it takes."""
+        """Landmarks; with epsilon none where it clearly takes more than allowed."""
         if self.epsilon is not None:
             assert isinstance(goal, Ridge)
-            self._tell_size(kernel, source, goal, engine)
+            self._refuse_too_many(kernel, source, goal, engine)
         landmarks = self._chosen(kernel, source, engine, goal, delta=self.delta)
         if self.epsilon is not None and landmarks.n_wanted is not None:
             assert isinstance(goal, Ridge)
@@ -216,17 +217,13 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             raise _too_many(self.epsilon, goal, f"{landmarks.n_wanted}", d_eff)
         return landmarks
 
-    def _tell_size(
+    def _refuse_too_many(
         self, kernel: Kernel, source: Source, goal: Ridge, engine: Engine
     ) -> None:
-        """Say how many landmarks epsilon takes, before the long work begins."""
-        d_eff = sampled_effective_dimension(kernel, source, goal.ridge)
-        log = max(1.0, math.log(max(1.0, d_eff)))
-        wanted = 2 * d_eff * log
-        if self.delta is not None:
-            wanted = 24 * d_eff * (log + math.log(1 / self.delta))
-        size = min(source.n_rows, max(1, math.ceil(wanted)))
-        engine.progress(f"epsilon: about {size} landmarks", 1, 1)
+        """Say that epsilon takes more than is allowed, before the long work begins."""
+        free = Ridge(goal.ridge)
+        found = forecast(kernel, source, free, self.delta, engine)
+        size, d_eff = found.n_landmarks, found.effective_dimension
         # The estimate may be off; only what is clearly too many is refused by it.
         if goal.at_most is not None and size > 2 * goal.at_most:
             raise _too_many(self.epsilon, goal, f"about {size}", d_eff)
@@ -234,8 +231,8 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             alpha = goal.ridge / self.epsilon
             warn(
                 f"epsilon={self.epsilon:g} at alpha={alpha:g} takes about {size} "
-                f"landmarks (effective dimension {d_eff:.0f}), which is long work; "
-                "n_landmarks sets a limit."
+                f"landmarks (effective dimension {d_eff:.0f}) and {found.seconds:.2g} "
+                "s or more, which is long work; n_landmarks sets a limit."
             )
 
     def _keep(
@@ -296,28 +293,45 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         if return_std and out is not None:
-            return predictions_and_deviations(
-                landmarks,
-                source,
-                model.map,
-                self._known_posterior(),
-                engine,
-                noise=noise,
-                output=output,
-            )
+            return self._both(landmarks, source, engine, noise, output)
         mean = model.map(landmarks, source, engine, output=output)
         if not return_std:
             return mean
-        std = deviations(
+        std = self._deviations(landmarks, source, engine, noise=noise)
+        std = std[:, 0] if model.ravel else std
+        return mean, std if arrays.on_host(mean) else arrays.from_host(std, mean)
+
+    def _both(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        engine: Engine,
+        noise: bool,
+        output: Output,
+    ) -> Any:
+        """Predictions and deviations side by side, where they are to go."""
+        return predictions_and_deviations(
+            landmarks,
+            source,
+            self._model.map,
+            self._known_posterior(),
+            engine,
+            noise=noise,
+            output=output,
+        )
+
+    def _deviations(
+        self, landmarks: Landmarks, source: Source, engine: Engine, *, noise: bool
+    ) -> np.ndarray:
+        """(n, t): of the predictions of new rows."""
+        return deviations(
             landmarks,
             source,
             self._known_posterior(),
             engine,
-            wide=model.map.wide,
+            wide=self._model.map.wide,
             noise=noise,
         )
-        std = std[:, 0] if model.ravel else std
-        return mean, std if arrays.on_host(mean) else arrays.from_host(std, mean)
 
     def _known_posterior(self) -> Posterior:
         known = self._model.posterior
@@ -390,13 +404,15 @@ def check_noise(alphas: np.ndarray) -> None:
         )
 
 
-def check_solver(solver: Any, alphas: np.ndarray) -> str:
+def check_solver(
+    solver: Any, alphas: np.ndarray, allowed: tuple[str, ...] = SOLVERS
+) -> str:
     """One of the solvers' names, and able to solve with these alphas."""
-    if not isinstance(solver, str) or solver not in SOLVERS:
-        raise unknown("solver", solver, list(SOLVERS))
-    if solver == "cg" and alphas.min() == 0:
+    if not isinstance(solver, str) or solver not in allowed:
+        raise unknown("solver", solver, list(allowed))
+    if solver in ("cg", "full") and alphas.min() == 0:
         raise ValueError(
-            "solver='cg' needs alpha > 0; use solver='direct' for alpha=0."
+            f"solver={solver!r} needs alpha > 0; use solver='direct' for alpha=0."
         )
     return solver
 

@@ -22,6 +22,9 @@ from ..sinks import ARRAY, Output
 from ..sources import Block, Source
 from ..tried import tried_rows
 
+#: Points whose kernel values with a tile are made at a time: many do not fit at once.
+MOST_POINTS = 4096
+
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
@@ -77,23 +80,30 @@ class LinearMap:
 
     def shared(self, landmarks: Landmarks, dtype: Any) -> tuple:
         """What `mapped` needs besides a block."""
-        columns = landmarks.columns(wide=self.wide)
-        duals = Operand(self.dual), Operand(self.intercept)
-        return columns, *duals, self.wide_sums, dtype
+        kernel, n, parts = landmarks.kernel, len(self.dual), []
+        for start in range(0, max(n, 1), MOST_POINTS):
+            stop = min(start + MOST_POINTS, n)
+            points = arrays.slice_rows(landmarks.points, start, stop)
+            dual = Operand(self.dual[start:stop])
+            parts.append((Columns(kernel, points, self.wide), dual))
+        return parts, Operand(self.intercept), self.wide_sums, dtype
 
 
 def mapped(
     block: Block,
-    columns: Columns,
-    dual: Operand,
+    parts: list[tuple[Columns, Operand]],
     intercept: Operand,
     wide_sums: bool,
     dtype: Any,
 ) -> Array:
     """The results of the rows of a block."""
-    K = columns(block.X)
-    K = arrays.widen(K) if wide_sums else K
-    rows = K @ dual.beside(K) + intercept.beside(K)
+    rows: Array = None
+    for columns, dual in parts:
+        K = columns(block.X)
+        K = arrays.widen(K) if wide_sums else K
+        some = K @ dual.beside(K)
+        rows = some if rows is None else rows + some
+    rows = rows + intercept.beside(rows)
     if not np.isfinite(float(arrays.namespace(rows).sum(rows))):
         check_finite(arrays.to_host(rows))
     return handed_out(rows, dtype)

@@ -1,0 +1,145 @@
+"""What a ridge will take is told before it is begun, and is about right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from nystrom import (
+    KernelRidge,
+    Nystroem,
+    effective_dimension,
+    engines,
+    landmarks_needed,
+    select_landmarks,
+)
+from nystrom.edge import landmarks as edge_landmarks
+from nystrom.engines import Threads
+from nystrom.kernels import Linear
+from nystrom.samplers import Ridge
+from nystrom.samplers.forecast import forecast
+from nystrom.sources import as_source
+
+DIGITS = load_digits().data
+
+
+def clusters(rng):
+    sizes = (3000, 400, 100, 40, 20)
+    centers = 5 * rng.standard_normal((len(sizes), 4))
+    parts = [
+        0.1 * rng.standard_normal((size, 4)) + center
+        for size, center in zip(sizes, centers, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+#: Rows, gamma and ridge.
+CASES = {
+    "digits": (lambda rng: DIGITS, 1e-3, 30.0),
+    "digits, wide": (lambda rng: DIGITS, 2e-4, 3.0),
+    "digits, all": (lambda rng: DIGITS, 1e-3, 0.5),
+    "normal": (lambda rng: rng.standard_normal((3000, 3)), 0.3, 3.0),
+    "many features": (lambda rng: rng.standard_normal((2000, 9)), 0.1, 20.0),
+    "square": (lambda rng: rng.uniform(0, 1, (8000, 2)), 20.0, 5.0),
+    "clusters": (clusters, 0.5, 0.3),
+    "few": (lambda rng: DIGITS[:300], 1e-3, 3.0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_landmarks_are_as_many_as_foretold(name, rng, seed):
+    make, gamma, ridge = CASES[name]
+    X = make(rng)
+    found = landmarks_needed(X, gamma=gamma, ridge=ridge)
+    landmarks = select_landmarks(X, gamma=gamma, ridge=ridge, random_state=seed)
+    assert 0.5 < found.n_landmarks / len(landmarks) < 2
+    assert found.seconds > 0
+    assert found.n_rows == len(X)
+    assert f"about {found.n_landmarks} landmarks of {len(X)} rows" in str(found)
+
+
+def test_proven_constants_mean_nearly_all_rows(seed):
+    """Also where a sixth of them would do in practice."""
+    found = landmarks_needed(DIGITS, gamma=1e-3, ridge=30.0, delta=0.01)
+    assert found.n_landmarks == len(DIGITS)
+    assert "(nearly all)" in str(found)
+    options = {"gamma": 1e-3, "ridge": 30.0, "delta": 0.01, "random_state": seed}
+    assert len(select_landmarks(DIGITS, **options)) == len(DIGITS)
+
+
+@pytest.mark.parametrize("weight", [None, 3.0])
+def test_few_rows_tell_the_dimension_of_all(weight):
+    """Ten orthogonal rows, 500 times each: what a sample leaves of them is known."""
+    X = np.eye(10)[np.arange(5000) % 10]
+    w = None if weight is None else np.full(5000, weight)
+    value = 500 * (weight or 1.0)
+    for ridge in (100.0, 500.0, 3000.0):
+        goal, source = Ridge(ridge), as_source(X, w)
+        found = forecast(Linear(), source, goal, None, Threads(1))
+        expected = 10 * value / (value + ridge)
+        assert found.effective_dimension == pytest.approx(expected, rel=0.03)
+
+
+def test_the_dimension_of_rows_is_told(rng):
+    X = rng.standard_normal((1500, 3))
+    exact = effective_dimension(X, gamma=0.3, ridge=5.0)
+    found = landmarks_needed(X, gamma=0.3, ridge=5.0)
+    assert found.effective_dimension == pytest.approx(exact, rel=0.2)
+
+
+def test_more_rows_take_longer():
+    def seconds(n):
+        X = np.tile(DIGITS[:600], (n // 600, 1))
+        return landmarks_needed(X, gamma=1e-3, ridge=n / 60, n_jobs=1).seconds
+
+    assert seconds(60_000) > 5 * seconds(1200)
+
+
+@pytest.mark.parametrize("fit", ["select_landmarks", "Nystroem", "epsilon"])
+def test_it_is_told_before_any_pass(fit, monkeypatch):
+    engine, told = Threads(1), []
+    X, y = DIGITS[:400], DIGITS[:400, 20]
+
+    def tell(stage, done, total):
+        told.append((stage, list(engine.passes)))
+
+    engine.progress = tell
+    with engines.using(engine):
+        if fit == "select_landmarks":
+            select_landmarks(X, gamma=1e-3, ridge=5.0, random_state=0)
+        elif fit == "Nystroem":
+            Nystroem(gamma=1e-3, ridge=5.0, n_components=None, random_state=0).fit(X)
+        else:
+            options = {"kernel": "rbf", "gamma": 1e-3, "n_landmarks": None}
+            KernelRidge(10.0, epsilon=0.5, random_state=0, **options).fit(X, y)
+    stage, passes = told[0]
+    assert stage.startswith("ridge=5: about ")
+    assert " s" in stage
+    assert passes == []
+    assert engine.passes
+
+
+def test_the_bar_has_it_as_its_first_line(capsys):
+    select_landmarks(DIGITS, gamma=1e-3, ridge=30.0, random_state=0, verbose=1)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first.startswith("ridge=30: about ")
+
+
+def test_who_does_not_listen_does_not_pay(monkeypatch):
+    monkeypatch.setattr(edge_landmarks, "forecast", None)
+    select_landmarks(DIGITS[:300], gamma=1e-3, ridge=30.0, random_state=0)
+    with pytest.raises(TypeError, match="not callable"):
+        select_landmarks(DIGITS[:300], ridge=30.0, random_state=0, verbose=1)
+
+
+def test_a_limit_is_part_of_the_forecast():
+    source = as_source(DIGITS)
+    found = forecast(Linear(), source, Ridge(1.0, at_most=50), None, Threads(1))
+    assert found.n_landmarks == 50
+
+
+@pytest.mark.parametrize(("ridge", "delta"), [(None, None), (0, None), (1.0, 2.0)])
+def test_bad_parameters_are_refused(ridge, delta):
+    with pytest.raises(ValueError, match=r"ridge|delta"):
+        landmarks_needed(DIGITS, ridge=ridge, delta=delta)
