@@ -126,7 +126,7 @@ class ScoredClasses:
 
         @cache
         def links() -> list[Link]:
-            return fit_links(parts, source, self.class_weights, self.seed, engine)
+            return fit_links(parts, source, self.seed, engine)
 
         errors = []
         for part in parts:

@@ -22,7 +22,9 @@ ALPHAS = np.logspace(-3, 3, 13)
 WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 #: The end of a grid is worth a word where the best there is better than its neighbour
 #: by more than this share of its error, and of the worst error in the grid.
-WORTH, WORTH_OF_WORST = 0.01, 1e-3
+WORTH, WORTH_OF_WORST = 0.01, 0.01
+#: Fewer rows than this say too little for that.
+LEAST_ROWS = 100
 
 
 def check_alphas_given(alphas: Any) -> None:

@@ -190,7 +190,12 @@ n_features_in_
             )
             self._keep_classes(given.binarizer)
             self._calibrate(
-                given, found.landmarks, found.source, found.fit, found.engine, seed
+                found.landmarks,
+                found.source,
+                found.fit,
+                found.engine,
+                several=False,
+                seed=seed,
             )
         return self
 
@@ -207,6 +212,11 @@ n_features_in_
         classes = given.binarizer.classes_
         by_scorer = ScoredClasses(scorer, classes, given.class_weights, seed)
         return Search(splits, by_scorer, 0.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
 
 
 def _class_numbers(Y: Any) -> np.ndarray:

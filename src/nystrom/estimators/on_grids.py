@@ -19,7 +19,15 @@ from ..samplers import Size
 from ..sources import Source
 from .callbacks import CallbackTask
 from .folds import check_weights
-from .grids import WIDTHS, alphas_for, is_list, sizes_given, warn_at_end, widths_given
+from .grids import (
+    LEAST_ROWS,
+    WIDTHS,
+    alphas_for,
+    is_list,
+    sizes_given,
+    warn_at_end,
+    widths_given,
+)
 from .on_landmarks import in_library_of
 from .ridge_base import OnRidge
 
@@ -103,7 +111,8 @@ class OnGrids(OnRidge):
         self._keep_scores(
             landmarks, alphas, chosen, best, place, curves, search.top, ravel
         )
-        self._warn_at_ends(alphas, gammas, best, place, curves)
+        if source.n_rows >= LEAST_ROWS:
+            self._warn_at_ends(alphas, gammas, best, place, curves)
         return Chosen(landmarks, fit, chosen, source, engine)
 
     def _scored(

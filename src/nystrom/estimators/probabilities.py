@@ -13,13 +13,13 @@ from ..edge.engine import engine_for
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..methods.link import Link, fit_link
-from ..methods.ridge.class_errors import LINKED_ROWS, row_weights
+from ..methods.ridge.class_errors import LINKED_ROWS
 from ..methods.ridge.fit import RidgeFit
 from ..methods.ridge.left_out import left_out_values
 from ..randomness import some_rows
 from ..sinks import Output, ThenSink
 from ..sources import Source
-from .classes import Classes, OnClasses
+from .classes import OnClasses
 from .lazily import chunk_by_chunk
 
 
@@ -30,11 +30,12 @@ class Calibrated(OnClasses):
 
     def _calibrate(
         self,
-        given: Classes,
         landmarks: Landmarks,
         source: Source,
         fit: RidgeFit,
         engine: Engine,
+        *,
+        several: bool,
         seed: int,
     ) -> None:
         """Fit the link to leave-one-out values of some rows: a pass over these."""
@@ -44,11 +45,8 @@ class Calibrated(OnClasses):
         rows = some_rows(source.n_rows, LINKED_ROWS, seed)
         F, Y = left_out_values(landmarks, source, rows, fit.map, fit.posterior, engine)
         w = source.weights_of(rows)
-        if given.several:
-            self._links = [fit_link(F[:, [j]], Y[:, [j]], w) for j in range(Y.shape[1])]
-        else:
-            w = row_weights(Y, w, given.class_weights)
-            self._links = [fit_link(F, Y, w)]
+        columns = [[j] for j in range(Y.shape[1])] if several else [slice(None)]
+        self._links = [fit_link(F[:, own], Y[:, own], w) for own in columns]
 
     @chunk_by_chunk
     def predict_proba(self, X: Any, out: Any = None) -> Any:
@@ -56,8 +54,7 @@ class Calibrated(OnClasses):
 
         From `decision_function` by a link that was fitted with the model, to what the
         model says of its training rows when each is left out, on at most 16 384 of
-        them. The classes of `predict` are those of the decisions themselves; where two
-        classes are about as probable it may name the other one.
+        them. The most probable class is that of `predict`.
 
         Parameters
         ----------

@@ -1,10 +1,12 @@
 """From the values of a ridge regression to probabilities of classes.
 
-Fitted to targets of ±1 such a value estimates 2p − 1: where classes overlap, log(1 + f)
-is a logarithm of p, and where they lie apart only its order counts. The link has both
-ends: log p = slope·log(1 + exp(sharpness·(1 + f))) + bias, but for the sum over all
-classes, is a power of 1 + f where it is sharp, and with little sharpness Platt's
-exp(slope·f). It is fitted to values of rows that the regression has not seen.
+Fitted to targets of ±1 such a value f estimates 2p − 1: where classes overlap,
+log(1 + f) is a logarithm of p, and where they lie apart only its order counts. Between
+the two is g = log(log(1 + exp(sharpness·(1 + f)))), nearly log(1 + f) where it is
+sharp, and nearly Platt's straight line with little sharpness. A class whose g is d
+below the largest is exp(−slope·d) as probable as that, with a slope of its own: the
+most probable class is the one that the values say. The link is fitted to values of rows
+that a fit has not seen.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ SHARPNESS = tuple(2.0**power for power in range(-1, 7))
 FIRST = 2.0
 #: Newton's method ends when no more than this is to be gained, or after so many steps.
 TOLERANCE, MOST_STEPS = 1e-13, 50
+#: Below it classes could not be told apart any more in float32.
+LEAST_SLOPE = 0.01
 #: Values of left-out rows beyond this say no more: fits that pass through every target
 #: leave rounding, divided by rounding.
 LARGEST = 1e3
 
-#: A log-loss, and slope and bias that have it.
+#: A log-loss, and slopes that have it.
 Fit = tuple[float, np.ndarray]
 
 
@@ -33,12 +37,11 @@ class Link:
     """log p of each class, from one value per class, or one for two classes."""
 
     sharpness: float
-    slope: float  # not negative
-    bias: np.ndarray  # (classes,)
+    slopes: np.ndarray  # (classes,) all above 0
 
     def log_probabilities(self, F: np.ndarray) -> np.ndarray:
         """(n, classes), from values (n, 1) or (n, classes)."""
-        return log_softmax(self.slope * bent(F, self.sharpness) + self.bias, axis=1)
+        return log_softmax(self.slopes * below_the_top(F, self.sharpness), axis=1)
 
     def probabilities(self, F: np.ndarray) -> np.ndarray:
         """Their exponentials."""
@@ -49,13 +52,14 @@ class Link:
         return -self.log_probabilities(F)[np.arange(len(F)), own]
 
 
-def bent(F: np.ndarray, sharpness: float) -> np.ndarray:
-    """log(log(1 + exp(sharpness·(1 + f)))), a column per class."""
+def below_the_top(F: np.ndarray, sharpness: float) -> np.ndarray:
+    """(n, classes): how far g of each is below the largest, as a number up to 0."""
     F = np.clip(F, -LARGEST, LARGEST)
     F = np.hstack([-F, F]) if F.shape[1] == 1 else F
     u = sharpness * (1 + F)
     # Far below 0 it is u itself, and its exponential nothing.
-    return np.where(u < -30, u, np.log(np.logaddexp(0, np.maximum(u, -30))))
+    g = np.where(u < -30, u, np.log(np.logaddexp(0, np.maximum(u, -30))))
+    return g - g.max(axis=1, keepdims=True)
 
 
 def classes_of(Y: np.ndarray) -> np.ndarray:
@@ -67,7 +71,7 @@ def fit_link(F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Link:
     """The link with the least log-loss on rows that were left out, with targets ±1.
 
     Classes are told with Platt's doubt, as if two more rows of each had been seen, one
-    of them of other classes: no slope or bias is infinite.
+    of them of other classes: no slope is infinite.
     """
     n_classes = max(2, Y.shape[1])
     Q = doubted(classes_of(Y), n_classes, weights)
@@ -75,19 +79,18 @@ def fit_link(F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Link:
 
     def tried(place: int, start: np.ndarray) -> Fit:
         if place not in known:
-            known[place] = _fitted(bent(F, SHARPNESS[place]), Q, start)
+            known[place] = _fitted(below_the_top(F, SHARPNESS[place]), Q, start)
         return known[place]
 
     place = SHARPNESS.index(FIRST)
-    best = tried(place, np.r_[1.0, np.zeros(n_classes)])
+    best = tried(place, np.ones(n_classes))
     for step in (1, -1):  # downhill, in the one direction or the other
         while 0 <= place + step < len(SHARPNESS):
             other = tried(place + step, best[1])
             if other[0] >= best[0]:
                 break
             place, best = place + step, other
-    slope, bias = float(best[1][0]), best[1][1:]
-    return Link(SHARPNESS[place], slope, bias - bias.mean())
+    return Link(SHARPNESS[place], best[1])
 
 
 def doubted(own: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
@@ -102,54 +105,48 @@ def doubted(own: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
     return Q
 
 
-def _fitted(G: np.ndarray, Q: np.ndarray, start: np.ndarray) -> Fit:
-    """Slope and bias with the least −Σ Q·log p, by Newton's method."""
+def _fitted(D: np.ndarray, Q: np.ndarray, start: np.ndarray) -> Fit:
+    """Slopes with the least −Σ Q·log p, by Newton's method, none below the least."""
     w = Q.sum(axis=1)
-    problem = _Slopes(G, Q, w, max(float(w.sum()), np.finfo(np.float64).tiny))
+    problem = _Slopes(D, Q, w, max(float(w.sum()), np.finfo(np.float64).tiny))
     x, value = start, problem.value(start)
     for _ in range(MOST_STEPS):
         gradient, H = problem.derivatives(x)
-        step = np.linalg.lstsq(H, gradient, rcond=1e-12)[0]
-        gain = float(gradient @ step)
-        if gain <= TOLERANCE:
+        free = (x > LEAST_SLOPE) | (gradient < 0)
+        step = np.zeros_like(x)
+        among = np.ix_(free, free)
+        step[free] = np.linalg.lstsq(H[among], gradient[free], rcond=1e-12)[0]
+        if gradient @ step <= TOLERANCE:
             break
-        length = 1.0
-        while length > 1e-6:  # the full step but for a few at the start
-            there = problem.value(x - length * step)
-            if there <= value - 1e-4 * length * gain:
+        for halvings in range(30):
+            there = np.maximum(x - step / 2**halvings, LEAST_SLOPE)
+            reached = problem.value(there)
+            if reached <= value - 1e-4 * gradient @ (x - there):
                 break
-            length /= 2
         else:
             break  # rounding
-        x, value = x - length * step, there
-    if x[0] < 0:  # classes that are not where they are told to be: only their shares
-        x = np.r_[0.0, np.log(np.maximum(Q.sum(axis=0), np.finfo(np.float64).tiny))]
-        value = problem.value(x)
+        x, value = there, reached
     return value, x
 
 
 @dataclass(frozen=True, eq=False)
 class _Slopes:
-    """−Σ Q·log p over the weight of all rows, where log p is slope·G + bias."""
+    """−Σ Q·log p over the weight of all rows, where log p is slope·D."""
 
-    G: np.ndarray  # (n, k)
+    D: np.ndarray  # (n, k)
     Q: np.ndarray  # (n, k)
     w: np.ndarray  # (n,)
     whole: float
 
     def value(self, x: np.ndarray) -> float:
-        logs = log_softmax(x[0] * self.G + x[1:], axis=1)
+        logs = log_softmax(x * self.D, axis=1)
         return -float(np.vdot(self.Q, logs)) / self.whole
 
     def derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient and the Hessian matrix, of the slope first."""
-        G, w = self.G, self.w
-        P = np.exp(log_softmax(x[0] * G + x[1:], axis=1))
-        wP, mean = w[:, None] * P, np.vecdot(P, G)
-        left = wP - self.Q
-        gradient = np.r_[np.vdot(left, G), left.sum(axis=0)]
-        H = np.empty((len(x), len(x)))
-        H[1:, 1:] = np.diag(wP.sum(axis=0)) - P.T @ wP
-        H[0, 1:] = H[1:, 0] = np.einsum("nk,nk->k", wP, G - mean[:, None])
-        H[0, 0] = np.vdot(wP, (G - mean[:, None]) ** 2)
+        """The gradient and the Hessian matrix."""
+        D, w = self.D, self.w
+        P = np.exp(log_softmax(x * D, axis=1))
+        gradient = np.einsum("nk,nk->k", w[:, None] * P - self.Q, D)
+        PD = P * D
+        H = np.diag(w @ (PD * D)) - PD.T @ (w[:, None] * PD)
         return gradient / self.whole, H / self.whole

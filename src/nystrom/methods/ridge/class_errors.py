@@ -41,7 +41,7 @@ class ClassErrors:
         """(parts, fits): the best there is, less what was reached."""
         links = None
         if self.name == "log_loss":
-            links = fit_links(parts, source, self.class_weights, self.seed, engine)
+            links = fit_links(parts, source, self.seed, engine)
         errors = []
         for part in parts:
             shared = (part.columns, part.fits, links, self.class_weights)
@@ -64,21 +64,23 @@ class ClassErrors:
 def fit_links(
     parts: Sequence[Part],
     source: Source,
-    class_weights: np.ndarray | None,
     seed: int,
     engine: Engine,
 ) -> list[Link]:
-    """A link for each fit, from the held-out values of all parts together."""
+    """A link for each fit, from the held-out values of all parts together.
+
+    With the weights of rows and classes, as the links of models are fitted.
+    """
     rows = some_rows(source.n_rows, COMPARED_ROWS, seed)
     values, targets, weights = [], [], []
     for part in (part.among(rows) for part in parts):
-        if not len(part.of(source).weights):
-            continue
         some = part.of(source)
         assert some.targets is not None
+        if not some.n_rows:
+            continue
         values.append(part.values(source, engine))
         targets.append(np.asarray(some.targets[: some.n_rows]))
-        weights.append(row_weights(targets[-1], some.weights, class_weights))
+        weights.append(np.asarray(some.weights))
     F, Y, w = (np.concatenate(each) for each in (values, targets, weights))
     return [fit_link(F[:, fit], Y, w) for fit in range(F.shape[1])]
 
