@@ -21,8 +21,10 @@ ALPHAS = np.logspace(-3, 3, 13)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
 WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 #: The end of a grid is worth a word where the best there is better than its neighbour
-#: by more than this share of its error, and of the worst error in the grid.
-WORTH, WORTH_OF_WORST = 0.01, 0.01
+#: by more than this share of the worst error in the grid.
+WORTH = 0.01
+#: Of a grid that nobody chose.
+WORTH_OF_DEFAULTS = 0.1
 #: Fewer rows than this say too little for that.
 LEAST_ROWS = 100
 
@@ -112,7 +114,7 @@ def is_list(given: Any) -> bool:
 
 
 def warn_at_end(
-    name: str, values: Sequence[Any], errors: np.ndarray, doubt: float
+    name: str, values: Sequence[Any], errors: np.ndarray, doubt: float, *, given: bool
 ) -> bool:
     """Say so where the best of a grid is at an end, and clearly better than inside.
 
@@ -130,8 +132,8 @@ def warn_at_end(
     if inner is None:
         return False
     worst = float(np.abs(errors[np.isfinite(errors)]).max(initial=0.0))
-    least = max(WORTH * abs(errors[best]), doubt, WORTH_OF_WORST * worst)
-    if not errors[inner] - errors[best] > least:
+    share = WORTH if given else WORTH_OF_DEFAULTS
+    if not errors[inner] - errors[best] > max(share * worst, 2 * doubt):
         return False
     step = grid[best] / grid[inner]
     further = " and ".join(f"{grid[best] * step**i:.3g}" for i in (1, 2))

@@ -82,7 +82,7 @@ class KernelRidgeClassifierCV(Calibrated, OnGrids):
     best_score_ : float
         Its score, the mean over folds.
     scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas)
-        The scores of all; by width where `gammas` is not None, and by number where
+        The scores of all; by width where several were tried, and by number where
         `n_landmarks` is a sequence, in ascending order.
     gammas_, alphas_, n_landmarks_path_
         What was tried.

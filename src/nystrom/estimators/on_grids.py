@@ -192,7 +192,8 @@ class OnGrids(OnRidge):
         scores = top - (errors if by_target else errors.mean(axis=3))
         if not is_list(self.n_landmarks):
             scores = scores[:, 0]
-        scores = scores[0] if len(curves) == 1 and self.gammas is None else scores
+        one = self.gammas is None or isinstance(self.gammas, str)
+        scores = scores[0] if one and len(curves) == 1 else scores
         library = partial(in_library_of, landmarks)
         self.alphas_, self.scores_ = library(alphas), library(scores)
         own = best.errors[place]
@@ -218,9 +219,12 @@ class OnGrids(OnRidge):
         spread = np.zeros_like(errors) if doubt is None else doubt[place]
         if not self.alpha_per_target:
             errors, spread = errors.mean(axis=1)[:, None], spread.mean(axis=1)[:, None]
+        given = self.alphas is not None
         for own, apart in zip(errors.T, spread.T, strict=True):
-            if warn_at_end("alphas", list(alphas), own, float(apart[np.argmin(own)])):
+            there = float(apart[np.argmin(own)])
+            if warn_at_end("alphas", list(alphas), own, there, given=given):
                 break  # once is enough
         widths = np.array([self._least(curve).min() for curve in curves])
         doubt_there = float(spread.ravel()[np.argmin(errors)])
-        warn_at_end("gammas", gammas, widths, doubt_there)
+        given = not isinstance(self.gammas, str)
+        warn_at_end("gammas", gammas, widths, doubt_there, given=given)

@@ -103,6 +103,9 @@ class Calibrated(OnClasses):
             raise ValueError(
                 f"{method} needs the Gram matrix, which conjugate gradients do not "
                 "make; fit with solver='direct'."
+                if self.solver_ == "cg"
+                else f"{method} needs a model that was fitted by this version or a "
+                "later one; fit it again."
             )
         output = Output(out, names=[f"probability_{label}" for label in self.classes_])
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
