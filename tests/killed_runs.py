@@ -38,6 +38,9 @@ FITS = {
     "KernelRidgeClassifier": lambda: nystrom.KernelRidgeClassifier(
         kernel="rbf", **few
     ).fit(X, y > 0),
+    "KernelRidgeClassifierCV": lambda: nystrom.KernelRidgeClassifierCV(**few).fit(
+        X, y > 0
+    ),
     "KernelPCA": lambda: nystrom.KernelPCA(2, kernel="rbf", **few).fit(X),
     "KernelKMeans": lambda: nystrom.KernelKMeans(3, **few).fit(X),
     "KernelCCA": lambda: nystrom.KernelCCA(1, **few).fit(X, y[:, None]),

@@ -24,6 +24,7 @@ from nystrom import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     datasets,
@@ -121,6 +122,10 @@ FITTED = {
         X, np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]
     ),
     "classifier_exact": lambda: KernelRidgeClassifier(kernel="rbf").fit(X, Y[:, 0] > 0),
+    "classifier_cv": lambda: KernelRidgeClassifierCV(**RBF).fit(X, Y[:, 0] > 0),
+    "classifier_cv_widths": lambda: KernelRidgeClassifierCV(
+        n_landmarks=[4, 8], scoring="log_loss", random_state=0
+    ).fit(X, np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]),
     "pca": lambda: KernelPCA(2, **RBF).fit(X),
     "pca_back": lambda: KernelPCA(2, fit_inverse_transform=True, **RBF).fit(X),
     "pca_exact": lambda: KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X),
