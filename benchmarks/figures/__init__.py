@@ -1,6 +1,6 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
-    python3 dev.py bench figures [paper|peers|scaling|landmarks]
+    python3 dev.py bench figures [paper|peers|scaling|landmarks|classification]
 
 Pictures go to build/figures/.
 """
@@ -12,6 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 from . import (
+    classification,
     figure1,
     figure2,
     figure3,
@@ -25,6 +26,7 @@ from . import (
 
 #: What is drawn from which results.
 FIGURES = {
+    "classification": [classification],
     "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
     "peers": [peers],
