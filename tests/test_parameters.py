@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from lists import ESTIMATORS, GAMMA_NAMES
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from nystrom import (
     KernelCCA,
@@ -51,7 +51,7 @@ def small(estimator, **params):
 
 
 def fit(estimator):
-    y = Y > 0 if isinstance(estimator, KernelRidgeClassifier) else Y
+    y = Y > 0 if is_classifier(estimator) else Y
     return estimator.fit(X, y)
 
 
