@@ -41,6 +41,9 @@ FITS = {
     "KernelLogisticRegression": lambda: nystrom.KernelLogisticRegression(
         [0.1, 1.0], **few
     ).fit(X, y > 0, np.abs(y)),
+    "KernelRidgeClassifierCV": lambda: nystrom.KernelRidgeClassifierCV(**few).fit(
+        X, y > 0
+    ),
     "KernelPCA": lambda: nystrom.KernelPCA(2, kernel="rbf", **few).fit(X),
     "KernelKMeans": lambda: nystrom.KernelKMeans(3, **few).fit(X),
     "KernelCCA": lambda: nystrom.KernelCCA(1, **few).fit(X, y[:, None]),

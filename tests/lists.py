@@ -246,6 +246,10 @@ ESTIMATOR_OPTIONS = {
         {"gamma": 0.1, "tol": 0.0},
         {"gamma": 0.1, "tol": 0.0, "n_landmarks": 8, "C": [0.1, 10.0]},
     ],
+    "KernelRidgeClassifierCV": [
+        {"gamma": 0.1},  # weights do not change gamma="scale" as copies of rows do
+        {"n_landmarks": [4, 8], "gamma": 0.1, "cv": 3, "scoring": "log_loss"},
+    ],
     "KernelPCA": [
         {"n_components": 3},
         {"n_components": 2, "n_landmarks": 8, "kernel": "rbf"},

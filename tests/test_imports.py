@@ -109,7 +109,7 @@ INSIDE = {
     ],
     "methods": [
         ["__init__"],
-        ["linear_map"],
+        ["linear_map", "link"],
         ["ridge", "kmeans", "logistic"],
         ["pca", "preimage", "cca"],
         ["spectral_embedding"],

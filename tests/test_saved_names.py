@@ -25,6 +25,7 @@ from nystrom import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     datasets,
@@ -127,6 +128,10 @@ FITTED = {
     "logistic_costs": lambda: KernelLogisticRegression([0.1, 1.0], **FEW).fit(
         X, np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]
     ),
+    "classifier_cv": lambda: KernelRidgeClassifierCV(**RBF).fit(X, Y[:, 0] > 0),
+    "classifier_cv_widths": lambda: KernelRidgeClassifierCV(
+        n_landmarks=[4, 8], scoring="log_loss", random_state=0
+    ).fit(X, np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]),
     "pca": lambda: KernelPCA(2, **RBF).fit(X),
     "pca_back": lambda: KernelPCA(2, fit_inverse_transform=True, **RBF).fit(X),
     "pca_exact": lambda: KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X),

@@ -1,6 +1,6 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
-    python3 dev.py bench figures [paper|peers|scaling|landmarks]
+    python3 dev.py bench figures [paper|peers|scaling|landmarks|classification]
 
 Pictures go to build/figures/, those of the README to docs/images/.
 """
@@ -13,6 +13,7 @@ matplotlib.use("Agg")
 
 from . import (
     at_a_glance,
+    classification,
     figure1,
     figure2,
     figure3,
@@ -26,6 +27,7 @@ from . import (
 
 #: What is drawn from which results.
 FIGURES = {
+    "classification": [classification],
     "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
     "peers": [peers, at_a_glance],

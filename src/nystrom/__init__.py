@@ -27,6 +27,7 @@ from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
 from .functions import (
@@ -51,6 +52,7 @@ __all__ = [
     "KernelRidge",
     "KernelRidgeCV",
     "KernelRidgeClassifier",
+    "KernelRidgeClassifierCV",
     "Nystroem",
     "approximate",
     "datasets",

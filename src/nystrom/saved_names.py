@@ -21,6 +21,7 @@ from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge, _Exact
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
 from .estimators.ridge_base import Model
@@ -34,6 +35,7 @@ from .landmarks import Guarantee, Landmarks
 from .methods.cca import View
 from .methods.kmeans.clustering import Centers
 from .methods.linear_map import LinearMap
+from .methods.link import Link
 from .methods.preimage import Preimage
 from .methods.ridge.full_posterior import FullPosterior
 from .methods.ridge.posterior import Posterior
@@ -70,6 +72,7 @@ SAVED: dict[str, type] = {
     "KernelRidge": KernelRidge,
     "KernelRidgeCV": KernelRidgeCV,
     "KernelRidgeClassifier": KernelRidgeClassifier,
+    "KernelRidgeClassifierCV": KernelRidgeClassifierCV,
     "Nystroem": Nystroem,
     # what they hold once fitted
     "CCAView": View,
@@ -82,6 +85,7 @@ SAVED: dict[str, type] = {
     "LinearMap": LinearMap,
     "NormalizedCut": Embedding,
     "PCAPreimage": Preimage,
+    "ProbabilityLink": Link,
     "RidgeModel": Model,
     "Reservoir": Reservoir,
     "RidgePosterior": Posterior,

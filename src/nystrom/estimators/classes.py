@@ -10,7 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import (
+    column_or_1d,
+    compute_class_weight,
+    compute_sample_weight,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -43,6 +47,12 @@ class Classes:
     Y: Any  # (n, t): one column for two classes, else one for each
     weights: Any  # of the rows, with those of their classes
     binarizer: LabelBinarizer
+    class_weights: np.ndarray | None = None  # (k,) where rows have one class
+
+    @property
+    def several(self) -> bool:
+        """Whether a row may have several labels."""
+        return self.binarizer.y_type_.startswith("multilabel")
 
 
 class OnClasses(Scoring, ClassifierMixin, OnRidge):
@@ -67,16 +77,18 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
                 self.class_weight, X, sample_weight, by_weight=self._balances_weights
             )
             X = X.having(weights=None)
+            of_class = labels.class_weights(self.class_weight)
         else:
             X, y = self._rows_and_classes(X, y)
             Y = binarizer.fit_transform(y).astype(np.float64)
             weights = self._weights_with_classes(y, sample_weight)
+            of_class = self._class_weights(binarizer, y)
         if len(binarizer.classes_) < 2:
             raise ValueError(
                 f"y has one class, {binarizer.classes_[0]}; at least two classes are "
                 "needed."
             )
-        return Classes(X, Y, weights, binarizer)
+        return Classes(X, Y, weights, binarizer, of_class)
 
     def _keep_classes(self, binarizer: LabelBinarizer) -> None:
         self._binarizer = binarizer
@@ -177,6 +189,14 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             classes, places = np.unique(y, return_inverse=True)
             return own * balanced(np.bincount(places, own, len(classes)))[places]
         return own * compute_sample_weight(self.class_weight, y)
+
+    def _class_weights(
+        self, binarizer: LabelBinarizer, y: np.ndarray
+    ) -> np.ndarray | None:
+        """(k,) those of the classes, where a row has one."""
+        if self.class_weight is None or y.ndim > 1:
+            return None
+        return compute_class_weight(self.class_weight, classes=binarizer.classes_, y=y)
 
 
 def check_class_weight(class_weight: Any) -> None:

@@ -91,7 +91,8 @@ class LabelsInSource:
             weights = source.weights
         if class_weight is None:
             return weights
-        of_class = self._class_weights(class_weight)
+        of_class = self.class_weights(class_weight)
+        assert of_class is not None
         if by_weight and weights is not None and class_weight == "balanced":
             of_class = balanced(self._totals(weights))
         out = np.ones(source.n_rows) if weights is None else weights.copy()
@@ -112,7 +113,10 @@ class LabelsInSource:
             totals += np.bincount(places, weights[start : start + ROWS], n)
         return totals
 
-    def _class_weights(self, class_weight: Any) -> np.ndarray:
+    def class_weights(self, class_weight: Any) -> np.ndarray | None:
+        """(k,) those of the classes; None for none."""
+        if class_weight is None:
+            return None
         if class_weight == "balanced":
             return balanced(self.counts)
         return compute_class_weight(

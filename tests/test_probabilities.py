@@ -1,0 +1,276 @@
+"""Probabilities of the ridge classifiers: the link, and the values it is fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
+
+from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, sources
+from nystrom.engines import Threads
+from nystrom.methods.link import Link, below_the_top, doubted, fit_link
+from nystrom.methods.ridge.left_out import left_out_values
+
+N_ROWS, GAMMA, ALPHA = 150, 0.3, 0.1
+FEW = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": 15}
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((N_ROWS, 2))
+
+
+def classes_of(X, rng, n_classes):
+    """Classes that overlap, of different sizes."""
+    angle = np.arctan2(*(X[:, :2] + 0.5 * rng.standard_normal((len(X), 2))).T)
+    cuts = np.quantile(angle, np.linspace(0, 1, n_classes + 1)[1:-1] ** 1.5)
+    return np.digitize(angle, cuts)
+
+
+def signs(y):
+    Y = 2.0 * (y[:, None] == np.unique(y)) - 1
+    return Y[:, 1:] if Y.shape[1] == 2 else Y
+
+
+def fitted(X, y, seed, weights=None, **options):
+    options = {**FEW, "random_state": seed} | options
+    return KernelRidgeClassifier(ALPHA, **options).fit(X, y, weights)
+
+
+# --- values of rows that are left out -------------------------------------------------
+
+
+def left_out(model, X, Y, weights, rows):
+    source = sources.as_source(X).having(targets=Y, weights=weights)
+    fit = model._model.map, model._model.posterior
+    return left_out_values(model.landmarks_, source, rows, *fit, Threads(1))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_row_left_out_has_the_value_of_a_fit_without_it(
+    X, rng, seed, n_classes, intercept
+):
+    y = classes_of(X, rng, n_classes)
+    Y, w = signs(y), rng.integers(1, 4, N_ROWS).astype(float)
+    model = fitted(X, y, seed, w, fit_intercept=intercept)
+    rows = np.array([0, 3, 77, N_ROWS - 1])
+    found, targets = left_out(model, X, Y, w, rows)
+    np.testing.assert_array_equal(targets, Y[rows])
+    Z = Nystroem(gamma=GAMMA, sampler=model.landmarks_.indices).fit(X).transform(X)
+    for value, row in zip(found, rows, strict=True):
+        others = w.copy()
+        others[row] -= 1  # one of so many
+        ridge = Ridge(ALPHA, fit_intercept=intercept, solver="cholesky")
+        ridge.fit(Z, Y, sample_weight=others)
+        np.testing.assert_allclose(value, ridge.predict(Z[[row]]).ravel(), atol=1e-6)
+
+
+def test_small_weights_are_left_out_whole(X, rng, seed):
+    y = classes_of(X, rng, 2)
+    w = rng.uniform(0.1, 0.9, N_ROWS)
+    model = fitted(X, y, seed, w)
+    found, _ = left_out(model, X, signs(y), w, np.array([5]))
+    Z = Nystroem(gamma=GAMMA, sampler=model.landmarks_.indices).fit(X).transform(X)
+    others = np.where(np.arange(N_ROWS) == 5, 0.0, w)
+    ridge = Ridge(ALPHA, solver="cholesky").fit(Z, signs(y)[:, 0], sample_weight=others)
+    np.testing.assert_allclose(found[0], ridge.predict(Z[[5]]), atol=1e-6)
+
+
+# --- the link -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_link_has_the_least_loss(rng, n_classes):
+    """Beside a general optimiser, for every sharpness that there is."""
+    y = rng.integers(n_classes, size=400)
+    Y = signs(y)
+    F = 0.6 * Y + 0.7 * rng.standard_normal(Y.shape)
+    w = rng.uniform(0, 3, 400)
+    link = fit_link(F, Y, w)
+    Q = doubted(y, n_classes, w)
+
+    def loss(slopes, sharpness):
+        logs = log_softmax(slopes * below_the_top(F, sharpness), axis=1)
+        return -np.sum(Q * logs) / Q.sum()
+
+    ours = loss(link.slopes, link.sharpness)
+    for sharpness in 2.0 ** np.arange(-1, 7):
+        start, bounds = np.ones(n_classes), [(0.01, None)] * n_classes
+        done = minimize(loss, start, (sharpness,), "L-BFGS-B", bounds=bounds, tol=1e-12)
+        assert ours <= done.fun + 1e-8
+        if sharpness == link.sharpness:
+            assert ours == pytest.approx(done.fun, abs=1e-8)
+
+
+def test_doubt_is_platts():
+    Q = doubted(np.array([0, 0, 0, 1]), 2, np.ones(4))
+    np.testing.assert_allclose(Q[0], [4 / 5, 1 / 5])
+    np.testing.assert_allclose(Q[3], [1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_small_weights_do_not_make_fewer_rows(rng, n_classes):
+    y = rng.integers(n_classes, size=200)
+    Y = signs(y)
+    F = Y + rng.standard_normal(Y.shape)
+    one, small = fit_link(F, Y, np.ones(200)), fit_link(F, Y, np.full(200, 1e-3))
+    np.testing.assert_allclose(small.slopes, one.slopes, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_values_that_say_nothing_or_all_have_finite_links(rng, n_classes):
+    y = np.arange(60) % n_classes
+    Y = signs(y)
+    for F in (np.zeros_like(Y), Y, 1e9 * Y, -Y, 1e300 * rng.standard_normal(Y.shape)):
+        link = fit_link(F, Y, np.ones(60))
+        assert np.all(np.isfinite(link.slopes))
+        assert np.all(link.slopes > 0)
+        P = link.probabilities(F)
+        assert np.all(np.isfinite(link.log_probabilities(F)))
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+def test_probabilities_of_two_classes_are_those_of_two_columns(rng):
+    F = rng.standard_normal((50, 1))
+    link = Link(3.0, np.array([1.5, 0.7]))
+    np.testing.assert_allclose(
+        link.probabilities(F), link.probabilities(np.hstack([-F, F]))
+    )
+
+
+# --- of models ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [None, "balanced", {0: 5.0}])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_the_most_probable_class_is_the_one_predicted(X, rng, seed, n_classes, weights):
+    y = classes_of(X, rng, n_classes)
+    model = fitted(X, y, seed, class_weight=weights)
+    new = rng.standard_normal((500, 2))
+    P = model.predict_proba(new)
+    assert P.shape == (500, n_classes)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(new))
+    np.testing.assert_allclose(model.predict_log_proba(new), np.log(P), atol=1e-12)
+
+
+def test_other_names_of_classes_change_their_order_alone(X, rng, seed):
+    y = classes_of(X, rng, 3)
+    names = np.array(["pear", "apple", "fig"])
+    P = fitted(X, y, seed).predict_proba(X)
+    named = fitted(X, names[y], seed)
+    order = np.searchsorted(named.classes_, names)
+    np.testing.assert_allclose(named.predict_proba(X)[:, order], P, atol=1e-6)
+
+
+def test_each_of_several_labels_has_a_probability(X, rng, seed):
+    Y = (X + 0.5 * rng.standard_normal(X.shape) > [0.0, 1.0]).astype(int)
+    model = fitted(X, Y, seed)
+    P = model.predict_proba(X)
+    assert P.shape == Y.shape
+    np.testing.assert_array_equal(P > 0.5, model.predict(X) == 1)
+    one = fitted(X, Y[:, 1], seed, sampler=model.landmarks_.indices)
+    np.testing.assert_allclose(P[:, 1], one.predict_proba(X)[:, 1], atol=1e-6)
+
+
+def test_probabilities_are_right_where_they_are_known(seed):
+    """In tenths of the rows as many of a class as told, but for sampling error."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (6000, 1))
+    p = expit(3 * np.sin(2 * X[:, 0]))
+    y = rng.random(6000) < p
+    model = KernelRidgeClassifier(
+        1.0, kernel="rbf", gamma=1.0, n_landmarks=30, random_state=seed
+    ).fit(X[:3000], y[:3000])
+    told = model.predict_proba(X[3000:])[:, 1]
+    assert np.sqrt(np.mean((told - p[3000:]) ** 2)) < 0.04
+    for part in np.array_split(np.argsort(told), 10):
+        # p is known: no luck of labels but in the fit.
+        assert abs(told[part].mean() - p[3000:][part].mean()) < 0.06
+
+
+SETS = {"digits": load_digits, "cancer": load_breast_cancer}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_loss_is_below_that_of_a_fixed_link(name, seed):
+    X, y = SETS[name](return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    X, y = StandardScaler().fit_transform(X)[order], y[order]
+    half = len(X) // 2
+    model = KernelRidgeClassifier(
+        1.0, kernel="rbf", gamma="scale", n_landmarks=100, random_state=seed
+    ).fit(X[:half], y[:half])
+    F = model.decision_function(X[half:])
+    F = np.column_stack([-F, F]) if F.ndim == 1 else F
+    linear = np.clip((1 + F) / 2, 1e-3, None)
+    linear /= linear.sum(axis=1, keepdims=True)
+    ours = log_loss(y[half:], model.predict_proba(X[half:]))
+    assert ours < 0.8 * log_loss(y[half:], linear)
+    assert ours < 0.8 * log_loss(y[half:], np.exp(log_softmax(2 * F, axis=1)))
+
+
+def test_conjugate_gradients_have_none(X, rng, seed):
+    model = fitted(X, classes_of(X, rng, 2), seed, solver="cg")
+    with pytest.raises(ValueError, match="predict_proba needs the Gram matrix"):
+        model.predict_proba(X)
+
+
+def test_least_squares_has_some(X, rng, seed):
+    y = classes_of(X, rng, 2)
+    model = KernelRidgeClassifier(0.0, kernel="rbf", n_landmarks=N_ROWS).fit(X, y)
+    assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+def test_float32_rows_have_float32_probabilities(X, rng, seed):
+    y = classes_of(X, rng, 3)
+    same = {"sampler": np.arange(15)}
+    P = fitted(X, y, seed, **same).predict_proba(X)
+    narrow = fitted(X.astype("f4"), y, seed, **same).predict_proba(X.astype("f4"))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, P, atol=1e-3)
+
+
+# --- from anywhere, to anywhere -------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [KernelRidgeClassifier, KernelRidgeClassifierCV])
+def test_text_classes_of_a_file_and_probabilities_in_one(make, X, rng, tmp_path):
+    names = np.array(["ash", "beech", "elm"])[classes_of(X, rng, 3)]
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "kind": names})
+    parquet.write_table(table, path, row_group_size=40)
+    source = sources.open(path, target="kind")
+    options = {**FEW, "random_state": 0}
+    model, expected = make(**options).fit(source), make(**options).fit(X, names)
+    wanted = expected.predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(source), wanted, atol=1e-6)
+    out = tmp_path / "probabilities.parquet"
+    assert model.predict_proba(source, out=out) == out
+    back = parquet.read_table(out)
+    assert back.column_names == [
+        f"probability_{name}" for name in ("ash", "beech", "elm")
+    ]
+    np.testing.assert_allclose(back.to_pandas().to_numpy(), wanted, atol=1e-6)
+    held = np.empty_like(wanted)
+    model.predict_log_proba(X, out=held)
+    np.testing.assert_allclose(held, np.log(wanted), atol=1e-5)
+
+
+def test_dask_arrays_have_lazy_probabilities(X, rng):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    y = classes_of(X, rng, 3)
+    chunks = da.from_array(X, chunks=(40, 2))
+    lazy = fitted(chunks, y, 0).predict_proba(chunks)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(
+        lazy.compute(), fitted(X, y, 0).predict_proba(X), atol=1e-6
+    )
