@@ -93,7 +93,7 @@ INSIDE = {
     ],
     "methods": [
         ["__init__"],
-        ["linear_map"],
+        ["linear_map", "widths"],
         ["ridge", "kmeans", "logistic"],
         ["pca", "preimage", "cca"],
         ["spectral_embedding"],

@@ -120,8 +120,7 @@ class KernelRidgeClassifier(OnClasses):
             Y, weights = given.Y, given.weights
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
-            kernel, source, engine = self._resolved(given.X, task, weights)
-            source = source.having(targets=Y)
+            kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
             goal = self._goal_for(float(alphas.min()))
             landmarks = self._choose(kernel, source, goal, engine)
             fit = fit_ridge(

@@ -64,7 +64,8 @@ class KernelRidgeCV(Scoring, RegressorMixin, OnRidge):
     alpha_ : float or ndarray of shape (n_targets,)
         The alpha chosen.
     gamma_ : object
-        The width chosen, of `gammas`; `gamma` where none were given.
+        The width chosen, of `gammas`; `gamma` where none were given; where that is
+        "learn" or "learn_each", what was learnt.
     n_landmarks_ : int
         How many landmarks the model has: the number chosen, where several were given.
     best_score_ : float or ndarray of shape (n_targets,)
@@ -169,9 +170,8 @@ risk_bound_, n_features_in_
             best, curves = None, []
             for gamma in gammas:
                 kernel, source, engine = self._resolved(
-                    X, task, sample_weight, gamma=gamma
+                    X, task, sample_weight, targets=Y, gamma=gamma
                 )
-                source = source.having(targets=Y)
                 scored = self._score(kernel, source, sizes, alphas, splits, engine)
                 curves.append(scored.errors)
                 if best is None or self._least(scored).min() < self._least(best).min():
