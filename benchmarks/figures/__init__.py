@@ -1,6 +1,6 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
-    python3 dev.py bench figures [paper|peers|scaling|landmarks]
+    python3 dev.py bench figures [paper|peers|scaling|landmarks|learnt_widths]
 
 Pictures go to build/figures/.
 """
@@ -18,6 +18,7 @@ from . import (
     figure4,
     figure5,
     landmarks,
+    learnt_widths,
     peers,
     scaling,
     tables,
@@ -27,6 +28,7 @@ from . import (
 FIGURES = {
     "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
+    "learnt_widths": [learnt_widths],
     "peers": [peers],
     "scaling": [scaling],
 }

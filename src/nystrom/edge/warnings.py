@@ -16,7 +16,7 @@ from ..landmarks import Landmarks
 DIAGONAL, FEW_ROWS = 0.9, 2.0
 #: K is nearly constant where its least entry is more than this share of its largest,
 #: among so many landmarks.
-CONSTANT, SOME_LANDMARKS = 0.999, 32
+CONSTANT, SOME_LANDMARKS = 0.9999, 32
 
 
 def warn_about(landmarks: Landmarks) -> None:
@@ -49,24 +49,32 @@ def warn_about(landmarks: Landmarks) -> None:
 
 
 def _warn_about_width(landmarks: Landmarks) -> None:
-    """Say so where K is nearly diagonal, or nearly constant."""
-    error, s, n = landmarks.error, len(landmarks), landmarks.n_rows
-    advice = "Look at the scale of the features (StandardScaler) and at gamma: "
-    if error is not None and error.value > DIAGONAL and n is not None:
-        # A diagonal K leaves 1 − s/n: a landmark stands for itself alone.
-        rows_each = (1 - error.value) * n / s
-        if rows_each < FEW_ROWS:
-            warn(
-                f"K is nearly diagonal: {s} landmarks leave {error.value:.2g} of it, and "
-                f"each stands for {rows_each:.1f} rows. To {landmarks.kernel} hardly "
-                f"two rows are alike. {advice}a smaller one, 'median', or 'learn' with "
-                "targets."
-            )
-    elif landmarks.kernel.traits.of_distance and _is_constant(landmarks):
+    """Say so where a kernel of a distance finds no two rows alike, or all of them."""
+    if not landmarks.kernel.traits.of_distance:
+        return
+    advice = "Look at the scale of the features (StandardScaler) and at gamma:"
+    if _is_diagonal(landmarks):
+        warn(
+            f"K is nearly diagonal: {len(landmarks)} landmarks leave "
+            f"{landmarks.error} of its trace. To {landmarks.kernel} hardly two rows "
+            f"are alike. {advice} a smaller one, 'median', or 'learn' with targets."
+        )
+    elif _is_constant(landmarks):
         warn(
             f"K is nearly constant: to {landmarks.kernel} all rows are alike. "
-            f"{advice}a larger one, 'median', or 'learn' with targets."
+            f"{advice} a larger one, 'median', or 'learn' with targets."
         )
+
+
+def _is_diagonal(landmarks: Landmarks) -> bool:
+    """Whether each landmark stands for little but itself.
+
+    Of a diagonal K landmarks leave 1 − s/n; few of them may leave much of any K.
+    """
+    error, n = landmarks.error, landmarks.n_rows
+    if error is None or n is None or error.value <= DIAGONAL:
+        return False
+    return (1 - error.value) * n < FEW_ROWS * len(landmarks)
 
 
 def _is_constant(landmarks: Landmarks) -> bool:

@@ -121,6 +121,7 @@ class OnLandmarks:
         for name in self._switches:
             switch(getattr(self, name), name)
         kernel = changed.pop("kernel", self.kernel)
+        kernel_params = changed.pop("kernel_params", self.kernel_params)
         given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
         named = isinstance(kernel, str) and kernel != "precomputed"
         named = named or self._refuses_unused
@@ -134,7 +135,7 @@ class OnLandmarks:
             X,
             kernel,
             sample_weight=sample_weight,
-            kernel_params=changed.pop("kernel_params", self.kernel_params),
+            kernel_params=kernel_params,
             caller=type(self).__name__,
             n_jobs=self.n_jobs,
             **params,
