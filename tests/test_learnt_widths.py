@@ -9,6 +9,7 @@ from lists import DISTANCE_NAMES, named
 from oracles_kernels import dense_likelihood
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nystrom import (
     KernelLogisticRegression,
@@ -173,8 +174,7 @@ def test_a_width_per_feature_predicts_better_where_few_features_matter(seed):
         .score(X[600:], y[600:])
         for gamma in ("scale", "learn", "learn_each")
     ]
-    assert scores[1] > scores[0] - 0.02
-    assert scores[2] > scores[1] + 0.1
+    assert scores[2] > max(scores[:2]) + 0.1
 
 
 def test_the_same_seed_learns_the_same(seed):
@@ -277,6 +277,24 @@ def test_targets_that_say_nothing_leave_the_scale(y):
     X, _ = made(50)
     model = KernelRidge(0.1, **FEW, gamma="learn", fit_intercept=True).fit(X, y)
     assert model.gamma_ == pytest.approx(1 / (4 * X.var()))
+
+
+def expected_failures(estimator):
+    """Copies of rows are drawn apart from each other, and speak for more than one."""
+    name = "check_sample_weight_equivalence_on_{}_data"
+    which = ("dense", "sparse")
+    return {name.format(w): "weights say how exact a target is" for w in which}
+
+
+@parametrize_with_checks(
+    [
+        KernelRidge(kernel="rbf", gamma="learn", n_landmarks=12, random_state=0),
+        KernelRidgeClassifier(**FEW, gamma="learn_each"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
 
 
 # --- refusals and warnings ----------------------------------------------------------

@@ -351,7 +351,7 @@ class KernelRidge(Scoring, RegressorMixin, OnRidge):
             dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
-        self._keep_width(kernel)
+        self._keep_width(landmarks)
         self.solver_, self.n_iter_ = "exact", None
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         wide = landmarks.columns().narrow

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from .. import _arrays as arrays
 from ..edge.rows import check_lengths, in_memory
-from ..edge.widths import EACH, is_learnt, width_from_data
+from ..edge.widths import EACH, width_from_data
 from ..engines import Engine
 from ..kernels import Kernel
 from ..kernels.names import NAMES, as_kernel, width_of
@@ -84,11 +84,3 @@ def targets_or_classes(X: Any, y: Any) -> Any:
         return LabelBinarizer(neg_label=-1).fit_transform(y).astype(np.float64)
     y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     return y[:, None] if y.ndim == 1 else y
-
-
-def told(gamma: Any, kernel: Kernel) -> Any:
-    """What `gamma_` says: the width learnt, or the widths as an array."""
-    if not is_learnt(gamma):
-        return gamma
-    width = width_of(kernel)
-    return np.array(width) if isinstance(width, tuple) else width

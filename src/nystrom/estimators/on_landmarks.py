@@ -33,6 +33,7 @@ from ..edge.widths import is_learnt
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
+from ..kernels.names import width_of
 from ..landmarks import Landmarks
 from ..randomness import seed_of
 from ..refusals import switch
@@ -41,7 +42,7 @@ from ..samplers.updating import with_rows
 from ..sources import RowNumbers, Source
 from ..trace_error import TraceError
 from .callbacks import CallbackTask
-from .learnt_kernel import check_learning, learnt_kernel, told
+from .learnt_kernel import check_learning, learnt_kernel
 
 
 @contextmanager
@@ -236,15 +237,19 @@ class OnLandmarks:
         warn_about(landmarks)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
-        self._keep_width(landmarks.kernel)
+        self._keep_width(landmarks)
         return landmarks
 
-    def _keep_width(self, kernel: Kernel) -> None:
+    def _keep_width(self, landmarks: Landmarks) -> None:
         """Tell what was learnt; `gamma_` is set where widths were compared."""
         compared = hasattr(self, "gammas")
         gamma = vars(self).get("gamma_") if compared else self.gamma
         if is_learnt(gamma):
-            self.gamma_ = told(gamma, kernel)
+            width = width_of(landmarks.kernel)
+            several = isinstance(width, tuple)
+            self.gamma_ = (
+                in_library_of(landmarks, np.array(width)) if several else width
+            )
         elif not compared:
             vars(self).pop("gamma_", None)
 

@@ -17,8 +17,9 @@ from .looked import Looked
 STEPS = 20
 #: How far alpha may go, for kernels of k(x, x) = 1.
 LEAST_ALPHA, MOST_ALPHA = 1e-6, 1e4
-#: A width changes by no more than this factor, up or down.
-FARTHEST = 1e5
+#: A width changes by no more than this factor, up or down: where targets are noise, no
+#: width is long enough. A feature that says nothing may vanish.
+FARTHEST, FARTHEST_OF_EACH = 1e3, 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Descent:
 
     def lowest(self, start: np.ndarray) -> np.ndarray:
         """The place that a few steps reach."""
-        far = np.log(FARTHEST)
+        far = np.log(FARTHEST_OF_EACH if self.prior else FARTHEST)
         bounds = [(t - far, t + far) for t in start[:-1]]
         found: Any = minimize(
             self,
