@@ -1,6 +1,7 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
-    python3 dev.py bench figures [paper|peers|scaling|landmarks|learnt_widths]
+    python3 dev.py bench figures [paper|peers|scaling|landmarks|
+        learnt_widths|width_curves]
 
 Pictures go to build/figures/.
 """
@@ -22,6 +23,7 @@ from . import (
     peers,
     scaling,
     tables,
+    width_curves,
 )
 
 #: What is drawn from which results.
@@ -29,6 +31,7 @@ FIGURES = {
     "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
     "learnt_widths": [learnt_widths],
+    "width_curves": [width_curves],
     "peers": [peers],
     "scaling": [scaling],
 }
