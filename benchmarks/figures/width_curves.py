@@ -24,14 +24,14 @@ def figure() -> None:
             line = [r for r in of_set if r["way"] == "number" and int(r["s"]) == size]
             x = [number(row, "times_scale") for row in line]
             y = [number(row, "left") for row in line]
-            shade = plt.get_cmap("viridis")(0.9 - 0.25 * place)
+            shade = plt.get_cmap("viridis")(0.9 - 0.35 * place)
             panel.plot(x, y, color=shade, marker=".", lw=1.2, label=f"s = {size}")
         for way, colour in LINES.items():
             at = next(r for r in of_set if r["way"] == way)
             where = number(at, "times_scale")
             panel.axvline(where, color=colour, lw=1, ls="--", label=f'"{way}"')
         panel.set(xscale="log", xlabel='gamma / that of "scale"')
-        panel.set_title(f"{TITLES[data]}, 4000 rows", fontsize=9)
+        panel.set_title(f"{TITLES[data]}, 2000 rows", fontsize=9)
     panels[0].set_ylabel("share of the variance left, 5 folds")
     names = panels[0].get_legend_handles_labels()
     picture.legend(*names, loc="outside right center", fontsize=8)
