@@ -60,7 +60,8 @@ def figure() -> None:
             values = ratios(found, way, what)
             heights = np.arange(len(sets)) + offset
             x = [values[name] for name in sets]
-            panel.scatter(x, heights, 26, colour, marker, label=way, zorder=3)
+            looks = {"c": colour, "marker": marker, "label": way}
+            panel.scatter(x, heights, 26, **looks, zorder=3)
         panel.axvline(1, color="black", lw=0.8)
         panel.grid(axis="y", color="0.93")
     panels[0].axvline(0.99, color="black", lw=0.8, ls=":")
