@@ -53,6 +53,9 @@ from nystrom.samplers.recursive.rules import (
 from nystrom.scores import Spectrum
 from nystrom.sources import RowNumbers, as_source
 
+#: Such rows are what the warning is about; here it is what comes of them.
+pytestmark = pytest.mark.filterwarnings("ignore:K is nearly")
+
 DTYPES = [np.float64, np.float32]
 
 

@@ -109,7 +109,7 @@ INSIDE = {
     ],
     "methods": [
         ["__init__"],
-        ["linear_map", "link"],
+        ["linear_map", "link", "widths"],
         ["ridge", "kmeans", "logistic"],
         ["pca", "preimage", "cca"],
         ["spectral_embedding"],

@@ -353,6 +353,7 @@ def test_default_nystroem_in_a_pipeline_on_digits(digits):
     assert model.score(X_new, y_new) > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:K is nearly")
 def test_grid_search_over_gamma_finds_the_width(digits):
     X, y, *_ = digits
     model = make_pipeline(
@@ -654,6 +655,7 @@ def test_row_numbers_before_the_fit_say_so():
         Nystroem().component_indices_  # noqa: B018
 
 
+@pytest.mark.filterwarnings("ignore:K is nearly")
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_points_of_another_precision_are_taken(X, dtype):
     points = (3 * X[:5]).astype(dtype)
@@ -733,6 +735,7 @@ def data(draw):
     return X.astype(draw(st.sampled_from([np.float64, np.float32, np.int32])))
 
 
+@pytest.mark.filterwarnings("ignore:K is nearly")
 @given(
     X=data(),
     kernel=st.sampled_from(

@@ -1,6 +1,7 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
-    python3 dev.py bench figures [paper|peers|scaling|landmarks|classification]
+    python3 dev.py bench figures [paper|peers|scaling|landmarks|classification|
+        learnt_widths|width_curves]
 
 Pictures go to build/figures/, those of the README to docs/images/.
 """
@@ -20,9 +21,11 @@ from . import (
     figure4,
     figure5,
     landmarks,
+    learnt_widths,
     peers,
     scaling,
     tables,
+    width_curves,
 )
 
 #: What is drawn from which results.
@@ -30,6 +33,8 @@ FIGURES = {
     "classification": [classification],
     "paper": [figure1, figure2, figure3, figure4, figure5, tables],
     "landmarks": [landmarks],
+    "learnt_widths": [learnt_widths],
+    "width_curves": [width_curves],
     "peers": [peers, at_a_glance],
     "scaling": [scaling],
 }

@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     FOLD = 10  # which rows are tested together
     REFRESH = 11  # which rows a new pool is drawn from, where not from all
     STREAM = 12  # the luck of each row of a stream
+    LOOK = 20  # rows that widths are learnt from
 
 
 def uniforms(

@@ -5,12 +5,24 @@ from __future__ import annotations
 import sys
 import warnings
 
+import numpy as np
+
+from .. import _arrays as arrays
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 
+#: K is nearly diagonal where more than this share of its trace is left, and landmarks
+#: stand for fewer rows than this on the mean.
+DIAGONAL, FEW_ROWS = 0.9, 2.0
+#: K is nearly constant where its least entry is more than this share of its largest,
+#: among so many landmarks.
+CONSTANT, SOME_LANDMARKS = 0.9999, 32
+
 
 def warn_about(landmarks: Landmarks) -> None:
-    """The warnings a user should see once: an indefinite kernel, a cap reached."""
+    """The warnings a user should see once: an indefinite kernel, a cap reached, a
+    width that makes all rows alike or none.
+    """
     if landmarks.indefinite:
         warn_indefinite(
             landmarks.kernel,
@@ -33,6 +45,48 @@ def warn_about(landmarks: Landmarks) -> None:
             f"landmarks, more than the {len(landmarks)} allowed.{reached} Raise the "
             "limit, or pass None for none."
         )
+    _warn_about_width(landmarks)
+
+
+def _warn_about_width(landmarks: Landmarks) -> None:
+    """Say so where a kernel of a distance finds no two rows alike, or all of them."""
+    if not landmarks.kernel.traits.of_distance:
+        return
+    advice = "Look at the scale of the features (StandardScaler) and at gamma:"
+    if _is_diagonal(landmarks):
+        warn(
+            f"K is nearly diagonal: {len(landmarks)} landmarks leave "
+            f"{landmarks.error} of its trace. To {landmarks.kernel} hardly two rows "
+            f"are alike. {advice} a smaller one, 'median', or 'learn' with targets."
+        )
+    elif _is_constant(landmarks):
+        warn(
+            f"K is nearly constant: to {landmarks.kernel} all rows are alike. "
+            f"{advice} a larger one, 'median', or 'learn' with targets."
+        )
+
+
+def _is_diagonal(landmarks: Landmarks) -> bool:
+    """Whether each landmark stands for little but itself.
+
+    Of a diagonal K landmarks leave 1 − s/n; few of them may leave much of any K.
+    """
+    error, n = landmarks.error, landmarks.n_rows
+    if error is None or n is None or error.value <= DIAGONAL:
+        return False
+    return (1 - error.value) * n < FEW_ROWS * len(landmarks)
+
+
+def _is_constant(landmarks: Landmarks) -> bool:
+    """Whether even landmarks, which are far from each other, look all the same."""
+    s = len(landmarks)
+    some = np.arange(0, s, -(-s // SOME_LANDMARKS))
+    points = arrays.take_rows(landmarks.points, some)
+    first = arrays.first_of_equals(points)
+    if len(some) < 2 or (first is not None and not first.any()):
+        return False  # they are the same
+    K = landmarks.kernel.gram(points)
+    return bool(K.min() > CONSTANT * K.max())
 
 
 def warn_indefinite(kernel: Kernel, consequence: str) -> None:

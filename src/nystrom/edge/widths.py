@@ -1,4 +1,4 @@
-"""gamma from the data: "scale" and "median"."""
+"""gamma from the data: "scale" and "median"; "learn" where there are targets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from .. import _arrays as arrays
 from ..engines import Engine
 from ..sources import Block, Source
 
+#: One width for all features, or one for each, learnt from targets.
+ONE, EACH = "learn", "learn_each"
 #: Rows whose pairwise distances give the median.
 MEDIAN_ROWS = 1000
+
+
+def is_learnt(gamma: Any) -> bool:
+    """Whether the width is to be learnt from targets."""
+    return isinstance(gamma, str) and gamma in (ONE, EACH)
 
 
 def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> float:
@@ -25,10 +32,17 @@ def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     if rule == "scale":
         variance = _variance(source, engine)
         return _one_over(source.n_features * variance, rule) if variance else 1.0  # type: ignore[operator]
+    if is_learnt(rule):
+        raise ValueError(
+            f"gamma={rule!r} is learnt from targets, and there are none here: it is "
+            "for regression, classification and Nystroem.fit(X, y). Use a number, "
+            "'scale' or 'median'."
+        )
     if rule != "median":
         raise ValueError(
             f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
-            "'scale', 'median', or None for the kernel's default."
+            f"'scale', 'median', {ONE!r} or {EACH!r} where there are targets, or None "
+            "for the kernel's default."
         )
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
         raise ValueError(

@@ -45,7 +45,7 @@ class KernelLogisticRegression(OnClasses):
         chosen, on at most 65 536 rows and one set of landmarks.
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`.
-    gamma : float, "scale" or "median", default="scale"
+    gamma : float, sequence of float, str or None, default="scale"
         As for `KernelRidge`.
     degree, coef0, kernel_params, n_landmarks, sampler, ridge, max_trace_error
         As for `KernelRidge`.
@@ -163,8 +163,9 @@ class KernelLogisticRegression(OnClasses):
                     "y has several labels per row; fit a KernelLogisticRegression for "
                     "each of them: sklearn.multioutput.MultiOutputClassifier."
                 )
-            kernel, source, engine = self._resolved(given.X, task, given.weights)
-            source = source.having(targets=given.Y)
+            kernel, source, engine = self._resolved(
+                given.X, task, given.weights, targets=given.Y
+            )
             _check_weighted(source, given.binarizer.classes_)
             landmarks = self._chosen(kernel, source, engine)
             mapping = feature_map(landmarks, source, float(costs.max()))

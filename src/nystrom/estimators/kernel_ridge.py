@@ -56,8 +56,12 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
         The ridge, one or one per target; 0 is least squares on the landmarks.
     kernel : str, callable or Kernel, default="linear"
         As for `Nystroem`.
-    gamma : float, sequence of float, "scale", "median" or None, default=None
-        The width of the kernel; None is scikit-learn's default.
+    gamma : float, sequence of float, str or None, default=None
+        The width of the kernel, one or one per feature. From the rows: "scale" or
+        "median". From rows and targets: "learn", one width, or "learn_each", one per
+        feature, by the likelihood of 1000 rows' targets under a model of at most 250
+        landmarks; never less likely than "scale" and "median" there. None is
+        scikit-learn's default.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -123,6 +127,8 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
         ‖b − Ax‖/‖b‖ that "full" has reached, the largest of all targets, found by a
         product in float64; no prediction of a training row is further off than that
         times ‖b‖.
+    gamma_ : float or ndarray of shape (n_features,)
+        What gamma="learn" or "learn_each" has learnt; absent otherwise.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -216,8 +222,7 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             X, Y, ravel = self._rows_and_targets(X, y)
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas, (*SOLVERS, "full"))
-            kernel, source, engine = self._resolved(X, task, sample_weight)
-            source = source.having(targets=Y)
+            kernel, source, engine = self._resolved(X, task, sample_weight, targets=Y)
             goal = self._goal_for(float(alphas.min()))
             self.residual_ = None
             if is_exact(goal, self.sampler, source) and not self.fit_intercept:
@@ -253,8 +258,8 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
         the new ones where that leaves a tenth less of K, and the sums over all rows are
         then carried over to the new landmarks' features. The first call fits; `fit`
         forgets the stream. Always by the Gram matrix (`solver="direct"`). A width from
-        the data (gamma="scale") is that of the first batch. A model that was fitted by
-        `fit` kept no sums: it begins anew, with a warning.
+        the data ("scale", "learn") is that of the first batch. A model that was fitted
+        by `fit` kept no sums: it begins anew, with a warning.
 
         Parameters
         ----------
@@ -372,6 +377,7 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
+        self._keep_width(landmarks)
         self.solver_, self.n_iter_ = "exact", None
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         wide = landmarks.columns().narrow

@@ -125,8 +125,7 @@ class KernelRidgeClassifier(Calibrated):
             Y, weights = given.Y, given.weights
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
-            kernel, source, engine = self._resolved(given.X, task, weights)
-            source = source.having(targets=Y)
+            kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
             seed = seed_of(self.random_state)
             goal = self._goal_for(float(alphas.min()))
             landmarks = self._choose(kernel, source, goal, engine)

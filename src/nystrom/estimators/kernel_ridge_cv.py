@@ -65,7 +65,8 @@ class KernelRidgeCV(Scoring, RegressorMixin, OnGrids):
     alpha_ : float or ndarray of shape (n_targets,)
         The alpha chosen.
     gamma_ : object
-        The width chosen, of `gammas`; `gamma` where none were given.
+        The width chosen, of `gammas`; `gamma` where none were given; where that is
+        "learn" or "learn_each", what was learnt.
     n_landmarks_ : int
         How many landmarks the model has: the number chosen, where several were given.
     best_score_ : float or ndarray of shape (n_targets,)

@@ -18,6 +18,7 @@ from ..approximation import estimated_error
 from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
 from ..edge.warnings import warn
+from ..edge.widths import is_learnt
 from ..engines import Engine
 from ..features import features, features_and_error, features_need_float64
 from ..kernels import Precomputed
@@ -29,6 +30,7 @@ from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .lazily import chunk_by_chunk
+from .learnt_kernel import targets_or_classes
 from .on_landmarks import OnLandmarks, fitting
 
 
@@ -52,8 +54,10 @@ class Nystroem(
         A name as in scikit-learn, or "matern", "matern12", "matern32", "matern52",
         "rational_quadratic"; a function of two rows; a value from `nystrom.kernels`; or
         "precomputed".
-    gamma : float, sequence of float, "scale", "median" or None, default=None
-        The width of the kernel; None is scikit-learn's default.
+    gamma : float, sequence of float, str or None, default=None
+        The width of the kernel, one or one per feature; "scale" or "median", from the
+        rows; "learn" or "learn_each", from the y that `fit` is given, as for
+        `KernelRidge`. None is scikit-learn's default.
     coef0 : float, default=None
         Zero coefficient of polynomial and sigmoid kernels.
     degree : float, default=None
@@ -93,6 +97,8 @@ class Nystroem(
     approximation_error_ : TraceError or None
         tr(K − K̃)/tr K: exact after `fit_transform` and with `max_trace_error`,
         estimated on 1024 rows after `fit`. None where the kernel is indefinite.
+    gamma_ : float or ndarray of shape (n_features,)
+        What gamma="learn" or "learn_each" has learnt; absent otherwise.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -153,8 +159,9 @@ class Nystroem(
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
-        y : ignored
-            For pipelines.
+        y : array-like, default=None
+            What gamma="learn" learns from: floating-point numbers, or classes of any
+            other kind. Ignored otherwise.
 
         Returns
         -------
@@ -162,7 +169,7 @@ class Nystroem(
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, task)
+            landmarks, source, engine = self._landmarks(X, y, task)
             wide = features_need_float64(landmarks, source)
             error = estimated_error(landmarks, source, engine)
             self._finish(landmarks, wide, error)
@@ -210,8 +217,8 @@ class Nystroem(
         ----------
         X : as for `fit`
             Training rows.
-        y : ignored
-            For pipelines.
+        y : as for `fit`
+            What gamma="learn" learns from.
         out : str, Path or array, default=None
             Where the features go, as for `transform`.
         **fit_params : dict
@@ -226,7 +233,7 @@ class Nystroem(
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
         with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, task)
+            landmarks, source, engine = self._landmarks(X, y, task)
             wide = features_need_float64(landmarks, source)
             called = type(self).__name__.lower()
             names = [f"{called}{i}" for i in range(len(landmarks))]
@@ -350,11 +357,13 @@ class Nystroem(
         return goal
 
     def _landmarks(
-        self, X: Any, task: CallbackTask
+        self, X: Any, y: Any, task: CallbackTask
     ) -> tuple[Landmarks, Source, Engine]:
         """The landmarks, with the rows and the engine they were chosen by."""
         goal = self._goal()
-        kernel, source, engine = self._resolved(self._validated(X, reset=True), task)
+        X = self._validated(X, reset=True)
+        targets = targets_or_classes(X, y) if is_learnt(self.gamma) else None
+        kernel, source, engine = self._resolved(X, task, targets=targets)
         if isinstance(goal, Size) and goal.n_landmarks > source.n_rows:
             warn(
                 "n_components > n_samples. This is not possible.\n"
@@ -378,6 +387,7 @@ class Nystroem(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
+        tags.target_tags.required = is_learnt(self.gamma)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

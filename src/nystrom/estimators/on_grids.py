@@ -92,8 +92,7 @@ class OnGrids(OnRidge):
         best, alphas = None, None
         curves: list[np.ndarray] = []  # sums of other widths are not kept
         for gamma in gammas:
-            kernel, source, engine = resolved(gamma=gamma)
-            source = source.having(targets=Y)
+            kernel, source, engine = resolved(gamma=gamma, targets=Y)
             if alphas is None:
                 alphas = alphas_for(self.alphas, kernel, source)
             scored = self._scored(kernel, source, sizes, alphas, search, engine)

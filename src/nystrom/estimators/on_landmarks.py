@@ -29,9 +29,11 @@ from ..edge.rows import (
 )
 from ..edge.updating import check_width, refuse_what_is_no_stream
 from ..edge.warnings import warn_about
+from ..edge.widths import is_learnt
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
+from ..kernels.names import width_of
 from ..landmarks import Landmarks
 from ..randomness import seed_of
 from ..refusals import switch
@@ -40,6 +42,7 @@ from ..samplers.updating import with_rows
 from ..sources import RowNumbers, Source
 from ..trace_error import TraceError
 from .callbacks import CallbackTask
+from .learnt_kernel import check_learning, learnt_kernel
 
 
 @contextmanager
@@ -104,28 +107,62 @@ class OnLandmarks:
         return goal
 
     def _resolved(
-        self, X: Any, task: CallbackTask, sample_weight: Any = None, **changed: Any
+        self,
+        X: Any,
+        task: CallbackTask,
+        sample_weight: Any = None,
+        *,
+        targets: Any = None,
+        **changed: Any,
     ) -> tuple[Kernel, Source, Engine]:
-        """Kernel, rows and engine, from the parameters or what is given instead."""
+        """Kernel, rows and engine, from the parameters or what is given instead.
+
+        The source has the targets. gamma="learn" is learnt from them.
+        """
         for name in self._switches:
             switch(getattr(self, name), name)
         kernel = changed.pop("kernel", self.kernel)
+        kernel_params = changed.pop("kernel_params", self.kernel_params)
         given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
         named = isinstance(kernel, str) and kernel != "precomputed"
         named = named or self._refuses_unused
+        params = {**given, **changed} if named else {}
+        gamma = {**given, **changed}["gamma"]
+        learning = is_learnt(gamma) and targets is not None
+        if learning:
+            check_learning(gamma, kernel)
+            params["gamma"] = "scale"  # to begin with
         resolved, source = kernel_and_source(
             X,
             kernel,
             sample_weight=sample_weight,
-            kernel_params=changed.pop("kernel_params", self.kernel_params),
+            kernel_params=kernel_params,
             caller=type(self).__name__,
             n_jobs=self.n_jobs,
-            **({**given, **changed} if named else {}),
+            **params,
         )
         engine = engine_for(
             resolved, self.n_jobs, self.verbose, *task.hooks, source=source
         )
+        source = source if targets is None else source.having(targets=targets)
+        if learning:
+            resolved = learnt_kernel(
+                gamma,
+                kernel,
+                resolved,
+                source,
+                engine,
+                size=self._most_landmarks(),
+                intercept=bool(getattr(self, "fit_intercept", True)),
+                seed=seed_of(self.random_state),
+            )
         return resolved, source, engine
+
+    def _most_landmarks(self) -> Any:
+        """How many landmarks there may be, as far as the parameters tell."""
+        given = vars(self)
+        most = given.get("n_landmarks" if "n_landmarks" in given else "n_components")
+        return max(most, default=0) if isinstance(most, (list, tuple)) else most
 
     def _chosen(
         self,
@@ -165,7 +202,9 @@ class OnLandmarks:
             names = ("gamma", "degree", "coef0", "kernel_params")
             fixed = {"kernel": before.kernel, **dict.fromkeys(names)}
             refuse_what_is_no_stream(before.kernel, self.sampler, caller)
-        kernel, batch, engine = self._resolved(X, task, sample_weight, **fixed)
+        kernel, batch, engine = self._resolved(
+            X, task, sample_weight, targets=targets, **fixed
+        )
         refuse_what_is_no_stream(kernel, self.sampler, caller)
         seed = 0  # goes with the rows that are kept
         if before is not None:
@@ -185,7 +224,6 @@ class OnLandmarks:
                 nested=True,
             )
 
-        batch = batch.having(targets=targets)
         landmarks = with_rows(
             before, batch, chosen, seed=seed, engine=engine, steady=steady
         )
@@ -199,7 +237,21 @@ class OnLandmarks:
         warn_about(landmarks)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
+        self._keep_width(landmarks)
         return landmarks
+
+    def _keep_width(self, landmarks: Landmarks) -> None:
+        """Tell what was learnt; `gamma_` is set where widths were compared."""
+        compared = hasattr(self, "gammas")
+        gamma = vars(self).get("gamma_") if compared else self.gamma
+        if is_learnt(gamma):
+            width = width_of(landmarks.kernel)
+            several = isinstance(width, tuple)
+            self.gamma_ = (
+                in_library_of(landmarks, np.array(width)) if several else width
+            )
+        elif not compared:
+            vars(self).pop("gamma_", None)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X checked by scikit-learn's rules, or as it is where its rows are objects.

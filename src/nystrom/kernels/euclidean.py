@@ -216,6 +216,10 @@ class Euclidean(Kernel):
     def _profile(self, D: Array) -> Array:
         """The kernel from c·‖·‖², in place where possible."""
 
+    @abstractmethod
+    def _slope(self, D: np.ndarray) -> np.ndarray:
+        """The derivative of the profile, in NumPy; 0 for equal rows if it has none."""
+
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.against(Y)(X)
 
@@ -279,6 +283,9 @@ class RBF(Euclidean):
     def _profile(self, D: Array) -> Array:
         return arrays.exp_(D)
 
+    def _slope(self, D: np.ndarray) -> np.ndarray:
+        return np.exp(D)
+
 
 @dataclass(frozen=True)
 class Matern(Euclidean):
@@ -316,6 +323,13 @@ class Matern(Euclidean):
         factor *= decay
         return factor
 
+    def _slope(self, D: np.ndarray) -> np.ndarray:
+        r = np.sqrt(D)
+        if self.nu == 0.5:
+            steep = np.divide(1, r, out=np.zeros_like(r), where=r > 0)
+            return -steep * np.exp(-r) / 2
+        return -np.exp(-r) * (1 / 2 if self.nu == 1.5 else (1 + r) / 6)
+
 
 @dataclass(frozen=True)
 class RationalQuadratic(Euclidean):
@@ -337,3 +351,6 @@ class RationalQuadratic(Euclidean):
     def _profile(self, D: Array) -> Array:
         D += 1
         return 1 / D if self.alpha == 1 else D ** (-self.alpha)
+
+    def _slope(self, D: np.ndarray) -> np.ndarray:
+        return -self.alpha * (1 + D) ** (-self.alpha - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,21 @@ def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
             )
         params["length_scale"] = 1 / np.sqrt(2 * gamma)
     return make(**params)
+
+
+def width_of(kernel: Any) -> float | tuple[float, ...]:
+    """The gamma that a kernel of a distance was made by, or would be."""
+    if hasattr(kernel, "gamma"):
+        return kernel.gamma
+    gamma = 1 / (2 * np.square(kernel.length_scale))
+    return tuple(gamma.tolist()) if np.ndim(gamma) else float(gamma)
+
+
+def with_width(kernel: Any, gamma: Any) -> Kernel:
+    """The same kernel of a distance with another gamma, one or one per feature."""
+    if hasattr(kernel, "gamma"):
+        return replace(kernel, gamma=gamma)
+    return replace(kernel, length_scale=1 / np.sqrt(2 * np.asarray(gamma)))
 
 
 _GAMMA = frozenset({"gamma"})

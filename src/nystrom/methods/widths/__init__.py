@@ -1,0 +1,1 @@
+"""Widths of a kernel, learnt from targets."""
