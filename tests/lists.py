@@ -240,6 +240,11 @@ ESTIMATOR_OPTIONS = {
     ],
     "KernelRidgeCV": [{}, {"n_landmarks": 12, "cv": 3, "fit_intercept": True}],
     "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],
+    "KernelRidgeClassifierCV": [
+        {"gamma": 0.1},  # weights do not change gamma="scale" as copies of rows do
+        {"n_landmarks": [4, 8], "gamma": 0.1, "cv": 3, "scoring": "log_loss"},
+    ],
+    "KernelLogisticRegression": [{}, {"n_landmarks": 8, "C": [0.1, 10.0]}],
     "KernelPCA": [
         {"n_components": 3},
         {"n_components": 2, "n_landmarks": 8, "kernel": "rbf"},

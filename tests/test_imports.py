@@ -109,8 +109,8 @@ INSIDE = {
     ],
     "methods": [
         ["__init__"],
-        ["linear_map"],
-        ["ridge", "kmeans"],
+        ["linear_map", "link"],
+        ["ridge", "kmeans", "logistic"],
         ["pca", "preimage", "cca"],
         ["spectral_embedding"],
     ],

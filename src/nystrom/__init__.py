@@ -23,9 +23,11 @@ Examples
 from . import datasets, displays, engines, kernels, samplers, sources
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
 from .functions import (
@@ -44,10 +46,12 @@ __version__ = "1.0.0rc1"
 __all__ = [
     "KernelCCA",
     "KernelKMeans",
+    "KernelLogisticRegression",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",
     "KernelRidgeClassifier",
+    "KernelRidgeClassifierCV",
     "Nystroem",
     "approximate",
     "datasets",

@@ -16,9 +16,11 @@ import scipy.sparse as sp
 
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
 from .estimators.kernel_ridge import KernelRidge, _Exact
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
 from .estimators.ridge_base import Model
@@ -32,6 +34,7 @@ from .landmarks import Guarantee, Landmarks
 from .methods.cca import View
 from .methods.kmeans.clustering import Centers
 from .methods.linear_map import LinearMap
+from .methods.link import Link
 from .methods.preimage import Preimage
 from .methods.ridge.posterior import Posterior
 from .methods.ridge.risk import RiskBound
@@ -62,10 +65,12 @@ SAVED: dict[str, type] = {
     # estimators
     "KernelCCA": KernelCCA,
     "KernelKMeans": KernelKMeans,
+    "KernelLogisticRegression": KernelLogisticRegression,
     "KernelPCA": KernelPCA,
     "KernelRidge": KernelRidge,
     "KernelRidgeCV": KernelRidgeCV,
     "KernelRidgeClassifier": KernelRidgeClassifier,
+    "KernelRidgeClassifierCV": KernelRidgeClassifierCV,
     "Nystroem": Nystroem,
     # what they hold once fitted
     "CCAView": View,
@@ -77,6 +82,7 @@ SAVED: dict[str, type] = {
     "LinearMap": LinearMap,
     "NormalizedCut": Embedding,
     "PCAPreimage": Preimage,
+    "ProbabilityLink": Link,
     "RidgeModel": Model,
     "Reservoir": Reservoir,
     "RidgePosterior": Posterior,

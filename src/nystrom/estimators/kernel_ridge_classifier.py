@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
-from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import column_or_1d, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
-
-from .. import _arrays as arrays
-from ..edge.engine import engine_for
-from ..edge.rows import (
-    check_lengths,
-    check_targets,
-    explaining_text,
-    holds_objects,
-    in_memory,
-    not_in_memory,
-)
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
-from ..sinks import Output, ThenSink
-from ..sources import Source, recognised
 from .callbacks import with_callbacks
-from .labels_in_source import LabelsInSource
-from .lazily import chunk_by_chunk
 from .on_landmarks import fitting
-from .ridge_base import OnRidge, Scoring, check_alphas, check_solver
+from .probabilities import Calibrated
+from .ridge_base import check_alphas, check_solver
 
 
-class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
+class KernelRidgeClassifier(Calibrated):
     """Classification by kernel ridge regression on landmarks.
 
     Classes become targets of ±1, one per class where there are more than two, as in
-    `sklearn.linear_model.RidgeClassifier`.
+    `sklearn.linear_model.RidgeClassifier`. What the regression's values mean is fitted
+    too: after the Gram matrix at most 16 384 rows are asked what a fit without them
+    says of each, and `predict_proba` is calibrated on that, with the weights of rows
+    and classes. (Not with solver="cg", which makes no Gram matrix.)
 
     Parameters
     ----------
@@ -76,6 +53,8 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
     ... ).fit(X[:1200], y[:1200])
     >>> model.score(X[1200:], y[1200:]) > 0.95
     True
+    >>> model.predict_proba(X[1200:1201]).round(2).max() > 0.9
+    np.True_
     """
 
     classes_: Any
@@ -142,28 +121,13 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            _check_class_weight(self.class_weight)
-            X = recognised(X)
-            binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
-            if check_targets(X, y, type(self).__name__):
-                X = self._validated(X, reset=True)
-                labels = LabelsInSource.of(X)
-                Y: Any = labels.signs(binarizer.fit(labels.classes))
-                weights = labels.weighted(self.class_weight, X, sample_weight)
-                X, sample_weight = X.having(weights=None), None
-            else:
-                X, y = self._rows_and_classes(X, y)
-                Y = binarizer.fit_transform(y).astype(np.float64)
-                weights = self._weights_with_classes(y, sample_weight)
-            if len(binarizer.classes_) < 2:
-                raise ValueError(
-                    f"y has one class, {binarizer.classes_[0]}; at least two classes "
-                    "are needed."
-                )
+            given = self._classes(X, y, sample_weight)
+            Y, weights = given.Y, given.weights
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas)
-            kernel, source, engine = self._resolved(X, task, weights)
+            kernel, source, engine = self._resolved(given.X, task, weights)
             source = source.having(targets=Y)
+            seed = seed_of(self.random_state)
             goal = self._goal_for(float(alphas.min()))
             landmarks = self._choose(kernel, source, goal, engine)
             fit = fit_ridge(
@@ -173,7 +137,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
                 fit_intercept=bool(self.fit_intercept),
                 solver=solver,
                 engine=engine,
-                seed=seed_of(self.random_state),
+                seed=seed,
             )
             self._keep(
                 landmarks,
@@ -182,113 +146,13 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
                 ravel=Y.shape[1] == 1,
                 weighted=weights is not None,
             )
-            self._binarizer = binarizer
-            self.classes_ = binarizer.classes_
+            self._keep_classes(given.binarizer)
+            self._calibrate(
+                landmarks, source, fit, engine, several=given.several, seed=seed
+            )
         return self
-
-    @chunk_by_chunk
-    def decision_function(self, X: Any, out: Any = None) -> Any:
-        """The regression's values: above 0 for the second class, or one per class.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where the values go, as for `KernelRidge.predict`.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In the precision of X; `out` where it is given.
-        """
-        return self._predict(X, out=out, method="decision_function")
-
-    @chunk_by_chunk
-    def predict(self, X: Any, out: Any = None) -> Any:
-        """The class of each row.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where the labels go, as for `KernelRidge.predict`.
-
-        Returns
-        -------
-        classes : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Labels; `out` where it is given.
-        """
-        check_is_fitted(self, "dual_coef_")
-        if out is None:
-            decided = self._predict(X)
-            labels = self._labels_of(decided)
-            # Names are NumPy's; numbers go where the rows are.
-            host = arrays.on_host(decided) or labels.dtype.kind not in "biuf"
-            return labels if host else arrays.from_host(labels, decided, labels.dtype)
-        single = not self._binarizer.y_type_.startswith("multilabel")
-        output = Output(out, "label", single=single)
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        width = 1 if single else len(self.classes_)
-        dtype = self._labels_of(np.zeros((1, self._model.map.dual.shape[1]))).dtype
-        sink = output.sink(source.n_rows, width, dtype)
-        labelled = Output(ThenSink(sink, self._labels_of_rows))
-        self._model.map(landmarks, source, engine, output=labelled)
-        return output.result(sink)
-
-    def _labels_of_rows(self, values: Any) -> np.ndarray:
-        """(n, t) ↦ (n, 1), or one column per label."""
-        values = values[:, 0] if self._model.ravel else values
-        return self._labels_of(values).reshape(len(values), -1)
-
-    def _labels_of(self, values: Any) -> np.ndarray:
-        values = arrays.to_host(values)
-        if self._binarizer.y_type_.startswith("multilabel"):
-            return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
-        if values.ndim == 1 or values.shape[1] == 1:
-            values = values.ravel()
-            return self.classes_[(values > 0).astype(int)]
-        return self.classes_[values.argmax(axis=1)]
-
-    def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        X, y = not_in_memory(X), in_memory(y)
-        if sp.issparse(y):
-            raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
-        y = arrays.fetched(y)
-        if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
-            self._require(y)
-            X = self._validated(X, reset=True)
-            y = np.asarray(y)
-            check_lengths(X, y)
-        else:
-            check_lengths(X, y)
-            with explaining_text():
-                X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
-        y = np.asarray(y)
-        check_classification_targets(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return X, y
-
-    def _weights_with_classes(self, y: np.ndarray, sample_weight: Any) -> Any:
-        if self.class_weight is None:
-            return sample_weight
-        rows = np.empty((len(y), 1))
-        own = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-        return own * compute_sample_weight(self.class_weight, y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _check_class_weight(class_weight: Any) -> None:
-    named = isinstance(class_weight, str) and class_weight == "balanced"
-    if class_weight is not None and not named and not isinstance(class_weight, Mapping):
-        raise ValueError(
-            f"class_weight={class_weight!r} is not allowed; it is 'balanced', a dict "
-            "of a weight for each class, or None."
-        )

@@ -82,14 +82,18 @@ class LabelsInSource:
             weights = source.weights
         if class_weight is None:
             return weights
-        of_class = self._class_weights(class_weight)
+        of_class = self.class_weights(class_weight)
+        assert of_class is not None
         out = np.ones(source.n_rows) if weights is None else weights.copy()
         for start in range(0, source.n_rows, ROWS):
             labels = arrays.to_host(self.labels[start : start + ROWS])[:, 0]
             out[start : start + ROWS] *= of_class[np.searchsorted(self.numbers, labels)]
         return out
 
-    def _class_weights(self, class_weight: Any) -> np.ndarray:
+    def class_weights(self, class_weight: Any) -> np.ndarray | None:
+        """(k,) those of the classes; None for none."""
+        if class_weight is None:
+            return None
         if class_weight == "balanced":
             return self.counts.sum() / (len(self.classes) * self.counts)
         return compute_class_weight(

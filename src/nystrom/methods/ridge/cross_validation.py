@@ -3,12 +3,13 @@
 By generalised cross-validation, leave-one-out or folds, for landmarks chosen once, from
 all rows. Z nests: the leading block of one Gram matrix is that of the first landmarks,
 so that fewer of them cost no further pass. Scores are mean squared errors, one per
-number of landmarks, α and target.
+number of landmarks, α and target; or what a measure says of the values of rows that
+were held out, which takes one more pass, of predictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +21,14 @@ from ...engines import Engine
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...moments import Moments, moments
-from ...operands import Operand
-from ...precision import EPS64
 from ...sources import Block, Source, Subset
+from .held_out import Fitted, LeftOut, Part, Rotated
 from .problem import Centered, squared_errors
 from .row_residuals import residual_squares_of_rows
 
 Split = tuple[np.ndarray, np.ndarray]
+#: Errors, the less the better, of the held-out values of each part: (parts, fits[, t]).
+Measure = Callable[[Sequence[Part], Source, Engine], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Scored:
     mapping: FeatureMap
     sums: Moments
     sizes: tuple[int, ...]
-    errors: np.ndarray  # (sizes, a, t) mean squared errors
+    errors: np.ndarray  # (sizes, a, t) mean squared errors, or a measure's (t may be 1)
     deviations: np.ndarray | None  # (sizes, a, t) their standard errors, over folds
 
     def at(self, place: int) -> tuple[Landmarks, FeatureMap, Moments]:
@@ -65,17 +67,26 @@ def score_path(
     engine: Engine,
     *,
     fit_intercept: bool,
+    measure: Measure | None = None,
 ) -> Scored:
     """Scores for the first landmarks, as many as each of `sizes`, and every α."""
     least = float(alphas.min())
     mapping = FeatureMap.for_ridge(
         landmarks, source, least, center=fit_intercept, engine=engine
     )
-    deviations = None
-    if not isinstance(splits, str):
+    by_split, sums = None, None
+    if measure is not None:
+        parts, sums = held_out(
+            mapping, source, splits, sizes, alphas, fit_intercept, engine
+        )
+        by_split = measure(parts, source, engine)
+        by_split = by_split.reshape(len(parts), len(sizes), len(alphas), -1)
+    elif not isinstance(splits, str):
         by_split, sums = cross_validated(
             mapping, source, splits, sizes, alphas, fit_intercept, engine
         )
+    deviations = None
+    if by_split is not None:
         errors = by_split.mean(axis=0)
         if len(by_split) > 1:
             deviations = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
@@ -83,10 +94,9 @@ def score_path(
         sums = moments(mapping, source, engine)
         prefixes = [_of_prefix(mapping, sums, size) for size in sizes]
         problems = [(m, Centered.of(part, fit_intercept)) for m, part in prefixes]
-        if splits == "gcv":
-            errors = generalised(problems, source, alphas, engine)
-        else:
-            errors = leave_one_out(problems, source, alphas, engine)
+        by_name = generalised if splits == "gcv" else leave_one_out
+        errors = by_name(problems, source, alphas, engine)
+    assert sums is not None
     return Scored(landmarks, mapping, sums, tuple(sizes), errors, deviations)
 
 
@@ -129,61 +139,21 @@ def leave_one_out(
     mappings = [mapping for mapping, _ in problems]
     largest = max(mappings, key=lambda mapping: len(mapping.columns))
     total = source.total_weight
-    shared = (largest.columns, [_Rotated.of(*each, alphas, total) for each in problems])
+    shared = (largest.columns, [Rotated.of(*each, alphas, total) for each in problems])
     found = engine.reduce(_left_out, source, shared, "leave-one-out")
     squares = np.array(arrays.fetched(found))
     return squares.reshape(len(problems), len(alphas), -1) / total
 
 
-@dataclass(frozen=True, eq=False)
-class _Rotated:
-    """A ridge problem in the eigenvectors of its Gram matrix, for all α at once."""
-
-    rotated: Operand  # (s, r): T = k_S·rotated − center
-    center: Operand
-    inverse: Operand  # (r, a)
-    coef: Operand  # (r, a·t)
-    mean: np.ndarray  # (t,) of y
-    own: float  # what an intercept adds to every leverage
-
-    @classmethod
-    def of(
-        cls, mapping: FeatureMap, problem: Centered, alphas: np.ndarray, total: float
-    ) -> _Rotated:
-        path = problem.path
-        rotated = mapping.root @ path.vectors
-        inverse = 1 / (path.values[:, None] + alphas)
-        columns = [path.cross * inverse[:, [a]] for a in range(len(alphas))]
-        return cls(
-            Operand(rotated),
-            Operand(mapping.shift @ rotated + problem.feature_mean @ path.vectors),
-            Operand(inverse),
-            Operand(np.concatenate(columns, axis=1)),
-            mapping.target_shift + problem.target_mean,
-            1 / total if problem.fit_intercept else 0.0,
-        )
-
-    def left_out(self, K: Array, Y: np.ndarray, w: Array) -> Array:
-        """(a, t): Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile, where K is."""
-        xp = arrays.namespace(K)
-        T = K[:, : len(self.rotated)] @ self.rotated.beside(K) - self.center.beside(K)
-        n, n_targets = Y.shape
-        fitted = xp.reshape(T @ self.coef.beside(K), (n, -1, n_targets))
-        residuals = arrays.from_host(Y - self.mean, K)[:, None, :] - fitted
-        leverage = w[:, None] * (T**2 @ self.inverse.beside(K) + self.own)  # (n, a)
-        # A row that the fit passes through whatever its target has no say of its own.
-        left = arrays.at_least(1 - leverage, 10 * EPS64)
-        residuals /= left[:, :, None]
-        return xp.sum(w[:, None, None] * residuals * residuals, axis=0)
-
-
 def _left_out(
-    block: Block, columns: Columns, problems: list[_Rotated]
+    block: Block, columns: Columns, problems: list[Rotated]
 ) -> tuple[Array, ...]:
+    """(a, t) of each problem: Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile."""
     assert block.targets is not None
     K = columns.float64(block.X)
-    w = arrays.from_host(block.weights, K)
-    return tuple(p.left_out(K, block.targets, w) for p in problems)
+    xp, w = arrays.namespace(K), arrays.from_host(block.weights, K)
+    left = (p.residuals(K, block.targets, w) for p in problems)
+    return tuple(xp.sum(w[:, None, None] * r * r, axis=0) for r in left)
 
 
 def cross_validated(
@@ -195,28 +165,8 @@ def cross_validated(
     fit_intercept: bool,
     engine: Engine,
 ) -> tuple[np.ndarray, Moments]:
-    """(splits, sizes, a, t): the squared error on each test part; and all sums.
-
-    Every row is visited once where the splits cut the rows into few parts (folds,
-    groups, time series), and once for each train and test set otherwise.
-    """
-    parts, of_split = _parts(splits, source.n_rows)
-    if parts is not None:
-        sums = [_moments_of(mapping, source, rows, engine) for rows in parts]
-        total = _sum(sums, mapping, source)
-        pairs: Iterable[tuple[Moments, Moments]] = (
-            (
-                _sum([sums[p] for p in train], mapping, source),
-                _sum([sums[p] for p in test], mapping, source),
-            )
-            for train, test in of_split
-        )
-    else:
-        total = moments(mapping, source, engine)
-        pairs = (
-            tuple(_moments_of(mapping, source, np.sort(rows), engine) for rows in split)  # type: ignore[misc]
-            for split in splits
-        )
+    """(splits, sizes, a, t): the squared error on each test part; and all sums."""
+    pairs, total = sums_of_splits(mapping, source, splits, engine)
     ranks = [mapping.of_prefix(size).rank for size in sizes]
     scores = [
         [
@@ -226,6 +176,59 @@ def cross_validated(
         for train, test in pairs
     ]
     return np.array(scores), total
+
+
+def held_out(
+    mapping: FeatureMap,
+    source: Source,
+    splits: Sequence[Split] | str,
+    sizes: Sequence[int],
+    alphas: np.ndarray,
+    fit_intercept: bool,
+    engine: Engine,
+) -> tuple[list[Part], Moments]:
+    """What makes the values of rows by fits without them; and all sums."""
+    mappings = [mapping.of_prefix(size) for size in sizes]
+    columns, n_fits = mappings[-1].columns, len(sizes) * len(alphas)
+    if isinstance(splits, str):
+        sums, total = moments(mapping, source, engine), source.total_weight
+        problems = [
+            Rotated.of(m, Centered.of(part, fit_intercept), alphas, total)
+            for m, part in (_of_prefix(mapping, sums, size) for size in sizes)
+        ]
+        return [Part(None, columns, LeftOut(problems), n_fits)], sums
+    pairs, sums = sums_of_splits(mapping, source, splits, engine)
+    parts = []
+    for (train, _), (_, rows) in zip(pairs, splits, strict=True):
+        fits = Fitted.to(train, mappings, alphas, fit_intercept)
+        parts.append(Part(np.sort(rows), columns, fits, n_fits))
+    return parts, sums
+
+
+def sums_of_splits(
+    mapping: FeatureMap, source: Source, splits: Sequence[Split], engine: Engine
+) -> tuple[Iterable[tuple[Moments, Moments]], Moments]:
+    """The sums over train and test rows of each split, and those over all rows.
+
+    Every row is visited once where the splits cut the rows into few parts (folds,
+    groups, time series), and once for each train and test set otherwise.
+    """
+    parts, of_split = _parts(splits, source.n_rows)
+    if parts is not None:
+        sums = [_moments_of(mapping, source, rows, engine) for rows in parts]
+        pairs: Iterable[tuple[Moments, Moments]] = (
+            (
+                _sum([sums[p] for p in train], mapping, source),
+                _sum([sums[p] for p in test], mapping, source),
+            )
+            for train, test in of_split
+        )
+        return pairs, _sum(sums, mapping, source)
+    pairs = (
+        tuple(_moments_of(mapping, source, np.sort(rows), engine) for rows in split)  # type: ignore[misc]
+        for split in splits
+    )
+    return pairs, moments(mapping, source, engine)
 
 
 def _parts(

@@ -1,0 +1,252 @@
+"""`KernelLogisticRegression`: probabilities of classes, on landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _arrays as arrays
+from ..approximation import estimated_error
+from ..edge.engine import engine_for
+from ..edge.warnings import warn
+from ..methods.logistic.cost import best_cost
+from ..methods.logistic.fit import Settings, feature_map, on_landmarks, reach
+from ..methods.logistic.loss import log_probabilities, probabilities
+from ..randomness import seed_of
+from ..refusals import count, number
+from ..sinks import Output, ThenSink
+from .callbacks import with_callbacks
+from .classes import OnClasses
+from .lazily import chunk_by_chunk
+from .on_landmarks import fitting
+from .ridge_base import Model, as_numbers
+
+
+class KernelLogisticRegression(OnClasses):
+    """Logistic regression with a kernel, on landmarks: probabilities of classes.
+
+    `sklearn.linear_model.LogisticRegression` on the features of `Nystroem`, without
+    ever holding these: ½‖w‖² + C·Σ loss is minimised from sums over blocks of rows, by
+    quasi-Newton steps whose curvature is measured on some of the rows. A step is one
+    pass of n·s kernel evaluations.
+
+    Parameters
+    ----------
+    C : float or sequence of float, default=1.0
+        The inverse strength of regularisation, as in scikit-learn: the loss of all rows
+        counts C times. Of several the one with the least loss on rows left out is
+        chosen, on at most 65 536 rows and one set of landmarks.
+    kernel : str, callable or Kernel, default="rbf"
+        As for `KernelRidge`.
+    gamma : float, "scale" or "median", default="scale"
+        As for `KernelRidge`.
+    degree, coef0, kernel_params, n_landmarks, sampler, ridge, max_trace_error
+        As for `KernelRidge`.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with `sample_weight`.
+    fit_intercept : bool, default=True
+        Whether to fit a constant, which is not regularised.
+    tol : float, default=1e-6
+        Steps end when no more than this share of the objective is to be gained, as
+        estimated from gradient and curvature.
+    max_iter : int, default=100
+        Steps at most.
+    random_state, n_jobs, verbose
+        As for `KernelRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    C_ : float
+        The C that was used.
+    losses_ : ndarray or None
+        For each of several C, −log p of a row that was left out, on the mean.
+    n_iter_ : int
+        Steps of the last fit.
+    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, n_features_in_
+        As for `KernelRidge`, with one column per class, or one for two classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nystrom import KernelLogisticRegression
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelLogisticRegression(
+    ...     C=[1, 10, 100, 1000], gamma=1e-3, n_landmarks=200, random_state=0
+    ... ).fit(X[:1200], y[:1200])
+    >>> model.predict_proba(X[1200:]).shape
+    (597, 10)
+    >>> model.score(X[1200:], y[1200:]) > 0.95
+    True
+    """
+
+    C_: float
+    losses_: np.ndarray | None
+
+    def __init__(
+        self,
+        C: Any = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        class_weight: Any = None,
+        n_landmarks: Any = 1000,
+        sampler: Any = "auto",
+        ridge: float | None = None,
+        max_trace_error: float | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.class_weight = class_weight
+        self.n_landmarks = n_landmarks
+        self.sampler = sampler
+        self.ridge = ridge
+        self.max_trace_error = max_trace_error
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to rows and their classes.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Classes; None where the source has them, one number or text per row.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelLogisticRegression
+            The fitted estimator.
+        """
+        with fitting(self, X, y) as task:
+            costs, seed = _check_costs(self.C), seed_of(self.random_state)
+            settings = Settings(
+                fit_intercept=bool(self.fit_intercept),
+                tolerance=number(self.tol, "tol", 0.0),
+                most_iterations=count(self.max_iter, "max_iter"),
+                seed=seed,
+            )
+            given = self._classes(X, y, sample_weight)
+            if given.binarizer.y_type_.startswith("multilabel"):
+                raise ValueError(
+                    "y has several labels per row; fit a KernelLogisticRegression for "
+                    "each of them: sklearn.multioutput.MultiOutputClassifier."
+                )
+            kernel, source, engine = self._resolved(given.X, task, given.weights)
+            source = source.having(targets=given.Y)
+            landmarks = self._chosen(kernel, source, engine)
+            mapping = feature_map(landmarks, source, float(costs.max()))
+            C, self.losses_, start = float(costs[0]), None, None
+            if len(costs) > 1:
+                chosen = best_cost(mapping, source, costs, settings, engine)
+                C, self.losses_, start = chosen.C, chosen.losses, chosen.coef
+            reached = reach(mapping, source, C, settings, engine, start)
+            if not reached.converged:
+                warn(
+                    f"Not converged in {reached.n_iterations} steps; raise max_iter or "
+                    "tol, or take a smaller C.",
+                    ConvergenceWarning,
+                )
+            error = estimated_error(landmarks, source, engine)
+            landmarks = self._keep_landmarks(landmarks, error)
+            found = on_landmarks(landmarks, source, mapping, reached.x)
+            ravel = given.Y.shape[1] == 1
+            self._keep_model(landmarks, Model(found, ravel, posterior=None))
+            self._keep_classes(given.binarizer)
+            self.C_, self.n_iter_ = C, reached.n_iterations
+        return self
+
+    @chunk_by_chunk
+    def predict_proba(self, X: Any, out: Any = None) -> Any:
+        """The probability of each class, row by row.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows.
+        out : str, Path or array, default=None
+            Where they go, as for `KernelRidge.predict`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; `out` where it is given.
+        """
+        return self._of_decisions(X, probabilities, "predict_proba", out)
+
+    @chunk_by_chunk
+    def predict_log_proba(self, X: Any, out: Any = None) -> Any:
+        """The logarithms of `predict_proba`, also where these vanish.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows.
+        out : str, Path or array, default=None
+            Where they go, as for `KernelRidge.predict`.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; `out` where it is given.
+        """
+        return self._of_decisions(X, log_probabilities, "predict_log_proba", out)
+
+    def _of_decisions(
+        self, X: Any, made: Callable[[np.ndarray], np.ndarray], method: str, out: Any
+    ) -> Any:
+        """Something of the decisions, a column per class, block by block."""
+        check_is_fitted(self, "dual_coef_")
+        names = [f"probability_{label}" for label in self.classes_]
+        output = Output(out, names=names)
+        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        first = source.given.rows(0, 1)
+        like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
+        sink = output.sink(source.n_rows, len(names), dtype, like)
+
+        def of_block(F: Any) -> Any:
+            found = made(arrays.host_values(F)).astype(dtype)
+            return found if arrays.on_host(F) else arrays.from_host(found, F)
+
+        then = Output(ThenSink(sink, of_block))
+        self._model.map(landmarks, source, engine, output=then)
+        return output.result(sink)
+
+
+def _check_costs(C: Any) -> np.ndarray:
+    """One or several finite numbers > 0."""
+    costs = as_numbers(C)
+    if costs.ndim > 1 or not costs.size or not np.all(np.isfinite(costs) & (costs > 0)):
+        raise ValueError(
+            f"C={C!r} is not allowed; it is a finite number > 0, or several of them to "
+            "choose from."
+        )
+    return np.atleast_1d(costs)

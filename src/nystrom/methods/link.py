@@ -1,0 +1,152 @@
+"""From the values of a ridge regression to probabilities of classes.
+
+Fitted to targets of ±1 such a value f estimates 2p − 1: where classes overlap,
+log(1 + f) is a logarithm of p, and where they lie apart only its order counts. Between
+the two is g = log(log(1 + exp(sharpness·(1 + f)))), nearly log(1 + f) where it is
+sharp, and nearly Platt's straight line with little sharpness. A class whose g is d
+below the largest is exp(−slope·d) as probable as that, with a slope of its own: the
+most probable class is the one that the values say. The link is fitted to values of rows
+that a fit has not seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+#: What is tried; the rest of a link is a convex problem.
+SHARPNESS = tuple(2.0**power for power in range(-1, 7))
+#: Where the search begins.
+FIRST = 2.0
+#: Newton's method ends when no more than this is to be gained, or after so many steps.
+TOLERANCE, MOST_STEPS = 1e-13, 50
+#: Below it classes could not be told apart any more in float32.
+LEAST_SLOPE = 0.01
+#: Values of left-out rows beyond this say no more: fits that pass through every target
+#: leave rounding, divided by rounding.
+LARGEST = 1e3
+
+#: A log-loss, and slopes that have it.
+Fit = tuple[float, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """log p of each class, from one value per class, or one for two classes."""
+
+    sharpness: float
+    slopes: np.ndarray  # (classes,) all above 0
+
+    def log_probabilities(self, F: np.ndarray) -> np.ndarray:
+        """(n, classes), from values (n, 1) or (n, classes)."""
+        return log_softmax(self.slopes * below_the_top(F, self.sharpness), axis=1)
+
+    def probabilities(self, F: np.ndarray) -> np.ndarray:
+        """Their exponentials."""
+        return np.exp(self.log_probabilities(F))
+
+    def losses(self, F: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """−log p of the class of each row, told by its number."""
+        return -self.log_probabilities(F)[np.arange(len(F)), own]
+
+
+def below_the_top(F: np.ndarray, sharpness: float) -> np.ndarray:
+    """(n, classes): how far g of each is below the largest, as a number up to 0."""
+    F = np.clip(F, -LARGEST, LARGEST)
+    F = np.hstack([-F, F]) if F.shape[1] == 1 else F
+    u = sharpness * (1 + F)
+    # Far below 0 it is u itself, and its exponential nothing.
+    g = np.where(u < -30, u, np.log(np.logaddexp(0, np.maximum(u, -30))))
+    return g - g.max(axis=1, keepdims=True)
+
+
+def classes_of(Y: np.ndarray) -> np.ndarray:
+    """The number of each row's class, from ±1; or from values, which class they say."""
+    return (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
+
+
+def fit_link(F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Link:
+    """The link with the least log-loss on rows that were left out, with targets ±1.
+
+    Classes are told with Platt's doubt, as if two more rows of each had been seen, one
+    of them of other classes: no slope is infinite.
+    """
+    n_classes = max(2, Y.shape[1])
+    Q = doubted(classes_of(Y), n_classes, weights)
+    known: dict[int, Fit] = {}
+
+    def tried(place: int, start: np.ndarray) -> Fit:
+        if place not in known:
+            known[place] = _fitted(below_the_top(F, SHARPNESS[place]), Q, start)
+        return known[place]
+
+    place = SHARPNESS.index(FIRST)
+    best = tried(place, np.ones(n_classes))
+    for step in (1, -1):  # downhill, in the one direction or the other
+        while 0 <= place + step < len(SHARPNESS):
+            other = tried(place + step, best[1])
+            if other[0] >= best[0]:
+                break
+            place, best = place + step, other
+    return Link(SHARPNESS[place], best[1])
+
+
+def doubted(own: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
+    """(n, classes): the weight of each row, most of it with its class."""
+    w = np.asarray(weights, dtype=np.float64)
+    n_rows = np.count_nonzero(w)
+    # A row of weight w counts as w rows; small weights do not make fewer rows.
+    w = w * max(1.0, n_rows / w.sum()) if n_rows else w
+    counts = np.bincount(own, w, n_classes)[own]
+    Q = np.repeat((w / (counts + 2) / (n_classes - 1))[:, None], n_classes, axis=1)
+    Q[np.arange(len(own)), own] = w * (counts + 1) / (counts + 2)
+    return Q
+
+
+def _fitted(D: np.ndarray, Q: np.ndarray, start: np.ndarray) -> Fit:
+    """Slopes with the least −Σ Q·log p, by Newton's method, none below the least."""
+    w = Q.sum(axis=1)
+    problem = _Slopes(D, Q, w, max(float(w.sum()), np.finfo(np.float64).tiny))
+    x, value = start, problem.value(start)
+    for _ in range(MOST_STEPS):
+        gradient, H = problem.derivatives(x)
+        free = (x > LEAST_SLOPE) | (gradient < 0)
+        step = np.zeros_like(x)
+        among = np.ix_(free, free)
+        step[free] = np.linalg.lstsq(H[among], gradient[free], rcond=1e-12)[0]
+        if gradient @ step <= TOLERANCE:
+            break
+        for halvings in range(30):
+            there = np.maximum(x - step / 2**halvings, LEAST_SLOPE)
+            reached = problem.value(there)
+            if reached <= value - 1e-4 * gradient @ (x - there):
+                break
+        else:
+            break  # rounding
+        x, value = there, reached
+    return value, x
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """−Σ Q·log p over the weight of all rows, where log p is slope·D."""
+
+    D: np.ndarray  # (n, k)
+    Q: np.ndarray  # (n, k)
+    w: np.ndarray  # (n,)
+    whole: float
+
+    def value(self, x: np.ndarray) -> float:
+        logs = log_softmax(x * self.D, axis=1)
+        return -float(np.vdot(self.Q, logs)) / self.whole
+
+    def derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient and the Hessian matrix."""
+        D, w = self.D, self.w
+        P = np.exp(log_softmax(x * D, axis=1))
+        gradient = np.einsum("nk,nk->k", w[:, None] * P - self.Q, D)
+        PD = P * D
+        H = np.diag(w @ (PD * D)) - PD.T @ (w[:, None] * PD)
+        return gradient / self.whole, H / self.whole

@@ -1,0 +1,1 @@
+"""Kernel logistic regression on landmarks, from sums over blocks."""
