@@ -12,6 +12,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from .estimators.kernel_cca import KernelCCA
@@ -190,7 +191,7 @@ def _of_package(module: str) -> bool:
 
 
 def _other_names() -> frozenset[str]:
-    """Harmless names that skops does not trust: CSR and the like, and a search's parts.
+    """Harmless names that skops does not trust: CSR, dtypes, a search's parts.
 
     A search holds its splitter and its scorer, and a scorer its metric; some also hold
     which metadata they ask for (scikit-learn < 1.8).
@@ -208,7 +209,7 @@ def _other_names() -> frozenset[str]:
     kinds = {type(scorer) for scorer in [*scorers, check_scoring(DummyClassifier())]}
     requests = (MetadataRequest, type(MetadataRequest(owner=None).fit))
     return frozenset(
-        map(_full_name, [*sparse, *splitters, *metrics, *kinds, *requests])
+        map(_full_name, [np.dtype, *sparse, *splitters, *metrics, *kinds, *requests])
     )
 
 
