@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
@@ -47,6 +48,7 @@ class Learnt:
     seconds: dict[str, float]
     held_out: pd.DataFrame = field(repr=False)
     truth: np.ndarray = field(repr=False)
+    predicted: np.ndarray = field(repr=False)  # by a model that did not see these rows
 
     @property
     def estimator(self) -> Any:
@@ -143,12 +145,29 @@ def learn(
     with _timed(seconds, "choosing"):
         chosen = _chosen(columns, train, y_train, task, size, seed, verbose)
     with _timed(seconds, "scoring"):
-        scores = _scores(columns, chosen, train, y_train, test, y_test, task)
+        fitted = {
+            name: make_pipeline(columns.encoder(), estimator).fit(train, y_train)
+            for name, estimator in _rivals(chosen, task).items()
+        }
+        scores = {
+            name: float(model.score(test, y_test)) for name, model in fitted.items()
+        }
+        predicted = fitted["nystrom"].predict(test)
     with _timed(seconds, "fitting all rows"):
         model = make_pipeline(columns.encoder(), chosen).fit(values, y)
     dropped = int((~present).sum())
     found = Learnt(
-        model, task, target, columns, len(y), dropped, scores, seconds, test, y_test
+        model,
+        task,
+        target,
+        columns,
+        len(y),
+        dropped,
+        scores,
+        seconds,
+        test,
+        y_test,
+        predicted,
     )
     model.nystrom_summary_ = found.summary()
     return found
@@ -211,30 +230,13 @@ def _chosen(
     )
 
 
-def _scores(
-    columns: Columns,
-    chosen: Any,
-    train: pd.DataFrame,
-    y_train: np.ndarray,
-    test: pd.DataFrame,
-    y_test: np.ndarray,
-    task: str,
-) -> dict[str, float]:
-    """On the rows held out: this model, a linear one, and none."""
+def _rivals(chosen: Any, task: str) -> dict[str, Any]:
+    """This model, a linear one, and none."""
     regression = task == "regression"
-    linear = Ridge() if regression else LogisticRegression(max_iter=1000)
-    constant = DummyRegressor() if regression else DummyClassifier()
     return {
-        name: float(
-            make_pipeline(columns.encoder(), estimator)
-            .fit(train, y_train)
-            .score(test, y_test)
-        )
-        for name, estimator in (
-            ("nystrom", chosen),
-            ("linear", linear),
-            ("constant", constant),
-        )
+        "nystrom": clone(chosen),
+        "linear": Ridge() if regression else LogisticRegression(max_iter=1000),
+        "constant": DummyRegressor() if regression else DummyClassifier(),
     }
 
 

@@ -133,4 +133,5 @@ def learnt_again(path: str, table: str) -> Learnt:
         dict(about["seconds"]),
         rows,
         truth,
+        found,
     )

@@ -49,8 +49,8 @@ def _in_short(found: Learnt, about: dict[str, Any]) -> str:
     )
     better = "better than" if ours > linear else "no better than"
     said = (
-        f"{about['score']} {ours:.4f} on {about['held_out_rows']} rows that the model "
-        f"was not fitted to: {better} a linear model ({linear:.4f}); a constant would have "
+        f"{about['score']} {ours:.4f} on {about['held_out_rows']} rows held out of the "
+        f"fit: {better} a linear model ({linear:.4f}); a constant would have "
         f"{constant:.4f}."
     )
     return f"<p>{escape(said)}</p>"
@@ -105,16 +105,18 @@ def _approximation(found: Learnt, about: dict[str, Any]) -> str:
                 f"{landmarks.error_path[-1]:.2g} with all {len(landmarks)}.",
             )
         )
-    pictures += _pictures_of_rows(landmarks, rows)
+    # Fewer rows have smaller sums: the ridge that they would have had.
+    ridge = about["alpha"] * len(rows) / about["rows"]
+    pictures += _pictures_of_rows(landmarks, rows, ridge)
     return f"<p>{escape(said)}</p>" + "".join(pictures)
 
 
-def _pictures_of_rows(landmarks: Any, rows: np.ndarray) -> list[str]:
+def _pictures_of_rows(landmarks: Any, rows: np.ndarray, ridge: float) -> list[str]:
     def draw_spectrum(ax: Any) -> None:
-        SpectrumDisplay.from_landmarks(landmarks, rows, ax=ax)
+        SpectrumDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
 
     def draw_scores(ax: Any) -> None:
-        LeverageDisplay.from_landmarks(landmarks, rows, ax=ax)
+        LeverageDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
 
     return [
         figure(
@@ -131,10 +133,9 @@ def _pictures_of_rows(landmarks: Any, rows: np.ndarray) -> list[str]:
 
 
 def _predictions(found: Learnt) -> str:
-    predicted = found.model.predict(found.held_out)
     if found.task == "regression":
-        return _against_truth(found.truth, predicted)
-    return _confusion(found.truth, predicted)
+        return _against_truth(found.truth, found.predicted)
+    return _confusion(found.truth, found.predicted)
 
 
 def _against_truth(truth: np.ndarray, predicted: np.ndarray) -> str:

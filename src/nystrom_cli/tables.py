@@ -58,7 +58,7 @@ def pieces(path: str, size: int = PIECE) -> Iterator[pd.DataFrame]:
 
 def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
     """As text: what is a number is decided by whoever knows the column."""
-    source: Any = sys.stdin if path == "-" else path
+    source: Any = _StandardInput() if path == "-" else path
     ends = [end.lower() for end in Path(path).suffixes]
     separator = next((SEPARATORS[end] for end in ends if end in SEPARATORS), ",")
     try:
@@ -75,12 +75,30 @@ def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
     except pd.errors.EmptyDataError:
         raise CommandError(f"{_name(path)} is empty.") from None
     except pd.errors.ParserError as error:
+        if getattr(source, "stopped", False):
+            raise KeyboardInterrupt from None
         told = str(error).removeprefix("Error tokenizing data. C error: ")
         raise CommandError(f"{_name(path)} is not a table: {told.strip()}") from None
     except UnicodeDecodeError as error:
         raise CommandError(f"{_name(path)} is not UTF-8 text: {error}.") from None
     except (OSError, EOFError) as error:
         raise CommandError(f"{_name(path)} cannot be read: {error}") from None
+
+
+class _StandardInput:
+    """Remembers that it was stopped by Ctrl-C, which pandas takes for a bad file."""
+
+    stopped = False
+
+    def read(self, size: int = -1) -> str:
+        try:
+            return sys.stdin.read(size)
+        except KeyboardInterrupt:
+            self.stopped = True
+            raise
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sys.stdin)
 
 
 def _parquet_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
