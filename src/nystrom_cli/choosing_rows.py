@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from nystrom import select_landmarks
@@ -32,7 +33,8 @@ def choose_rows(
     found = select_landmarks(
         Z, gamma=width, n_landmarks=min(number, len(Z)), random_state=seed
     )
-    chosen = table.iloc[found.indices].reset_index(drop=True)
-    lines = pd.Series(found.indices + 2, name="line")
+    indices = np.asarray(found.indices)
+    chosen = table.iloc[indices].reset_index(drop=True)
+    lines = pd.Series(indices + 2, name="line")
     with tables.Writer(output) as writer:
         writer.write(pd.concat([lines, chosen], axis=1))

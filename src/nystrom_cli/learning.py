@@ -211,7 +211,11 @@ def _chosen(
     Z = columns.encoder().fit_transform(train.iloc[few])
     search = KernelRidgeCV if task == "regression" else KernelRidgeClassifierCV
     fewer = sorted({max(10, size // 4), max(10, size // 2), size})
-    common = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
+    common: dict[str, Any] = {
+        "kernel": "rbf",
+        "random_state": seed,
+        "verbose": verbose,
+    }
     found = search(
         gammas="auto",
         n_landmarks=fewer,
