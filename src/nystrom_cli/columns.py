@@ -69,7 +69,8 @@ class Columns:
                 "columns are. Use it from Python, by nystrom.load."
             )
         parts = {name: list(columns) for name, _, columns in encoder.transformers_}
-        return cls(*(parts.get(part, []) for part in PARTS))
+        numbers, dates, categories = (parts.get(part, []) for part in PARTS)
+        return cls(numbers, dates, categories)
 
     def encoder(self) -> ColumnTransformer:
         """Numbers of mean 0 and deviation 1, missing ones in the middle; categories."""
