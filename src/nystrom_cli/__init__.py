@@ -1,0 +1,23 @@
+"""The command `nystrom`: models from a table in a file, without writing code.
+
+It uses nothing but the public surface of the library. What takes long to import is
+imported by the command that needs it, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command; where it cannot, say what to install."""
+    try:
+        from .commands import nystrom
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("click", "rich"):
+            raise
+        raise SystemExit(
+            f"The command nystrom needs {error.name}, which is not installed: "
+            'pip install "nystrom[cli]".'
+        ) from None
+    nystrom()

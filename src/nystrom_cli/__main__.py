@@ -1,0 +1,5 @@
+"""`python -m nystrom_cli`."""
+
+from . import main
+
+main()

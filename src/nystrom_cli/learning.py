@@ -1,0 +1,251 @@
+"""From a table to a model: what is to be learnt, which numbers, and how good it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from nystrom import (
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+    KernelRidgeCV,
+)
+
+from .columns import Columns
+from .failures import CommandError
+
+#: Whole numbers with no more different values than this are taken for classes.
+MOST_CLASSES = 20
+#: The share of rows that is held out, and the most of them.
+HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
+#: Rows that the width, the ridge and the number of landmarks are chosen on at most.
+MOST_TO_CHOOSE = 50_000
+
+
+@dataclass
+class Learnt:
+    """A model, and what there is to say about it."""
+
+    model: Pipeline
+    task: str  # "regression" or "classification"
+    target: str
+    columns: Columns
+    n_rows: int
+    n_dropped: int
+    scores: dict[str, float]  # on rows held out: ours, linear, constant
+    seconds: dict[str, float]
+    held_out: pd.DataFrame = field(repr=False)
+    truth: np.ndarray = field(repr=False)
+    predicted: np.ndarray = field(repr=False)  # by a model that did not see these rows
+
+    @property
+    def estimator(self) -> Any:
+        """The kernel model at the end of the pipeline."""
+        return self.model[-1]
+
+    @property
+    def score_name(self) -> str:
+        """What the scores are."""
+        return "R²" if self.task == "regression" else "accuracy"
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers and text, for people and machines."""
+        estimator, landmarks = self.estimator, self.estimator.landmarks_
+        return {
+            "task": self.task,
+            "target": self.target,
+            "rows": self.n_rows,
+            "rows_without_target": self.n_dropped,
+            "columns": {
+                "numbers": list(self.columns.numbers),
+                "dates": list(self.columns.dates),
+                "categories": list(self.columns.categories),
+                "left_out": dict(self.columns.left_out),
+            },
+            "landmarks": len(landmarks),
+            "kernel": str(landmarks.kernel),
+            "gamma": float(estimator.gamma),
+            "alpha": float(estimator.alpha),
+            "approximation_error": float(landmarks.error.value),
+            "score": self.score_name,
+            "held_out_rows": len(self.truth),
+            "held_out": {name: float(value) for name, value in self.scores.items()},
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+        }
+
+
+def guess_task(y: pd.Series) -> tuple[str, str]:
+    """Regression or classification, and why."""
+    given = y.dropna()
+    numbers = pd.to_numeric(given, errors="coerce")
+    if numbers.isna().any() or pd.api.types.is_bool_dtype(given):
+        return "classification", "the target is text"
+    n_different = given.nunique()
+    whole_numbers = bool((numbers == numbers.round()).all())
+    if n_different == 2 or (whole_numbers and n_different <= MOST_CLASSES):
+        return "classification", f"the target has {n_different} different values"
+    return "regression", f"the target has {n_different} different numbers"
+
+
+def learn(
+    table: pd.DataFrame,
+    target: str,
+    where: str,
+    *,
+    task: str | None,
+    n_landmarks: int | None,
+    categories: tuple[str, ...],
+    ignored: tuple[str, ...],
+    seed: int,
+    verbose: int,
+    say: Any,
+) -> Learnt:
+    """Choose width, ridge and number of landmarks, score it, fit it on all rows."""
+    seconds: dict[str, float] = {}
+    _check_names(table, (target, *categories, *ignored), where)
+    y_given = table[target]
+    if task is None:
+        task, why = guess_task(y_given)
+        say(f"{task}, since {why} (--task says otherwise)")
+    present = y_given.notna().to_numpy()
+    table, y = table[present], target_values(y_given[present], task, target, where)
+    if len(table) < 20:
+        raise CommandError(
+            f"{where} has {len(table)} rows with a value of {target!r}; too few to "
+            "learn from, and to say how well."
+        )
+    if len(np.unique(y)) < 2:
+        raise CommandError(f"{where}: all rows have the same {target!r}.")
+    with _timed(seconds, "reading columns"):
+        rows = table.drop(columns=[target, *ignored])
+        columns = Columns.of(rows, where, categories=categories)
+        values = columns.values(rows, where)
+    for name, why in columns.left_out.items():
+        say(f"column {name!r} is left out: {why}")
+    stratify = (
+        y if task == "classification" and np.bincount(_codes(y)).min() > 1 else None
+    )
+    share = min(HELD_OUT, MOST_HELD_OUT / len(y))
+    train, test, y_train, y_test = train_test_split(
+        values, y, test_size=share, random_state=seed, stratify=stratify
+    )
+    size = n_landmarks or int(min(1000, max(20, len(y_train) // 4)))
+    with _timed(seconds, "choosing"):
+        chosen = _chosen(columns, train, y_train, task, size, seed, verbose)
+    with _timed(seconds, "scoring"):
+        fitted = {
+            name: make_pipeline(columns.encoder(), estimator).fit(train, y_train)
+            for name, estimator in _rivals(chosen, task).items()
+        }
+        scores = {
+            name: float(model.score(test, y_test)) for name, model in fitted.items()
+        }
+        predicted = fitted["nystrom"].predict(test)
+    with _timed(seconds, "fitting all rows"):
+        model = make_pipeline(columns.encoder(), chosen).fit(values, y)
+    dropped = int((~present).sum())
+    found = Learnt(
+        model,
+        task,
+        target,
+        columns,
+        len(y),
+        dropped,
+        scores,
+        seconds,
+        test,
+        y_test,
+        predicted,
+    )
+    model.nystrom_summary_ = found.summary()
+    return found
+
+
+def _check_names(table: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise CommandError(
+                f"{where} has no column {name!r}; it has "
+                f"{', '.join(map(repr, table.columns[:20]))}."
+            )
+
+
+def target_values(y: pd.Series, task: str, target: str, where: str) -> np.ndarray:
+    """Numbers, or labels: whole numbers or text."""
+    if task == "regression":
+        values = Columns(numbers=[target]).values(y.to_frame(), where)[target]
+        return values.to_numpy()
+    numbers = pd.to_numeric(y, errors="coerce")
+    if numbers.notna().all() and (numbers == numbers.round()).all():
+        return numbers.astype(np.int64).to_numpy()
+    return y.astype(str).str.strip().to_numpy(dtype=object).astype(str)
+
+
+def _codes(y: np.ndarray) -> np.ndarray:
+    return np.unique(y, return_inverse=True)[1]
+
+
+def _chosen(
+    columns: Columns,
+    train: pd.DataFrame,
+    y: np.ndarray,
+    task: str,
+    size: int,
+    seed: int,
+    verbose: int,
+) -> Any:
+    """The estimator, with width and ridge by cross-validation on some of the rows."""
+    few = np.random.default_rng(seed).permutation(len(y))[:MOST_TO_CHOOSE]
+    Z = columns.encoder().fit_transform(train.iloc[few])
+    search = KernelRidgeCV if task == "regression" else KernelRidgeClassifierCV
+    fewer = sorted({max(10, size // 4), max(10, size // 2), size})
+    common: dict[str, Any] = {
+        "kernel": "rbf",
+        "random_state": seed,
+        "verbose": verbose,
+    }
+    found = search(
+        gammas="auto",
+        n_landmarks=fewer,
+        prefer_fewer=False,
+        fit_intercept=True,
+        cv=5,
+        **common,
+    ).fit(Z, y[few])
+    make = KernelRidge if task == "regression" else KernelRidgeClassifier
+    return make(
+        alpha=float(found.alpha_) * len(y) / len(few),
+        gamma=float(found.gamma_),
+        n_landmarks=int(found.n_landmarks_),
+        fit_intercept=True,
+        **common,
+    )
+
+
+def _rivals(chosen: Any, task: str) -> dict[str, Any]:
+    """This model, a linear one, and none."""
+    regression = task == "regression"
+    return {
+        "nystrom": clone(chosen),
+        "linear": Ridge() if regression else LogisticRegression(max_iter=1000),
+        "constant": DummyRegressor() if regression else DummyClassifier(),
+    }
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - begun

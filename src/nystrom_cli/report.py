@@ -1,0 +1,186 @@
+"""One HTML page about a model: no network, no scripts, pictures as SVG in the page."""
+
+from __future__ import annotations
+
+import platform
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nystrom
+from nystrom.displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
+
+from .learning import Learnt
+from .page import CSS, figure, page, section, table
+
+#: Rows that the pictures of scores and spectrum are made of at most.
+MOST_ROWS = 20_000
+
+
+def write_report(found: Learnt, path: str) -> None:
+    """Write the page, complete or not at all."""
+    text = report(found)
+    beside = Path(path).with_name(f".{Path(path).name}.part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def report(found: Learnt) -> str:
+    """The page as text."""
+    about = found.summary()
+    title = f"{about['task']} of {about['target']}"
+    parts = [
+        section("In short", _in_short(found, about)),
+        section("Data", _data(about)),
+        section("Model", _model(about)),
+        section("The approximation", _approximation(found, about)),
+        section("Predictions", _predictions(found)),
+        section("Time", table(_seconds(about), head=("stage", "seconds"))),
+        section("To do it again", _again(about)),
+    ]
+    return page(title, CSS, parts)
+
+
+def _in_short(found: Learnt, about: dict[str, Any]) -> str:
+    ours, linear, constant = (
+        about["held_out"][name] for name in ("nystrom", "linear", "constant")
+    )
+    better = "better than" if ours > linear else "no better than"
+    said = (
+        f"{about['score']} {ours:.4f} on {about['held_out_rows']} rows held out of the "
+        f"fit: {better} a linear model ({linear:.4f}); a constant would have "
+        f"{constant:.4f}."
+    )
+    return f"<p>{escape(said)}</p>"
+
+
+def _data(about: dict[str, Any]) -> str:
+    columns = about["columns"]
+    rows = [("rows", str(about["rows"]))]
+    if about["rows_without_target"]:
+        rows.append(("rows without a target", str(about["rows_without_target"])))
+    for part in ("numbers", "dates", "categories"):
+        if columns[part]:
+            rows.append((part, ", ".join(columns[part])))
+    for name, why in columns["left_out"].items():
+        rows.append((f"left out: {name}", why))
+    return table(rows)
+
+
+def _model(about: dict[str, Any]) -> str:
+    return table(
+        [
+            ("kernel", about["kernel"]),
+            ("width, gamma", f"{about['gamma']:.4g}"),
+            ("ridge, alpha", f"{about['alpha']:.4g}"),
+            ("landmarks", str(about["landmarks"])),
+        ]
+    )
+
+
+def _approximation(found: Learnt, about: dict[str, Any]) -> str:
+    landmarks, error = found.estimator.landmarks_, about["approximation_error"]
+    said = (
+        f"{about['landmarks']} rows stand for all. Of the kernel matrix's trace they "
+        f"leave {error:.3g} uncovered; "
+        + (
+            "what is left hardly shows in predictions."
+            if error < 0.05
+            else "more landmarks would follow the data more closely."
+            if error < 0.5
+            else "the kernel is so narrow that each row is nearly its own: a smaller "
+            "gamma or more landmarks may do better."
+        )
+    )
+    rows = found.model[:-1].transform(found.held_out.iloc[:MOST_ROWS])
+    pictures = []
+    if landmarks.error_path is not None:
+        pictures.append(
+            figure(
+                lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
+                "How the error falls with the number of landmarks.",
+                f"Error path: from {landmarks.error_path[0]:.2g} with one landmark to "
+                f"{landmarks.error_path[-1]:.2g} with all {len(landmarks)}.",
+            )
+        )
+    # Fewer rows have smaller sums: the ridge that they would have had.
+    ridge = about["alpha"] * len(rows) / about["rows"]
+    pictures += _pictures_of_rows(landmarks, rows, ridge)
+    return f"<p>{escape(said)}</p>" + "".join(pictures)
+
+
+def _pictures_of_rows(landmarks: Any, rows: np.ndarray, ridge: float) -> list[str]:
+    def draw_spectrum(ax: Any) -> None:
+        SpectrumDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
+
+    def draw_scores(ax: Any) -> None:
+        LeverageDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
+
+    return [
+        figure(
+            draw_scores,
+            "Ridge leverage scores of rows held out; one of score 1 is like no other.",
+            "Histogram of ridge leverage scores.",
+        ),
+        figure(
+            draw_spectrum,
+            "The spectrum: directions with eigenvalues above λ count.",
+            "Eigenvalues of the approximation, falling, with λ as a line.",
+        ),
+    ]
+
+
+def _predictions(found: Learnt) -> str:
+    if found.task == "regression":
+        return _against_truth(found.truth, found.predicted)
+    return _confusion(found.truth, found.predicted)
+
+
+def _against_truth(truth: np.ndarray, predicted: np.ndarray) -> str:
+    some = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
+
+    def draw(ax: Any) -> None:
+        ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
+        ax.plot(ends, ends, ":", color="0.5")
+        ax.scatter(truth[some], predicted[some], s=6, linewidths=0)
+        ax.set(xlabel="true", ylabel="predicted")
+
+    off = float(np.sqrt(np.mean((truth - predicted) ** 2)))
+    return figure(
+        draw,
+        f"Predicted against true values of rows held out; root mean squared error "
+        f"{off:.4g}.",
+        "Scatter of predicted against true values, near the diagonal where they agree.",
+    )
+
+
+def _confusion(truth: np.ndarray, predicted: np.ndarray) -> str:
+    """The largest classes; a table reads better than a picture of one."""
+    names, counts = np.unique(truth, return_counts=True)
+    names = names[np.argsort(-counts)][:12]
+    rows = []
+    for true in names:
+        own = predicted[truth == true]
+        shares = [f"{np.mean(own == name):.1%}" for name in names]
+        rows.append((f"{true} ({len(own)})", *shares))
+    head = ("true \\ predicted", *(str(name) for name in names))
+    return "<p>Of the rows of each class, the share predicted as each.</p>" + table(
+        rows, head=head
+    )
+
+
+def _seconds(about: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name, f"{value:.2f}") for name, value in about["seconds"].items()]
+
+
+def _again(about: dict[str, Any]) -> str:
+    regression = about["task"] == "regression"
+    name = "KernelRidge" if regression else "KernelRidgeClassifier"
+    code = (
+        f"{name}(alpha={about['alpha']:.6g}, kernel='rbf', gamma={about['gamma']:.6g}, "
+        f"n_landmarks={about['landmarks']}, fit_intercept=True)"
+    )
+    made_by = f"nystrom {nystrom.__version__}, Python {platform.python_version()}"
+    return f"<pre><code>{escape(code)}</code></pre><p>{escape(made_by)}</p>"

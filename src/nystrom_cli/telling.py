@@ -1,0 +1,62 @@
+"""What is said while a command runs, on standard error, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+class Teller:
+    """Says what happens; nothing where it is to be quiet."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.live = not quiet and sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        if not self.quiet:
+            Console(stderr=True, highlight=False).print(text, markup=False)
+
+    def summary(self, found: dict[str, Any]) -> None:
+        """What was learnt, as a table on standard output."""
+        if self.quiet:
+            return
+        table = Table(show_header=False, box=None, pad_edge=False)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in _lines(found):
+            table.add_row(name, value)
+        Console(highlight=False).print(table, markup=False)
+
+
+def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    columns = found["columns"]
+    counts = ", ".join(
+        f"{len(columns[part])} {part}" for part in ("numbers", "dates", "categories")
+    )
+    ours, linear, constant = (
+        found["held_out"][name] for name in ("nystrom", "linear", "constant")
+    )
+    error = found["approximation_error"]
+    lines = [
+        ("task", f"{found['task']} of {found['target']}"),
+        ("rows", f"{found['rows']}"),
+        ("columns", counts),
+        ("landmarks", f"{found['landmarks']}, {found['kernel']}"),
+        ("ridge", f"alpha = {found['alpha']:.3g}"),
+        ("error", f"{error:.3g} of tr K is not covered by the landmarks"),
+        (
+            f"{found['score']}",
+            f"{ours:.4f} on {found['held_out_rows']} rows held out "
+            f"(linear {linear:.4f}, constant {constant:.4f})",
+        ),
+        ("seconds", f"{sum(found['seconds'].values()):.1f}"),
+    ]
+    if columns["left_out"]:
+        lines.insert(3, ("left out", ", ".join(columns["left_out"])))
+    if "model" in found:
+        lines.append(("model", found["model"]))
+    return lines

@@ -1,0 +1,112 @@
+"""The page about a model: whole, quiet, for phones too, with words for pictures."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+from test_command import houses, run
+
+pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    table = houses()
+    table.to_csv(folder / "t.csv", index=False)
+    for target, name in (("price", "regression"), ("town", "classification")):
+        words = ["--target", target, "-o", folder / "m", "--report", folder / name]
+        done = run("fit", folder / "t.csv", *words, "--quiet")
+        assert (done.exit_code, done.output) == (0, "")
+    done = run("report", folder / "m", folder / "t.csv", "-o", folder / "later")
+    assert done.exit_code == 0, done.output
+    return {
+        name: (folder / name).read_text(encoding="utf-8")
+        for name in ("regression", "classification", "later")
+    }
+
+
+class Tags(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.ids, self.text = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        self.ids += [value for name, value in attributes if name == "id"]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("name", ["regression", "classification", "later"])
+def test_nothing_is_fetched_or_run_and_pictures_have_words(name, pages):
+    tags = Tags(pages[name])
+    names = [tag for tag, _ in tags.found]
+    assert "script" not in names
+    assert "img" not in names
+    links = re.findall(r'(?:src|href)="([^"#][^"]*)"', pages[name])
+    assert links == ["data:,"]
+    assert not re.findall(r"url\((?!#)", pages[name])
+    pictures = [attributes for tag, attributes in tags.found if tag == "svg"]
+    assert len(pictures) == names.count("figure") >= 3
+    assert all(picture["role"] == "img" for picture in pictures)
+    assert all(len(picture["aria-label"]) > 20 for picture in pictures)
+    assert len(tags.ids) == len({*tags.ids})
+
+
+def test_it_tells_what_the_summary_tells(pages):
+    text = " ".join(Tags(pages["regression"]).text)
+    for part in ("R²", "399", "KernelRidge(alpha=", "sold", "left out: name"):
+        assert part in text
+    assert "of each class" in " ".join(Tags(pages["classification"]).text)
+    assert "predicted as each" in " ".join(Tags(pages["later"]).text)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("name", ["regression", "classification"])
+def test_nothing_overflows_in_a_browser(name, width, pages, tmp_path):
+    """A script of the test's own asks the page how wide it is."""
+    asked = (
+        "<script>addEventListener('error', e => document.title = 'error');"
+        "addEventListener('load', () => { const e = document.documentElement;"
+        "document.title = e.scrollWidth + ' ' + e.clientWidth + ' ' +"
+        "[...document.querySelectorAll('svg')].every("
+        "s => s.getBoundingClientRect().height > 100) })</script>"
+    )
+    # In a frame of this width: windows have a least width of their own.
+    inner = tmp_path / "inner.html"
+    inner.write_text(pages[name] + asked, encoding="utf-8")
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        f'<iframe src="inner.html" width="{width}" height="900" onload="setTimeout(()'
+        ' => document.body.append(frames[0].document.title), 0)"></iframe>'
+    )
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--allow-file-access-from-files",
+            "--virtual-time-budget=3000",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            outer.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    found = re.search(r"</iframe>\s*(\d+) (\d+) (\w+)", done.stdout)
+    assert found, done.stdout[-500:]
+    assert int(found[1]) <= int(found[2])
+    assert found[3] == "true"
