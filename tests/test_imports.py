@@ -103,7 +103,7 @@ INSIDE = {
     "onnx_graph": [
         ["nodes"],
         ["kernel_nodes"],
-        ["estimator_nodes"],
+        ["estimator_nodes", "probability_nodes"],
         ["exporting", "converters"],
         ["__init__"],
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -12,9 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from nystrom import (
     KernelKMeans,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     export_onnx,
@@ -149,16 +152,24 @@ def test_components(n_landmarks, center, X):
 @pytest.mark.parametrize(
     "labels", [[0, 1], [-3, 7, 20], ["no", "yes"], ["a", "b", "c"]]
 )
-def test_classes(labels, X, y):
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelRidgeClassifier(0.1, kernel="rbf", gamma=0.2, n_landmarks=40),
+        KernelRidgeClassifierCV(gamma=0.2, n_landmarks=40),
+        KernelLogisticRegression(gamma=0.2, n_landmarks=40),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_classes(model, labels, X, y):
     bounds = np.quantile(y, [0.3, 0.6])[: len(labels) - 1]
     classes = np.array(labels)[np.digitize(y, bounds)]
-    model = KernelRidgeClassifier(
-        0.1, kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0
-    ).fit(X, classes)
+    model = clone(model).set_params(random_state=0).fit(X, classes)
     new = X.astype(np.float32)
     found = run(export_onnx(model), new)
     np.testing.assert_array_equal(found["label"], model.predict(new))
     close(found["decision"], model.decision_function(new))
+    close(found["probability"], model.predict_proba(new))
 
 
 def test_writes_a_file_or_none(X, y, tmp_path):
@@ -210,6 +221,8 @@ def test_pipelines_by_skl2onnx():
             0.1, kernel="rbf", gamma=0.02, n_landmarks=60, random_state=0
         ),
         KernelPCA(3, kernel="rbf", gamma=0.02, n_landmarks=60, random_state=0),
+        KernelRidgeClassifierCV(gamma=0.02, n_landmarks=60, random_state=0),
+        KernelLogisticRegression(gamma=0.02, n_landmarks=60, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

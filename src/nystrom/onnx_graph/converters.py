@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators.kernel_logistic_regression import KernelLogisticRegression
 from ..estimators.kernel_pca import KernelPCA
 from ..estimators.kernel_ridge import KernelRidge
 from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from ..estimators.kernel_ridge_cv import KernelRidgeCV
 from ..estimators.nystroem import Nystroem
 from ..optional import library
 from .estimator_nodes import affine_of, checked_classes, class_labels, results
 from .nodes import OPSET, Nodes
+from .probability_nodes import probabilities
 
-CONVERTED = (Nystroem, KernelPCA, KernelRidge, KernelRidgeCV, KernelRidgeClassifier)
+CLASSIFIERS = (KernelRidgeClassifier, KernelRidgeClassifierCV, KernelLogisticRegression)
+CONVERTED = (Nystroem, KernelPCA, KernelRidge, KernelRidgeCV, *CLASSIFIERS)
 #: ONNX's number of each type of element.
 ELEMENTS = {"float64": 11, "int64": 7, "object": 8}
 #: What skl2onnx asks of every classifier.
@@ -91,6 +95,7 @@ def _shapes(operator: Any) -> None:
     wide = isinstance(operator.inputs[0].type, types.DoubleTensorType)
     numbers = types.DoubleTensorType if wide else types.FloatTensorType
     if classes is not None:
+        width = len(classes)
         text = classes.dtype == np.dtype(object)
         label = types.StringTensorType if text else types.Int64TensorType
         operator.outputs[0].type = label([n])
@@ -106,6 +111,18 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     if classes is not None:
         label = class_labels(nodes, found, classes)
         nodes.called(label, operator.outputs[0].full_name)
+        found = _shares(nodes, found, model)
     wide = isinstance(operator.outputs[-1].type, types.DoubleTensorType)
     narrowed = nodes.node("Cast", found, to=11 if wide else 1)
     nodes.called(narrowed, operator.outputs[-1].full_name)
+
+
+def _shares(nodes: Nodes, decisions: str, model: Any) -> str:
+    """skl2onnx gives every classifier probabilities."""
+    found = probabilities(nodes, decisions, model)
+    if found is None:
+        raise ValueError(
+            f"This {type(model).__name__} has no probabilities, which conjugate "
+            "gradients do not give; fit with solver='direct'."
+        )
+    return found

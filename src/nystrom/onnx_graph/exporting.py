@@ -14,6 +14,7 @@ from ..persistence import replacement_of
 from ..refusals import unknown
 from .estimator_nodes import checked_classes, class_labels, results
 from .nodes import OPSET, OwnNodes
+from .probability_nodes import probabilities
 
 #: ONNX's numbers of types.
 TYPES = {"float32": 1, "float64": 11}
@@ -48,7 +49,7 @@ def export_onnx(
     -------
     model : onnx.ModelProto
         With one output, "features", "coordinates" or "prediction"; of classifiers
-        "label" and "decision".
+        "label", "probability" and "decision".
 
     Examples
     --------
@@ -78,6 +79,12 @@ def export_onnx(
         nodes.called(class_labels(nodes, found, classes), "label")
         text = classes.dtype == np.dtype(object)
         outputs.append(helper.make_tensor_value_info("label", 8 if text else 7, ["n"]))
+        shares = probabilities(nodes, found, estimator)
+        if shares is not None:
+            nodes.called(nodes.node("Cast", shares, to=kind), "probability")
+            shape = ["n", len(classes)]
+            made = helper.make_tensor_value_info("probability", kind, shape)
+            outputs.append(made)
     name, single = _output_of(estimator, classes)
     if single:
         found = nodes.node("Squeeze", found, nodes.constant([1], np.int64))
