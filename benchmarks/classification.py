@@ -130,10 +130,10 @@ def main() -> None:
                 {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
             )
             print({k: table[-1][k] for k in FIELDS[:-2]}, flush=True)
-    with given.out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
+            with given.out.open("w", newline="") as file:
+                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(table)
 
 
 if __name__ == "__main__":
