@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +159,27 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             values = values.ravel()
             return self.classes_[(values > 0).astype(int)]
         return self.classes_[values.argmax(axis=1)]
+
+    def _of_decisions(
+        self, X: Any, made: Callable[[np.ndarray], np.ndarray], method: str, out: Any
+    ) -> Any:
+        """Something of the decisions, a column per class, block by block."""
+        check_is_fitted(self, "dual_coef_")
+        names = [f"probability_{label}" for label in self.classes_]
+        output = Output(out, names=names)
+        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
+        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        first = source.given.rows(0, 1)
+        like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
+        sink = output.sink(source.n_rows, len(names), dtype, like)
+
+        def of_block(F: Any) -> Any:
+            found = made(arrays.host_values(F)).astype(dtype)
+            return found if arrays.on_host(F) else arrays.from_host(found, F)
+
+        then = Output(ThenSink(sink, of_block))
+        self._model.map(landmarks, source, engine, output=then)
+        return output.result(sink)
 
     def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         X, y = not_in_memory(X), in_memory(y)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..edge.engine import engine_for
 from ..edge.warnings import warn
 from ..methods.logistic.cost import best_cost
 from ..methods.logistic.fit import Settings, feature_map, on_landmarks, reach
 from ..methods.logistic.loss import log_probabilities, probabilities
 from ..randomness import seed_of
 from ..refusals import count, number
-from ..sinks import Output, ThenSink
 from ..sources import Source
 from .callbacks import with_callbacks
 from .classes import OnClasses
@@ -232,27 +227,6 @@ class KernelLogisticRegression(OnClasses):
             In the order of `classes_`; `out` where it is given.
         """
         return self._of_decisions(X, log_probabilities, "predict_log_proba", out)
-
-    def _of_decisions(
-        self, X: Any, made: Callable[[np.ndarray], np.ndarray], method: str, out: Any
-    ) -> Any:
-        """Something of the decisions, a column per class, block by block."""
-        check_is_fitted(self, "dual_coef_")
-        names = [f"probability_{label}" for label in self.classes_]
-        output = Output(out, names=names)
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        first = source.given.rows(0, 1)
-        like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
-        sink = output.sink(source.n_rows, len(names), dtype, like)
-
-        def of_block(F: Any) -> Any:
-            found = made(arrays.host_values(F)).astype(dtype)
-            return found if arrays.on_host(F) else arrays.from_host(found, F)
-
-        then = Output(ThenSink(sink, of_block))
-        self._model.map(landmarks, source, engine, output=then)
-        return output.result(sink)
 
 
 def _check_weighted(source: Source, classes: np.ndarray) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _arrays as arrays
-from ..edge.engine import engine_for
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..methods.link import Link, fit_link
@@ -17,7 +15,6 @@ from ..methods.ridge.class_errors import LINKED_ROWS
 from ..methods.ridge.fit import RidgeFit
 from ..methods.ridge.left_out import left_out_values
 from ..randomness import some_rows
-from ..sinks import Output, ThenSink
 from ..sources import Source
 from .classes import OnClasses
 from .lazily import chunk_by_chunk
@@ -107,23 +104,12 @@ class Calibrated(OnClasses):
                 else f"{method} needs a model that was fitted by this version or a "
                 "later one; fit it again."
             )
-        output = Output(out, names=[f"probability_{label}" for label in self.classes_])
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        first = source.given.rows(0, 1)
-        like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
-        sink = output.sink(source.n_rows, len(self.classes_), dtype, like)
 
-        def of_block(F: Any) -> Any:
-            values = arrays.host_values(F)
+        def of_values(values: np.ndarray) -> np.ndarray:
             if len(links) == 1:
-                found = made(links[0], values)
-            else:  # of each label the probability that a row has it
-                parts = [made(link, values[:, [j]]) for j, link in enumerate(links)]
-                found = np.column_stack([part[:, 1] for part in parts])
-            found = found.astype(dtype)
-            return found if arrays.on_host(F) else arrays.from_host(found, F)
+                return made(links[0], values)
+            # Of each label the probability that a row has it.
+            parts = [made(link, values[:, [j]]) for j, link in enumerate(links)]
+            return np.column_stack([part[:, 1] for part in parts])
 
-        then = Output(ThenSink(sink, of_block))
-        self._model.map(landmarks, source, engine, output=then)
-        return output.result(sink)
+        return self._of_decisions(X, of_values, method, out)
