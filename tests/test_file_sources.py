@@ -412,6 +412,18 @@ def test_a_file_open_for_writing_is_refused(X, tmp_path):
         as_source(file["rows/X"])
 
 
+def test_a_folder_may_be_called_as_a_file_is(X, y, tmp_path):
+    """Spark, Dask and pandas write "rows.parquet" as a folder of parts."""
+    folder = tmp_path / "rows.parquet"
+    (folder / "_temporary").mkdir(parents=True)
+    for number, part in enumerate((slice(0, 700), slice(700, None))):
+        write_parquet(folder / f"part-{number}.parquet", X[part], 300, y=y[part])
+    write_parquet(folder / "_temporary" / "part-2.parquet", X, 300, y=y)
+    source = sources.open(folder, target="y")
+    np.testing.assert_array_equal(source.rows(0, source.n_rows), X)
+    np.testing.assert_array_equal(source.targets[:][:, 0], y)
+
+
 def test_a_folder_is_its_files_in_the_order_of_their_names(X, y, tmp_path):
     folder = tmp_path / "many"
     (folder / "later").mkdir(parents=True)

@@ -196,10 +196,10 @@ def files_in(path: str) -> list[str]:
     path = os.path.abspath(path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist.")
-    if not os.path.isdir(path) or ending_of(path) in ENDINGS:
-        return [path]
+    if not os.path.isdir(path) or ending_of(path) == ".zarr":
+        return [path]  # "rows.parquet" may be a folder: other libraries write such
     inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-    shown = [file for file in inside if os.path.basename(file)[0] not in "._"]
+    shown = [file for file in inside if not _is_hidden(os.path.relpath(file, path))]
     known = [file for file in shown if ending_of(file) in ENDINGS]
     if len({ending_of(file) for file in known}) != 1:
         raise FileError(
@@ -207,6 +207,11 @@ def files_in(path: str) -> list[str]:
             f"that are known ({', '.join(ENDINGS)}); it must be one."
         )
     return known
+
+
+def _is_hidden(file: str) -> bool:
+    """Whether a file, or a folder that it is in, is no part of the data by its name."""
+    return any(part[0] in "._" for part in Path(file).parts)
 
 
 def ending_of(path: str) -> str:
