@@ -90,7 +90,7 @@ class Scoring:
             At most 1, the higher the better.
         """
         metric = accuracy_score if is_classifier(self) else r2_score
-        X = recognised(X)
+        X = recognised(X, getattr(self, "_fitted_names", None))
         if check_targets(X, y, type(self).__name__):
             y = all_targets(X)
         elif y is None:

@@ -16,7 +16,7 @@ from .hdf5 import Hdf5File
 from .npy import NpyFile
 from .parquet import ParquetFile
 from .picking import Picked, check_same, pick, weights_of
-from .source import Source
+from .source import Source, names_among
 from .stacked import Stacked
 from .stored import Names, Stored
 from .targets import Targets
@@ -152,6 +152,7 @@ def source_of(files: Sequence[Stored], picked: Picked) -> Source:
         return parts[0] if len(parts) == 1 else Stacked(parts)
 
     source = of(picked.features)
+    source.feature_names = names_among(picked.features)
     if not source.n_rows:
         raise FileError(f"{files[0].path} has no rows; at least one is needed.")
     if picked.weight:
@@ -169,6 +170,16 @@ def _labels(files: Sequence[Stored], name: Any) -> Targets:
     parts: list[Source] = [TextLabels(file, name, found) for file in files]
     whole = parts[0] if len(parts) == 1 else Stacked(parts)
     return Targets(whole, single=True, names=found)
+
+
+def with_columns(path: Any, names: Sequence[str] | None) -> Source:
+    """The rows of a path that is given alone; only these columns if it has them all."""
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    files = [
+        stored(file, Options()) for each in given for file in files_in(os.fspath(each))
+    ]
+    known = names is not None and set(names) <= set(files[0].names)
+    return source_of(files, pick(files[0], names if known else None, None, None))
 
 
 def targets_apart(path: str, source: Source) -> Targets:
