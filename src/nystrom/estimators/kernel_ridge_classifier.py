@@ -233,7 +233,7 @@ class KernelRidgeClassifier(Scoring, ClassifierMixin, OnRidge):
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         width = 1 if single else len(self.classes_)
         dtype = self._labels_of(np.zeros((1, self._model.map.dual.shape[1]))).dtype
-        sink = output.sink(source.n_rows, width, dtype)
+        sink = output.sink(source, width, dtype)
         labelled = Output(ThenSink(sink, self._labels_of_rows))
         self._model.map(landmarks, source, engine, output=labelled)
         return output.result(sink)
