@@ -318,7 +318,9 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
     (tmp_path / "folder").mkdir()
     for method in (ridge.predict, classes.predict, classes.decision_function):
         for given in (path, sources.open([part, part])):
-            with pytest.raises(ValueError, match="the file that the rows are read from"):
+            with pytest.raises(
+                ValueError, match="the file that the rows are read from"
+            ):
                 method(given, out=again)
     np.testing.assert_array_equal(read(path), X)
     assert left_in(tmp_path) == ["folder", f"rows{ending}"]

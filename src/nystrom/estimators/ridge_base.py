@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -407,6 +408,11 @@ def _refuse_text(y: Any) -> None:
         return
     if sp.issparse(y):
         raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
+    if isinstance(y, (str, os.PathLike)):
+        raise ValueError(
+            f"y={y!r} is a path; targets that are in a file come with the rows, "
+            f"sources.open(X, target=pathlib.Path({os.fspath(y)!r}))."
+        )
     values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
     if values.dtype.kind in "OUS":
         try:

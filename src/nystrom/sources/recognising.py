@@ -12,6 +12,7 @@ from .memory import Dense
 from .opening import ENDINGS, ending_of, source_of, with_columns
 from .picking import pick
 from .source import Source, names_among
+from .stacked import Stacked
 from .stored import Stored
 from .zarr import ZarrFile
 
@@ -19,7 +20,8 @@ from .zarr import ZarrFile
 def recognised(X: Any, names: Sequence[str] | None = None) -> Any:
     """The source of X where X stands for files or tables; else X as it is.
 
-    A path does, text that names a file or has the ending of one, and a list of paths;
+    A path does, text that names a file or has the ending of one, and a list of paths,
+    of names of files that are there, or of sources;
     Arrow tables and data sets; an open HDF5 data set or Zarr array, which is read from
     its file from then on. Of a path that is given alone the columns with these `names`
     are read, if there are any, whatever else the files hold.
@@ -30,10 +32,18 @@ def recognised(X: Any, names: Sequence[str] | None = None) -> Any:
         named = ending_of(X) in ENDINGS or (len(X) < 4096 and os.path.exists(X))
         return with_columns(X, names) if named else X
     if isinstance(X, (list, tuple)) and X:
-        paths = all(isinstance(x, os.PathLike) for x in X)
+        if all(isinstance(x, Source) for x in X):
+            return Stacked(X)
+        paths = all(isinstance(x, os.PathLike) or _is_file(x) for x in X)
         return with_columns(X, names) if paths else X
     library = type(X).__module__.partition(".")[0]
     return LIBRARIES[library](X) if library in LIBRARIES else X
+
+
+def _is_file(text: Any) -> bool:
+    """Whether it is text that has the ending of a file, and there is one."""
+    named = isinstance(text, str) and ending_of(text) in ENDINGS
+    return named and os.path.exists(text)
 
 
 def _from_arrow(X: Any) -> Any:

@@ -103,6 +103,10 @@ class Stored(ABC):
     #: What columns may be called besides their names, for an error to say.
     also = ""
 
+    def hint(self, name: Any) -> str:
+        """What may have gone wrong where there is no column of this name."""
+        return ""
+
     def has(self, name: Any) -> bool:
         """Whether there is such a column."""
         return name in self.names
