@@ -120,3 +120,15 @@ def test_dask_frames_have_names(frame, y):
     np.testing.assert_allclose(lazy.compute(), model.predict(frame), rtol=1e-9)
     with pytest.raises(ValueError, match="their order is another"):
         model.predict(new[["b", "a", "größe"]])
+
+
+def test_targets_and_weights_may_be_series_of_dask(frame, y):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    lazy = dask_frame.from_pandas(frame.assign(y=y, w=np.abs(y)), npartitions=3)
+    found = ridge().fit(lazy[NAMES], lazy["y"], sample_weight=lazy["w"])
+    expected = ridge().fit(frame, y, sample_weight=np.abs(y))
+    assert_array_equal(found.landmarks_.indices, expected.landmarks_.indices)
+    np.testing.assert_allclose(found.predict(frame), expected.predict(frame), rtol=1e-9)
+    times = lazy["y"].astype("datetime64[ns]")
+    with pytest.raises(ValueError, match="y holds datetime64.* not numbers"):
+        ridge().fit(lazy[NAMES], times)
