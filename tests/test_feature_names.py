@@ -130,5 +130,5 @@ def test_targets_and_weights_may_be_series_of_dask(frame, y):
     assert_array_equal(found.landmarks_.indices, expected.landmarks_.indices)
     np.testing.assert_allclose(found.predict(frame), expected.predict(frame), rtol=1e-9)
     times = lazy["y"].astype("datetime64[ns]")
-    with pytest.raises(ValueError, match="y holds datetime64.* not numbers"):
+    with pytest.raises(ValueError, match=r"y holds datetime64.* not numbers"):
         ridge().fit(lazy[NAMES], times)
