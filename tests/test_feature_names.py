@@ -132,3 +132,22 @@ def test_targets_and_weights_may_be_series_of_dask(frame, y):
     times = lazy["y"].astype("datetime64[ns]")
     with pytest.raises(ValueError, match=r"y holds datetime64.* not numbers"):
         ridge().fit(lazy[NAMES], times)
+
+
+def test_batches_of_a_stream_may_be_files(frame, y, tmp_path):
+    parts = [slice(0, 100), slice(100, 200), slice(200, 300)]
+    for number, part in enumerate(parts):
+        path = tmp_path / f"{number}.parquet"
+        frame.assign(y=y)[part].to_parquet(path)
+    files = [tmp_path / f"{number}.parquet" for number in range(3)]
+    model, expected = ridge(), ridge()
+    for file, part in zip(files, parts, strict=True):
+        model.partial_fit(sources.open(file, target="y"))
+        expected.partial_fit(frame[part], y[part])
+    np.testing.assert_allclose(model.predict(frame), expected.predict(frame), rtol=1e-9)
+    model.partial_fit(files[0], y[:100])  # by the names that were fitted
+    other = sources.open(files[0], target="y", columns=["b", "a", "größe"])
+    with pytest.raises(ValueError, match="their order is another"):
+        model.partial_fit(other)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        ridge().partial_fit(frame)

@@ -138,7 +138,8 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
         Targets are (n, t) floats on the host, or come with the rows of a source.
         """
-        X, y = not_in_memory(X), in_memory(y)
+        X = not_in_memory(X, None if reset else self._fitted_names)
+        y = in_memory(y)
         if check_targets(X, y, type(self).__name__):
             refuse_text_targets(X.targets, type(self).__name__)
             single = getattr(X.targets, "single", False)
