@@ -576,3 +576,11 @@ def test_what_could_not_be_saved_is_saved_later(path, X, monkeypatch):
     again, n_tiles = saved(path, ridge, X)
     assert n_tiles == 0
     assert arrays_of(again) == arrays_of(first)
+
+
+def test_a_folder_is_no_checkpoint(tmp_path):
+    with (
+        pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"),
+        engines.using(checkpoint=tmp_path),
+    ):
+        Nystroem(n_components=3).fit(np.eye(9))

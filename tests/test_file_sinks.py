@@ -309,6 +309,23 @@ def test_out_is_refused_before_the_work_begins(ridge, X, tmp_path):
         ridge.predict(X, return_std=True, out=np.empty(N_ROWS))
 
 
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_path):
+    path = tmp_path / f"rows{ending}"
+    Output(path).keep(X)
+    classes = KernelRidgeClassifier(n_landmarks=5).fit(X, X[:, 0] > 0)
+    part, again = sources.open(path), tmp_path / "folder" / ".." / f"rows{ending}"
+    (tmp_path / "folder").mkdir()
+    for method in (ridge.predict, classes.predict, classes.decision_function):
+        for given in (path, sources.open([part, part])):
+            with pytest.raises(
+                ValueError, match="the file that the rows are read from"
+            ):
+                method(given, out=again)
+    np.testing.assert_array_equal(read(path), X)
+    assert left_in(tmp_path) == ["folder", f"rows{ending}"]
+
+
 def test_a_sink_of_your_own(ridge, X):
     class Largest:
         anywhere, result = False, -np.inf

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas
 import pyarrow as pa
 import pytest
 import zarr
@@ -31,7 +32,7 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads, using
-from nystrom.sources import FileError, Stacked, Subset, as_source, recent
+from nystrom.sources import FileError, Objects, Stacked, Subset, as_source, recent
 from nystrom.sources import csv as csv_files
 from nystrom.sources import stored as stored_files
 
@@ -410,6 +411,64 @@ def test_a_file_open_for_writing_is_refused(X, tmp_path):
         pytest.raises(ValueError, match="open for writing; close it"),
     ):
         as_source(file["rows/X"])
+
+
+def test_lists_of_sources_and_of_names_are_rows(X, y, tmp_path):
+    for name, part in (("a", slice(0, 700)), ("b", slice(700, None))):
+        write_parquet(tmp_path / f"{name}.parquet", X[part], 300, y=y[part])
+    names = [str(tmp_path / f"{name}.parquet") for name in "ab"]
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=20, random_state=0)
+    found = model.fit([sources.open(name, target="y") for name in names])
+    np.testing.assert_array_equal(
+        found.predict(names), model.fit(sources.open(names, target="y")).predict(X)
+    )
+    assert isinstance(as_source(["a.parquet", "b.parquet"]), Objects)  # no such files
+
+
+def test_what_newcomers_do_is_told(X, y, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a;b\n1;2\n3;4\n")
+    with pytest.raises(ValueError, match=r"is unknown; .*: delimiter=';'"):
+        sources.open(path, target="b")
+    path.write_text("1.5,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"have names: '1.5', '2'\. .* header=False"):
+        sources.open(path, target=1)
+    path.write_text("a,a,b\n1,2,3\n")
+    for chosen in (None, ["a"]):
+        with pytest.raises(ValueError, match="several columns 'a'; give them other"):
+            sources.open(path, columns=chosen)
+    assert sources.open(path, columns=["b"]).rows(0, 1) == 3
+    for text in ("größe,b\n1,2\n", "a,b\n1,größe\n2,klein\n"):
+        path.write_bytes(text.encode("latin1"))
+        with pytest.raises(FileError, match="the text is not UTF-8"):
+            sources.open(path, target="b")
+    np.save(tmp_path / "y.npy", y)
+    with pytest.raises(ValueError, match=r"is a path; .* target=pathlib.Path\('"):
+        KernelRidge().fit(X, str(tmp_path / "y.npy"))
+
+
+def test_columns_may_be_named_by_any_sequence(X, tmp_path):
+    path = tmp_path / "rows.parquet"
+    write_parquet(path, X, 300)
+    chosen = pandas.Index(["x2", "x0"])
+    for columns in (chosen, chosen.to_numpy(), tuple(chosen), dict.fromkeys(chosen)):
+        source = sources.open(path, columns=columns, target=iter(["x1"]))
+        np.testing.assert_array_equal(source.rows(0, 9), X[:9, [2, 0]])
+        assert source.targets.shape == (N_ROWS, 1)
+    with pytest.raises(ValueError, match="which has no order; list them"):
+        sources.open(path, columns={"x2", "x0"})
+
+
+def test_a_folder_may_be_called_as_a_file_is(X, y, tmp_path):
+    """Spark, Dask and pandas write "rows.parquet" as a folder of parts."""
+    folder = tmp_path / "rows.parquet"
+    (folder / "_temporary").mkdir(parents=True)
+    for number, part in enumerate((slice(0, 700), slice(700, None))):
+        write_parquet(folder / f"part-{number}.parquet", X[part], 300, y=y[part])
+    write_parquet(folder / "_temporary" / "part-2.parquet", X, 300, y=y)
+    source = sources.open(folder, target="y")
+    np.testing.assert_array_equal(source.rows(0, source.n_rows), X)
+    np.testing.assert_array_equal(source.targets[:][:, 0], y)
 
 
 def test_a_folder_is_its_files_in_the_order_of_their_names(X, y, tmp_path):

@@ -293,3 +293,12 @@ def test_predictions_with_deviations_into_a_file(n_targets, n_landmarks, X, tmp_
     held = np.empty_like(expected)
     model.predict(X, return_std=True, noise=True, out=held)
     np.testing.assert_allclose(held, expected, atol=1e-12)
+
+
+def test_many_classes_are_no_reason_to_warn(X, tmp_path):
+    """scikit-learn warns where classes are as many as rows, which they are not here."""
+    classes = np.arange(N_ROWS) % 30
+    np.save(tmp_path / "rows.npy", np.column_stack([X, classes]))
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=20, random_state=0)
+    model.fit(sources.open(tmp_path / "rows.npy", target=-1))
+    assert model.classes_.tolist() == list(range(30))

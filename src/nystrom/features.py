@@ -269,7 +269,7 @@ def _feature_pass(
     like, dtype = kernel.like(first), kernel.dtype(first)
     columns = landmarks.columns(wide=wide)
     factor = landmarks.factor.for_blocks(columns.dtype)
-    sink = output.sink(source.n_rows, len(landmarks), dtype, like)
+    sink = output.sink(source, len(landmarks), dtype, like)
     return sink, (columns, columns.operand(factor.full_root), dtype)
 
 

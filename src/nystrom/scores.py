@@ -55,7 +55,7 @@ def kernel_matrix(kernel: Kernel, source: Source) -> np.ndarray:
     if 8 * n * n > budget * 2**20:
         raise ValueError(
             f"Exact leverage scores need the whole {n} × {n} kernel matrix, "
-            f"{8 * n * n / 2**20:.0f} MiB, and working_memory is {budget}. "
+            f"{8 * n * n / 2**20:.0f} MiB, and working_memory is {budget} MiB. "
             "Estimate them from landmarks (landmarks=..., sampler='recursive'), use "
             "fewer rows, or raise sklearn.set_config(working_memory=...)."
         )

@@ -57,7 +57,8 @@ def _refuse_records(given: Any, name: str) -> None:
 
 def _refuse_times(given: Any, name: str) -> None:
     """Dates and durations: whether they count in days or nanoseconds is no detail."""
-    if hasattr(given, "columns") and hasattr(given, "dtypes"):
+    # A Dask series has `columns` too, but the dtype of one.
+    if hasattr(given, "columns") and np.iterable(getattr(given, "dtypes", None)):
         for column, dtype in zip(given.columns, given.dtypes, strict=False):
             if _is_time(dtype):
                 raise ValueError(

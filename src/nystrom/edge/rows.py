@@ -18,10 +18,13 @@ from ..sources.on_device import OnDevice
 from .mistakes import refuse_mistakes
 
 
-def not_in_memory(X: Any) -> Any:
-    """X, or the source of it where it is not in memory: files, or Dask's."""
+def not_in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
+    """X, or the source of it where it is not in memory: files, or Dask's.
+
+    `names` are those of the features that are wanted of a path.
+    """
     refuse_mistakes(X)
-    return as_source(X) if is_dask(X) else recognised(X)
+    return as_source(X) if is_dask(X) else recognised(X, names)
 
 
 def in_memory(y: Any, name: str = "y") -> Any:

@@ -102,6 +102,11 @@ class RunFile:
                 f"The folder {self.path.parent} does not exist; make it first, or keep "
                 "the checkpoint in a folder that exists."
             )
+        if self.path.is_dir():
+            raise IsADirectoryError(
+                f"checkpoint={str(self.path)!r} is a folder; give the name of a file "
+                'in it, such as "run.ckpt".'
+            )
         for left_over in self.path.parent.glob(f".{self.path.name}.*.tmp"):
             with suppress(OSError):  # a process was killed while it wrote
                 left_over.unlink()

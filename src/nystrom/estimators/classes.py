@@ -141,7 +141,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         width = 1 if single else len(self.classes_)
         dtype = self._labels_of(np.zeros((1, self._model.map.dual.shape[1]))).dtype
-        sink = output.sink(source.n_rows, width, dtype)
+        sink = output.sink(source, width, dtype)
         labelled = Output(ThenSink(sink, self._labels_of_rows))
         self._model.map(landmarks, source, engine, output=labelled)
         return output.result(sink)
@@ -171,7 +171,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
         first = source.given.rows(0, 1)
         like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
-        sink = output.sink(source.n_rows, len(names), dtype, like)
+        sink = output.sink(source, len(names), dtype, like)
 
         def of_block(F: Any) -> Any:
             found = made(arrays.host_values(F)).astype(dtype)

@@ -283,7 +283,7 @@ class KernelKMeans(
             rows = embed(self._embedding, landmarks, source, engine)
             found = self._centers_of_embedding.transform(rows)
             return output.keep(found.astype(dtype, copy=False), like)
-        sink = output.sink(source.n_rows, len(self._centers.points), dtype, like)
+        sink = output.sink(source, len(self._centers.points), dtype, like)
         shared = (self._columns(landmarks), self._centers.placed())
         engine.map(distances, source, sink, shared, "distances")
         return output.result(sink)
@@ -396,7 +396,7 @@ class KernelKMeans(
         if self._embedding is not None:
             rows = embed(self._embedding, landmarks, source, engine)
             return output.keep(self._nearest_of_embedding(rows), like)
-        sink = output.sink(source.n_rows, 1, np.dtype(np.int32), like)
+        sink = output.sink(source, 1, np.dtype(np.int32), like)
         shared = (self._columns(landmarks), self._centers.placed())
         engine.map(assigned, source, sink, shared, "labels")
         return output.result(sink)

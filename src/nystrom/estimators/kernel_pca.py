@@ -277,7 +277,7 @@ class KernelPCA(
         """
         check_is_fitted(self, "eigenvalues_")
         output = Output(out, names=self.get_feature_names_out())
-        X = recognised(X)
+        X = recognised(X, self._fitted_names)
         if self._exact is not None:
             return self._exact_coordinates(X, output)
         landmarks, source = self._for_new_rows(X, self.eigenvectors_, "transform")
@@ -296,7 +296,7 @@ class KernelPCA(
         source = as_source(self._validated(X, reset=False)).having(targets=None)
         engine = engine_for(self.landmarks_.kernel, self.n_jobs, self.verbose)
         width, dtype = self._n_features_out, self.eigenvalues_.dtype
-        sink = output.sink(source.n_rows, width, dtype)
+        sink = output.sink(source, width, dtype)
         engine.map(_transformed, source, sink, (self._exact,), "coordinates")
         return output.result(sink)
 

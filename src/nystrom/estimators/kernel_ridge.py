@@ -250,7 +250,7 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
         return self
 
     @with_callbacks
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a further batch of a stream of rows and targets.
 
         All rows so far count, in O(batch · s²); memory does not grow with the number of
@@ -263,10 +263,10 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             The rows of the batch.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their targets.
+            Their targets; None where the source has them.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
@@ -285,6 +285,7 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
                 )
             before = self.__dict__.get("landmarks_")
             X, targets, ravel = self._rows_and_targets(X, y, reset=before is None)
+            targets = targets[:]  # a batch is held
             self._refuse_other_targets(targets, ravel, running)
             alphas = check_alphas(self.alpha, targets.shape[1])
             landmarks, batch, engine = self._streamed(

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..engines import Threads, using
 from ..sources import is_dask
-from ..sources.dask_rows import as_table
+from ..sources.dask_rows import as_table, names_of
+from .on_landmarks import refuse_other_names
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -38,7 +39,9 @@ def chunk_by_chunk(method: Method) -> Method:
 def _lazy(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:
     from dask import delayed
 
-    X = as_table(X, lengths=False)
+    refuse_other_names(names_of(X), fitted._fitted_names)
+    fitted, X = copy.copy(fitted), as_table(X, lengths=False)
+    vars(fitted).pop("feature_names_in_", None)  # chunks are arrays, without names
     # One row tells what comes out, and is refused where all would be.
     made, several = _made(fitted, method, _a_row(fitted, X), args, options)
     widths = [part.shape[1] if part.ndim == 2 else 1 for part in made]
@@ -46,7 +49,7 @@ def _lazy(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:
     side_by_side = X.map_blocks(
         _of_chunk,
         # Once for all chunks.
-        fitted=delayed(copy.copy(fitted), name=f"fitted-{uuid.uuid4().hex}"),
+        fitted=delayed(fitted, name=f"fitted-{uuid.uuid4().hex}"),
         method=method,
         args=args,
         options=options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -91,7 +92,7 @@ class Scoring:
             At most 1, the higher the better.
         """
         metric = accuracy_score if is_classifier(self) else r2_score
-        X = recognised(X)
+        X = recognised(X, getattr(self, "_fitted_names", None))
         if check_targets(X, y, type(self).__name__):
             y = all_targets(X)
         elif y is None:
@@ -138,7 +139,8 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
 
         Targets are (n, t) floats on the host, or come with the rows of a source.
         """
-        X, y = not_in_memory(X), in_memory(y)
+        X = not_in_memory(X, None if reset else self._fitted_names)
+        y = in_memory(y)
         if check_targets(X, y, type(self).__name__):
             refuse_text_targets(X.targets, type(self).__name__)
             single = getattr(X.targets, "single", False)
@@ -423,6 +425,11 @@ def _refuse_text(y: Any) -> None:
         return
     if sp.issparse(y):
         raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
+    if isinstance(y, (str, os.PathLike)):
+        raise ValueError(
+            f"y={y!r} is a path; targets that are in a file come with the rows, "
+            f"sources.open(X, target=pathlib.Path({os.fspath(y)!r}))."
+        )
     values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
     if values.dtype.kind in "OUS":
         try:

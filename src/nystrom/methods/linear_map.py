@@ -74,7 +74,7 @@ class LinearMap:
         """The results of all rows, s kernel evaluations each."""
         first, kernel = source.given.rows(0, 1), landmarks.kernel
         like, dtype = kernel.like(first), kernel.dtype(first)
-        sink = output.sink(source.n_rows, self.dual.shape[1], dtype, like)
+        sink = output.sink(source, self.dual.shape[1], dtype, like)
         engine.map(mapped, source, sink, self.shared(landmarks, dtype), name)
         return output.result(sink)
 

@@ -56,8 +56,13 @@ class Output:
                 f"{', '.join(ENDINGS)}, or an array to be filled."
             )
 
-    def sink(self, n_rows: int, n_columns: int, dtype: Any, like: Any = None) -> Any:
-        """What takes so many rows of so many columns."""
+    def sink(self, source: Any, n_columns: int, dtype: Any, like: Any = None) -> Any:
+        """What takes so many columns for every row of a source."""
+        if isinstance(self.where, (str, os.PathLike)):
+            _refuse_overwriting(Path(self.where), source.files)
+        return self._sink(source.n_rows, n_columns, dtype, like)
+
+    def _sink(self, n_rows: int, n_columns: int, dtype: Any, like: Any = None) -> Any:
         if self.where is None:
             own = dtype if like is None else arrays.own_dtype(dtype, like)
             try:
@@ -95,7 +100,7 @@ class Output:
         if self.where is None:
             return rows if like is None else arrays.from_host(rows, like, rows.dtype)
         columns = rows.reshape(len(rows), -1)
-        sink = self.sink(*columns.shape, rows.dtype)
+        sink = self._sink(*columns.shape, rows.dtype)
         with opened(sink):
             sink.put(0, columns)
         return self.result(sink)
@@ -114,6 +119,16 @@ def _takes_rows(where: Any) -> bool:
     return arrays.is_array(where) or all(
         hasattr(where, name) for name in ("open", "put", "close", "result")
     )
+
+
+def _refuse_overwriting(path: Path, files: Sequence[str]) -> None:
+    """Rows that are read are not replaced by what is made of them."""
+    for file in files:
+        if path.exists() and os.path.exists(file) and path.samefile(file):
+            raise ValueError(
+                f"out={str(path)!r} is the file that the rows are read from, which "
+                "would be lost. Choose another name."
+            )
 
 
 def _refuse_path(path: Path) -> None:

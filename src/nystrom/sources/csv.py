@@ -41,6 +41,19 @@ class CsvFile(Stored):
     def dtype(self, names: Names) -> np.dtype:
         return np.dtype(np.float64)
 
+    def hint(self, name: Any) -> str:
+        """Other delimiters are common, and so are files without a header."""
+        known = str(self.names[0])
+        for sign in ";\t| ":
+            if len(self.names) == 1 and sign in known and sign != self.delimiter:
+                return f"values seem to be separated by {sign!r}: delimiter={sign!r}."
+        if isinstance(name, int):
+            return (
+                f"columns of this file have names: {', '.join(map(repr, self.names))}. "
+                "Where its first line is a row, header=False gives them numbers."
+            )
+        return ""
+
     def holds_text(self, name: Any) -> bool:
         """Whether half of the first block is; a slip among numbers makes no text."""
         if len(self.bounds) < 2:

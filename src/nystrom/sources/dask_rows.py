@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
-from .source import Source
+from .source import Source, names_among
 
 #: Chunks that are kept while their tiles are worked on: by a few threads, at places not
 #: far from each other, and a tile may be of two chunks.
@@ -40,6 +40,7 @@ class DaskRows(Source):
 
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.chunks: Any = Chunks(as_table(X))
+        self.feature_names = names_of(X)
         self.n_rows, self.n_features = self.chunks.X.shape
         self.weights = weights
 
@@ -65,6 +66,11 @@ class DaskRows(Source):
     def some(self, indices: np.ndarray) -> DaskRows:
         """These rows, in ascending order, as lazy as all of them."""
         return DaskRows(self.chunks.X[indices])
+
+
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """What the columns of a data frame are called."""
+    return names_among(X.columns) if hasattr(type(X), "columns") else None
 
 
 def holder_of(X: Any) -> Any:

@@ -59,6 +59,11 @@ def decoding(path: str, stamp: Any, stamped: str, start: int) -> Iterator[None]:
         raise
     except Exception as error:
         stamp.check(stamped)
+        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
+            raise FileError(
+                f"{path}, from row {start} on: the text is not UTF-8 ({error}). Write "
+                "it again in this encoding."
+            ) from error
         raise FileError(
             f"{path}, from row {start} on: {error or type(error).__name__}. The file "
             "is damaged or was cut off; write it again."

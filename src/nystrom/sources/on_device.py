@@ -26,7 +26,7 @@ class OnDevice(Source):
     def __init__(self, source: Source, device: str) -> None:
         self.source, self.device = source, device
         self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.at_hand = source.at_hand
+        self.at_hand, self.files = source.at_hand, source.files
         self.weights = source.weights if source.is_weighted else None
         self.targets = source.targets
 

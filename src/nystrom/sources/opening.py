@@ -16,7 +16,7 @@ from .hdf5 import Hdf5File
 from .npy import NpyFile
 from .parquet import ParquetFile
 from .picking import Picked, check_same, pick, weights_of
-from .source import Source
+from .source import Source, names_among
 from .stacked import Stacked
 from .stored import Names, Stored
 from .targets import Targets
@@ -152,6 +152,7 @@ def source_of(files: Sequence[Stored], picked: Picked) -> Source:
         return parts[0] if len(parts) == 1 else Stacked(parts)
 
     source = of(picked.features)
+    source.feature_names = names_among(picked.features)
     if not source.n_rows:
         raise FileError(f"{files[0].path} has no rows; at least one is needed.")
     if picked.weight:
@@ -169,6 +170,16 @@ def _labels(files: Sequence[Stored], name: Any) -> Targets:
     parts: list[Source] = [TextLabels(file, name, found) for file in files]
     whole = parts[0] if len(parts) == 1 else Stacked(parts)
     return Targets(whole, single=True, names=found)
+
+
+def with_columns(path: Any, names: Sequence[str] | None) -> Source:
+    """The rows of a path that is given alone; only these columns if it has them all."""
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    files = [
+        stored(file, Options()) for each in given for file in files_in(os.fspath(each))
+    ]
+    known = names is not None and set(names) <= set(files[0].names)
+    return source_of(files, pick(files[0], names if known else None, None, None))
 
 
 def targets_apart(path: str, source: Source) -> Targets:
@@ -196,10 +207,10 @@ def files_in(path: str) -> list[str]:
     path = os.path.abspath(path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist.")
-    if not os.path.isdir(path) or ending_of(path) in ENDINGS:
-        return [path]
+    if not os.path.isdir(path) or ending_of(path) == ".zarr":
+        return [path]  # "rows.parquet" may be a folder: other libraries write such
     inside = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-    shown = [file for file in inside if os.path.basename(file)[0] not in "._"]
+    shown = [file for file in inside if not _is_hidden(os.path.relpath(file, path))]
     known = [file for file in shown if ending_of(file) in ENDINGS]
     if len({ending_of(file) for file in known}) != 1:
         raise FileError(
@@ -207,6 +218,11 @@ def files_in(path: str) -> list[str]:
             f"that are known ({', '.join(ENDINGS)}); it must be one."
         )
     return known
+
+
+def _is_hidden(file: str) -> bool:
+    """Whether a file, or a folder that it is in, is no part of the data by its name."""
+    return any(part[0] in "._" for part in Path(file).parts)
 
 
 def ending_of(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -57,14 +57,22 @@ def pick(stored: Stored, columns: Any, target: Any, weight: Any) -> Picked:
     text = single and stored.holds_text(*targets)
     picked = Picked(features, targets, weights, single, text)
     for name in picked.all:
-        if picked.all.count(name) > 1:
-            raise ValueError(
-                f"Column {name!r} of {stored.path} is asked for twice; a column is a "
-                "feature, a target or the weight."
-            )
+        if picked.all.count(name) > 1 or stored.names.count(name) > 1:
+            raise _twice(stored, name)
     for name in picked.numbers:
         stored.dtype((name,))  # refuses what is no number
     return picked
+
+
+def _twice(stored: Stored, name: Any) -> ValueError:
+    if stored.names.count(name) > 1:
+        return ValueError(
+            f"{stored.path} has several columns {name!r}; give them other names."
+        )
+    return ValueError(
+        f"Column {name!r} of {stored.path} is asked for twice; a column is a feature, "
+        "a target or the weight."
+    )
 
 
 def check_same(stored: Stored, picked: Picked) -> None:
@@ -81,7 +89,11 @@ def check_same(stored: Stored, picked: Picked) -> None:
 
 
 def _several(names: Any) -> bool:
-    return isinstance(names, (Sequence, np.ndarray)) and not isinstance(names, str)
+    if isinstance(names, Set):
+        raise ValueError(
+            f"Columns are named by {names!r}, which has no order; list them."
+        )
+    return isinstance(names, Iterable) and not isinstance(names, str)
 
 
 def _known(stored: Stored, names: Any) -> Names:
@@ -106,6 +118,9 @@ def _one(stored: Stored, name: Any) -> Any:
             f"{kind}={name!r} is unknown; columns of this file are the numbers 0 to "
             f"{width - 1}{stored.also}."
         )
+    hint = stored.hint(name)
+    if hint:
+        raise ValueError(f"{kind}={name!r} is unknown; {hint}")
     raise unknown(kind, name, [str(known) for known in stored.names])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,11 @@ class Source(ABC):
 
     n_rows: int
     n_features: int | None = None  # None where the rows are not vectors
+    #: What the features are called, where that is known; rows in another order of them
+    #: are then refused by estimators.
+    feature_names: tuple[str, ...] | None = None
+    #: The files that rows are read from.
+    files: tuple[str, ...] = ()
     #: (n_rows, n_targets), where there are any: an array, or `Targets` that are read.
     targets: Any = None
     #: Whether some rows cost no more than their share of all: not so in a file, where
@@ -132,3 +138,10 @@ class Source(ABC):
         for name, value in values.items():
             setattr(changed, name, value)
         return changed
+
+
+def names_among(columns: Iterable[Any]) -> tuple[str, ...] | None:
+    """What columns are called; None unless all of them have names that are text."""
+    names = tuple(columns)
+    text = names and all(isinstance(name, str) for name in names)
+    return tuple(map(str, names)) if text else None

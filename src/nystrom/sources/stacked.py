@@ -43,6 +43,8 @@ class Stacked(Source):
                     f"Source {place} has {part.n_features} columns, and the first has "
                     f"{first.n_features}; all must have the same."
                 )
+        self.files = tuple(file for part in self.parts for file in part.files)
+        self.feature_names = _same_names(self.parts)
         self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
         self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features
         self.at_hand = all(part.at_hand for part in self.parts)
@@ -80,6 +82,18 @@ class Stacked(Source):
 
     def _alike(self, rows: Any) -> Any:
         return arrays.widen(rows) if self._wide else rows
+
+
+def _same_names(parts: Sequence[Source]) -> tuple[str, ...] | None:
+    """The names of the features, which must be alike where there are any."""
+    known = {part.feature_names: None for part in parts if part.feature_names}
+    if len(known) > 1:
+        first, second, *_ = known
+        raise ValueError(
+            f"The sources have other columns, {', '.join(first or ())} and "
+            f"{', '.join(second or ())}; open all with the same columns=[...]."
+        )
+    return next(iter(known), None)
 
 
 def _one_after_the_other(pieces: list[Any]) -> Any:

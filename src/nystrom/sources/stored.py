@@ -103,6 +103,10 @@ class Stored(ABC):
     #: What columns may be called besides their names, for an error to say.
     also = ""
 
+    def hint(self, name: Any) -> str:
+        """What may have gone wrong where there is no column of this name."""
+        return ""
+
     def has(self, name: Any) -> bool:
         """Whether there is such a column."""
         return name in self.names
@@ -151,6 +155,7 @@ class Chunked(Source):
     def __init__(self, stored: Stored, names: Names) -> None:
         self.stored, self.names = stored, names
         self.n_rows, self.n_features = stored.n_rows, len(names)
+        self.files = (stored.path,)
         group = stored.together if set(names) <= set(stored.together) else names
         self._group = group
         self._places = None if group == names else [group.index(n) for n in names]

@@ -108,7 +108,7 @@ def predictions_and_deviations(
     """
     first, kernel = source.given.rows(0, 1), landmarks.kernel
     like, dtype = kernel.like(first), kernel.dtype(first)
-    sink = output.sink(source.n_rows, 2 * len(posterior.alphas), dtype, like)
+    sink = output.sink(source, 2 * len(posterior.alphas), dtype, like)
     ready = prepare(landmarks.columns(), source, posterior.root)
     left = (ready.columns, ready.operand, ready.rounding)
     projections = []
