@@ -203,7 +203,8 @@ def test_an_estimator_fits_alike_and_then_at_once(estimator, path, rng):
         with engines.using(engine, checkpoint=path):
             fitted = clone(estimator).fit(X, y)
         assert arrays_of(fitted) == plain
-        assert (engine.seen[0] > 0) == (attempt == 0)
+        if getattr(estimator, "solver", None) != "full":  # its steps are not saved
+            assert (engine.seen[0] > 0) == (attempt == 0)
 
 
 def test_several_fits_in_one_block(path, X):

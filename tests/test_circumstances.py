@@ -205,7 +205,9 @@ def test_with_little_working_memory_estimators_fit_alike(estimator, rng):
     plain = made_of(clone(estimator).fit(X, y), X)
     with config_context(working_memory=1):
         short = made_of(clone(estimator).fit(X, y), X)
-    np.testing.assert_array_equal(short, plain)
+    # "full" holds K where there is room, and else evaluates it again at every step.
+    steps = getattr(estimator, "solver", None) == "full"
+    np.testing.assert_allclose(short, plain, rtol=0, atol=1e-9 if steps else 0)
 
 
 def test_with_little_working_memory_exact_scores_are_refused(rng):

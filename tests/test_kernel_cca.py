@@ -576,6 +576,7 @@ def test_scaler_and_cca_in_a_pipeline(views, new_views):
     assert score == expected.score(scaled, new_views[1])
 
 
+@pytest.mark.filterwarnings("ignore:K is nearly")
 def test_grid_search_finds_a_width_that_generalizes(rng):
     views = two_views(rng, N_ROWS, 0.05)
     grid = {"gamma": [1e-6, 1.0]}

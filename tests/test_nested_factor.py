@@ -20,7 +20,7 @@ from nystrom import (
     save,
     select_landmarks,
 )
-from nystrom.estimators.kernel_ridge_cv import random_folds
+from nystrom.estimators.folds import random_folds
 from nystrom.factor import cholesky, factorize, pivoted_order
 
 GAMMA = 0.2

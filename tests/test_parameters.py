@@ -14,6 +14,7 @@ from nystrom import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     kernels,
@@ -39,6 +40,8 @@ SWITCHES = [
     (KernelRidgeCV, "fit_intercept"),
     (KernelRidgeCV, "prefer_fewer"),
     (KernelRidgeClassifier, "fit_intercept"),
+    (KernelRidgeClassifierCV, "fit_intercept"),
+    (KernelRidgeClassifierCV, "prefer_fewer"),
     (KernelLogisticRegression, "fit_intercept"),
 ]
 

@@ -688,6 +688,7 @@ def test_cross_val_score_of_a_precomputed_kernel(name, X, y, seed):
     )
 
 
+@pytest.mark.filterwarnings("ignore:K is nearly")
 @regressors
 def test_grid_search_finds_the_width(name, rng, seed):
     X = rng.uniform(-3, 3, (150, 1))

@@ -102,6 +102,9 @@ def _taken_apart(value: Any) -> tuple[str, list[Any]]:
     if is_dataclass(value):
         # What follows from the rest may be there or not.
         return named, [getattr(value, f.name) for f in fields(value) if f.init]
+    if kind.__reduce__ is not object.__reduce__:
+        # What another process would be given, without what is at hand here.
+        return named, list(value.__reduce__()[1:])
     state = getattr(value, "__dict__", {})
     made = {k for k in state if isinstance(getattr(kind, k, None), cached_property)}
     return named, [{k: v for k, v in state.items() if k not in made}]

@@ -227,7 +227,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         found = forecast(kernel, source, free, self.delta, engine)
         size, d_eff = found.n_landmarks, found.effective_dimension
         # The estimate may be off; only what is clearly too many is refused by it.
-        if goal.at_most is not None and size > 2 * goal.at_most:
+        if goal.at_most is not None and size > 3 * goal.at_most:
             raise _too_many(self.epsilon, goal, f"about {size}", d_eff)
         if goal.at_most is None and size > MANY_LANDMARKS:
             alpha = goal.ridge / self.epsilon
