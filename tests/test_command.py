@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ testing = pytest.importorskip("click.testing", reason="the command needs nystrom
 pytest.importorskip("rich", reason="the command needs nystrom[cli]")
 pytest.importorskip("pyarrow", reason="the command needs nystrom[cli]")
 
+import nystrom_cli  # noqa: E402
 from nystrom import load  # noqa: E402
 from nystrom_cli.columns import Columns  # noqa: E402
 from nystrom_cli.commands import nystrom  # noqa: E402
@@ -274,6 +278,22 @@ def test_debug_shows_tracebacks():
 )
 def test_guesses(values, task):
     assert guess_task(pd.Series(values))[0] == task
+
+
+def test_it_calls_nothing_but_what_is_public():
+    import nystrom as package
+
+    folder = Path(nystrom_cli.__file__).parent
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                module = node.module or ""
+                if module.partition(".")[0] != "nystrom":
+                    continue
+                home = importlib.import_module(module)
+                public = {*home.__all__}
+                assert {alias.name for alias in node.names} <= public
+                assert module == "nystrom" or module.split(".")[1] in package.__all__
 
 
 def command(*words, **options):
