@@ -11,7 +11,7 @@
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
     python3 dev.py fuzz     random fits against dense answers: `fuzz --minutes 10`;
                             `--case 123` one of them again, `--models` damaged files
-    python3 dev.py docs     the documentation as a site, in build/docs, with its examples
+    python3 dev.py docs     the documentation as a site, in build/docs, and its examples
     python3 dev.py bench    benchmarks: `dev.py bench paper|peers|scaling|smoke`, with
                             `--data folder` where files of the real sets are
 
