@@ -179,11 +179,12 @@ def test_without_memory_a_fit_says_what_takes_less_and_changes_nothing():
 def test_a_result_too_large_for_memory_is_told_of_files():
     X = np.broadcast_to(np.zeros((1, 2)), (2**47, 2))
     from nystrom.sinks import ARRAY
+    from nystrom.sources import Dense
 
     with pytest.raises(
         MemoryError, match=r'write their rows to a file.*out="rows.npy"'
     ):
-        ARRAY.sink(len(X), 1000, np.float64)
+        ARRAY.sink(Dense(X), 1000, np.float64)
 
 
 @pytest.mark.parametrize("sampler", but(CUBIC))

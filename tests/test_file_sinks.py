@@ -26,6 +26,7 @@ from nystrom import (
 from nystrom.engines import Threads
 from nystrom.sinks import Output, ThenSink, in_order
 from nystrom.sinks.npy import NpySink
+from nystrom.sources import Dense
 
 ENDINGS = [".npy", ".parquet", ".zarr"]
 N_ROWS = 2500
@@ -40,6 +41,11 @@ def X(rng):
 def ridge(X):
     model = KernelRidge(kernel="rbf", gamma=0.3, n_landmarks=30, random_state=0)
     return model.fit(X, np.sin(X[:, 0]) + 3)
+
+
+def rows_of(n_rows):
+    """A source of so many rows, of which only their number counts."""
+    return Dense(np.zeros((n_rows, 1)))
 
 
 def read(path):
@@ -161,7 +167,7 @@ def test_rows_arrive_in_any_order_from_many_threads(ending, rng, tmp_path, monke
     monkeypatch.setattr(in_order, "MOST_ROWS", 130)
     rows = rng.standard_normal((2000, 3))
     output = Output(tmp_path / f"rows{ending}")
-    sink = output.sink(2000, 3, np.dtype(np.float64))
+    sink = output.sink(rows_of(2000), 3, np.dtype(np.float64))
     sink.open()
     starts = rng.permutation(np.arange(0, 2000, 50))
     with ThreadPoolExecutor(4) as pool:
@@ -173,7 +179,7 @@ def test_rows_arrive_in_any_order_from_many_threads(ending, rng, tmp_path, monke
 
 def test_few_rows_wait(tmp_path, monkeypatch):
     monkeypatch.setattr(in_order, "MOST_ROWS", 100)
-    sink = Output(tmp_path / "rows.parquet").sink(10_000, 1, np.dtype(float))
+    sink = Output(tmp_path / "rows.parquet").sink(rows_of(10_000), 1, np.dtype(float))
     sink.open()
     for start in range(0, 10_000, 50):
         sink.put(start, np.ones((50, 1)))
@@ -184,7 +190,7 @@ def test_few_rows_wait(tmp_path, monkeypatch):
 def test_npy_is_written_from_other_processes(tmp_path):
     """Each puts its rows in their places; the one that made the file moves it."""
     path = tmp_path / "rows.npy"
-    sink = Output(path).sink(90, 2, np.dtype(np.float32))
+    sink = Output(path).sink(rows_of(90), 2, np.dtype(np.float32))
     assert sink.anywhere
     sink.open()
     (tmp_path / "sink.pickle").write_bytes(pickle.dumps(sink))
@@ -207,7 +213,7 @@ sink.put(start, np.full((30, 2), start))
 
 
 def test_who_comes_late_does_not_begin_the_file_again(tmp_path):
-    sink = Output(tmp_path / "rows.npy").sink(90, 2, np.dtype(np.float32))
+    sink = Output(tmp_path / "rows.npy").sink(rows_of(90), 2, np.dtype(np.float32))
     sink.open()
     late = pickle.loads(pickle.dumps(sink))
     late._maker = -1  # another process
@@ -250,7 +256,7 @@ def test_a_disk_that_fills_up_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     path = tmp_path / f"rows{ending}"
-    sink = Output(path).sink(N_ROWS, 1, np.dtype(float))
+    sink = Output(path).sink(rows_of(N_ROWS), 1, np.dtype(float))
     if when in ("at the end", "moving"):
         monkeypatch.setattr(os, "fsync" if when == "at the end" else "replace", full)
     else:
@@ -266,8 +272,9 @@ def test_a_process_that_is_killed_leaves_no_file_by_that_name(tmp_path):
     code = """
 import os, sys, numpy as np
 from nystrom.sinks import Output
+from nystrom.sources import Dense
 for path in sys.argv[1:]:
-    sink = Output(path).sink(100, 1, np.dtype(float))
+    sink = Output(path).sink(Dense(np.zeros((100, 1))), 1, np.dtype(float))
     sink.open()
     sink.put(0, np.ones((50, 1)))
 os._exit(9)  # nothing more is run
@@ -281,7 +288,7 @@ os._exit(9)  # nothing more is run
 
 
 def test_rows_that_never_came_are_missed(tmp_path):
-    sink = Output(tmp_path / "rows.parquet").sink(100, 1, np.dtype(float))
+    sink = Output(tmp_path / "rows.parquet").sink(rows_of(100), 1, np.dtype(float))
     sink.open()
     sink.put(50, np.ones((50, 1)))
     with pytest.raises(RuntimeError, match="0 of 100 rows came"):
@@ -362,7 +369,7 @@ def test_a_missing_library_is_named(
 
 
 def test_the_header_is_numpy_s_own(tmp_path):
-    sink = Output(tmp_path / "rows.npy").sink(7, 2, np.dtype(np.float32))
+    sink = Output(tmp_path / "rows.npy").sink(rows_of(7), 2, np.dtype(np.float32))
     assert isinstance(sink, NpySink)
     Threads(1).map(_numbers, sources.RowNumbers(7), sink, (), "numbers")
     np.save(tmp_path / "theirs.npy", np.load(tmp_path / "rows.npy"))

@@ -400,6 +400,7 @@ def test_one_pass_for_all_numbers(seed):
     assert passes[0] == passes[1]
 
 
+@pytest.mark.filterwarnings("ignore:The best of alphas")
 @pytest.mark.parametrize("noise", [0.1, 2.0, 5.0])
 def test_the_fewest_that_are_as_good(noise, seed):
     """By the rule: within one standard error, over the folds, of the best."""
