@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,6 +11,23 @@ from ..optional import library
 
 #: More rows than this are thinned out before they are drawn: a picture has no more.
 MOST_POINTS = 5000
+
+
+class OfRows:
+    """A display of rows and landmarks, which an estimator has as well."""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> Self:
+        """Draw the rows X with the landmarks of a fitted estimator.
+
+        Further words are those of `from_landmarks`.
+        """
+        return cls.from_landmarks(landmarks_of(estimator), X, **options)
+
+    @classmethod
+    def from_landmarks(cls, landmarks: Landmarks, X: Any, **options: Any) -> Self:
+        """Draw the rows X and landmarks."""
+        raise NotImplementedError
 
 
 def on_axes(display: Any, ax: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 
 from ..landmarks import Landmarks
-from .axes import check_landmarks, landmarks_of, on_axes
+from .axes import OfRows, check_landmarks, on_axes
 from .in_two_dimensions import plane
 
 
-class LandmarksDisplay:
+class LandmarksDisplay(OfRows):
     """Rows as points of a plane, and the landmarks among them.
 
     Parameters
@@ -51,21 +51,7 @@ class LandmarksDisplay:
         self.names = names
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        features: Any = (0, 1),
-        ax: Any = None,
-        **points: Any,
-    ) -> Self:
-        """Draw the rows X and the landmarks of a fitted estimator."""
-        found = landmarks_of(estimator)
-        return cls.from_landmarks(found, X, features=features, ax=ax, **points)
-
-    @classmethod
-    def from_landmarks(
+    def from_landmarks(  # type: ignore[override]
         cls,
         landmarks: Landmarks,
         X: Any,

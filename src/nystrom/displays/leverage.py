@@ -10,7 +10,7 @@ from .. import _arrays as arrays
 from ..approximation import Approximation
 from ..functions import approximate
 from ..landmarks import Landmarks
-from .axes import check_landmarks, landmarks_of, number, on_axes
+from .axes import OfRows, check_landmarks, number, on_axes
 
 
 def natural_ridge(approximation: Approximation) -> float:
@@ -27,7 +27,7 @@ def natural_ridge(approximation: Approximation) -> float:
     return max(approximation.trace_error, least) / len(landmarks)
 
 
-class LeverageDisplay:
+class LeverageDisplay(OfRows):
     """A histogram of ridge leverage scores, with those of the landmarks below it.
 
     A row of score 1 is like no other; many rows of small scores are alike, and few
@@ -73,21 +73,7 @@ class LeverageDisplay:
         self.effective_dimension = float(self.scores.sum())
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        ridge: float | None = None,
-        ax: Any = None,
-        **bars: Any,
-    ) -> Self:
-        """Draw the scores of the rows X by the landmarks of a fitted estimator."""
-        found = landmarks_of(estimator)
-        return cls.from_landmarks(found, X, ridge=ridge, ax=ax, **bars)
-
-    @classmethod
-    def from_landmarks(
+    def from_landmarks(  # type: ignore[override]
         cls,
         landmarks: Landmarks,
         X: Any,

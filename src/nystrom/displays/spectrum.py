@@ -9,11 +9,11 @@ import numpy as np
 from .. import _arrays as arrays
 from ..functions import approximate
 from ..landmarks import Landmarks
-from .axes import check_landmarks, landmarks_of, number, on_axes
+from .axes import OfRows, check_landmarks, number, on_axes
 from .leverage import natural_ridge
 
 
-class SpectrumDisplay:
+class SpectrumDisplay(OfRows):
     """The eigenvalues of K̃ in descending order, and the part of them above λ.
 
     Parameters
@@ -53,21 +53,7 @@ class SpectrumDisplay:
         self.effective_dimension = float(np.sum(values / (values + ridge)))
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        ridge: float | None = None,
-        ax: Any = None,
-        **line: Any,
-    ) -> Self:
-        """Draw the spectrum of the rows X on the landmarks of a fitted estimator."""
-        found = landmarks_of(estimator)
-        return cls.from_landmarks(found, X, ridge=ridge, ax=ax, **line)
-
-    @classmethod
-    def from_landmarks(
+    def from_landmarks(  # type: ignore[override]
         cls,
         landmarks: Landmarks,
         X: Any,

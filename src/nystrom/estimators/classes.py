@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -160,11 +161,41 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             return self.classes_[(values > 0).astype(int)]
         return self.classes_[values.argmax(axis=1)]
 
-    def _of_decisions(
-        self, X: Any, made: Callable[[np.ndarray], np.ndarray], method: str, out: Any
-    ) -> Any:
-        """Something of the decisions, a column per class, block by block."""
+    @chunk_by_chunk
+    def predict_proba(self, X: Any, out: Any = None) -> Any:
+        """The probability of each class, row by row.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows.
+        out : str, Path or array, default=None
+            Where they go, as for `KernelRidge.predict`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; `out` where it is given. Where a row may have
+            several labels, the probability of each label.
+        """
+        return self._of_decisions(X, "predict_proba", out, log=False)
+
+    @chunk_by_chunk
+    def predict_log_proba(self, X: Any, out: Any = None) -> Any:
+        """The logarithms of `predict_proba`, also where these vanish.
+
+        The parameters are those of `predict_proba`.
+        """
+        return self._of_decisions(X, "predict_log_proba", out, log=True)
+
+    @abstractmethod
+    def _shares(self, method: str, log: bool) -> Callable[[np.ndarray], np.ndarray]:
+        """What makes probabilities, or their logarithms, of decisions."""
+
+    def _of_decisions(self, X: Any, method: str, out: Any, *, log: bool) -> Any:
+        """Probabilities from decisions, a column per class, block by block."""
         check_is_fitted(self, "dual_coef_")
+        made = self._shares(method, log)
         names = [f"probability_{label}" for label in self.classes_]
         output = Output(out, names=names)
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)

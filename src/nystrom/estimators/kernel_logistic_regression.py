@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,6 @@ from ..sources import Source
 from .callbacks import with_callbacks
 from .classes import OnClasses
 from .labels_in_source import ROWS
-from .lazily import chunk_by_chunk
 from .on_landmarks import fitting, in_library_of
 from .ridge_base import Model, as_numbers
 
@@ -192,41 +192,8 @@ class KernelLogisticRegression(OnClasses):
         tags.target_tags.multi_output = False
         return tags
 
-    @chunk_by_chunk
-    def predict_proba(self, X: Any, out: Any = None) -> Any:
-        """The probability of each class, row by row.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where they go, as for `KernelRidge.predict`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; `out` where it is given.
-        """
-        return self._of_decisions(X, probabilities, "predict_proba", out)
-
-    @chunk_by_chunk
-    def predict_log_proba(self, X: Any, out: Any = None) -> Any:
-        """The logarithms of `predict_proba`, also where these vanish.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where they go, as for `KernelRidge.predict`.
-
-        Returns
-        -------
-        logarithms : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; `out` where it is given.
-        """
-        return self._of_decisions(X, log_probabilities, "predict_log_proba", out)
+    def _shares(self, method: str, log: bool) -> Callable[[np.ndarray], np.ndarray]:
+        return log_probabilities if log else probabilities
 
 
 def _check_weighted(source: Source, classes: np.ndarray) -> None:

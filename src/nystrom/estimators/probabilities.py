@@ -1,12 +1,10 @@
-"""Probabilities of classes, of rows from anywhere, to anywhere."""
+"""What the values of ridge classifiers mean: probabilities, by links fitted too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..engines import Engine
 from ..landmarks import Landmarks
@@ -17,11 +15,15 @@ from ..methods.ridge.left_out import left_out_values
 from ..randomness import some_rows
 from ..sources import Source
 from .classes import OnClasses
-from .lazily import chunk_by_chunk
 
 
 class Calibrated(OnClasses):
-    """The base of the ridge classifiers: what their values mean is fitted too."""
+    """The base of the ridge classifiers.
+
+    Their probabilities come from `decision_function` by a link that is fitted with the
+    model, to what it says of its training rows when each is left out, on at most 16 384
+    of them. The most probable class is that of `predict`.
+    """
 
     _links: list[Link] | None
 
@@ -45,56 +47,8 @@ class Calibrated(OnClasses):
         columns = [[j] for j in range(Y.shape[1])] if several else [slice(None)]
         self._links = [fit_link(F[:, own], Y[:, own], w) for own in columns]
 
-    @chunk_by_chunk
-    def predict_proba(self, X: Any, out: Any = None) -> Any:
-        """The probability of each class, row by row.
-
-        From `decision_function` by a link that was fitted with the model, to what the
-        model says of its training rows when each is left out, on at most 16 384 of
-        them. The most probable class is that of `predict`.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where they go, as for `KernelRidge.predict`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; `out` where it is given. Where a row may have
-            several labels, the probability of each label.
-        """
-        return self._by_links(X, Link.probabilities, "predict_proba", out)
-
-    @chunk_by_chunk
-    def predict_log_proba(self, X: Any, out: Any = None) -> Any:
-        """The logarithms of `predict_proba`, also where these vanish.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where they go, as for `KernelRidge.predict`.
-
-        Returns
-        -------
-        logarithms : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; `out` where it is given.
-        """
-        return self._by_links(X, Link.log_probabilities, "predict_log_proba", out)
-
-    def _by_links(
-        self,
-        X: Any,
-        made: Callable[[Link, np.ndarray], np.ndarray],
-        method: str,
-        out: Any,
-    ) -> Any:
-        """Something of the decisions, a column per class, block by block."""
-        check_is_fitted(self, "dual_coef_")
+    def _shares(self, method: str, log: bool) -> Callable[[np.ndarray], np.ndarray]:
+        """By the links that were fitted with the model."""
         links = self.__dict__.get("_links")  # a file of an older version has none
         if links is None:
             raise ValueError(
@@ -104,6 +58,7 @@ class Calibrated(OnClasses):
                 else f"{method} needs a model that was fitted by this version or a "
                 "later one; fit it again."
             )
+        made = Link.log_probabilities if log else Link.probabilities
 
         def of_values(values: np.ndarray) -> np.ndarray:
             if len(links) == 1:
@@ -112,4 +67,4 @@ class Calibrated(OnClasses):
             parts = [made(link, values[:, [j]]) for j, link in enumerate(links)]
             return np.column_stack([part[:, 1] for part in parts])
 
-        return self._of_decisions(X, of_values, method, out)
+        return of_values
