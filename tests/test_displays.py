@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -222,6 +223,14 @@ def test_features_go_by_name_in_frames(X):
     )
     assert display.names == ("weight", "length")
     np.testing.assert_array_equal(display.rows, X[:, [2, 0]])
+
+
+def test_sparse_rows_are_drawn_where_they_are(X):
+    rows = sp.csr_array(X)
+    model = Nystroem(n_components=10, random_state=0).fit(rows)
+    display = LandmarksDisplay.from_estimator(model, rows, features=(1, 2))
+    expected = X[model.landmarks_.indices][:, [1, 2]]
+    np.testing.assert_array_equal(display.landmarks, expected)
 
 
 @pytest.mark.parametrize("features", [(0,), (0, 3), ("a", "b"), "names", 1, (-1, 0)])

@@ -31,13 +31,12 @@ def plane(landmarks: Landmarks, X: Any, features: Any) -> Plane:
                 'name, such as (0, 1), or "components".'
             )
         return _of_components(landmarks, X)
-    columns = _columns(X, features)
-    drawn = thinned(len(X) if hasattr(X, "columns") else X.shape[0])
-    points = landmarks.points
-    at = points if hasattr(points, "shape") and np.ndim(points) == 2 else None
-    marks = None if at is None else _numbers(at)[:, columns]
-    frame = hasattr(X, "columns")
-    names = [str(X.columns[c]) if frame else f"feature {c}" for c in columns]
+    columns, points = _columns(X, features), landmarks.points
+    drawn = thinned(X.shape[0])
+    known = len(getattr(points, "shape", ())) == 2
+    marks = _numbers(points)[:, columns] if known else None
+    given = list(getattr(X, "columns", ()))
+    names = [str(given[c]) if given else f"feature {c}" for c in columns]
     return Plane(_numbers(X)[drawn][:, columns], drawn, marks, (names[0], names[1]))
 
 
