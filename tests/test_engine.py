@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import itertools
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -149,11 +151,15 @@ def test_no_rows_beyond_the_last_are_asked_for(make):
 
 
 def tree_sum(terms):
-    """Halves of 2ʲ terms added up, then the two halves: the order that is promised."""
-    if len(terms) == 1:
+    """Four sums of 4ʲ terms one after the other: the order that is promised."""
+    size, n = 1, len(terms)
+    while 4 * size < n:
+        size *= 4
+    if n == 1:
         return terms[0]
-    half = 1 << (len(terms) - 1).bit_length() - 1
-    return add(tree_sum(terms[:half]), tree_sum(terms[half:]))
+    return functools.reduce(
+        add, [tree_sum(terms[i : i + size]) for i in range(0, n, size)]
+    )
 
 
 @pytest.mark.parametrize("n_rows", SIZES)
@@ -174,15 +180,16 @@ def test_the_order_of_a_sum_would_show(rng):
     assert len({*orders, tree_sum(terms)}) > 1
 
 
-@given(data=st.data(), n_terms=st.integers(1, 70))
+@given(data=st.data(), n_terms=st.integers(1, 300))
 def test_blocks_of_terms_may_be_summed_elsewhere(data, n_terms):
     seed = data.draw(st.integers(0, 2**32 - 1))
     terms = list(np.random.default_rng(seed).standard_normal(n_terms))
     tree, first = Tree(), 0
     while first < n_terms:
-        # A block of 2ʲ terms begins at a multiple of 2ʲ; the last may be cut short.
-        largest = first & -first or 1 << n_terms.bit_length()
-        size = 1 << data.draw(st.integers(0, largest.bit_length() - 1))
+        # A block of 4ʲ terms begins at a multiple of 4ʲ; the last may be cut short.
+        largest = 4 ** data.draw(st.integers(0, 4))
+        whole = 4**4 if first == 0 else first
+        size = max(4**j for j in range(5) if 4**j <= largest and whole % 4**j == 0)
         tree.push(tree_sum(terms[first : first + size]), size)
         first += size
     assert tree.total() == tree_sum(terms)
@@ -888,10 +895,36 @@ def test_n_jobs_that_is_no_number_of_threads_is_an_error_that_says_so(n_jobs):
         Threads(n_jobs)
 
 
-@pytest.mark.parametrize("tiles", [0, 3, -4, 12])
-def test_tiles_per_task_is_a_power_of_two(tiles):
-    with pytest.raises(ValueError, match="must be a power of two"):
+@pytest.mark.parametrize("tiles", [0, 1.5, -4, True])
+def test_tiles_per_task_is_a_number_of_tiles(tiles):
+    with pytest.raises(ValueError, match="tiles_per_task="):
         Threads(1, tiles_per_task=tiles)
+
+
+def test_few_sums_wait_for_each_other():
+    tree = Tree()
+    for i in range(1000):
+        tree.push(i)
+        assert len(tree.partial) <= 5
+    assert tree.total() == 999 * 500
+
+
+@pytest.mark.parametrize(("n_jobs", "most"), [(1, 6), (2, 10)])
+def test_few_terms_of_a_sum_are_alive(n_jobs, most):
+    """Four sums of 1, 4, 16 and 64 tiles, what is made, and what waits for others."""
+    alive, seen, lock = set(), [], threading.Lock()
+
+    def term(block):
+        made = np.ones(2**22 // 8)
+        with lock:
+            alive.add(id(made))
+            seen.append(len(alive))
+        weakref.finalize(made, alive.discard, id(made))
+        return made
+
+    total = Threads(n_jobs).reduce(term, RowNumbers(200 * TILE), (), "sum")
+    assert total[0] == 200
+    assert max(seen) <= most
 
 
 # --- progress -----------------------------------------------------------------------

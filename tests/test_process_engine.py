@@ -256,8 +256,14 @@ def writing(block, total):
 
 
 def test_every_pass_has_a_name(processes, data):
-    assert len(processes.passes) > 100
-    assert all(processes.passes)
+    X, y = data
+    n_before = len(processes.passes)
+    with engines.using(processes):
+        model = KernelRidge(kernel="rbf", gamma=0.5, n_landmarks=16, random_state=0)
+        model.fit(X, y).predict(X)
+    told = processes.passes[n_before:]
+    assert len(told) >= 3  # residuals, sums and predictions at least
+    assert all(told)
 
 
 def test_what_is_saved_on_other_processes_is_what_threads_would_save(

@@ -24,7 +24,7 @@ from .engine import Engine
 from .fingerprint import digest, fingerprint
 from .progress import Hook
 from .run_file import Part, PassKey, RunFile
-from .summing import Tree
+from .summing import FAN_IN, Tree, whole_sum
 from .tiles import count_tiles
 
 #: Bytes of rows that are saved with a run.
@@ -156,9 +156,9 @@ class Checkpoint(Engine):
 
 
 class Stretches:
-    """How many tiles are added up at a time: twice as many, until that takes long.
+    """How many tiles are added up at a time: ever more, until that takes long.
 
-    Always a power of two, from a multiple of it on: see `Tree` for why.
+    Only so many as may be summed elsewhere: see `Tree` for why.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -168,12 +168,11 @@ class Stretches:
         """The size of the stretch that begins at this tile."""
         if tile == 0:
             return self.size
-        own = tile & -tile  # the largest power of two that divides it
-        if 2 * self._took <= self.seconds:
-            self.size *= 2
-        elif self._took > 2 * self.seconds:
-            self.size = max(1, self.size // 2)
-        self.size = min(own, self.size)
+        if FAN_IN * self._took <= self.seconds:
+            self.size *= FAN_IN
+        elif self._took > FAN_IN * self.seconds:
+            self.size = max(1, self.size // FAN_IN)
+        self.size = whole_sum(tile, self.size)
         return self.size
 
     def took(self, seconds: float) -> None:

@@ -68,6 +68,7 @@ class Pool(Elsewhere):
         with closing(self._run(summed, f, source, shared, name)) as results:
             for size, term in results:
                 tree.push(term, size)
+                del term  # not to be held while the next one is made
         return tree.total()
 
     def _run(

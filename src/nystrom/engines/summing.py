@@ -24,11 +24,36 @@ def add(left: Any, right: Any) -> Any:
     return left + right
 
 
-class Tree:
-    """Sums terms that arrive in order, pairing neighbours: ((0+1)+(2+3))+….
+def bytes_of(term: Any) -> int:
+    """The memory of a term, or of all that it is made of."""
+    if isinstance(term, tuple):
+        return sum(map(bytes_of, term))
+    return getattr(term, "nbytes", 0)
 
-    Which terms are added to which depends on their number alone, so a block of 2ʲ tiles
-    that begins at a multiple of 2ʲ may be summed elsewhere and pushed as one term.
+
+#: So many neighbours are added up one after the other, then so many of their sums.
+#: Fewer would be more exact, and more sums would wait for each other: with two, those
+#: of a million rows were ten matrices, with four they are five.
+FAN_IN = 4
+
+
+def whole_sum(first: int, largest: int) -> int:
+    """How many terms from this one on may be summed elsewhere: a power of `FAN_IN`.
+
+    Not more than the largest, and one at the very beginning.
+    """
+    size = 1
+    while first and first % (FAN_IN * size) == 0 and FAN_IN * size <= largest:
+        size *= FAN_IN
+    return size
+
+
+class Tree:
+    """Sums terms that arrive in order: ((0+1)+2)+3, the same of 4 to 7, and their sum.
+
+    Which terms are added to which depends on their number alone, so a block of 4ʲ tiles
+    that begins at a multiple of 4ʲ may be summed elsewhere and pushed as one term. One
+    sum of each size waits for the terms that it lacks.
     """
 
     def __init__(self, add: Callable[[Any, Any], Any] = add) -> None:
@@ -49,9 +74,13 @@ class Tree:
 
     def push(self, term: Any, size: int = 1) -> None:
         """Add the next term, itself the sum of `size` terms."""
-        while self._partial and self._partial[-1][0] == size:
-            term = self._add(self._partial.pop()[1], term)
-            size *= 2
+        while self._partial and self._partial[-1][0] < FAN_IN * size:
+            there, earlier = self._partial.pop()
+            term = self._add(earlier, term)
+            if there + size < FAN_IN * size:
+                size += there
+                break
+            size *= FAN_IN
         self._partial.append((size, term))
 
     def total(self) -> Any:

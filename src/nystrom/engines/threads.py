@@ -14,17 +14,20 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+from ..refusals import count
 from ..sinks import Sink, opened
 from ..sources import Source
 from .blas import single_threaded_blas, threads_for
 from .engine import Engine
 from .progress import Hook, silent
-from .summing import Tree
+from .summing import Tree, bytes_of
 from .tiles import blocks_of_tiles, count_tiles, made_rows, partial_sum
 
 #: Seconds of work below which threads are not worth starting, and multiply-adds of
 #: which the same holds: a hand-over takes up to a millisecond.
 WORTH_THREADS, MANY = 2e-3, 2e8
+#: Bytes of a result of which as few as possible are to wait for each other.
+LARGE = 2**25
 #: Tiles per task on a device, which sums work on as one: 8192 rows.
 TILES_ON_DEVICE = 8
 
@@ -42,8 +45,8 @@ class Threads(Engine):
     progress : callable
         Called with (pass, tiles done, tiles in all).
     tiles_per_task : int
-        A power of two, at most so many tiles of rows per task: enough for the overhead
-        of a task to vanish. No result depends on it.
+        At most so many tiles of rows per task: enough for the overhead of a task to
+        vanish. No result depends on it.
     """
 
     n_threads: int
@@ -54,14 +57,9 @@ class Threads(Engine):
         progress: Hook = silent,
         tiles_per_task: int = 4,
     ) -> None:
-        if tiles_per_task < 1 or tiles_per_task & (tiles_per_task - 1):
-            raise ValueError(
-                f"tiles_per_task={tiles_per_task!r} is not allowed; it must be a power "
-                "of two, so that sums do not depend on it."
-            )
         self.n_threads = threads_for(n_jobs)
         self.progress = progress
-        self.tiles_per_task = tiles_per_task
+        self.tiles_per_task = count(tiles_per_task, "tiles_per_task")
 
     def map(
         self,
@@ -91,6 +89,7 @@ class Threads(Engine):
         with closing(self._run(task, source, name)) as results:
             for size, term in results:
                 tree.push(term, size)
+                del term  # not to be held while the next one is made
         return tree.total()
 
     def each(
@@ -122,10 +121,14 @@ class Threads(Engine):
             begun = time.perf_counter()
             result = task(0, 1)
             work = (time.perf_counter() - begun) * (n_tiles - 1)
+            large = bytes_of(result) >= LARGE
             yield 1, result
+            del result  # it is the sum's by now
             self.progress(name, 1, n_tiles)
             if min(n_threads, len(blocks) - 1) > 1 and work > WORTH_THREADS:
-                yield from self._run_threads(task, blocks[1:], n_tiles, name)
+                # A window of tasks, so that finished results never pile up.
+                window = n_threads + (1 if large else n_threads)
+                yield from self._run_threads(task, blocks[1:], n_tiles, name, window)
             else:
                 for first, size in blocks[1:]:
                     last = min(first + size, n_tiles)
@@ -133,7 +136,12 @@ class Threads(Engine):
                     self.progress(name, last, n_tiles)
 
     def _run_threads(
-        self, task: Callable, blocks: list[tuple[int, int]], n_tiles: int, name: str
+        self,
+        task: Callable,
+        blocks: list[tuple[int, int]],
+        n_tiles: int,
+        name: str,
+        window: int,
     ) -> Results:
         stopped = threading.Event()
 
@@ -142,11 +150,10 @@ class Threads(Engine):
 
         pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="nystrom")
         try:
-            # A window of tasks, so that finished results never pile up.
             waiting: dict[int, Future] = {}
             submitted = 0
             for i, (first, size) in enumerate(blocks):
-                while submitted < min(len(blocks), i + 2 * self.n_threads):
+                while submitted < min(len(blocks), i + window):
                     start, length = blocks[submitted]
                     stop = min(start + length, n_tiles)
                     waiting[submitted] = pool.submit(unless_stopped, start, stop)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..sources import Source
 from . import engine
-from .summing import Tree
+from .summing import Tree, whole_sum
 
 
 def count_tiles(n_rows: int) -> int:
@@ -21,12 +21,12 @@ def count_tiles(n_rows: int) -> int:
 
 
 def blocks_of_tiles(n_tiles: int, largest: int) -> Iterator[tuple[int, int]]:
-    """(first tile, size): 1, 1, 2, 4, … tiles up to the largest; see `Tree` for why."""
-    first, size = 0, 1
+    """(first tile, size): 1, 1, 1, 1, 4, … up to the largest; see `Tree` for why."""
+    first = 0
     while first < n_tiles:
+        size = whole_sum(first, largest)
         yield first, size
         first += size
-        size = min(first, largest)
 
 
 def made_rows(
@@ -34,11 +34,17 @@ def made_rows(
 ) -> Iterator[tuple[int, Any]]:
     """(row number, f of the tile that begins there) for some tiles."""
     for tile in range(first, last):
-        start, stop = tile * engine.TILE, (tile + 1) * engine.TILE
-        # A result that is not finite is refused once, by whoever asked for it.
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = f(source.block(start, min(stop, source.n_rows)), *shared)
-        yield start, rows
+        start = tile * engine.TILE
+        # Nothing here holds what was made: a sum that has taken it in may be all there
+        # is room for.
+        yield start, _made(f, source, shared, start)
+
+
+def _made(f: Callable, source: Source, shared: tuple[Any, ...], start: int) -> Any:
+    # A result that is not finite is refused once, by whoever asked for it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        stop = min(start + engine.TILE, source.n_rows)
+        return f(source.block(start, stop), *shared)
 
 
 def partial_sum(
@@ -52,4 +58,5 @@ def partial_sum(
     tree = Tree()
     for _, term in made_rows(f, source, shared, first, last):
         tree.push(term)
+        del term  # not to be held while the next one is made
     return tree.total()
