@@ -753,11 +753,24 @@ def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
 def test_rows_are_whole_after_a_worker_died(fragile, data):
     victim, *_ = fragile.having(2)
     kill = once(lambda: os.kill(victim, KILL))
-    sink = ArraySink((N_ROWS, 8))
+    sink = Counting((N_ROWS, 8))
     engine = Dask(fragile.client, kill, patience=30)
     engine.map(doubled, as_source(data[0]), sink, (), "rows")
     assert kill.done
     same(sink.array, 2 * data[0])
+    assert len(sink.starts) == len(set(sink.starts))  # none came twice
+
+
+class Counting(ArraySink):
+    """Remembers where rows were put."""
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.starts = []
+
+    def put(self, start, rows):
+        self.starts.append(start)
+        super().put(start, rows)
 
 
 def test_a_worker_that_joins_late_is_given_work(fragile, tmp_path):

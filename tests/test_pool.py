@@ -145,6 +145,13 @@ def deadly(block):
     return 1
 
 
+def test_passes_over_rows_that_are_held_here_are_told(data):
+    with ThreadPoolExecutor(1) as executor:
+        engine = Pool(executor)
+        engine.local.reduce(len, as_source(data), (), "rows that are held here")
+    assert engine.passes == ["rows that are held here"]
+
+
 def test_a_worker_that_dies_is_one_clear_error(data):
     with (
         other_processes(1) as pool,
