@@ -77,7 +77,8 @@ INSIDE = {
         ["__init__"],
     ],
     "sinks": [
-        ["sink", "whole_file"],
+        ["sink", "replacing"],
+        ["whole_file"],
         ["in_order", "npy"],
         ["parquet", "zarr"],
         ["output"],

@@ -70,6 +70,16 @@ def test_it_tells_what_the_summary_tells(pages):
     assert "predicted as each" in " ".join(Tags(pages["later"]).text)
 
 
+def test_rows_of_a_table_are_not_said_to_be_held_out(pages):
+    """The model may have been fitted to them; how good it is was told when it was."""
+    text = " ".join(Tags(pages["later"]).text)
+    fitted = " ".join(Tags(pages["classification"]).text)
+    assert fitted.count("80 rows held out") == text.count("80 rows held out") == 1
+    assert "On 400 rows of" in text
+    assert "400 rows held out" not in text
+    assert "of rows held out" not in text
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize("width", [360, 1400])
 @pytest.mark.parametrize("name", ["regression", "classification"])

@@ -20,4 +20,4 @@ def main() -> None:
             f"The command nystrom needs {error.name}, which is not installed: "
             'pip install "nystrom[cli]".'
         ) from None
-    nystrom()
+    nystrom(prog_name="nystrom")

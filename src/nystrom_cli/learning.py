@@ -23,11 +23,9 @@ from nystrom import (
     KernelRidgeCV,
 )
 
-from .columns import Columns
-from .failures import CommandError
+from .columns import Columns, check_names
+from .target import check_target, guess_task, rare, target_values
 
-#: Whole numbers with no more different values than this are taken for classes.
-MOST_CLASSES = 20
 #: The share of rows that is held out, and the most of them.
 HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
 #: Rows that the width, the ridge and the number of landmarks are chosen on at most.
@@ -49,6 +47,7 @@ class Learnt:
     held_out: pd.DataFrame = field(repr=False)
     truth: np.ndarray = field(repr=False)
     predicted: np.ndarray = field(repr=False)  # by a model that did not see these rows
+    of_table: str | None = None  # truth and predictions are of a table given later
 
     @property
     def estimator(self) -> Any:
@@ -74,6 +73,7 @@ class Learnt:
                 "categories": list(self.columns.categories),
                 "left_out": dict(self.columns.left_out),
             },
+            "classes": [str(name) for name in getattr(estimator, "classes_", ())],
             "landmarks": len(landmarks),
             "kernel": str(landmarks.kernel),
             "gamma": float(estimator.gamma),
@@ -84,19 +84,6 @@ class Learnt:
             "held_out": {name: float(value) for name, value in self.scores.items()},
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
         }
-
-
-def guess_task(y: pd.Series) -> tuple[str, str]:
-    """Regression or classification, and why."""
-    given = y.dropna()
-    numbers = pd.to_numeric(given, errors="coerce")
-    if numbers.isna().any() or pd.api.types.is_bool_dtype(given):
-        return "classification", "the target is text"
-    n_different = given.nunique()
-    whole_numbers = bool((numbers == numbers.round()).all())
-    if n_different == 2 or (whole_numbers and n_different <= MOST_CLASSES):
-        return "classification", f"the target has {n_different} different values"
-    return "regression", f"the target has {n_different} different numbers"
 
 
 def learn(
@@ -114,26 +101,30 @@ def learn(
 ) -> Learnt:
     """Choose width, ridge and number of landmarks, score it, fit it on all rows."""
     seconds: dict[str, float] = {}
-    _check_names(table, (target, *categories, *ignored), where)
+    check_names(table, (target, *categories, *ignored), where)
     y_given = table[target]
+    check_target(y_given, target, where)
     if task is None:
         task, why = guess_task(y_given)
         say(f"{task}, since {why} (--task says otherwise)")
     present = y_given.notna().to_numpy()
     table, y = table[present], target_values(y_given[present], task, target, where)
-    if len(table) < 20:
-        raise CommandError(
-            f"{where} has {len(table)} rows with a value of {target!r}; too few to "
-            "learn from, and to say how well."
-        )
-    if len(np.unique(y)) < 2:
-        raise CommandError(f"{where}: all rows have the same {target!r}.")
+    if not present.all():
+        say(f"{(~present).sum()} rows without a value of {target!r} are not used")
+    if task == "classification":
+        for name, count in rare(y).items():
+            say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
     with _timed(seconds, "reading columns"):
-        rows = table.drop(columns=[target, *ignored])
+        rows = table.drop(columns=list({target, *ignored}))
         columns = Columns.of(rows, where, categories=categories)
         values = columns.values(rows, where)
     for name, why in columns.left_out.items():
         say(f"column {name!r} is left out: {why}")
+    for name in _numbering(rows, columns):
+        say(
+            f"column {name!r} counts up by one from row to row; if it only "
+            f"numbers them, --ignore {name}"
+        )
     stratify = (
         y if task == "classification" and np.bincount(_codes(y)).min() > 1 else None
     )
@@ -173,24 +164,14 @@ def learn(
     return found
 
 
-def _check_names(table: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
-    for name in names:
-        if name not in table.columns:
-            raise CommandError(
-                f"{where} has no column {name!r}; it has "
-                f"{', '.join(map(repr, table.columns[:20]))}."
-            )
-
-
-def target_values(y: pd.Series, task: str, target: str, where: str) -> np.ndarray:
-    """Numbers, or labels: whole numbers or text."""
-    if task == "regression":
-        values = Columns(numbers=[target]).values(y.to_frame(), where)[target]
-        return values.to_numpy()
-    numbers = pd.to_numeric(y, errors="coerce")
-    if numbers.notna().all() and (numbers == numbers.round()).all():
-        return numbers.astype(np.int64).to_numpy()
-    return y.astype(str).str.strip().to_numpy(dtype=object).astype(str)
+def _numbering(rows: pd.DataFrame, columns: Columns) -> list[str]:
+    """Columns that may only number the rows, which tells nothing of new ones."""
+    return [
+        name
+        for name in columns.numbers
+        if rows[name].is_unique
+        and (pd.to_numeric(rows[name], errors="coerce").diff().iloc[1:] == 1).all()
+    ]
 
 
 def _codes(y: np.ndarray) -> np.ndarray:

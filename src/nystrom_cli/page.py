@@ -24,7 +24,8 @@ pre { padding: .6rem; border: 1px solid var(--line); white-space: pre-wrap }
 figure { margin: 1rem 0 }
 figure svg { width: 100%; max-width: 36rem; height: auto; background: #fff }
 figcaption { font-size: .9rem }
-@media print { body { max-width: none } figure { break-inside: avoid } }
+@media print { body { max-width: none } figure, tr { break-inside: avoid }
+  h2 { break-after: avoid } figure svg { max-width: 26rem } }
 """
 
 
@@ -63,7 +64,7 @@ def figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(6, 4), layout="constrained")
+    made = Figure(figsize=(5, 3.4), layout="constrained")  # its text is read on phones
     FigureCanvasSVG(made)
     draw(made.subplots())
     text = io.StringIO()
