@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from test_command import houses, run
 
 from nystrom_cli.columns import Columns
+from nystrom_cli.learning import _searched
 from nystrom_cli.target import guess_task, labels
 
 
@@ -124,9 +126,31 @@ def test_a_class_of_one_row_is_told(tmp_path):
     assert "3: cat, dog, unicorn" in done.stdout
 
 
-def test_warnings_are_words(tmp_path, monkeypatch):
-    import warnings
+def test_widths_beyond_the_end_are_tried():
+    """The library warns of an end of its grid; here nobody can give other widths."""
 
+    class Search:
+        """The best is 1/100, as a search sees it through its grid."""
+
+        gammas = (1.0, 4.0, 16.0)
+
+        def set_params(self, gammas):
+            self.gammas = gammas
+
+        def fit(self, X, y):
+            self.gammas_ = list(self.gammas)
+            self.gamma_ = min(self.gammas, key=lambda g: abs(np.log(g * 100)))
+            if self.gamma_ in (min(self.gammas), max(self.gammas)):
+                warnings.warn(f"The best of gammas, {self.gamma_}", stacklevel=1)
+            warnings.warn("Something else.", stacklevel=1)
+
+    with pytest.warns(UserWarning) as told:
+        found = _searched(Search(), None, None)
+    assert found.gamma_ == 1 / 64
+    assert {str(warning.message) for warning in told} == {"Something else."}
+
+
+def test_warnings_are_words(tmp_path, monkeypatch):
     def warned(*_, **__):
         for _ in range(3):
             warnings.warn("Mind\nthe gap.", UserWarning, stacklevel=1)

@@ -91,7 +91,7 @@ def fit(
     check_places([output, report], [table])
     tell = Teller(quiet=quiet or as_json)
     rows = tables.whole(table)
-    tell(f"{len(rows)} rows, {rows.shape[1]} columns")
+    tell(f"rows: {len(rows)}, columns: {rows.shape[1]}")
     found = learn(
         rows,
         target,

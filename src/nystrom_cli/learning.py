@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from .target import check_target, guess_task, rare, target_values
 HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
 #: Rows that the width, the ridge and the number of landmarks are chosen on at most.
 MOST_TO_CHOOSE = 50_000
+#: Times that widths are tried beyond the end of those before.
+MOST_SEARCHES = 3
 
 
 @dataclass
@@ -110,7 +113,9 @@ def learn(
     present = y_given.notna().to_numpy()
     table, y = table[present], target_values(y_given[present], task, target, where)
     if not present.all():
-        say(f"{(~present).sum()} rows without a value of {target!r} are not used")
+        say(
+            f"rows without a value of {target!r}, which are not used: {(~present).sum()}"
+        )
     if task == "classification":
         for name, count in rare(y).items():
             say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
@@ -197,14 +202,18 @@ def _chosen(
         "random_state": seed,
         "verbose": verbose,
     }
-    found = search(
-        gammas="auto",
-        n_landmarks=fewer,
-        prefer_fewer=False,
-        fit_intercept=True,
-        cv=5,
-        **common,
-    ).fit(Z, y[few])
+    found = _searched(
+        search(
+            gammas="auto",
+            n_landmarks=fewer,
+            prefer_fewer=False,
+            fit_intercept=True,
+            cv=5,
+            **common,
+        ),
+        Z,
+        y[few],
+    )
     make = KernelRidge if task == "regression" else KernelRidgeClassifier
     return make(
         alpha=float(found.alpha_) * len(y) / len(few),
@@ -213,6 +222,27 @@ def _chosen(
         fit_intercept=True,
         **common,
     )
+
+
+def _searched(search: Any, Z: np.ndarray, y: np.ndarray) -> Any:
+    """Fitted; where the best width is at the end of those tried, beyond it too.
+
+    The library only warns, as whoever calls it can give other widths; here nobody can.
+    """
+    for _ in range(MOST_SEARCHES):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            search.fit(Z, y)
+        at_end = [w for w in told if str(w.message).startswith("The best of ")]
+        for other in told:
+            if other not in at_end:
+                warnings.warn(other.message, stacklevel=2)
+        if not any("gammas" in str(w.message) for w in at_end):
+            break
+        best, widths = search.gamma_, sorted(search.gammas_)
+        step = 4.0 if best == widths[-1] else 0.25
+        search.set_params(gammas=[best / step, best, best * step, best * step**2])
+    return search
 
 
 def _rivals(chosen: Any, task: str) -> dict[str, Any]:

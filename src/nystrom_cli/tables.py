@@ -65,8 +65,8 @@ def pieces(path: str, size: int = PIECE) -> Iterator[pd.DataFrame]:
         repeated = piece.columns[piece.columns.duplicated()]
         if len(repeated):
             raise CommandError(
-                f"{shown(path)}: two columns are called {repeated[0]!r}; give them "
-                "names of their own."
+                f"{shown(path)}: two columns are called {repeated[0]!r}; the first "
+                "line has to give each a name of its own."
             )
         yield piece
 
