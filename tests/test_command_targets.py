@@ -144,7 +144,7 @@ def test_widths_beyond_the_end_are_tried():
                 warnings.warn(f"The best of gammas, {self.gamma_}", stacklevel=1)
             warnings.warn("Something else.", stacklevel=1)
 
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="else") as told:
         found = _searched(Search(), None, None)
     assert found.gamma_ == 1 / 64
     assert {str(warning.message) for warning in told} == {"Something else."}

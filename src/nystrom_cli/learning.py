@@ -113,9 +113,7 @@ def learn(
     present = y_given.notna().to_numpy()
     table, y = table[present], target_values(y_given[present], task, target, where)
     if not present.all():
-        say(
-            f"rows without a value of {target!r}, which are not used: {(~present).sum()}"
-        )
+        say(f"rows without a value of {target!r}, left out: {(~present).sum()}")
     if task == "classification":
         for name, count in rare(y).items():
             say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
