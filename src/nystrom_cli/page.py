@@ -20,6 +20,7 @@ h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 table { border-collapse: collapse }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; vertical-align: top;
          border-bottom: 1px solid var(--line) }
+.grid th, .grid td { white-space: nowrap }
 pre { padding: .6rem; border: 1px solid var(--line); white-space: pre-wrap }
 figure { margin: 1rem 0 }
 figure svg { width: 100%; max-width: 36rem; height: auto; background: #fff }
@@ -55,7 +56,8 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
     )
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     top = f"<thead><tr>{top}</tr></thead>" if head else ""
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
+    kind = ' class="grid"' if head else ""  # it scrolls; words of a list wrap
+    return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'
 
 
 def figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
