@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from test_command import houses, run
 
-from nystrom_cli import tables
+from nystrom_cli import places, tables
 from nystrom_cli.failures import CommandError
 from nystrom_cli.writing import rows_to
 
@@ -99,9 +99,9 @@ def test_lines_are_those_of_the_file(tmp_path):
     """Values of several lines, and lines without any."""
     path = tmp_path / "t.csv"
     path.write_text('note,a\n"one\ntwo",1\n\nx,2\n"three\nfour",many\n')
-    assert tables.lines_of(str(path), [2, 0, 1]) == [6, 2, 5]
-    assert tables.place(str(path), 2, "a") == f"{path}, line 6, column 'a'"
-    assert tables.place("-", 2, "a") == "Standard input, row 3, column 'a'"
+    assert places.lines_of(str(path), [2, 0, 1]) == [6, 2, 5]
+    assert places.place(str(path), 2, "a") == f"{path}, line 6, column 'a'"
+    assert places.place("-", 2, "a") == "Standard input, row 3, column 'a'"
 
 
 def test_landmarks_tell_the_lines_of_the_file(tmp_path):

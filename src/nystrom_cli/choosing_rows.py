@@ -9,6 +9,7 @@ from nystrom import select_landmarks
 
 from . import tables
 from .columns import Columns, check_names
+from .places import lines_of
 from .writing import check_places, rows_to
 
 
@@ -40,7 +41,7 @@ def choose_rows(
 
 def _places(path: str, indices: np.ndarray, chosen: pd.DataFrame) -> pd.Series:
     """Where the rows are in the file: their lines, or their numbers from 1 on."""
-    lines = tables.lines_of(path, indices.tolist())
+    lines = lines_of(path, indices.tolist())
     name = "row" if lines is None else "line"
     name = f"{name}_in_file" if name in chosen else name
     return pd.Series(indices + 1 if lines is None else lines, name=name)

@@ -18,7 +18,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .failures import CommandError, no_column
-from .tables import DECIMAL_COMMA, place, shown
+from .kinds import shown
+from .places import place
+from .tables import DECIMAL_COMMA
 
 #: A column of text is a date where its first values look like this: 2026-11-17.
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([ T].*)?$"

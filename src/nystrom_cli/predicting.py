@@ -17,6 +17,7 @@ from nystrom import load
 from . import tables
 from .columns import Columns
 from .failures import CommandError, no_column
+from .kinds import kind_of, shown
 from .learning import Learnt
 from .target import compared, target_values
 from .writing import check_places, rows_to
@@ -58,7 +59,7 @@ def predict_table(
 ) -> None:
     """Write predictions beside each other or beside the columns that were there."""
     check_places([output], [path, table])
-    tables.kind_of(output)
+    kind_of(output)
     model = loaded(path)
     classifier = is_classifier(model)
     if probabilities and not classifier:
@@ -68,7 +69,7 @@ def predict_table(
     with rows_to(output) as write:
         for piece, values in _pieces(model, table):
             if not len(piece):
-                raise CommandError(f"{tables.shown(table)} has a header and no rows.")
+                raise CommandError(f"{shown(table)} has a header and no rows.")
             found = _predicted(model, values, probabilities, deviations)
             result = pd.DataFrame(found, index=piece.index)
             if keep:
@@ -100,7 +101,7 @@ def truth_and_predictions(
     for piece, values in _pieces(model, path):
         if target not in piece.columns:
             wanted = " to compare with"
-            raise no_column(tables.shown(path), target, piece.columns, wanted)
+            raise no_column(shown(path), target, piece.columns, wanted)
         present = piece[target].notna().to_numpy()
         if not present.any():
             continue
@@ -108,9 +109,7 @@ def truth_and_predictions(
         found.append(model.predict(values[present]))
         rows.append(values[present])
     if not truth:
-        raise CommandError(
-            f"{tables.shown(path)} has no row with a value of {target!r}."
-        )
+        raise CommandError(f"{shown(path)} has no row with a value of {target!r}.")
     given, predicted = pd.concat(truth), np.concatenate(found)
     if task == "regression":
         true = target_values(given, task, target, path)
@@ -151,5 +150,5 @@ def learnt_again(path: str, table: str) -> Learnt:
         rows,
         truth,
         found,
-        of_table=tables.shown(table),
+        of_table=shown(table),
     )

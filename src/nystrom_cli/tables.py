@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from .failures import CommandError
-from .plain_text import SEPARATORS, check_encoding, opened, separator_in
+from .kinds import kind_of, shown
+from .places import not_a_table
+from .plain_text import check_encoding, separator_in
 
 #: Rows of a piece: a hundred columns of them take 50 MB.
 PIECE = 65_536
 #: What stands for a missing value in text.
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"]
 MISSING += ["?"]
-COMPRESSED = (".gz", ".bz2", ".xz")
 #: 12,5 where values are separated by something else than commas.
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+)$"
 DECIMAL_POINT = r"^[+-]?\d*\.\d+$"
-
-
-def kind_of(path: str) -> str:
-    """ "parquet" or "csv", by the name of a file; "-" is CSV."""
-    ends = [end.lower() for end in Path(path).suffixes]
-    if len(ends) > 1 and ends[-1] in COMPRESSED:
-        ends = [end for end in ends[:-1] if end in SEPARATORS]
-    if path == "-" or (ends and ends[-1] in SEPARATORS):
-        return "csv"
-    if ends and ends[-1] in (".parquet", ".pq"):
-        return "parquet"
-    raise CommandError(
-        f"{path}: the name must say what the file is: .csv, .tsv, .csv.gz or .parquet; "
-        '"-" is CSV from standard input or to standard output.'
-    )
-
-
-def shown(path: str) -> str:
-    """What a table is called in messages."""
-    return "Standard input" if path == "-" else path
 
 
 def whole(path: str) -> pd.DataFrame:
@@ -71,36 +50,6 @@ def pieces(path: str, size: int = PIECE) -> Iterator[pd.DataFrame]:
         yield piece
 
 
-def place(path: str, row: int, column: Any) -> str:
-    """Where a value is: rows count from 0, after a line of names."""
-    lines = lines_of(path, [row])
-    in_file = f"row {row + 1}" if lines is None else f"line {lines[0]}"
-    return f"{shown(path)}, {in_file}, column {column!r}"
-
-
-def lines_of(path: str, rows: list[int]) -> list[int] | None:
-    """The lines that rows begin at, as values may go over several; None if unknown."""
-    if path == "-" or kind_of(path) == "parquet":
-        return None
-    with opened(path) as text:
-        reader = csv.reader(text, delimiter=separator_in(path), skipinitialspace=True)
-        begins, last = [], 0
-        try:
-            for cells in islice(reader, max(rows) + 2 + _MOST_BLANK_LINES):
-                if cells:
-                    begins.append(last + 1)
-                last = reader.line_num
-                if len(begins) > max(rows) + 1:
-                    return [begins[row + 1] for row in rows]
-        except csv.Error:
-            pass
-    return None
-
-
-#: Lines without anything on them that are skipped while lines are counted.
-_MOST_BLANK_LINES = 10**6
-
-
 def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
     """As text: what is a number is decided by whoever knows the column."""
     source: Any = _StandardInput() if path == "-" else path
@@ -127,7 +76,7 @@ def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
     except pd.errors.ParserError as error:
         if getattr(source, "stopped", False):
             raise KeyboardInterrupt from None
-        raise CommandError(_not_a_table(path, separator, error)) from None
+        raise CommandError(not_a_table(path, separator, error)) from None
     except UnicodeDecodeError as error:
         if path != "-":
             check_encoding(path)
@@ -154,29 +103,6 @@ def _read(piece: pd.DataFrame, separator: str) -> pd.DataFrame:
         if commas.any() and not text.str.match(DECIMAL_POINT, na=False).any():
             piece[name] = text.str.replace(DECIMAL_COMMA, r"\1.\2", regex=True)
     return piece
-
-
-def _not_a_table(path: str, separator: str, error: Exception) -> str:
-    """The line that has too many values, found by reading again."""
-    told = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-    if path != "-":
-        check_encoding(path)
-        with opened(path) as text:
-            reader = csv.reader(text, delimiter=separator, skipinitialspace=True)
-            last, width = 0, None
-            try:
-                for cells in reader:
-                    width = len(cells) if width is None and cells else width
-                    if width is not None and len(cells) > width:
-                        return (
-                            f"{path}, line {last + 1} has {len(cells)} values, and "
-                            f"the first line {width} names. Where a value has the "
-                            f'separator {separator!r} in it, put it into quotes: "…".'
-                        )
-                    last = reader.line_num
-            except csv.Error:
-                pass
-    return f"{shown(path)} is not a table: {told}"
 
 
 class _StandardInput:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from .columns import CODE, Columns, is_mostly_numbers
 from .failures import CommandError
-from .tables import shown
+from .kinds import shown
 
 #: Whole numbers with no more different values than this are taken for classes.
 MOST_CLASSES = 20

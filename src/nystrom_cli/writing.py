@@ -14,8 +14,8 @@ import pandas as pd
 from nystrom.sinks import replacing
 
 from .failures import CommandError
+from .kinds import kind_of
 from .plain_text import opened, separator_of
-from .tables import kind_of
 
 
 def check_places(writes: Sequence[str | None], reads: Sequence[str]) -> None:
