@@ -11,7 +11,7 @@ import pytest
 from test_command import houses, run
 
 from nystrom_cli.columns import Columns
-from nystrom_cli.learning import _searched
+from nystrom_cli.searching import searched
 from nystrom_cli.target import guess_task, labels
 
 
@@ -145,7 +145,7 @@ def test_widths_beyond_the_end_are_tried():
             warnings.warn("Something else.", stacklevel=1)
 
     with pytest.warns(UserWarning, match="else") as told:
-        found = _searched(Search(), None, None)
+        found = searched(Search(), None, None)
     assert found.gamma_ == 1 / 64
     assert {str(warning.message) for warning in told} == {"Something else."}
 

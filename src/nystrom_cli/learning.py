@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,22 +16,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from nystrom import (
-    KernelRidge,
-    KernelRidgeClassifier,
-    KernelRidgeClassifierCV,
-    KernelRidgeCV,
-)
-
 from .columns import Columns, check_names
+from .searching import chosen_estimator
 from .target import check_target, guess_task, rare, target_values
 
 #: The share of rows that is held out, and the most of them.
 HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
-#: Rows that the width, the ridge and the number of landmarks are chosen on at most.
-MOST_TO_CHOOSE = 50_000
-#: Times that widths are tried beyond the end of those before.
-MOST_SEARCHES = 3
 
 
 @dataclass
@@ -137,7 +126,7 @@ def learn(
     )
     size = n_landmarks or int(min(1000, max(20, len(y_train) // 4)))
     with _timed(seconds, "choosing"):
-        chosen = _chosen(columns, train, y_train, task, size, seed, verbose)
+        chosen = chosen_estimator(columns, train, y_train, task, size, seed, verbose)
     with _timed(seconds, "scoring"):
         fitted = {
             name: make_pipeline(columns.encoder(), estimator).fit(train, y_train)
@@ -179,68 +168,6 @@ def _numbering(rows: pd.DataFrame, columns: Columns) -> list[str]:
 
 def _codes(y: np.ndarray) -> np.ndarray:
     return np.unique(y, return_inverse=True)[1]
-
-
-def _chosen(
-    columns: Columns,
-    train: pd.DataFrame,
-    y: np.ndarray,
-    task: str,
-    size: int,
-    seed: int,
-    verbose: int,
-) -> Any:
-    """The estimator, with width and ridge by cross-validation on some of the rows."""
-    few = np.random.default_rng(seed).permutation(len(y))[:MOST_TO_CHOOSE]
-    Z = columns.encoder().fit_transform(train.iloc[few])
-    search = KernelRidgeCV if task == "regression" else KernelRidgeClassifierCV
-    fewer = sorted({max(10, size // 4), max(10, size // 2), size})
-    common: dict[str, Any] = {
-        "kernel": "rbf",
-        "random_state": seed,
-        "verbose": verbose,
-    }
-    found = _searched(
-        search(
-            gammas="auto",
-            n_landmarks=fewer,
-            prefer_fewer=False,
-            fit_intercept=True,
-            cv=5,
-            **common,
-        ),
-        Z,
-        y[few],
-    )
-    make = KernelRidge if task == "regression" else KernelRidgeClassifier
-    return make(
-        alpha=float(found.alpha_) * len(y) / len(few),
-        gamma=float(found.gamma_),
-        n_landmarks=int(found.n_landmarks_),
-        fit_intercept=True,
-        **common,
-    )
-
-
-def _searched(search: Any, Z: np.ndarray, y: np.ndarray) -> Any:
-    """Fitted; where the best width is at the end of those tried, beyond it too.
-
-    The library only warns, as whoever calls it can give other widths; here nobody can.
-    """
-    for _ in range(MOST_SEARCHES):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            search.fit(Z, y)
-        at_end = [w for w in told if str(w.message).startswith("The best of ")]
-        for other in told:
-            if other not in at_end:
-                warnings.warn(other.message, stacklevel=2)
-        if not any("gammas" in str(w.message) for w in at_end):
-            break
-        best, widths = search.gamma_, sorted(search.gammas_)
-        step = 4.0 if best == widths[-1] else 0.25
-        search.set_params(gammas=[best / step, best, best * step, best * step**2])
-    return search
 
 
 def _rivals(chosen: Any, task: str) -> dict[str, Any]:

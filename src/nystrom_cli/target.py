@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from .columns import CODE, Columns, is_mostly_numbers
+from .cells import is_mostly_numbers
+from .columns import CODE, Columns
 from .failures import CommandError
 from .kinds import shown
 
