@@ -200,7 +200,8 @@ def test_codes_are_categories_and_durations_numbers():
 
 def test_a_column_that_numbers_the_rows_is_told(tmp_path):
     X, inside = pets()
-    table = X.assign(id=np.arange(300) + 7, inside=inside)
+    table = X.assign(id=np.arange(300) + 7, inside=inside.astype(object))
+    table.loc[5, "inside"] = None  # rows that are not used count too
     _, done = fitted(table, tmp_path)
     assert "column 'id' counts up by one" in done.stderr
     assert done.stderr.count("counts up") == 1

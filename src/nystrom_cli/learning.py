@@ -158,12 +158,10 @@ def learn(
 
 def _numbering(rows: pd.DataFrame, columns: Columns) -> list[str]:
     """Columns that may only number the rows, which tells nothing of new ones."""
-    return [
-        name
-        for name in columns.numbers
-        if rows[name].is_unique
-        and (pd.to_numeric(rows[name], errors="coerce").diff().iloc[1:] == 1).all()
-    ]
+    numbers = {
+        name: pd.to_numeric(rows[name], errors="coerce") for name in columns.numbers
+    }
+    return [name for name, x in numbers.items() if (x - rows.index).nunique() == 1]
 
 
 def _codes(y: np.ndarray) -> np.ndarray:
