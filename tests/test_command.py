@@ -24,7 +24,7 @@ import nystrom_cli  # noqa: E402
 from nystrom import load  # noqa: E402
 from nystrom_cli.columns import Columns  # noqa: E402
 from nystrom_cli.commands import nystrom  # noqa: E402
-from nystrom_cli.learning import guess_task  # noqa: E402
+from nystrom_cli.target import guess_task  # noqa: E402
 
 
 def houses(n=400, seed=0):
@@ -72,8 +72,10 @@ def test_fit_says_what_it_did_and_how_good_it_is(folder, tmp_path):
     done = run("fit", folder / "houses.csv", "--target", "price", "-o", tmp_path / "m")
     assert done.exit_code == 0
     assert "regression of price" in done.stdout
-    assert "399" in done.stdout
-    assert "2 numbers, 1 dates, 1 categories" in done.stdout
+    assert "399, and 1 without a value of price" in done.stdout
+    words = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for line in ("numbers 2: size, rooms", "dates 1: sold", "categories 1: town"):
+        assert line in words
     assert "regression, since the target has" in done.stderr
     assert "column 'name' is left out" in done.stderr
     assert (tmp_path / "m").exists()
@@ -219,13 +221,18 @@ def test_a_wrong_value_among_new_rows(folder, tmp_path):
     [
         (["fit", "none.csv", "--target", "a", "-o", "m"], "There is no file none.csv"),
         (["fit", "t.csv", "--target", "c", "-o", "m"], "has no column 'c'; it has 'a'"),
+        (["fit", "t.csv", "--target", "B", "-o", "m"], "did you mean 'b'? It has"),
         (["fit", "t.xls", "--target", "c", "-o", "m"], "the name must say what"),
         (["fit", "empty.csv", "--target", "a", "-o", "m"], "empty.csv is empty"),
         (["fit", "head.csv", "--target", "a", "-o", "m"], "a header and no rows"),
-        (["fit", "ragged.csv", "--target", "a", "-o", "m"], "is not a table"),
+        (["fit", "ragged.csv", "--target", "a", "-o", "m"], "line 3 has 3 val"),
         (["fit", "t.csv", "--target", "a", "-o", "no/m"], "there is no folder"),
-        (["fit", "t.csv", "--target", "b", "-o", "m"], "too few to learn from"),
-        (["info", "t.csv"], "is not a model file"),
+        (
+            ["fit", "t.csv", "--target", "b", "-o", "m"],
+            "2 rows with a value of 'b'",
+        ),
+        (["info", "t.csv"], "a table by its name, not a model"),
+        (["info", "t.xls"], "is not a model file"),
         (["predict", "other", "t.csv"], "`nystrom fit` did not make"),
         (["predict", "none", "t.csv"], "There is no file none"),
     ],
@@ -342,5 +349,5 @@ def test_ctrl_c_stops_cleanly(folder, tmp_path):
     process.stdin = None
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert err.strip() == "Stopped; nothing was written."
+    assert err.strip() == "Stopped; no file was written."
     assert not list(tmp_path.iterdir())

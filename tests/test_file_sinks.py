@@ -24,7 +24,7 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads
-from nystrom.sinks import Output, ThenSink, in_order
+from nystrom.sinks import Output, ThenSink, in_order, replacing
 from nystrom.sinks.npy import NpySink
 from nystrom.sources import Dense
 
@@ -379,3 +379,28 @@ def test_the_header_is_numpy_s_own(tmp_path):
 
 def _numbers(block):
     return np.column_stack([block.X, block.X]).astype(np.float32)
+
+
+# --- for whoever writes a file in another way ---------------------------------------
+
+
+def test_replacing_is_all_or_nothing(tmp_path):
+    path, link = tmp_path / "page.html", tmp_path / "link.html"
+    path.write_text("before")
+    link.symlink_to(path.name)
+
+    def begin(error):
+        with replacing(path) as beside:
+            beside.write_text("half")
+            raise error
+
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error):
+            begin(error)
+        assert path.read_text() == "before"
+    with replacing(link) as beside:
+        beside.write_text("after")
+        assert path.read_text() == "before"
+    assert path.read_text() == "after"
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, path]

@@ -627,7 +627,7 @@ def test_text_in_the_middle_of_a_csv_file_is_told(X, tmp_path):
         Nystroem(n_components=5).fit(path)
     lines[1 + 2345] = "1.5,2.5"
     path.write_text("\n".join(lines))
-    with pytest.raises(FileError, match="Expected 4 columns"):
+    with pytest.raises(FileError, match="row 2345 has 2 values where there are 4"):
         Nystroem(n_components=5).fit(path)
 
 

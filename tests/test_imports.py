@@ -67,7 +67,7 @@ ALONE = ["datasets"]
 #: Files of one part, in the order in which they may import each other.
 INSIDE = {
     "sources": [
-        ["weights", "fingerprint", "file_errors", "recent"],
+        ["weights", "fingerprint", "file_errors", "recent", "text_bytes"],
         ["source", "folder_stamp"],
         ["memory", "targets", "stored", "made", "on_device", "dask_rows"],
         ["views", "stacked", "picking", "arrow_columns", "array_in_file", "npy"],
@@ -77,7 +77,8 @@ INSIDE = {
         ["__init__"],
     ],
     "sinks": [
-        ["sink", "whole_file"],
+        ["sink", "replacing"],
+        ["whole_file"],
         ["in_order", "npy"],
         ["parquet", "zarr"],
         ["output"],

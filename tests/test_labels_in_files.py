@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
 from nystrom import (
@@ -302,3 +303,69 @@ def test_many_classes_are_no_reason_to_warn(X, tmp_path):
     model = KernelRidgeClassifier(kernel="rbf", n_landmarks=20, random_state=0)
     model.fit(sources.open(tmp_path / "rows.npy", target=-1))
     assert model.classes_.tolist() == list(range(30))
+
+
+# --- true and false -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_true_and_false_are_the_same_from_every_file(ending, X, labels, tmp_path):
+    ash = labels == "ash"
+    source = sources.open(written(tmp_path, ending, X, label=ash), target="label")
+    model = classifier().fit(source)
+    assert model.classes_.dtype == bool
+    assert model.predict(source).dtype == bool
+    np.testing.assert_array_equal(model.predict(X), classifier().fit(X, ash).predict(X))
+    assert model.score(source) == model.score(X, ash)
+    numbers = KernelRidge(kernel="rbf", gamma=0.5, n_landmarks=40, random_state=0)
+    np.testing.assert_allclose(
+        clone(numbers).fit(source).predict(X[:9]),
+        clone(numbers).fit(X, ash.astype(float)).predict(X[:9]),
+    )
+
+
+@pytest.mark.parametrize("words", [("FALSE", "TRUE"), ("false", "true")])
+def test_true_and_false_however_they_are_written(words, X, labels, tmp_path):
+    text = np.array(words)[(labels == "ash").astype(int)]
+    source = sources.open(written(tmp_path, ".csv", X, label=text), target="label")
+    np.testing.assert_array_equal(classifier().fit(source).classes_, [False, True])
+
+
+def test_one_of_true_and_false_is_text(X, labels, tmp_path):
+    text = np.where(labels == "ash", "true", "maybe")
+    source = sources.open(written(tmp_path, ".csv", X, label=text), target="label")
+    assert classifier().fit(source).classes_.tolist() == ["maybe", "true"]
+
+
+# --- text in a file of its own ------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [*WRITERS, ".npy"])
+@pytest.mark.parametrize("truth", [False, True], ids=["text", "true and false"])
+def test_labels_in_a_file_of_their_own(ending, truth, X, labels, tmp_path):
+    rows, apart = tmp_path / "rows.npy", tmp_path / f"labels{ending}"
+    y = labels == "ash" if truth else labels
+    np.save(rows, X)
+    if ending == ".npy":
+        np.save(apart, y)
+    else:
+        WRITERS[ending](pa.table({"label": y}), apart)
+    source = sources.open(rows, target=apart)
+    model = classifier().fit(source)
+    expected = classifier().fit(X, y)
+    np.testing.assert_array_equal(model.classes_, expected.classes_)
+    np.testing.assert_array_equal(model.predict(source), expected.predict(X))
+    assert pickle.loads(pickle.dumps(source)).targets[3:9].shape == (6, 1)
+
+
+def test_labels_of_other_rows_are_refused(X, labels, tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    np.save(tmp_path / "labels.npy", labels[:-1])
+    with pytest.raises(FileError, match="has 2499 rows, but there are 2500"):
+        sources.open(tmp_path / "rows.npy", target=tmp_path / "labels.npy")
+
+
+def test_a_column_named_for_y_is_told(X, labels, tmp_path):
+    path = written(tmp_path, ".csv", X, y=X[:, 0])
+    with pytest.raises(ValueError, match=r"y='y' is text; .*open\(X, target='y'\)"):
+        KernelRidge().fit(path, "y")

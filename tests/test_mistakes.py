@@ -113,10 +113,18 @@ def test_a_lazy_frame_is_to_be_collected():
         ),
         (np.ma.masked_greater(X, 2.0), r"X has masked values.*filled"),
         (np.array([["1", "2"], ["3", "x"]] * 30), r"X holds text.*Encode"),
-        (FRAME.assign(d=["u", "v", "w"] * 20), r"(X holds|text).*Encode"),
-        (FRAME.assign(d=pd.Categorical(["u", "v", "w"] * 20)), r"X holds.*Encode"),
+        (FRAME.assign(d=["u", "v", "w"] * 20), r"'u' in the column 'd'\. Encode"),
+        (
+            FRAME.assign(d=pd.Categorical(["1", "v", "w"] * 20)),
+            r"text where numbers are needed: 'v' in the column 'd'\. Encode",
+        ),
+        (pl.from_pandas(FRAME.assign(d=["u", None] * 30)), r"'u' in the column 'd'"),
+        ("hello", r"X='hello' is text that names no file; .*\.csv"),
     ],
-    ids=["dict", "generator", "set", "records", "masked", "text", "mixed", "category"],
+    ids=[
+        *("dict", "generator", "set", "records", "masked", "text"),
+        *("mixed", "category", "polars", "a word"),
+    ],
 )
 def test_what_is_no_table_of_numbers(rows, message):
     refused(rows, message)
@@ -242,3 +250,17 @@ def test_an_error_of_the_users_kernel_is_theirs_with_a_hint():
     assert "kernel=kernel was called with two rows" in note
     assert "kernels.blockwise" in note
     features(kernel=kernels.blockwise(kernel)).fit(X)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=str)
+def test_labels_that_are_missing(missing):
+    y = ["a", "b"] * 30
+    y[7] = missing
+    for labels in (pd.Series(y), np.array(y, dtype=object)):
+        with pytest.raises(ValueError, match=r"no label in row 7, .*drop such rows"):
+            KernelRidgeClassifier(n_landmarks=5).fit(X, labels)
+
+
+def test_text_that_is_numbers_goes_on_as_numbers():
+    found = features().fit_transform(FRAME.astype(str))
+    np.testing.assert_allclose(found, features().fit_transform(X), atol=1e-9)

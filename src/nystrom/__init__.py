@@ -20,7 +20,7 @@ Examples
 (1797, 100)
 """
 
-from . import datasets, displays, engines, kernels, samplers, sources
+from . import datasets, displays, engines, kernels, samplers, sinks, sources
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -69,6 +69,7 @@ __all__ = [
     "save",
     "select_landmarks",
     "show_versions",
+    "sinks",
     "sources",
     "spectral_embedding",
 ]

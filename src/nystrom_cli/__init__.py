@@ -13,6 +13,10 @@ def main() -> None:
     """Run the command; where it cannot, say what to install."""
     try:
         from .commands import nystrom
+
+        nystrom(prog_name="nystrom")
+    except KeyboardInterrupt:  # before there was anything to tell
+        raise SystemExit(130) from None
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("click", "rich"):
             raise
@@ -20,4 +24,3 @@ def main() -> None:
             f"The command nystrom needs {error.name}, which is not installed: "
             'pip install "nystrom[cli]".'
         ) from None
-    nystrom()

@@ -8,8 +8,9 @@ import pandas as pd
 from nystrom import select_landmarks
 
 from . import tables
-from .columns import Columns
-from .failures import CommandError
+from .columns import Columns, check_names
+from .places import lines_of
+from .writing import check_places, rows_to
 
 
 def choose_rows(
@@ -22,10 +23,9 @@ def choose_rows(
     seed: int,
 ) -> None:
     """Write the rows chosen, with their line in the file, the most telling first."""
+    check_places([output], [path])
     table = tables.whole(path)
-    for name in (*categories, *ignored):
-        if name not in table.columns:
-            raise CommandError(f"{path} has no column {name!r}.")
+    check_names(table, (*categories, *ignored), path)
     rows = table.drop(columns=list(ignored))
     columns = Columns.of(rows, path, categories=categories)
     Z = columns.encoder().fit_transform(columns.values(rows, path))
@@ -35,6 +35,13 @@ def choose_rows(
     )
     indices = np.asarray(found.indices)
     chosen = table.iloc[indices].reset_index(drop=True)
-    lines = pd.Series(indices + 2, name="line")
-    with tables.Writer(output) as writer:
-        writer.write(pd.concat([lines, chosen], axis=1))
+    with rows_to(output) as write:
+        write(pd.concat([_places(path, indices, chosen), chosen], axis=1))
+
+
+def _places(path: str, indices: np.ndarray, chosen: pd.DataFrame) -> pd.Series:
+    """Where the rows are in the file: their lines, or their numbers from 1 on."""
+    lines = lines_of(path, indices.tolist())
+    name = "row" if lines is None else "line"
+    name = f"{name}_in_file" if name in chosen else name
+    return pd.Series(indices + 1 if lines is None else lines, name=name)

@@ -9,24 +9,42 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .failures import CommandError
+from .cells import (
+    FEW,
+    MEND,
+    days_of,
+    is_mostly_numbers,
+    is_time_span,
+    numbers_of,
+    texts_of,
+)
+from .failures import CommandError, no_column
+from .kinds import shown
 
 #: A column of text is a date where its first values look like this: 2026-11-17.
 DATE = r"^\d{4}-\d{1,2}-\d{1,2}([ T].*)?$"
-#: Values that are not numbers, as a share, up to which they are taken for mistakes.
-FEW = 0.02
+#: Dates that may be read in two ways.
+OTHER_DATE = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?$"
+#: Digits that are a code, such as a postal one: a number has no 0 before it.
+CODE = r"^0\d+$"
 #: Text with more different values than this is a name or a note, not a category.
 MOST_CATEGORIES = 200
 #: Categories that have fewer rows, as a share, are taken together.
 RARE = 0.002
 PARTS = ("numbers", "dates", "categories")
+
+
+def check_names(table: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
+    """Refuse columns that the table does not have."""
+    for name in names:
+        if name not in table.columns:
+            raise no_column(shown(where), name, table.columns)
 
 
 @dataclass(frozen=True)
@@ -56,7 +74,11 @@ class Columns:
             else:
                 getattr(found, kind).append(name)
         if not found.used:
-            raise CommandError(f"{where} has no column to learn from.")
+            why = "; ".join(f"{name!r}: {why}" for name, why in found.left_out.items())
+            raise CommandError(
+                f"{shown(where)} has no column to learn from"
+                + (f" ({why})." if why else ".")
+            )
         return found
 
     @classmethod
@@ -91,21 +113,24 @@ class Columns:
             ]
         )
 
-    def values(self, table: pd.DataFrame, where: str) -> pd.DataFrame:
-        """The columns as numbers and text."""
-        missing = [name for name in self.used if name not in table.columns]
-        if missing:
-            raise CommandError(
-                f"{where} has no column {missing[0]!r}, which the model needs; it has "
-                f"{', '.join(map(repr, table.columns[:10]))}."
-            )
+    def values(
+        self,
+        table: pd.DataFrame,
+        where: str,
+        advice: str = MEND,
+    ) -> pd.DataFrame:
+        """The columns as numbers and text; `advice` is for what is neither."""
+        for name in self.used:
+            if name not in table.columns:
+                wanted = ", which the model needs"
+                raise no_column(shown(where), name, table.columns, wanted)
         found: dict[str, Any] = {}
         for name in self.numbers:
-            found[name] = _numbers(table[name], name, where)
+            found[name] = numbers_of(table[name], where, advice)
         for name in self.dates:
-            found[name] = _days(table[name], name, where)
+            found[name] = days_of(table[name], where, advice)
         for name in self.categories:
-            found[name] = _texts(table[name])
+            found[name] = texts_of(table[name])
         return pd.DataFrame(found, index=table.index)
 
 
@@ -121,74 +146,28 @@ def _kind(
         return "dates", ""
     if pd.api.types.is_bool_dtype(given):
         return "categories", ""
-    if pd.api.types.is_numeric_dtype(column):
+    if pd.api.types.is_numeric_dtype(column) or is_time_span(column):
         return ("numbers", "") if given.nunique() > 1 else (None, "one value only")
     text = given.astype(str).str.strip()
     if text.nunique() == 1:
         return None, "one value only"
-    wrong = pd.to_numeric(text, errors="coerce").isna()
-    if wrong.mean() <= FEW and (~wrong).sum() > 1:
-        _numbers(column, name, where)  # refuses those that are not
+    advice = f"Mend it, leave it empty, or take it for a category: --category {name}."
+    if not text.str.match(CODE).any() and is_mostly_numbers(text):
+        numbers_of(column, where, advice)  # refuses those that are not
         return "numbers", ""
     if text.str.match(DATE).mean() > 1 - FEW:
-        _days(column, name, where)
+        days_of(column, where, advice)
         return "dates", ""
     if text.nunique() > max(MOST_CATEGORIES, 0.02 * len(text)) or (
         text.nunique() > 20 and text.nunique() > 0.5 * len(text)
     ):
-        return None, f"{text.nunique()} different texts"
+        return None, _why_not(text)
     return "categories", ""
 
 
-def _numbers(column: pd.Series, name: str, where: str) -> np.ndarray:
-    found = pd.to_numeric(column, errors="coerce")
-    _refuse_wrong(column, found, name, where, "number")
-    values = found.to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.isinf(values).any():
-        at = int(np.flatnonzero(np.isinf(values))[0])
-        raise CommandError(
-            f"{place(where, column, at)}: {column.iloc[at]} is not a "
-            "finite number; mend it, or leave it empty."
-        )
-    return values
-
-
-def _days(column: pd.Series, name: str, where: str) -> np.ndarray:
-    """Days since 1970; times of the day as parts."""
-    if pd.api.types.is_datetime64_any_dtype(column):
-        found = column
-    else:
-        found = pd.to_datetime(column, errors="coerce", format="ISO8601", utc=True)
-        _refuse_wrong(column, found, name, where, "date such as 2026-11-17")
-    if getattr(found.dtype, "tz", None) is not None:
-        found = found.dt.tz_convert("UTC").dt.tz_localize(None)
-    days = (found - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    return days.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _texts(column: pd.Series) -> np.ndarray:
-    """Text, with a name for what is missing: it may tell something."""
-    text = column.astype(object).where(column.notna(), "(missing)")
-    return text.map(lambda value: str(value).strip()).to_numpy(dtype=object)
-
-
-def place(where: str, column: pd.Series, at: int) -> str:
-    """Where a value is: tables count their rows from 0, after a line of names."""
-    row = int(column.index[at])
-    parquet = where.endswith((".parquet", ".pq"))
-    in_file = f"row {row + 1}" if parquet else f"line {row + 2}"
-    return f"{where}, {in_file}, column {column.name!r}"
-
-
-def _refuse_wrong(
-    column: pd.Series, found: pd.Series, name: str, where: str, what: str
-) -> None:
-    wrong = np.flatnonzero(found.isna().to_numpy() & column.notna().to_numpy())
-    if len(wrong):
-        at = int(wrong[0])
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise CommandError(
-            f"{place(where, column, at)}: {column.iloc[at]!r} is not a "
-            f"{what}, as the other values are{more}. Mend it, leave it empty, or take "
-            f"the column for a category: --category {name}."
-        )
+def _why_not(text: pd.Series) -> str:
+    """What many different texts are, with one of them."""
+    such = f"{text.nunique()} different texts, such as {text.iloc[0][:30]!r}"
+    if text.str.match(OTHER_DATE).mean() > 1 - FEW:
+        return f"{such}; dates are understood where they are written 2026-11-17"
+    return such

@@ -30,7 +30,12 @@ def _version(context: click.Context, _: Any, wanted: bool) -> None:
 @click.group(epilog=EXIT_CODES)
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and exit.",
 )
 def nystrom(debug: bool) -> None:
     """Kernel models from a table in a file, in linear time.
@@ -44,7 +49,11 @@ def nystrom(debug: bool) -> None:
 @_table
 @click.option("--target", required=True, help="The column to predict.")
 @click.option("-o", "--output", required=True, help="Where the model goes.")
-@click.option("--task", type=click.Choice(["regression", "classification"]))
+@click.option(
+    "--task",
+    type=click.Choice(["regression", "classification"]),
+    help="What to learn; without it the target decides.",
+)
 @click.option("--landmarks", type=click.IntRange(min=2), help="At most so many.")
 @click.option("--category", multiple=True, help="A column that is a category.")
 @click.option("--ignore", multiple=True, help="A column to leave out.")
@@ -75,13 +84,14 @@ def fit(
     from . import tables
     from .learning import learn
     from .telling import Teller
+    from .writing import check_places
 
-    for path in (output, report):
-        if path is not None:
-            tables.check_can_write(path)
+    if output == "-" or report == "-":
+        raise click.UsageError("Models and reports go to files, not to -.")
+    check_places([output, report], [table])
     tell = Teller(quiet=quiet or as_json)
     rows = tables.whole(table)
-    tell(f"{len(rows)} rows, {rows.shape[1]} columns")
+    tell(f"rows: {len(rows)}, columns: {rows.shape[1]}")
     found = learn(
         rows,
         target,
@@ -96,11 +106,12 @@ def fit(
     )
     from nystrom import save
 
-    save(found.model, output)
     if report is not None:
         from .report import write_report
 
+        # The page first: where it cannot be made there is no model either.
         write_report(found, report)
+    save(found.model, output)
     if as_json:
         click.echo(json.dumps(found.summary() | {"model": output}, indent=2))
     else:
@@ -156,8 +167,19 @@ def score(model: str, table: str, as_json: bool) -> None:
 
 @nystrom.command()
 @_table
-@click.option("-n", "--number", default=100, show_default=True, help="How many.")
-@click.option("--gamma", type=float, help="Of the rbf kernel, on standardised columns.")
+@click.option(
+    "-n",
+    "--number",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="How many.",
+)
+@click.option(
+    "--gamma",
+    type=click.FloatRange(min=0),
+    help="Of the rbf kernel, on standardised columns.",
+)
 @click.option("--category", multiple=True, help="A column that is a category.")
 @click.option("--ignore", multiple=True, help="A column to leave out.")
 @click.option("-o", "--output", default="-", help="A table; - is standard output.")
@@ -185,11 +207,11 @@ def landmarks(
 @without_tracebacks
 def report(model: str, table: str, output: str) -> None:
     """Write an HTML page about MODEL, with rows of TABLE that it was not fitted to."""
-    from . import tables
     from .predicting import learnt_again
     from .report import write_report
+    from .writing import check_places
 
-    tables.check_can_write(output)
+    check_places([output], [model, table])
     write_report(learnt_again(model, table), output)
 
 

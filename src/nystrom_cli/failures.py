@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any
 
@@ -17,16 +20,33 @@ class CommandError(Exception):
     """The data, the model or the disk does not allow it; the message says what does."""
 
 
+def no_column(
+    where: str, name: str, columns: Iterable[Any], wanted: str = ""
+) -> CommandError:
+    """The error for a name that a table does not have."""
+    names = [str(column) for column in columns]
+    near = {each.strip().lower(): each for each in names}
+    found = get_close_matches(name.strip().lower(), near, n=1)
+    meant = f"did you mean {near[found[0]]!r}? It" if found else "it"
+    more = ", …" if len(names) > 20 else ""
+    return CommandError(
+        f"{where} has no column {name!r}{wanted}; {meant} has "
+        f"{', '.join(map(repr, names[:20]))}{more}."
+    )
+
+
 def without_tracebacks(command: Callable[..., Any]) -> Callable[..., Any]:
     """Tell errors that a person can do something about in one message."""
 
     @wraps(command)
     def told(*args: Any, **options: Any) -> Any:
         debug = bool(click.get_current_context().find_root().params.get("debug"))
+        quiet = bool(options.get("quiet") or options.get("as_json"))
         try:
-            return command(*args, **options)
+            with _warnings_told(quiet=quiet):
+                return command(*args, **options)
         except KeyboardInterrupt:
-            click.echo("Stopped; nothing was written.", err=True)
+            click.echo("Stopped; no file was written.", err=True)
             sys.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -41,6 +61,22 @@ def without_tracebacks(command: Callable[..., Any]) -> Callable[..., Any]:
             sys.exit(CANNOT)
 
     return told
+
+
+@contextmanager
+def _warnings_told(*, quiet: bool) -> Iterator[None]:
+    """Each once, in words, without the line of a program that nobody here wrote."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in told and not quiet:
+            told.add(text)
+            click.echo(f"Warning: {text}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = tell
+        yield
 
 
 def _message(error: Exception) -> str:

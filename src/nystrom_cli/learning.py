@@ -16,22 +16,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from nystrom import (
-    KernelRidge,
-    KernelRidgeClassifier,
-    KernelRidgeClassifierCV,
-    KernelRidgeCV,
-)
+from .columns import Columns, check_names
+from .searching import chosen_estimator
+from .target import check_target, guess_task, rare, target_values
 
-from .columns import Columns
-from .failures import CommandError
-
-#: Whole numbers with no more different values than this are taken for classes.
-MOST_CLASSES = 20
 #: The share of rows that is held out, and the most of them.
 HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
-#: Rows that the width, the ridge and the number of landmarks are chosen on at most.
-MOST_TO_CHOOSE = 50_000
 
 
 @dataclass
@@ -49,6 +39,7 @@ class Learnt:
     held_out: pd.DataFrame = field(repr=False)
     truth: np.ndarray = field(repr=False)
     predicted: np.ndarray = field(repr=False)  # by a model that did not see these rows
+    of_table: str | None = None  # truth and predictions are of a table given later
 
     @property
     def estimator(self) -> Any:
@@ -74,6 +65,7 @@ class Learnt:
                 "categories": list(self.columns.categories),
                 "left_out": dict(self.columns.left_out),
             },
+            "classes": [str(name) for name in getattr(estimator, "classes_", ())],
             "landmarks": len(landmarks),
             "kernel": str(landmarks.kernel),
             "gamma": float(estimator.gamma),
@@ -84,19 +76,6 @@ class Learnt:
             "held_out": {name: float(value) for name, value in self.scores.items()},
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
         }
-
-
-def guess_task(y: pd.Series) -> tuple[str, str]:
-    """Regression or classification, and why."""
-    given = y.dropna()
-    numbers = pd.to_numeric(given, errors="coerce")
-    if numbers.isna().any() or pd.api.types.is_bool_dtype(given):
-        return "classification", "the target is text"
-    n_different = given.nunique()
-    whole_numbers = bool((numbers == numbers.round()).all())
-    if n_different == 2 or (whole_numbers and n_different <= MOST_CLASSES):
-        return "classification", f"the target has {n_different} different values"
-    return "regression", f"the target has {n_different} different numbers"
 
 
 def learn(
@@ -114,26 +93,30 @@ def learn(
 ) -> Learnt:
     """Choose width, ridge and number of landmarks, score it, fit it on all rows."""
     seconds: dict[str, float] = {}
-    _check_names(table, (target, *categories, *ignored), where)
+    check_names(table, (target, *categories, *ignored), where)
     y_given = table[target]
+    check_target(y_given, target, where)
     if task is None:
         task, why = guess_task(y_given)
         say(f"{task}, since {why} (--task says otherwise)")
     present = y_given.notna().to_numpy()
     table, y = table[present], target_values(y_given[present], task, target, where)
-    if len(table) < 20:
-        raise CommandError(
-            f"{where} has {len(table)} rows with a value of {target!r}; too few to "
-            "learn from, and to say how well."
-        )
-    if len(np.unique(y)) < 2:
-        raise CommandError(f"{where}: all rows have the same {target!r}.")
+    if not present.all():
+        say(f"rows without a value of {target!r}, left out: {(~present).sum()}")
+    if task == "classification":
+        for name, count in rare(y).items():
+            say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
     with _timed(seconds, "reading columns"):
-        rows = table.drop(columns=[target, *ignored])
+        rows = table.drop(columns=list({target, *ignored}))
         columns = Columns.of(rows, where, categories=categories)
         values = columns.values(rows, where)
     for name, why in columns.left_out.items():
         say(f"column {name!r} is left out: {why}")
+    for name in _numbering(rows, columns):
+        say(
+            f"column {name!r} counts up by one from row to row; if it only "
+            f"numbers them, --ignore {name}"
+        )
     stratify = (
         y if task == "classification" and np.bincount(_codes(y)).min() > 1 else None
     )
@@ -143,7 +126,7 @@ def learn(
     )
     size = n_landmarks or int(min(1000, max(20, len(y_train) // 4)))
     with _timed(seconds, "choosing"):
-        chosen = _chosen(columns, train, y_train, task, size, seed, verbose)
+        chosen = chosen_estimator(columns, train, y_train, task, size, seed, verbose)
     with _timed(seconds, "scoring"):
         fitted = {
             name: make_pipeline(columns.encoder(), estimator).fit(train, y_train)
@@ -173,65 +156,16 @@ def learn(
     return found
 
 
-def _check_names(table: pd.DataFrame, names: tuple[str, ...], where: str) -> None:
-    for name in names:
-        if name not in table.columns:
-            raise CommandError(
-                f"{where} has no column {name!r}; it has "
-                f"{', '.join(map(repr, table.columns[:20]))}."
-            )
-
-
-def target_values(y: pd.Series, task: str, target: str, where: str) -> np.ndarray:
-    """Numbers, or labels: whole numbers or text."""
-    if task == "regression":
-        values = Columns(numbers=[target]).values(y.to_frame(), where)[target]
-        return values.to_numpy()
-    numbers = pd.to_numeric(y, errors="coerce")
-    if numbers.notna().all() and (numbers == numbers.round()).all():
-        return numbers.astype(np.int64).to_numpy()
-    return y.astype(str).str.strip().to_numpy(dtype=object).astype(str)
+def _numbering(rows: pd.DataFrame, columns: Columns) -> list[str]:
+    """Columns that may only number the rows, which tells nothing of new ones."""
+    numbers = {
+        name: pd.to_numeric(rows[name], errors="coerce") for name in columns.numbers
+    }
+    return [name for name, x in numbers.items() if (x - rows.index).nunique() == 1]
 
 
 def _codes(y: np.ndarray) -> np.ndarray:
     return np.unique(y, return_inverse=True)[1]
-
-
-def _chosen(
-    columns: Columns,
-    train: pd.DataFrame,
-    y: np.ndarray,
-    task: str,
-    size: int,
-    seed: int,
-    verbose: int,
-) -> Any:
-    """The estimator, with width and ridge by cross-validation on some of the rows."""
-    few = np.random.default_rng(seed).permutation(len(y))[:MOST_TO_CHOOSE]
-    Z = columns.encoder().fit_transform(train.iloc[few])
-    search = KernelRidgeCV if task == "regression" else KernelRidgeClassifierCV
-    fewer = sorted({max(10, size // 4), max(10, size // 2), size})
-    common: dict[str, Any] = {
-        "kernel": "rbf",
-        "random_state": seed,
-        "verbose": verbose,
-    }
-    found = search(
-        gammas="auto",
-        n_landmarks=fewer,
-        prefer_fewer=False,
-        fit_intercept=True,
-        cv=5,
-        **common,
-    ).fit(Z, y[few])
-    make = KernelRidge if task == "regression" else KernelRidgeClassifier
-    return make(
-        alpha=float(found.alpha_) * len(y) / len(few),
-        gamma=float(found.gamma_),
-        n_landmarks=int(found.n_landmarks_),
-        fit_intercept=True,
-        **common,
-    )
 
 
 def _rivals(chosen: Any, task: str) -> dict[str, Any]:

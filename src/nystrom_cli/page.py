@@ -20,11 +20,13 @@ h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 table { border-collapse: collapse }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; vertical-align: top;
          border-bottom: 1px solid var(--line) }
+.grid th, .grid td { white-space: nowrap }
 pre { padding: .6rem; border: 1px solid var(--line); white-space: pre-wrap }
 figure { margin: 1rem 0 }
 figure svg { width: 100%; max-width: 36rem; height: auto; background: #fff }
 figcaption { font-size: .9rem }
-@media print { body { max-width: none } figure { break-inside: avoid } }
+@media print { body { max-width: none } figure, tr { break-inside: avoid }
+  h2 { break-after: avoid } figure svg { max-width: 26rem } }
 """
 
 
@@ -54,7 +56,8 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
     )
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     top = f"<thead><tr>{top}</tr></thead>" if head else ""
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
+    kind = ' class="grid"' if head else ""  # it scrolls; words of a list wrap
+    return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'
 
 
 def figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
@@ -63,7 +66,7 @@ def figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(6, 4), layout="constrained")
+    made = Figure(figsize=(5, 3.4), layout="constrained")  # its text is read on phones
     FigureCanvasSVG(made)
     draw(made.subplots())
     text = io.StringIO()

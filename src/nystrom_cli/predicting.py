@@ -16,14 +16,22 @@ from nystrom import load
 
 from . import tables
 from .columns import Columns
-from .failures import CommandError
-from .learning import Learnt, target_values
+from .failures import CommandError, no_column
+from .kinds import kind_of, shown
+from .learning import Learnt
+from .target import compared, target_values
+from .writing import check_places, rows_to
 
 
 def loaded(path: str) -> Pipeline:
     """A model that `nystrom fit` made."""
     if not Path(path).exists():
         raise CommandError(f"There is no file {path}.")
+    if Path(path).suffix.lower() in (".csv", ".tsv", ".gz", ".parquet", ".pq"):
+        raise CommandError(
+            f"{path} is a table by its name, not a model; the model comes first, then "
+            "the table."
+        )
     model = load(path)
     if not hasattr(model, "nystrom_summary_"):
         raise CommandError(
@@ -50,22 +58,24 @@ def predict_table(
     keep: bool,
 ) -> None:
     """Write predictions beside each other or beside the columns that were there."""
+    check_places([output], [path, table])
+    kind_of(output)
     model = loaded(path)
     classifier = is_classifier(model)
     if probabilities and not classifier:
         raise CommandError("A regression has no probabilities; there are --deviations.")
     if deviations and classifier:
         raise CommandError("A classifier has no deviations; there are --probabilities.")
-    with tables.Writer(output) as writer:
+    with rows_to(output) as write:
         for piece, values in _pieces(model, table):
             if not len(piece):
-                raise CommandError(f"{table} has a header and no rows.")
+                raise CommandError(f"{shown(table)} has a header and no rows.")
             found = _predicted(model, values, probabilities, deviations)
             result = pd.DataFrame(found, index=piece.index)
             if keep:
                 kept = piece.drop(columns=[c for c in piece if c in result])
                 result = pd.concat([kept, result], axis=1)
-            writer.write(result)
+            write(result)
 
 
 def _predicted(
@@ -90,16 +100,23 @@ def truth_and_predictions(
     truth, found, rows = [], [], []
     for piece, values in _pieces(model, path):
         if target not in piece.columns:
-            raise CommandError(f"{path} has no column {target!r} to compare with.")
+            wanted = " to compare with"
+            raise no_column(shown(path), target, piece.columns, wanted)
         present = piece[target].notna().to_numpy()
         if not present.any():
             continue
-        truth.append(target_values(piece[target][present], task, target, path))
+        truth.append(piece[target][present])
         found.append(model.predict(values[present]))
         rows.append(values[present])
     if not truth:
-        raise CommandError(f"{path} has no row with a value of {target!r}.")
-    return np.concatenate(truth), np.concatenate(found), pd.concat(rows)
+        raise CommandError(f"{shown(path)} has no row with a value of {target!r}.")
+    given, predicted = pd.concat(truth), np.concatenate(found)
+    if task == "regression":
+        true = target_values(given, task, target, path)
+    else:
+        true = compared(given, model.classes_, target, path)
+        predicted = predicted.astype(str)
+    return true, predicted, pd.concat(rows)
 
 
 def score_table(path: str, table: str) -> dict[str, float]:
@@ -113,7 +130,7 @@ def measures(truth: np.ndarray, found: np.ndarray) -> dict[str, float]:
     if found.dtype.kind == "f":
         squares = float(mean_squared_error(truth, found))
         return {"R²": float(r2_score(truth, found)), "rmse": squares**0.5}
-    return {"accuracy": float(accuracy_score(truth.astype(str), found.astype(str)))}
+    return {"accuracy": float(accuracy_score(truth, found))}
 
 
 def learnt_again(path: str, table: str) -> Learnt:
@@ -121,7 +138,6 @@ def learnt_again(path: str, table: str) -> Learnt:
     model = loaded(path)
     about = model.nystrom_summary_
     truth, found, rows = truth_and_predictions(model, table)
-    ours = next(iter(measures(truth, found).values()))
     return Learnt(
         model,
         about["task"],
@@ -129,9 +145,10 @@ def learnt_again(path: str, table: str) -> Learnt:
         Columns(**about["columns"]),
         about["rows"],
         about["rows_without_target"],
-        dict(about["held_out"]) | {"nystrom": ours},
+        dict(about["held_out"]),
         dict(about["seconds"]),
         rows,
         truth,
         found,
+        of_table=shown(table),
     )

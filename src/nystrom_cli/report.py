@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import platform
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import nystrom
 from nystrom.displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
+from nystrom.sinks import replacing
 
 from .learning import Learnt
 from .page import CSS, figure, page, section, table
+from .predicting import measures
 
 #: Rows that the pictures of scores and spectrum are made of at most.
 MOST_ROWS = 20_000
@@ -22,21 +23,20 @@ MOST_ROWS = 20_000
 def write_report(found: Learnt, path: str) -> None:
     """Write the page, complete or not at all."""
     text = report(found)
-    beside = Path(path).with_name(f".{Path(path).name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
 
 
 def report(found: Learnt) -> str:
     """The page as text."""
-    about = found.summary()
-    title = f"{about['task']} of {about['target']}"
+    about = found.model.nystrom_summary_
+    title = f"{about['task'].capitalize()} of {about['target']}"
     parts = [
         section("In short", _in_short(found, about)),
+        section("Predictions", _predictions(found)),
         section("Data", _data(about)),
         section("Model", _model(about)),
         section("The approximation", _approximation(found, about)),
-        section("Predictions", _predictions(found)),
         section("Time", table(_seconds(about), head=("stage", "seconds"))),
         section("To do it again", _again(about)),
     ]
@@ -48,12 +48,24 @@ def _in_short(found: Learnt, about: dict[str, Any]) -> str:
         about["held_out"][name] for name in ("nystrom", "linear", "constant")
     )
     better = "better than" if ours > linear else "no better than"
+    name = about["score"]
     said = (
-        f"{about['score']} {ours:.4f} on {about['held_out_rows']} rows held out of the "
-        f"fit: {better} a linear model ({linear:.4f}); a constant would have "
-        f"{constant:.4f}."
+        f"{name[0].upper()}{name[1:]} {ours:.4f} on {about['held_out_rows']} rows held "
+        f"out of the fit: {better} a linear model ({linear:.4f}); a constant would "
+        f"have {constant:.4f}."
     )
+    if found.of_table is not None:
+        here = next(iter(measures(found.truth, found.predicted).values()))
+        said += (
+            f" On {len(found.truth)} rows of {found.of_table} it is {here:.4f}; rows "
+            "that the model was fitted to would say little about new ones."
+        )
     return f"<p>{escape(said)}</p>"
+
+
+def _rows_shown(found: Learnt) -> str:
+    """Which rows the pictures are of."""
+    return "rows held out" if found.of_table is None else f"rows of {found.of_table}"
 
 
 def _data(about: dict[str, Any]) -> str:
@@ -107,11 +119,13 @@ def _approximation(found: Learnt, about: dict[str, Any]) -> str:
         )
     # Fewer rows have smaller sums: the ridge that they would have had.
     ridge = about["alpha"] * len(rows) / about["rows"]
-    pictures += _pictures_of_rows(landmarks, rows, ridge)
+    pictures += _pictures_of_rows(landmarks, rows, ridge, _rows_shown(found))
     return f"<p>{escape(said)}</p>" + "".join(pictures)
 
 
-def _pictures_of_rows(landmarks: Any, rows: np.ndarray, ridge: float) -> list[str]:
+def _pictures_of_rows(
+    landmarks: Any, rows: np.ndarray, ridge: float, which: str
+) -> list[str]:
     def draw_spectrum(ax: Any) -> None:
         SpectrumDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
 
@@ -121,7 +135,7 @@ def _pictures_of_rows(landmarks: Any, rows: np.ndarray, ridge: float) -> list[st
     return [
         figure(
             draw_scores,
-            "Ridge leverage scores of rows held out; one of score 1 is like no other.",
+            f"Ridge leverage scores of {which}; one of score 1 is like no other.",
             "Histogram of ridge leverage scores.",
         ),
         figure(
@@ -134,11 +148,11 @@ def _pictures_of_rows(landmarks: Any, rows: np.ndarray, ridge: float) -> list[st
 
 def _predictions(found: Learnt) -> str:
     if found.task == "regression":
-        return _against_truth(found.truth, found.predicted)
+        return _against_truth(found.truth, found.predicted, _rows_shown(found))
     return _confusion(found.truth, found.predicted)
 
 
-def _against_truth(truth: np.ndarray, predicted: np.ndarray) -> str:
+def _against_truth(truth: np.ndarray, predicted: np.ndarray, which: str) -> str:
     some = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
 
     def draw(ax: Any) -> None:
@@ -146,12 +160,13 @@ def _against_truth(truth: np.ndarray, predicted: np.ndarray) -> str:
         ax.plot(ends, ends, ":", color="0.5")
         ax.scatter(truth[some], predicted[some], s=6, linewidths=0)
         ax.set(xlabel="true", ylabel="predicted")
+        ax.locator_params(nbins=5)
 
     off = float(np.sqrt(np.mean((truth - predicted) ** 2)))
+    told = np.format_float_positional(off, 4, fractional=False, trim="-")
     return figure(
         draw,
-        f"Predicted against true values of rows held out; root mean squared error "
-        f"{off:.4g}.",
+        f"Predicted against true values of {which}; root mean squared error {told}.",
         "Scatter of predicted against true values, near the diagonal where they agree.",
     )
 

@@ -34,17 +34,18 @@ class Teller:
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     columns = found["columns"]
-    counts = ", ".join(
-        f"{len(columns[part])} {part}" for part in ("numbers", "dates", "categories")
-    )
     ours, linear, constant = (
         found["held_out"][name] for name in ("nystrom", "linear", "constant")
     )
     error = found["approximation_error"]
     lines = [
         ("task", f"{found['task']} of {found['target']}"),
-        ("rows", f"{found['rows']}"),
-        ("columns", counts),
+        ("rows", _rows(found)),
+        *[
+            (part, _listed(columns[part]))
+            for part in ("numbers", "dates", "categories")
+            if columns[part]
+        ],
         ("landmarks", f"{found['landmarks']}, {found['kernel']}"),
         ("ridge", f"alpha = {found['alpha']:.3g}"),
         ("error", f"{error:.3g} of tr K is not covered by the landmarks"),
@@ -55,8 +56,23 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("seconds", f"{sum(found['seconds'].values()):.1f}"),
     ]
+    after = next(i for i, line in enumerate(lines) if line[0] == "landmarks")
     if columns["left_out"]:
-        lines.insert(3, ("left out", ", ".join(columns["left_out"])))
+        lines.insert(after, ("left out", _listed(list(columns["left_out"]))))
+    if found.get("classes"):
+        lines.insert(1, ("classes", _listed(found["classes"])))
     if "model" in found:
         lines.append(("model", found["model"]))
     return lines
+
+
+def _rows(found: dict[str, Any]) -> str:
+    without = found["rows_without_target"]
+    more = f", and {without} without a value of {found['target']}" if without else ""
+    return f"{found['rows']}{more}"
+
+
+def _listed(names: list[str], most: int = 12) -> str:
+    """How many, and the first of them."""
+    more = ", …" if len(names) > most else ""
+    return f"{len(names)}: {', '.join(names[:most])}{more}"

@@ -38,11 +38,56 @@ def refuse_mistakes(given: Any, name: str = "X") -> None:
         )
     _refuse_records(given, name)
     _refuse_times(given, name)
+    if name == "X" and _library(given) in ("pandas", "polars"):
+        _refuse_text_columns(given)
+
+
+def refuse_missing_labels(y: np.ndarray) -> None:
+    """Labels of rows that have none: scikit-learn calls their type unknown."""
+    if y.dtype.kind != "O":
+        return
+    for row, label in enumerate(y.ravel()):
+        if label is None or type(label).__name__ == "NAType" or label != label:
+            raise ValueError(
+                f"y has no label in row {row}, but {label!r}; drop such rows, or give "
+                "them a label of their own."
+            )
+
+
+def _library(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
 
 
 def _is_lazy_frame(given: Any) -> bool:
-    library = type(given).__module__.partition(".")[0]
+    library = _library(given)
     return library in ("polars", "narwhals") and type(given).__name__ == "LazyFrame"
+
+
+def _refuse_text_columns(given: Any) -> None:
+    """Text in a table is told with its column; text that is numbers is let through."""
+    for place, column in enumerate(getattr(given, "columns", ())):
+        values = given.iloc[:, place] if hasattr(given, "iloc") else given[:, place]
+        if getattr(values.dtype, "kind", "O") != "O" or _is_polars_number(values.dtype):
+            continue
+        for value in np.asarray(values, dtype=object):
+            if isinstance(value, str) and not _is_number(value):
+                raise ValueError(
+                    f"X holds text where numbers are needed: {value!r} in the column "
+                    f"{column!r}. Encode it as numbers, such as by scikit-learn's "
+                    "OneHotEncoder in a ColumnTransformer, or leave it out."
+                )
+
+
+def _is_polars_number(dtype: Any) -> bool:
+    return hasattr(dtype, "is_numeric") and bool(dtype.is_numeric())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_records(given: Any, name: str) -> None:

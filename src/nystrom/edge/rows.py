@@ -24,7 +24,14 @@ def not_in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     `names` are those of the features that are wanted of a path.
     """
     refuse_mistakes(X)
-    return as_source(X) if is_dask(X) else recognised(X, names)
+    found = as_source(X) if is_dask(X) else recognised(X, names)
+    if isinstance(found, str):
+        raise ValueError(
+            f"X={X!r} is text that names no file; give rows, or the path of a file, "
+            "which ends in .csv, .parquet, .npy or another ending that sources.open "
+            "knows."
+        )
+    return found
 
 
 def in_memory(y: Any, name: str = "y") -> Any:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
+from ..edge.mistakes import refuse_missing_labels
 from ..edge.rows import (
     check_lengths,
     check_targets,
@@ -217,6 +218,8 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         if sp.issparse(y):
             raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
         y = arrays.fetched(y)
+        if y is not None:
+            refuse_missing_labels(np.asarray(y))
         if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
             self._require(y)
             X = self._validated(X, reset=True)

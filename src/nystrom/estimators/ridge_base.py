@@ -108,7 +108,7 @@ class Scoring:
 def refuse_text_targets(targets: Any, caller: str) -> None:
     """Classes of a file are no numbers."""
     names = getattr(targets, "names", None)
-    if names is not None:
+    if names is not None and names.dtype.kind != "b":
         raise ValueError(
             f"The target of the source is text (such as {str(names[0])!r}), and "
             f"{caller} takes numbers; for classes use KernelRidgeClassifier, or name "
@@ -426,9 +426,13 @@ def _refuse_text(y: Any) -> None:
     if sp.issparse(y):
         raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
     if isinstance(y, (str, os.PathLike)):
+        if isinstance(y, str) and not os.path.exists(y):
+            kind, target = "text", repr(y)
+        else:
+            kind, target = "a path", f"pathlib.Path({os.fspath(y)!r})"
         raise ValueError(
-            f"y={y!r} is a path; targets that are in a file come with the rows, "
-            f"sources.open(X, target=pathlib.Path({os.fspath(y)!r}))."
+            f"y={y!r} is {kind}; targets that are in a file come with the rows, "
+            f"sources.open(X, target={target})."
         )
     values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
     if values.dtype.kind in "OUS":

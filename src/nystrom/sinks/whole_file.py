@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .replacing import discard, move, name_beside
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class WholeFile(ABC):
 
     def __init__(self, path: Path, layout: Layout) -> None:
         self.path, self.layout = path, layout
-        self._beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        self._beside = name_beside(path)
 
     @property
     def result(self) -> Path:
@@ -69,7 +68,7 @@ class WholeFile(ABC):
                 with suppress(Exception):  # what went wrong before is what matters
                     self._end(False)
             finally:  # Ctrl-C, too
-                self._discard()
+                discard(self._beside)
 
     @abstractmethod
     def _begin(self) -> None:
@@ -78,34 +77,3 @@ class WholeFile(ABC):
     @abstractmethod
     def _end(self, complete: bool) -> None:
         """Write what is left, if it is to be complete, and let go of the file."""
-
-    def _discard(self) -> None:
-        if self._beside.is_dir():
-            shutil.rmtree(self._beside, ignore_errors=True)
-        else:
-            self._beside.unlink(missing_ok=True)
-
-
-def move(made: Path, path: Path) -> None:
-    """Put a file, or a folder, in its place once it is on the disk."""
-    for file in [made] if made.is_file() else made.rglob("*"):
-        if file.is_file():
-            with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
-    if path.is_dir():  # no system call replaces a folder that has something in it
-        old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-        os.replace(path, old)
-        try:
-            os.replace(made, path)
-        except BaseException:
-            os.replace(old, path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(made, path)
-    if os.name == "posix":  # the name, too, is on the disk then
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -100,6 +100,9 @@ class ArrowTables(Stored):
     def holds_text(self, name: Any) -> bool:
         return name in self.schema.texts
 
+    def holds_truth(self, name: Any) -> bool:
+        return self.schema.kinds.get(name) == "bool"
+
     def read(self, chunk: int, names: Names) -> np.ndarray:
         table = self._table(chunk, names)
         return as_matrix(self.path, table, names, int(self.bounds[chunk]))

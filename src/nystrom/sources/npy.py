@@ -49,7 +49,7 @@ class NpyFile(Stored):
         self.names = tuple(range(width))
         # Rows one after the other are found without.
         self.bounds = np.array([0, n_rows])
-        if self.by_column:
+        if self.by_column or self._stored_as.kind == "U":
             self.bounds = regular_bounds(n_rows, 1, width)
         needed = self.begin + n_rows * width * self._stored_as.itemsize
         if self.stamp.size < needed:
@@ -59,6 +59,19 @@ class NpyFile(Stored):
         if self._stored_as.kind not in "biuf":
             raise no_numbers(self.path, names[0], self._stored_as)
         return self._stored_as
+
+    def holds_text(self, name: Any) -> bool:
+        return self._stored_as.kind == "U" and len(self.names) == 1
+
+    def holds_truth(self, name: Any) -> bool:
+        return self._stored_as.kind == "b"
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        texts = np.empty(stop - start, self._stored_as)
+        with open(self.path, "rb", buffering=0) as file:
+            self.fill(file, start, texts)
+        return texts
 
     def source(self, names: Names) -> Source:
         return super().source(names) if self.by_column else NpyRows(self, names)

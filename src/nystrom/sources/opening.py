@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..refusals import unknown
 from .arrow_ipc import ArrowFile
 from .csv import CsvFile
@@ -41,6 +43,8 @@ ENDINGS: dict[str, Callable[[str, Options], Stored]] = {
     ".pq": lambda path, _: ParquetFile(path),
     ".csv": lambda path, told: CsvFile(path, told.delimiter, told.header),
     ".tsv": lambda path, told: CsvFile(path, told.delimiter, told.header),
+    ".csv.gz": lambda path, told: CsvFile(path, told.delimiter, told.header),
+    ".tsv.gz": lambda path, told: CsvFile(path, told.delimiter, told.header),
     ".arrow": lambda path, _: ArrowFile(path),
     ".feather": lambda path, _: ArrowFile(path),
     ".zarr": lambda path, told: ZarrFile(path, told.dataset),
@@ -63,7 +67,7 @@ def open(
 
     What a file has is read block by block, whenever it is needed; nothing is held but
     the weights. It must not change meanwhile. The format is told by the name: `.npy`,
-    `.parquet`, `.csv`, `.arrow` or `.feather`, `.zarr`, `.h5` or `.hdf5`.
+    `.parquet`, `.csv` or `.csv.gz`, `.arrow` or `.feather`, `.zarr`, `.h5` or `.hdf5`.
 
     Parameters
     ----------
@@ -73,8 +77,8 @@ def open(
     target : column, sequence of columns, Path or None
         What is to be predicted: `fit(source)` then needs no y. A name alone gives one
         number per row, a sequence as many as it has. One column of text in Parquet, CSV
-        or Arrow files is classes, for `KernelRidgeClassifier`. A `Path` is another
-        file, with the targets of these rows.
+        or Arrow files is classes, for `KernelRidgeClassifier`, and so is one of true
+        and false. A `Path` is another file, with the targets of these rows.
     weight : column or None
         A row of weight w counts as w rows. Held as a vector, 8 bytes a row.
     columns : sequence of columns or None
@@ -128,7 +132,9 @@ def open(
         )
     if files and isinstance(target, os.PathLike):
         source = source_of(files, pick(files[0], columns, None, weight))
-        return source.having(targets=targets_apart(os.fspath(target), source))
+        apart = Options(delimiter=delimiter, header=header, flat=True)
+        targets = targets_apart(os.fspath(target), source, apart)
+        return source.having(targets=targets)
     if files:
         return source_of(files, pick(files[0], columns, target, weight))
     if any(named is not None for named in (target, weight, columns)):
@@ -160,16 +166,25 @@ def source_of(files: Sequence[Stored], picked: Picked) -> Source:
     if picked.text:
         source.targets = _labels(files, *picked.targets)
     elif picked.targets:
-        source.targets = Targets(of(picked.targets), picked.single)
+        names = _truth(files, picked.targets) if picked.single else None
+        source.targets = Targets(of(picked.targets), picked.single, names)
     return source
 
 
+def _truth(files: Sequence[Stored], names: Names) -> np.ndarray | None:
+    """What 0 and 1 stand for in a column of true and false."""
+    truth = len(names) == 1 and all(file.holds_truth(*names) for file in files)
+    return np.array([False, True]) if truth else None
+
+
 def _labels(files: Sequence[Stored], name: Any) -> Targets:
-    """Classes that are text."""
+    """Classes that are text; true and false are these, however they are written."""
     found = all_texts(files, name)
     parts: list[Source] = [TextLabels(file, name, found) for file in files]
     whole = parts[0] if len(parts) == 1 else Stacked(parts)
-    return Targets(whole, single=True, names=found)
+    truth = [text.lower() for text in found.tolist()] == ["false", "true"]
+    names = np.array([False, True]) if truth else found
+    return Targets(whole, single=True, names=names)
 
 
 def with_columns(path: Any, names: Sequence[str] | None) -> Source:
@@ -182,16 +197,23 @@ def with_columns(path: Any, names: Sequence[str] | None) -> Source:
     return source_of(files, pick(files[0], names if known else None, None, None))
 
 
-def targets_apart(path: str, source: Source) -> Targets:
-    """Targets in a file of their own."""
-    files = [stored(file, Options(flat=True)) for file in files_in(path)]
-    other = source_of(files, pick(files[0], None, None, None))
-    if other.n_rows != source.n_rows:
+def targets_apart(path: str, source: Source, options: Options) -> Targets:
+    """Targets in a file of their own: numbers, or one column of text."""
+    files = [stored(file, options) for file in files_in(path)]
+    names = files[0].names
+    if len(names) == 1 and files[0].holds_text(names[0]):
+        for further in files[1:]:
+            check_same(further, Picked((), names, (), single=True, text=True))
+        targets = _labels(files, names[0])
+    else:
+        rows = source_of(files, pick(files[0], None, None, None))
+        targets = Targets(rows, rows.n_features == 1, _truth(files, names))
+    if len(targets) != source.n_rows:
         raise FileError(
-            f"{path} has {other.n_rows} rows, but there are {source.n_rows} to have "
+            f"{path} has {len(targets)} rows, but there are {source.n_rows} to have "
             "targets."
         )
-    return Targets(other, single=other.n_features == 1)
+    return targets
 
 
 def stored(path: str, options: Options) -> Stored:
@@ -229,4 +251,5 @@ def ending_of(path: str) -> str:
     """How a name ends, in small letters; a folder may be a Zarr array by any name."""
     if any(os.path.exists(os.path.join(path, name)) for name in METADATA):
         return ".zarr"
-    return os.path.splitext(path)[1].lower()
+    begin, ending = os.path.splitext(path.lower())
+    return os.path.splitext(begin)[1] + ending if ending == ".gz" else ending

@@ -71,6 +71,10 @@ class Stored(ABC):
         """Whether a column has text that `read_text` reads."""
         return False
 
+    def holds_truth(self, name: Any) -> bool:
+        """Whether a column has true and false, which are read as 1 and 0."""
+        return False
+
     def read_text(self, chunk: int, name: Any) -> np.ndarray:
         """(rows,): the texts of a column in one chunk, none missing."""
         raise NotImplementedError(f"{type(self).__name__} reads no text.")

@@ -20,8 +20,9 @@ class Targets:
     single : bool
         Whether they are one number per row, not a list of one: predictions then are
         too.
-    names : ndarray of str or None
-        What the numbers stand for, where the file has text: names[number].
+    names : ndarray of str or bool, or None
+        What the numbers stand for, where the file has text, or true and false:
+        names[number].
     """
 
     of: Source

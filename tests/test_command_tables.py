@@ -1,0 +1,216 @@
+"""Tables as people have them: what programs for tables write, and how they are told."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_command import houses, run
+
+from nystrom_cli import places, tables
+from nystrom_cli.failures import CommandError
+from nystrom_cli.writing import rows_to
+
+ROWS = "size,rooms,town\n80.5,3,Köln\n,4,Ulm\n"
+
+
+def read(tmp_path, text, name="t.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    return tables.whole(str(path))
+
+
+def refusal(tmp_path, text, name="t.csv", encoding="utf-8"):
+    with pytest.raises(CommandError) as told:
+        read(tmp_path, text, name, encoding)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROWS,
+        "\ufeff" + ROWS,
+        ROWS.replace("\n", "\r\n"),
+        "\n" + ROWS.replace("\n", "\n\n"),
+        ROWS.replace(",", ";"),
+        ROWS.replace(",", ";").replace(".", ","),
+        ROWS.replace(",", "\t"),
+        ROWS.replace(",", "|"),
+        ROWS.replace("size", '"size"').replace("Ulm", '"Ulm"'),
+        ROWS.replace(",", " , "),
+        ROWS.replace("\n,", "\nn/a,"),
+        ROWS.replace("\n,", "\n#N/A,"),
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_what_programs_for_tables_write(text, tmp_path):
+    found = read(tmp_path, text)
+    assert list(found.columns) == ["size", "rooms", "town"]
+    assert found["size"].astype(float).fillna(-1).tolist() == [80.5, -1]
+    assert [name.strip() for name in found["town"]] == ["Köln", "Ulm"]
+
+
+def test_standard_input_is_read_as_files_are(monkeypatch):
+    text = "\ufeffa;b\n1,5;x\n2;y, z\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    found = tables.whole("-")
+    assert found.to_dict("list") == {"a": ["1.5", "2"], "b": ["x", "y, z"]}
+
+
+def test_commas_are_no_decimal_signs_where_points_are(tmp_path):
+    """1.234 and 12,5 in one column: one of them has a sign for thousands."""
+    found = read(tmp_path, "a;b\n1.234;1\n12,5;2\n")
+    assert found["a"].tolist() == ["1.234", "12,5"]
+
+
+def test_columns_without_names_and_a_name_that_looks_missing(tmp_path):
+    found = read(tmp_path, ",NA,x,\n1,2,3,\n")
+    assert list(found.columns) == ["column 1", "NA", "x", "column 4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "encoding", "message"),
+    [
+        ("a,a,b\n1,2,3\n", "t.csv", "utf-8", "two columns are called 'a'"),
+        ("a,b\n1,2,3\n4,5,6\n", "t.csv", "utf-8", "line 2 has 3 values"),
+        ('a,b\n"x\ny",2\n1,2,3\n', "t.csv", "utf-8", "line 4 has 3 values"),
+        ("a,b\n1,Köln\n", "t.csv", "latin-1", "line 2: this is not UTF-8 text, but"),
+        ("a,b\n1,Köln\n", "t.csv", "utf-16", "line 1: this is not UTF-8 text, but pe"),
+        ("a,b\n1,2\n", "t.json.gz", "utf-8", "the name must say what the file is"),
+        ("\n\n", "t.csv", "utf-8", "is empty"),
+    ],
+    ids=["twice", "too long", "after two lines", "latin", "wide", "name", "blank"],
+)
+def test_what_is_no_table_is_told(text, name, encoding, message, tmp_path):
+    assert message in refusal(tmp_path, text, name, encoding)
+
+
+def test_the_encoding_to_convert_from_is_told(tmp_path):
+    assert "iconv -f WINDOWS-1252" in refusal(tmp_path, "a\nö\n", encoding="latin-1")
+    assert "iconv -f UTF-16" in refusal(tmp_path, "a\nö\n", encoding="utf-16")
+
+
+def test_lines_are_those_of_the_file(tmp_path):
+    """Values of several lines, and lines without any."""
+    path = tmp_path / "t.csv"
+    path.write_text('note,a\n"one\ntwo",1\n\nx,2\n"three\nfour",many\n')
+    assert places.lines_of(str(path), [2, 0, 1]) == [6, 2, 5]
+    assert places.place(str(path), 2, "a") == f"{path}, line 6, column 'a'"
+    assert places.place("-", 2, "a") == "Standard input, row 3, column 'a'"
+
+
+def test_landmarks_tell_the_lines_of_the_file(tmp_path):
+    table = houses().assign(note=["two\nlines" if i % 3 else "one" for i in range(400)])
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    out = tmp_path / "out.csv"
+    assert run("landmarks", path, "-n", 5, "-o", out).exit_code == 0
+    lines = path.read_text().splitlines()
+    for line, name in pd.read_csv(out)[["line", "name"]].itertuples(index=False):
+        assert name in lines[line - 1]
+
+
+def test_landmarks_of_parquet_have_row_numbers(tmp_path):
+    table = houses().assign(line=np.arange(400))
+    table.to_parquet(tmp_path / "t.parquet")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for name, column in (("t.parquet", "row"), ("t.csv", "line_in_file")):
+        done = run("landmarks", tmp_path / name, "-n", 3)
+        found = pd.read_csv(io.StringIO(done.stdout))
+        assert (found[column] - found["line"]).nunique() == 1
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".tsv"])
+def test_what_is_written_is_read_again(ending, tmp_path):
+    path = str(tmp_path / f"t{ending}")
+    piece = pd.DataFrame({"a": [1, 2], "b": ["x, y", 'ö "z"']})
+    with rows_to(path) as write:
+        write(piece)
+        write(piece)
+    found = tables.whole(path)
+    assert found["a"].tolist() == ["1", "2"] * 2
+    assert found["b"].tolist() == ["x, y", 'ö "z"'] * 2
+    if ending.endswith(".gz"):
+        assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes())[:3] == b"a,b"
+
+
+def test_pieces_of_parquet_with_gaps_in_one_of_them(tmp_path):
+    path = str(tmp_path / "t.parquet")
+    with rows_to(path) as write:
+        write(pd.DataFrame({"a": [1, 2]}))
+        write(pd.DataFrame({"a": [3.0, np.nan]}))
+    assert pd.read_parquet(path)["a"].isna().tolist() == [False, False, False, True]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted")
+    houses().to_csv(folder / "t.csv", index=False)
+    words = ["--target", "price", "-o", folder / "m", "--landmarks", 20]
+    assert run("fit", folder / "t.csv", *words).exit_code == 0
+    return folder
+
+
+def test_a_table_of_semicolons_gives_the_same_model(fitted, tmp_path):
+    houses().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    words = ["--target", "price", "-o", tmp_path / "m", "--landmarks", 20, "--json"]
+    found = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
+    here = json.loads(run("info", fitted / "m", "--json").stdout)
+    for key in ("columns", "held_out", "alpha", "gamma"):
+        assert found[key] == here[key]
+    predicted = [run("predict", fitted / "m", f / "t.csv") for f in (fitted, tmp_path)]
+    assert predicted[0].stdout == predicted[1].stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "t.csv", "--target", "price", "-o", "t.csv"],
+        ["fit", "t.csv", "--target", "price", "-o", "n", "--report", "t.csv"],
+        ["fit", "t.csv", "--target", "price", "-o", "n", "--report", "./n"],
+        ["predict", "m", "t.csv", "-o", "link.csv"],
+        ["landmarks", "t.csv", "-o", "t.csv"],
+        ["report", "m", "t.csv", "-o", "m"],
+        ["report", "m", "t.csv", "-o", "t.csv"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_written_over_what_is_read(words, fitted, monkeypatch):
+    monkeypatch.chdir(fitted)
+    if not (fitted / "link.csv").exists():
+        (fitted / "link.csv").symlink_to("t.csv")
+    before = {path: path.read_bytes() for path in fitted.iterdir()}
+    done = run(*words)
+    assert done.exit_code == 1
+    assert "would be lost" in done.stderr
+    assert before == {path: path.read_bytes() for path in fitted.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (".", "is a folder"),
+        ("none/m", "there is no folder"),
+        ("/dev/null", "is no file that could be replaced"),
+    ],
+)
+def test_places_are_looked_at_before_the_work(place, message, fitted, monkeypatch):
+    monkeypatch.chdir(fitted)
+    monkeypatch.setattr("nystrom_cli.tables.whole", None)
+    done = run("fit", "t.csv", "--target", "price", "-o", place)
+    assert (done.exit_code, message in done.stderr) == (1, True)
+
+
+def test_a_folder_that_cannot_be_written_to(fitted, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    done = run("predict", fitted / "m", fitted / "t.csv", "-o", fitted / "out.csv")
+    assert done.exit_code == 1
+    assert "out.csv cannot be written: Permission denied" in done.stderr
