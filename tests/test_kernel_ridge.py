@@ -243,6 +243,10 @@ class Case:
     parameters: dict
     digits: Any
     duplicates: bool = False
+    #: In float64. The root waits until after the sum while rounding adds at most 1e-3 ·
+    #: alpha to the Gram matrix: that shows in predictions where landmarks are nearly
+    #: copies of each other.
+    limit: float = 1e-6
 
     def __call__(self, X, Y):
         return self.evaluate(X, Y, **self.parameters)
@@ -259,7 +263,7 @@ BAD = {
     "very smooth": Case("rbf", {"gamma": 1e-4}, rbf_digits),
     "linear of low rank": Case("linear", {}, linear_digits),
     "cubic": Case("poly", CUBIC, polynomial_digits),
-    "duplicates": Case("rbf", {"gamma": 1e-3}, rbf_digits, duplicates=True),
+    "duplicates": Case("rbf", {"gamma": 1e-3}, rbf_digits, True, 1e-3),
 }
 ALPHA = 1e-4
 #: Relative error of predictions on new rows. float32 kernel values serve as long as
@@ -296,6 +300,12 @@ def in_float64(model):
     return "kernel values in float64" in str(model.landmarks_)
 
 
+def limit_of(case, model, dtype):
+    if in_float64(model):
+        return ROUNDED
+    return case.limit if dtype == np.float64 else BAD_ERROR[dtype]
+
+
 def reference(case, model, X, y, X_new):
     """Predictions with the model's landmarks by an orthogonal factorisation."""
     X, X_new = X.astype(np.float64), X_new.astype(np.float64)
@@ -310,12 +320,12 @@ def test_the_reference_and_all_solvers_against_sixty_digits(case, rng, seed):
     S = first.landmarks_.indices
     exact = in_sixty_digits(case.digits, X, X[S], X_new, y, ALPHA, **case.parameters)
     assert relative(reference(case, first, X, y, X_new), exact) < 1e-7
-    for dtype, limit in BAD_ERROR.items():
+    for dtype in BAD_ERROR:
         for solver in ("direct", "cg"):
             model = fitted(case, X.astype(dtype), y, 30, S, seed, solver)
             found = model.predict(X_new.astype(dtype))
             assert found.dtype == dtype
-            assert relative(found, exact) < (ROUNDED if in_float64(model) else limit)
+            assert relative(found, exact) < limit_of(case, model, dtype)
 
 
 @bad_cases
@@ -326,8 +336,7 @@ def test_badly_conditioned_kernels_with_many_rows(case, rng, seed, solver, dtype
     model = fitted(case, X.astype(dtype), y, 100, sampler, seed, solver)
     found = model.predict(X_new.astype(dtype))
     expected = reference(case, model, X, y, X_new)
-    limit = ROUNDED if in_float64(model) else BAD_ERROR[dtype]
-    assert relative(found, expected) < limit
+    assert relative(found, expected) < limit_of(case, model, dtype)
     if solver == "cg":
         # The preconditioner is of drawn rows, not of all.
         assert len(X) > (cg.FIRST_ROWS + cg.DRAWN_ROWS) * 100

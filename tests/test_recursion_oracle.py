@@ -185,9 +185,9 @@ def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
 
 
 def test_more_rows_than_are_expected_may_be_kept(seed):
-    """Rows without anything in common: 2·s_l are expected, and coins do not count."""
+    """Rows without anything in common: 2·s_l may be expected, and coins do not count."""
     X, size, more = 100.0 * np.arange(1500)[:, None], 20, 0
-    for run in range(10 * seed, 10 * seed + 10):
+    for run in range(500 * seed, 500 * seed + 500):
         levels = recurse(work_on(as_source(X), run), PracticalSize(size))
         for below, above in pairwise(levels):
             rows, p = members_of(below), below.probabilities
@@ -195,7 +195,10 @@ def test_more_rows_than_are_expected_may_be_kept(seed):
             coins = uniforms(run, Purpose.KEEP, 0, 1500, below.level)[rows]
             np.testing.assert_array_equal(above.sample.indices, rows[coins < p])
             more += np.count_nonzero(coins < p) > 2 * size
-    assert more > 0  # else nothing was tried, which happens once in 10⁶ runs
+        if more:
+            break
+    # Else nothing was tried: 13 of 400 runs kept more, so in 10⁷ sweeps it happens once.
+    assert more > 0
 
 
 # Planted faults: the comparison must catch each of them.
