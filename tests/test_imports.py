@@ -66,6 +66,13 @@ ONLY = {
 ALONE = ["datasets"]
 #: Files of one part, in the order in which they may import each other.
 INSIDE = {
+    "_arrays": [
+        ["places"],
+        ["floats"],
+        ["moving"],
+        ["rows", "arithmetic", "pairwise"],
+        ["__init__"],
+    ],
     "sources": [
         ["weights", "fingerprint", "file_errors", "recent"],
         ["source", "folder_stamp"],
