@@ -101,6 +101,11 @@ INSIDE = {
         ["updating"],
         ["__init__"],
     ],
+    "functions": [
+        ["problem"],
+        ["selecting", "leverage", "embedding", "operator"],
+        ["__init__"],
+    ],
     "displays": [
         ["axes"],
         ["error_path", "leverage", "in_two_dimensions", "ridge_path", "coverage"],
