@@ -16,7 +16,7 @@ from ..kernels import Kernel
 from ..sinks import Output
 from ..sources import Block, Source
 from .exact import exact_landmarks
-from .on_landmarks import without_matrix
+from .given_values import without_matrix
 
 #: What scikit-learn's own class takes, and runs exactly.
 EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}

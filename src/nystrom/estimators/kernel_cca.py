@@ -36,7 +36,8 @@ from ..refusals import count, number, unknown
 from ..sources import Pair, Source, as_source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, with_callbacks
-from .on_landmarks import OnLandmarks, fitting, in_library_of
+from .fitting import fitting
+from .on_landmarks import OnLandmarks, in_library_of
 from .ridge_base import refuse_text_targets
 
 

@@ -18,7 +18,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..columns import Columns
-from ..edge.engine import engine_for
 from ..edge.warnings import warn
 from ..engines import Engine
 from ..landmarks import Landmarks
@@ -30,8 +29,9 @@ from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, with_callbacks
+from .fitting import fitting
 from .lazily import chunk_by_chunk
-from .on_landmarks import OnLandmarks, fitting, in_library_of
+from .on_landmarks import OnLandmarks, in_library_of
 
 #: One number per row, in a new array.
 LABELS = Output(single=True)
@@ -382,8 +382,7 @@ class KernelKMeans(
         check_is_fitted(self, "landmarks_")
         fitted = None if self.landmarks_.kernel.traits.by_number else self.landmarks_
         like = None if fitted is None else fitted.points
-        landmarks, source = self._for_new_rows(X, like, method)
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, like, method)
         return landmarks, source, engine
 
     def _columns(self, landmarks: Landmarks) -> Columns:

@@ -28,8 +28,9 @@ from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .exact import is_exact
 from .exact_pca import back_by_theirs, block_by_block, by_theirs, fitted_exactly, takes
+from .fitting import fitting
 from .lazily import chunk_by_chunk
-from .on_landmarks import OnLandmarks, fitting
+from .on_landmarks import OnLandmarks
 from .pca_on_landmarks import check_options, fitted_on_landmarks, rows_at, way_back
 
 
@@ -273,8 +274,9 @@ class KernelPCA(
         X = recognised(X, self._fitted_names)
         if self._exact is not None:
             return self._exact_coordinates(X, output)
-        landmarks, source = self._for_new_rows(X, self.eigenvectors_, "transform")
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(
+            X, self.eigenvectors_, "transform"
+        )
         return self._map(landmarks, source, engine, "coordinates", output)
 
     def _exact_coordinates(self, X: Any, output: Output) -> Any:

@@ -25,9 +25,10 @@ from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import with_callbacks
 from .exact import exact_landmarks, is_exact
+from .fitting import fitting
+from .given_values import without_matrix
 from .lazily import chunk_by_chunk
 from .on_all_rows import OnAllRows
-from .on_landmarks import fitting, without_matrix
 from .ridge_base import (
     SOLVERS,
     Model,
@@ -37,6 +38,7 @@ from .ridge_base import (
     check_solver,
     columns_of,
 )
+from .streams import streamed
 
 #: A stream's landmarks are changed where that leaves so many times less of K: to carry
 #: sums over loses a little.
@@ -288,7 +290,8 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             targets = targets[:]  # a batch is held
             self._refuse_other_targets(targets, ravel, running)
             alphas = check_alphas(self.alpha, targets.shape[1])
-            landmarks, batch, engine = self._streamed(
+            landmarks, batch, engine = streamed(
+                self,
                 X,
                 task,
                 self._goal_for(float(alphas.min())),

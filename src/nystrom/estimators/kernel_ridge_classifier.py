@@ -7,7 +7,7 @@ from typing import Any, Self
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from .callbacks import with_callbacks
-from .on_landmarks import fitting
+from .fitting import fitting
 from .probabilities import Calibrated
 from .ridge_base import check_alphas, check_solver
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
@@ -29,9 +28,11 @@ from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .learnt_kernel import targets_or_classes
-from .on_landmarks import OnLandmarks, fitting
+from .on_landmarks import OnLandmarks
+from .streams import streamed
 
 
 class Nystroem(
@@ -201,7 +202,7 @@ class Nystroem(
         with fitting(self, X, y) as task:
             goal, first = self._goal(), "landmarks_" not in vars(self)
             X = self._validated(X, reset=first)
-            landmarks, *_ = self._streamed(X, task, goal)
+            landmarks, *_ = streamed(self, X, task, goal)
             wide = features_need_float64(landmarks, landmarks.reservoir.source)
             self._finish(landmarks, wide, landmarks.error)
         return self
@@ -266,8 +267,7 @@ class Nystroem(
         """
         check_is_fitted(self, "landmarks_")
         output = Output(out, names=self.get_feature_names_out())
-        landmarks, source = self._for_new_rows(X, self.components_, "transform")
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, self.components_, "transform")
         return features(landmarks, source, engine, wide=self._wide, output=output)
 
     def truncate(self, n_components: int) -> Nystroem:

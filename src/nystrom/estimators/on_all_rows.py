@@ -23,7 +23,7 @@ from ..sinks import Output
 from ..sources import Held, Source
 from ..trace_error import TraceError
 from ..tried import fetch
-from .on_landmarks import without_matrix
+from .given_values import without_matrix
 from .ridge_base import Model, OnRidge
 
 

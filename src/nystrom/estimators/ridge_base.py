@@ -16,7 +16,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _arrays as arrays
-from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
 from ..edge.rows import (
     check_lengths,
@@ -292,8 +291,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         if return_std and out is not None:
             names = _names_with_deviations(model)
             output = Output(out, names=names)  # of both, side by side
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, self.dual_coef_, method)
         if return_std and out is not None:
             return self._both(landmarks, source, engine, noise, output)
         mean = model.map(landmarks, source, engine, output=output)
