@@ -19,11 +19,12 @@ from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
-from .estimators.kernel_ridge import KernelRidge, _Exact
+from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
 from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
+from .estimators.on_few_rows import ExactRidge
 from .estimators.ridge_base import Model
 from .factor import Factor
 from .kernels.algebra import Multiple, Product, Sum
@@ -76,7 +77,7 @@ SAVED: dict[str, type] = {
     "Nystroem": Nystroem,
     # what they hold once fitted
     "CCAView": View,
-    "ExactRidge": _Exact,
+    "ExactRidge": ExactRidge,
     "Factor": Factor,
     "FullPosterior": FullPosterior,
     "Guarantee": Guarantee,

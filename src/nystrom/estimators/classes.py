@@ -36,7 +36,8 @@ from ..sinks import Output, ThenSink
 from ..sources import Source, recognised
 from .labels_in_source import LabelsInSource, balanced
 from .lazily import chunk_by_chunk
-from .ridge_base import OnRidge, Scoring
+from .ridge_base import OnRidge
+from .score_method import Scoring
 
 
 @dataclass(frozen=True, eq=False)

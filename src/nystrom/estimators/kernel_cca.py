@@ -36,9 +36,9 @@ from ..refusals import count, number, unknown
 from ..sources import Pair, Source, as_source
 from ..trace_error import TraceError
 from .callbacks import CallbackSupportMixin, with_callbacks
+from .checked_targets import refuse_text_targets
 from .fitting import fitting
 from .on_landmarks import OnLandmarks, in_library_of
-from .ridge_base import refuse_text_targets
 
 
 class KernelCCA(

@@ -21,7 +21,8 @@ from .classes import OnClasses
 from .fitting import fitting
 from .labels_in_source import ROWS
 from .on_landmarks import in_library_of
-from .ridge_base import Model, as_numbers
+from .ridge_base import Model
+from .ridge_parameters import as_numbers
 
 
 class KernelLogisticRegression(OnClasses):

@@ -15,7 +15,7 @@ from .folds import splits_for
 from .grids import check_alphas_given
 from .lazily import chunk_by_chunk
 from .on_grids import OnGrids, Search
-from .ridge_base import Scoring
+from .score_method import Scoring
 
 
 class KernelRidgeCV(Scoring, RegressorMixin, OnGrids):
