@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +12,12 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..edge.landmarks import goal_from
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
 from ..engines import Engine
 from ..features import features, features_and_error, features_need_float64
-from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..refusals import count
 from ..samplers import Goal, Size, as_sampler
@@ -31,6 +28,7 @@ from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
 from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .learnt_kernel import targets_or_classes
+from .normalization import components_of, first_components, normalization_of
 from .on_landmarks import OnLandmarks
 from .streams import streamed
 
@@ -308,20 +306,7 @@ class Nystroem(
                 f"n_components={size} is more than the {most} that this Nystroem has; "
                 "fit with more components."
             )
-        fewer = copy.copy(self)
-        fewer.n_components = size
-        fewer.landmarks_ = landmarks = self.landmarks_[:size]
-        fewer.approximation_error_ = landmarks.error
-        matrix = landmarks.kernel.traits.by_number
-        fewer.components_ = (
-            self.components_[:size, :size] if matrix else landmarks.points
-        )
-        root = landmarks.factor.for_blocks(arrays.host_dtype(self.normalization_))
-        fewer.normalization_ = arrays.from_host(
-            root.full_root.T, self.normalization_, self.normalization_.dtype
-        )
-        fewer._n_features_out = size
-        return fewer
+        return first_components(self, size)
 
     @property
     def component_indices_(self) -> np.ndarray:
@@ -379,8 +364,8 @@ class Nystroem(
             note = "features in float64"
             landmarks = landmarks.updated(notes=(*landmarks.notes, note))
         landmarks = self._keep_landmarks(landmarks, error)
-        self.components_ = _components(landmarks)
-        self.normalization_ = _normalization(landmarks, wide)
+        self.components_ = components_of(landmarks)
+        self.normalization_ = normalization_of(landmarks, wide)
         self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
 
@@ -390,17 +375,3 @@ class Nystroem(
         tags.target_tags.required = is_learnt(self.gamma)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _components(landmarks: Landmarks) -> Any:
-    if isinstance(landmarks.kernel, Precomputed):
-        return landmarks.kernel(landmarks.points, landmarks.points)
-    return landmarks.points
-
-
-def _normalization(landmarks: Landmarks, wide: bool) -> Any:
-    """L⁻¹, with a row of zeros for a landmark that adds nothing."""
-    columns = landmarks.columns(wide=wide)
-    root = landmarks.factor.for_blocks(columns.dtype).full_root.T
-    like = landmarks.kernel.like(landmarks.points)
-    return arrays.from_host(root, like, columns.dtype)
