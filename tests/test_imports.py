@@ -23,11 +23,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: Each line may import the lines above it, and nothing from its own.
 LINES = [
-    ["_arrays", "refusals", "randomness", "ledger", "optional", "html"],
+    ["_arrays", "refusals", "randomness", "ledger", "optional", "html", "guarantee"],
     ["operands", "precision", "sources", "sinks"],
     ["column_blocks"],
     ["kernels", "engines", "trace_error"],
-    ["columns", "factor", "tried"],
+    ["columns", "cholesky", "ridge_root", "tried"],
+    ["factor"],
     ["landmarks", "residuals"],
     ["scores", "features", "spectral_error"],
     ["moments"],
@@ -57,7 +58,10 @@ ONLY = {
     "sinks": {"_arrays", "refusals", "optional"},
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources", "html"},
-    "factor": {"precision", "refusals", "engines"},
+    "guarantee": set(),
+    "cholesky": {"engines"},
+    "ridge_root": {"precision"},
+    "factor": {"cholesky", "precision", "refusals", "engines"},
     "unpacking": {"saved_names"},
     "persistence": {"saved_names", "unpacking", "edge"},
     "versions": set(),

@@ -23,7 +23,7 @@ SOURCES = {
         (
             "float32 is told from float64",
             r"== np\.float32|FLOAT32",
-            ["precision.py", "columns.py", "_arrays/", "kernels/euclidean.py"],
+            ["precision.py", "columns.py", "_arrays/", "kernels/squared_distances.py"],
         ),
         ("a trace error is made", r"(?<!Max)TraceError\(", ["trace_error.py"]),
         (

@@ -27,12 +27,14 @@ from .estimators.nystroem import Nystroem
 from .estimators.on_few_rows import ExactRidge
 from .estimators.ridge_base import Model
 from .factor import Factor
+from .guarantee import Guarantee
 from .kernels.algebra import Multiple, Product, Sum
 from .kernels.entrywise import AdditiveChi2, Chi2, Laplacian
 from .kernels.euclidean import RBF, Matern, RationalQuadratic
-from .kernels.given import Blockwise, NewRows, Pairwise, Precomputed
+from .kernels.given import Blockwise, Pairwise
 from .kernels.inner_product import Cosine, Linear, Polynomial, Sigmoid
-from .landmarks import Guarantee, Landmarks
+from .kernels.precomputed import NewRows, Precomputed
+from .landmarks import Landmarks
 from .methods.cca import View
 from .methods.kmeans.clustering import Centers
 from .methods.linear_map import LinearMap

@@ -10,10 +10,10 @@ from .. import _arrays as arrays
 from ..columns import Columns
 from ..edge.memory import explaining_memory
 from ..edge.warnings import warn_indefinite
-from ..factor import ridge_root, weighted
 from ..landmarks import Landmarks
 from ..precision import least_ridge
 from ..residuals import prepare
+from ..ridge_root import ridge_root, weighted
 from ..scores import Spectrum, kernel_matrix, sample_scores
 from .problem import Problem, check_needed_ridge
 
