@@ -110,6 +110,12 @@ INSIDE = {
         ["selecting", "leverage", "embedding", "operator"],
         ["__init__"],
     ],
+    "persistence": [
+        ["errors", "replacing"],
+        ["model_file"],
+        ["saving", "loading"],
+        ["__init__"],
+    ],
     "displays": [
         ["axes"],
         ["error_path", "leverage", "in_two_dimensions", "ridge_path", "coverage"],
