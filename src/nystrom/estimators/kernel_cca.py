@@ -5,11 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
@@ -26,19 +21,14 @@ from ..methods.cca import FORMS, Canonical, canonical_pairs
 from ..refusals import count, unknown
 from ..sources import Pair, Source, as_source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, with_callbacks
+from .callbacks import with_callbacks
 from .fitting import fitting
-from .on_landmarks import OnLandmarks, in_library_of
+from .on_landmarks import in_library_of
+from .transforms import TransformsRows
 from .two_views import both_views, check_two_rows, of_view, pair_of_alphas, second_view
 
 
-class KernelCCA(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class KernelCCA(TransformsRows):
     """Regularised kernel canonical correlation analysis on landmarks.
 
     Finds functions of the two views whose values correlate most over the rows, each
@@ -311,6 +301,4 @@ class KernelCCA(
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

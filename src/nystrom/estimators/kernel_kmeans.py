@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import _arrays as arrays
@@ -24,21 +19,14 @@ from ..refusals import count, number
 from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, with_callbacks
+from .callbacks import with_callbacks
 from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .nearest_centers import OnEmbedding, OnFeatures, fit_embedding, fit_features
-from .on_landmarks import OnLandmarks
+from .transforms import TransformsRows
 
 
-class KernelKMeans(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
     """K-means clustering in the kernel's feature space, on landmarks.
 
     Lloyd's algorithm on the features, made block by block and forgotten: no n × s array
@@ -320,9 +308,3 @@ class KernelKMeans(
         like = None if fitted is None else fitted.points
         landmarks, source, engine = self._for_new_rows(X, like, method)
         return landmarks, source, engine
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -6,11 +6,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,22 +20,16 @@ from ..randomness import seed_of
 from ..sinks import Output
 from ..sources import Source, as_source, recognised
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .callbacks import CallbackTask, with_callbacks
 from .exact import is_exact
 from .exact_pca import back_by_theirs, block_by_block, by_theirs, fitted_exactly, takes
 from .fitting import fitting
 from .lazily import chunk_by_chunk
-from .on_landmarks import OnLandmarks
 from .pca_on_landmarks import check_options, fitted_on_landmarks, rows_at, way_back
+from .transforms import TransformsRows
 
 
-class KernelPCA(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class KernelPCA(TransformsRows):
     """Kernel principal component analysis on landmarks.
 
     A drop-in for `sklearn.decomposition.KernelPCA`, in O(n·s²) time with s landmarks
@@ -353,9 +342,3 @@ class KernelPCA(
             back = way_back(landmarks, self._map, source, float(self.alpha), engine)
             self.__dict__.update(back)
         return landmarks, source, engine
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

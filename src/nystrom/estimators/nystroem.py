@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils.validation import check_is_fitted
 
 from ..approximation import estimated_error
-from ..edge.landmarks import goal_from
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
 from ..engines import Engine
@@ -24,22 +18,16 @@ from ..samplers import Goal, Size, as_sampler
 from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .callbacks import CallbackTask, with_callbacks
 from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .learnt_kernel import targets_or_classes
 from .normalization import components_of, first_components, normalization_of
-from .on_landmarks import OnLandmarks
 from .streams import streamed
+from .transforms import TransformsRows
 
 
-class Nystroem(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class Nystroem(TransformsRows):
     """Approximate a kernel map using landmarks chosen among the training rows.
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
@@ -120,6 +108,7 @@ class Nystroem(
     landmarks_: Landmarks
     approximation_error_: TraceError | None
     _refuses_unused = True
+    _size = "n_components"
 
     def __init__(
         self,
@@ -324,13 +313,7 @@ class Nystroem(
         return landmarks.indices
 
     def _goal(self) -> Goal:
-        goal = goal_from(
-            self.n_components,
-            self.sampler,
-            ridge=self.ridge,
-            max_trace_error=self.max_trace_error,
-            name="n_components",
-        )
+        goal = super()._goal()
         sampler = as_sampler(self.sampler, goal)
         if isinstance(goal, Size) and getattr(sampler, "proven_delta", None):
             raise ValueError(
@@ -371,7 +354,5 @@ class Nystroem(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.target_tags.required = is_learnt(self.gamma)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -54,16 +54,19 @@ class OnLandmarks(ChecksRows):
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
     #: scikit-learn's Nystroem they are, its other classes pass over them.
     _refuses_unused = False
+    #: The parameter that says how many landmarks.
+    _size = "n_landmarks"
     #: Parameters that are True or False.
     _switches: ClassVar[tuple[str, ...]] = ()
 
     def _goal(self) -> Goal:
         """How many landmarks there are to be."""
         goal = goal_from(
-            self.n_landmarks,
+            getattr(self, self._size),
             self.sampler,
             ridge=self.ridge,
             max_trace_error=self.max_trace_error,
+            name=self._size,
         )
         as_sampler(self.sampler, goal)  # refuses what is none, also if none is needed
         return goal
@@ -122,8 +125,7 @@ class OnLandmarks(ChecksRows):
 
     def _most_landmarks(self) -> Any:
         """How many landmarks there may be, as far as the parameters tell."""
-        given = vars(self)
-        most = given.get("n_landmarks" if "n_landmarks" in given else "n_components")
+        most = getattr(self, self._size)
         return max(most, default=0) if isinstance(most, (list, tuple)) else most
 
     def _chosen(
