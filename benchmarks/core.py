@@ -34,9 +34,9 @@ import nystrom
 from nystrom import Nystroem, approximate, select_landmarks
 from nystrom.column_blocks import N_BLOCKS
 from nystrom.engines import Threads
-from nystrom.factor import ridge_root, weighted
 from nystrom.features import features
 from nystrom.residuals import prepare, residuals
+from nystrom.ridge_root import ridge_root, weighted
 from nystrom.sources import Dense
 
 GAMMA, SIZE = 0.01, 1000

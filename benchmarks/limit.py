@@ -28,11 +28,11 @@ from harness.problems import load
 from nystrom import select_landmarks
 from nystrom.column_blocks import N_BLOCKS
 from nystrom.engines import Threads
-from nystrom.factor import ridge_root, weighted
 from nystrom.features import FeatureMap, features
 from nystrom.landmarks import Landmarks
 from nystrom.moments import moments
 from nystrom.residuals import prepare, residuals
+from nystrom.ridge_root import ridge_root, weighted
 from nystrom.sources import Dense
 
 RESULTS = Path(__file__).parent / "results" / "limit.csv"

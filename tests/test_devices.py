@@ -289,7 +289,8 @@ class Moved:
                 self.shapes.append(values.shape)
             return values
 
-        monkeypatch.setattr(arrays, "to_host", to_host)
+        for home in (arrays, arrays.moving, arrays.rows):  # as each of them calls it
+            monkeypatch.setattr(home, "to_host", to_host)
 
     @property
     def numbers(self):
@@ -404,7 +405,8 @@ def test_a_small_matrix_goes_to_the_device_once(monkeypatch, there, rng):
     mapping = FeatureMap.for_ridge(landmarks, source, 1.0, center=True)
     shift = np.ones(len(landmarks))
     mapping = replace(mapping, whiten=True, shift=shift)
-    monkeypatch.setattr(arrays, "from_host", from_host)
+    for home in (arrays, arrays.moving, arrays.pairwise):
+        monkeypatch.setattr(home, "from_host", from_host)
     moments(mapping, source, engine)
     assert brought.count((mapping.rank,)) == 1  # the shift
     assert brought.count(mapping.root.shape) == 1

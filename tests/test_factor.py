@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nystrom import kernels
-from nystrom.factor import factorize, ridge_root, tail_ridge, weighted
+from nystrom.factor import factorize
 from nystrom.precision import is_indefinite, least_ridge
 from nystrom.refusals import check_finite
+from nystrom.ridge_root import ridge_root, tail_ridge, weighted
 
 SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
 

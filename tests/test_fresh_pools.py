@@ -20,6 +20,7 @@ from nystrom.ledger import Ledger
 from nystrom.samplers.choosing import Work
 from nystrom.samplers.gain import by_gain, plan
 from nystrom.samplers.gain.by_gain import ByGain, ByResidual
+from nystrom.samplers.gain.membership import chances_by_score
 from nystrom.samplers.gain.plan import Plan
 from nystrom.samplers.gain.pool import Pool
 from nystrom.samplers.pivoting.pivots import Pivots
@@ -70,7 +71,7 @@ def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
     growth = ByGain(work)
     growth._plan_for(60)
     assert growth.plan.scores
-    chances = growth._chances_by_score(work.source)
+    chances = chances_by_score(work, growth.plan)
     scores = climb(work, PracticalSize(growth.plan.level_size)).scores
     scores = np.minimum(1.0, scores)
     whole = (np.vecdot(X, X) + 1) ** 2 * (1.0 if w is None else w)

@@ -449,6 +449,21 @@ def test_parameters(X, function):
     refused(function, X, "Don't pass gamma", kernel=same_letters, gamma=1.0)
 
 
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        (select_landmarks, {}),
+        (nystrom.landmarks_needed, {"ridge": RIDGE}),
+        (leverage_scores, {"ridge": RIDGE}),
+        (effective_dimension, {"ridge": RIDGE}),
+        (nystrom.spectral_embedding, {}),
+    ],
+)
+def test_a_refusal_names_the_function_that_was_called(X, run, options):
+    with pytest.raises(ValueError, match=f"or degree to {run.__name__} if"):
+        run(X, kernel=same_letters, gamma=1.0, **options)
+
+
 @pytest.mark.parametrize("ridge", [0, -1.0, np.nan, np.inf, "a"])
 def test_ridge(X, ridge):
     for run in (select_landmarks, leverage_scores, effective_dimension):

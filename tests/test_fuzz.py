@@ -17,10 +17,11 @@ from fuzz.cases import case_of
 from fuzz.running import run
 from lists import ESTIMATORS, SAMPLERS
 
-from nystrom import persistence, precision, trace_error
+from nystrom import precision, trace_error
 from nystrom.engines import single_threaded_blas
 from nystrom.factor import Factor
 from nystrom.methods.linear_map import LinearMap
+from nystrom.persistence import model_file
 from nystrom.samplers.choosing import Sampler
 
 #: Numbers that the suite runs, in so many parts.
@@ -134,7 +135,7 @@ def test_planted_faults_are_found(fault, found, monkeypatch):
 
 def no_limits(monkeypatch):
     for name in ("check_entries", "check_schema", "check_arrays"):
-        monkeypatch.setattr(persistence, name, lambda *args: None)
+        monkeypatch.setattr(model_file, name, lambda *args: None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited there alone")

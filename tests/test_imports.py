@@ -23,11 +23,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 #: Each line may import the lines above it, and nothing from its own.
 LINES = [
-    ["_arrays", "refusals", "randomness", "ledger", "optional", "html"],
+    ["_arrays", "refusals", "randomness", "ledger", "optional", "html", "guarantee"],
     ["operands", "precision", "sources", "sinks"],
     ["column_blocks"],
     ["kernels", "engines", "trace_error"],
-    ["columns", "factor", "tried"],
+    ["columns", "cholesky", "ridge_root", "tried"],
+    ["factor"],
     ["landmarks", "residuals"],
     ["scores", "features", "spectral_error"],
     ["moments"],
@@ -57,7 +58,10 @@ ONLY = {
     "sinks": {"_arrays", "refusals", "optional"},
     "engines": {"_arrays", "randomness", "sources", "sinks"},
     "trace_error": {"sources", "html"},
-    "factor": {"precision", "refusals", "engines"},
+    "guarantee": set(),
+    "cholesky": {"engines"},
+    "ridge_root": {"precision"},
+    "factor": {"cholesky", "precision", "refusals", "engines"},
     "unpacking": {"saved_names"},
     "persistence": {"saved_names", "unpacking", "edge"},
     "versions": set(),
@@ -66,6 +70,13 @@ ONLY = {
 ALONE = ["datasets"]
 #: Files of one part, in the order in which they may import each other.
 INSIDE = {
+    "_arrays": [
+        ["places"],
+        ["floats"],
+        ["moving"],
+        ["rows", "arithmetic", "pairwise"],
+        ["__init__"],
+    ],
     "sources": [
         ["weights", "fingerprint", "file_errors", "recent", "text_bytes"],
         ["source", "folder_stamp"],
@@ -93,6 +104,17 @@ INSIDE = {
         ["recursive", "uniform"],
         ["exact_scores", "gain", "forecast"],
         ["updating"],
+        ["__init__"],
+    ],
+    "functions": [
+        ["problem"],
+        ["selecting", "leverage", "embedding", "operator"],
+        ["__init__"],
+    ],
+    "persistence": [
+        ["errors", "replacing"],
+        ["model_file"],
+        ["saving", "loading"],
         ["__init__"],
     ],
     "displays": [

@@ -37,8 +37,8 @@ from nystrom import KernelRidge, kernels, moments, precision, select_landmarks
 from nystrom.columns import Columns
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.features import FeatureMap
+from nystrom.guarantee import Guarantee
 from nystrom.kernels import AtLandmarks
-from nystrom.landmarks import Guarantee
 from nystrom.methods.linear_map import LinearMap
 from nystrom.methods.ridge import cg, fit
 from nystrom.methods.ridge.fit import cheaper_solver

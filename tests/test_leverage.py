@@ -12,12 +12,12 @@ from sklearn import config_context
 from nystrom import effective_dimension, leverage_scores, select_landmarks
 from nystrom.columns import Columns
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.factor import ridge_root
 from nystrom.kernels import RBF, Linear
 from nystrom.landmarks import Landmarks
 from nystrom.ledger import Ledger
 from nystrom.precision import residual_unit
 from nystrom.residuals import prepare, residuals
+from nystrom.ridge_root import ridge_root
 from nystrom.scores import Spectrum, as_scores
 from nystrom.sources import as_source
 

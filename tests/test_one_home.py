@@ -23,7 +23,7 @@ SOURCES = {
         (
             "float32 is told from float64",
             r"== np\.float32|FLOAT32",
-            ["precision.py", "columns.py", "_arrays.py", "kernels/euclidean.py"],
+            ["precision.py", "columns.py", "_arrays/", "kernels/squared_distances.py"],
         ),
         ("a trace error is made", r"(?<!Max)TraceError\(", ["trace_error.py"]),
         (
@@ -34,7 +34,7 @@ SOURCES = {
         ("the clock is read", r"perf_counter\(", ["engines/", "samplers/choosing.py"]),
         ("a seed is made", r"check_random_state", ["randomness.py"]),
         ("weights are asked for", r"(source|block|rows)\.weights is", ["sources/"]),
-        ("NumPy is told from torch", r"hasattr\(\w+, \"detach\"", ["_arrays.py"]),
+        ("NumPy is told from torch", r"hasattr\(\w+, \"detach\"", ["_arrays/"]),
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )

@@ -17,7 +17,7 @@ import numpy as np
 import oracles_sampling as oracle
 import pytest
 
-from nystrom import factor, scores
+from nystrom import ridge_root, scores
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
@@ -338,10 +338,13 @@ FAULTS = {
         "one stream for all levels": _one_stream_for_all_levels,
         "λ without 1/k": _ridge(
             TheorySize,
-            lambda self, S, level: factor.tail_ridge(S, self.k(level)) * self.k(level),
+            lambda self, S, level: (
+                ridge_root.tail_ridge(S, self.k(level)) * self.k(level)
+            ),
         ),
         "λ from one eigenvalue more": _ridge(
-            TheorySize, lambda self, S, level: factor.tail_ridge(S, self.k(level) - 1)
+            TheorySize,
+            lambda self, S, level: ridge_root.tail_ridge(S, self.k(level) - 1),
         ),
     },
     "2 practical": {
@@ -376,7 +379,7 @@ FAULTS = {
         "absolute 1e-5 on SᵀKS": lambda patch: patch.setattr(
             levels,
             "weighted",
-            lambda K, w: factor.weighted(K, w) + 1e-5 * np.eye(len(K)),
+            lambda K, w: ridge_root.weighted(K, w) + 1e-5 * np.eye(len(K)),
         ),
     },
 }

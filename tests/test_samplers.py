@@ -29,9 +29,10 @@ from sklearn import config_context
 
 from nystrom import approximate, samplers, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
+from nystrom.guarantee import Guarantee
 from nystrom.kernels import RBF, Kernel
 from nystrom.kernels.names import as_kernel
-from nystrom.landmarks import Guarantee, Landmarks
+from nystrom.landmarks import Landmarks
 from nystrom.precision import least_promised
 from nystrom.randomness import Purpose
 from nystrom.samplers import racing

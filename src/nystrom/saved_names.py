@@ -19,19 +19,22 @@ from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
-from .estimators.kernel_ridge import KernelRidge, _Exact
+from .estimators.kernel_ridge import KernelRidge
 from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
 from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from .estimators.kernel_ridge_cv import KernelRidgeCV
 from .estimators.nystroem import Nystroem
+from .estimators.on_few_rows import ExactRidge
 from .estimators.ridge_base import Model
 from .factor import Factor
+from .guarantee import Guarantee
 from .kernels.algebra import Multiple, Product, Sum
 from .kernels.entrywise import AdditiveChi2, Chi2, Laplacian
 from .kernels.euclidean import RBF, Matern, RationalQuadratic
-from .kernels.given import Blockwise, NewRows, Pairwise, Precomputed
+from .kernels.given import Blockwise, Pairwise
 from .kernels.inner_product import Cosine, Linear, Polynomial, Sigmoid
-from .landmarks import Guarantee, Landmarks
+from .kernels.precomputed import NewRows, Precomputed
+from .landmarks import Landmarks
 from .methods.cca import View
 from .methods.kmeans.clustering import Centers
 from .methods.linear_map import LinearMap
@@ -76,7 +79,7 @@ SAVED: dict[str, type] = {
     "Nystroem": Nystroem,
     # what they hold once fitted
     "CCAView": View,
-    "ExactRidge": _Exact,
+    "ExactRidge": ExactRidge,
     "Factor": Factor,
     "FullPosterior": FullPosterior,
     "Guarantee": Guarantee,

@@ -18,11 +18,11 @@ import numpy as np
 from sklearn import get_config
 
 from .engines import Engine
-from .factor import weighted
 from .kernels import Kernel
 from .precision import EPS64, is_indefinite, rounding_of
 from .refusals import check_finite
 from .residuals import Pass, residuals
+from .ridge_root import weighted
 from .sources import Source
 from .sources import weights as row_weights
 

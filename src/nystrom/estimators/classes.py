@@ -24,7 +24,6 @@ from sklearn.utils.validation import (
 )
 
 from .. import _arrays as arrays
-from ..edge.engine import engine_for
 from ..edge.mistakes import refuse_missing_labels
 from ..edge.rows import (
     check_lengths,
@@ -38,7 +37,8 @@ from ..sinks import Output, ThenSink
 from ..sources import Source, recognised
 from .labels_in_source import LabelsInSource, balanced
 from .lazily import chunk_by_chunk
-from .ridge_base import OnRidge, Scoring
+from .ridge_base import OnRidge
+from .score_method import Scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +139,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             return labels if host else arrays.from_host(labels, decided, labels.dtype)
         single = not self._binarizer.y_type_.startswith("multilabel")
         output = Output(out, "label", single=single)
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, "predict")
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, self.dual_coef_, "predict")
         width = 1 if single else len(self.classes_)
         dtype = self._labels_of(np.zeros((1, self._model.map.dual.shape[1]))).dtype
         sink = output.sink(source, width, dtype)
@@ -199,8 +198,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         made = self._shares(method, log)
         names = [f"probability_{label}" for label in self.classes_]
         output = Output(out, names=names)
-        landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, self.dual_coef_, method)
         first = source.given.rows(0, 1)
         like, dtype = landmarks.kernel.like(first), landmarks.kernel.dtype(first)
         sink = output.sink(source, len(names), dtype, like)

@@ -14,7 +14,7 @@ from ..kernels.names import takes_width
 from ..refusals import count
 from ..sources import Source
 from ..tried import tried_rows
-from .ridge_base import as_numbers
+from .ridge_parameters import as_numbers
 
 #: The alphas that are tried where none are given, in units of a typical k(x, x).
 ALPHAS = np.logspace(-3, 3, 13)

@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..edge.mistakes import refuse_mistakes
 from ..edge.rows import (
     check_lengths,
     check_namespace,
-    check_rows,
-    check_targets,
-    count_rows,
-    holds_objects,
-    not_in_memory,
     rows_of,
 )
 from ..edge.warnings import warn_about
 from ..features import FeatureMap
-from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..methods.cca import FORMS, Canonical, canonical_pairs
-from ..refusals import count, number, unknown
+from ..refusals import count, unknown
 from ..sources import Pair, Source, as_source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, with_callbacks
-from .on_landmarks import OnLandmarks, fitting, in_library_of
-from .ridge_base import refuse_text_targets
+from .callbacks import with_callbacks
+from .fitting import fitting
+from .on_landmarks import in_library_of
+from .transforms import TransformsRows
+from .two_views import both_views, check_two_rows, of_view, pair_of_alphas, second_view
 
 
-class KernelCCA(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class KernelCCA(TransformsRows):
     """Regularised kernel canonical correlation analysis on landmarks.
 
     Finds functions of the two views whose values correlate most over the rows, each
@@ -172,15 +154,15 @@ class KernelCCA(
             n_components = count(self.n_components, "n_components")
             if self.form not in FORMS:
                 raise unknown("form", self.form, list(FORMS))
-            alphas = self._alphas()
-            X, y = _both_views(X, y)
+            alphas = pair_of_alphas(self.alpha)
+            X, y = both_views(X, y)
             X = self._validated(X, reset=True)
-            y = _beside(_second_view(y), X)
+            y = second_view(y, beside=X)
             check_lengths(X, y)
-            _check_two_rows(X)
+            check_two_rows(X)
             sources, chosen, engines = [], [], []
             for i, rows in enumerate((X, y)):
-                kernel, source, engine = self._resolved(rows, task, **self._of_view(i))
+                kernel, source, engine = self._resolved(rows, task, **of_view(self, i))
                 sources.append(source)
                 chosen.append(self._chosen(kernel, source, engine))
                 engines.append(engine)
@@ -227,7 +209,7 @@ class KernelCCA(
         scores = self._scores(0, rows_of(X))
         if y is None:
             return scores
-        y = _beside(_second_view(y), X)
+        y = second_view(y, beside=X)
         check_lengths(X, y)
         source = rows_of(y)
         expected = as_source(self.landmarks_[1].points).n_features
@@ -261,7 +243,7 @@ class KernelCCA(
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         self.fit(X, y)
-        return self.transform(*_both_views(X, y))
+        return self.transform(*both_views(X, y))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean, over the pairs, of the correlation of both views' scores.
@@ -278,7 +260,7 @@ class KernelCCA(
         correlation : float
             0 for a pair whose scores are constant.
         """
-        both = self.transform(*_both_views(X, y))
+        both = self.transform(*both_views(X, y))
         a, b = (arrays.host_values(scores) for scores in both)
         a, b = a - a.mean(axis=0), b - b.mean(axis=0)
         sizes = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
@@ -288,34 +270,6 @@ class KernelCCA(
     @property
     def _n_features_out(self) -> int:
         return self.canonical_correlations_.shape[0]
-
-    def _alphas(self) -> tuple[float, float]:
-        alpha = self.alpha
-        pair = isinstance(alpha, (tuple, list, np.ndarray)) and len(alpha) == 2
-        first, second = alpha if pair else (alpha, alpha)
-        alphas = number(first, "alpha", 0.0), number(second, "alpha", 0.0)
-        if min(alphas) == 0:
-            raise ValueError(
-                f"alpha={alpha!r} is not allowed; without a ridge any two views "
-                "correlate perfectly, so it must be > 0."
-            )
-        return alphas
-
-    def _of_view(self, i: int) -> dict[str, Any]:
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        values = {name: getattr(self, name) for name in names}
-        of_view = {
-            name: value[i] if isinstance(value, tuple) and len(value) == 2 else value
-            for name, value in values.items()
-        }
-        kernel = of_view["kernel"]
-        named = isinstance(kernel, str) and kernel == "precomputed"
-        if named or isinstance(kernel, Precomputed):
-            raise ValueError(
-                "KernelCCA takes rows, not kernel='precomputed'; pass a kernel and the "
-                "rows of each view."
-            )
-        return of_view
 
     def _keep(self, chosen: list[Landmarks], found: Canonical) -> None:
         if not found.correlations.any():
@@ -347,45 +301,4 @@ class KernelCCA(
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _both_views(X: Any, y: Any) -> tuple[Any, Any]:
-    """X and y; where a source has targets of its own, they are the second view."""
-    X = not_in_memory(X)
-    refuse_mistakes(y, "y")
-    if check_targets(X, y, "KernelCCA"):
-        targets = X.targets
-        refuse_text_targets(targets, "KernelCCA")
-        return X.having(targets=None), getattr(targets, "of", targets)
-    if y is None:
-        raise ValueError("KernelCCA requires y to be passed, but the target y is None.")
-    return X, y
-
-
-def _second_view(y: Any) -> Any:
-    """y as rows: numbers in one dimension are one feature."""
-    if isinstance(y, np.ndarray) and y.dtype == object:
-        # Rows that are not numbers are for a kernel that takes them.
-        with suppress(TypeError, ValueError):
-            y = y.astype(np.float64)
-    if isinstance(y, Source) or holds_objects(y):
-        return check_rows(y)
-    rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
-    y = y if rows else np.asarray(y)
-    return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y)
-
-
-def _beside(y: Any, X: Any) -> Any:
-    """The second view where the first is: blocks of both are multiplied."""
-    dense = arrays.is_array(X) and arrays.is_array(y)
-    return arrays.beside(y, X) if dense and arrays.place(X) != arrays.place(y) else y
-
-
-def _check_two_rows(X: Any) -> None:
-    if count_rows(X) < 2:
-        raise ValueError(
-            "n_samples=1 has no correlation; at least two rows are needed."
-        )

@@ -5,46 +5,28 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..columns import Columns
-from ..edge.engine import engine_for
-from ..edge.warnings import warn
 from ..engines import Engine
 from ..landmarks import Landmarks
-from ..methods.kmeans.clustering import assigned, cluster, distances
-from ..methods.spectral_embedding import Embedding, embed, embedding
+from ..methods.kmeans.clustering import Centers
+from ..methods.spectral_embedding import Embedding
 from ..randomness import seed_of
 from ..refusals import count, number
 from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, with_callbacks
+from .callbacks import with_callbacks
+from .fitting import fitting
 from .lazily import chunk_by_chunk
-from .on_landmarks import OnLandmarks, fitting, in_library_of
-
-#: One number per row, in a new array.
-LABELS = Output(single=True)
+from .nearest_centers import OnEmbedding, OnFeatures, fit_embedding, fit_features
+from .transforms import TransformsRows
 
 
-class KernelKMeans(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
     """K-means clustering in the kernel's feature space, on landmarks.
 
     Lloyd's algorithm on the features, made block by block and forgotten: no n × s array
@@ -119,6 +101,8 @@ class KernelKMeans(
     n_iter_: int
     landmarks_: Landmarks
     approximation_error_: TraceError | None
+    _centers: Centers
+    _wide: bool
     _embedding: Embedding | None
     _centers_of_embedding: Any
 
@@ -194,10 +178,20 @@ class KernelKMeans(
                 )
             landmarks = self._chosen(kernel, source, engine)
             seed = seed_of(self.random_state)
-            if self.affinity_normalize:
-                self._fit_embedding(landmarks, source, n_clusters, n_init, seed, engine)
-            else:
-                self._fit_features(landmarks, source, n_clusters, n_init, seed, engine)
+            for name in ("dual_coef_", "_centers"):  # not of every way
+                self.__dict__.pop(name, None)
+            fit = fit_embedding if self.affinity_normalize else fit_features
+            found = fit(
+                landmarks,
+                source,
+                n_clusters,
+                engine,
+                n_init=n_init,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                seed=seed,
+            )
+            self.__dict__.update(found)
             error = estimated_error(landmarks, source, engine)
             self._keep_landmarks(landmarks, error)
             self._n_features_out = n_clusters
@@ -256,7 +250,7 @@ class KernelKMeans(
         """
         output = Output(out, "label", single=True)
         landmarks, source, engine = self._new(X, "predict")
-        return self._labels(landmarks, source, engine, output)
+        return self._way.labels(landmarks, source, engine, output)
 
     @chunk_by_chunk
     def transform(self, X: Any, out: Any = None) -> Any:
@@ -277,16 +271,7 @@ class KernelKMeans(
         """
         landmarks, source, engine = self._new(X, "transform")
         output = Output(out, names=self.get_feature_names_out())
-        like = landmarks.kernel.like(source.given.rows(0, 1))
-        dtype = arrays.host_dtype(like)
-        if self._embedding is not None:
-            rows = embed(self._embedding, landmarks, source, engine)
-            found = self._centers_of_embedding.transform(rows)
-            return output.keep(found.astype(dtype, copy=False), like)
-        sink = output.sink(source, len(self._centers.points), dtype, like)
-        shared = (self._columns(landmarks), self._centers.placed())
-        engine.map(distances, source, sink, shared, "distances")
-        return output.result(sink)
+        return self._way.distances(landmarks, source, engine, output)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances of rows to their nearest centre.
@@ -310,109 +295,16 @@ class KernelKMeans(
         weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
 
-    def _fit_features(
-        self,
-        landmarks: Landmarks,
-        source: Source,
-        n_clusters: int,
-        n_init: int,
-        seed: int,
-        engine: Engine,
-    ) -> None:
-        found = cluster(
-            landmarks,
-            source,
-            n_clusters,
-            engine,
-            n_init=n_init,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            seed=seed,
-        )
-        self._warn(found.n_distinct, n_clusters, found.converged)
-        self._embedding = self._centers_of_embedding = None
-        self._centers, self._wide = found.centers, found.wide
-        self.dual_coef_ = in_library_of(landmarks, found.centers.dual)
-        self.inertia_ = found.inertia
-        self.n_iter_ = found.n_iterations
-        self.labels_ = self._labels(landmarks, source, engine, LABELS)
-
-    def _fit_embedding(
-        self,
-        landmarks: Landmarks,
-        source: Source,
-        n_clusters: int,
-        n_init: int,
-        seed: int,
-        engine: Engine,
-    ) -> None:
-        self._embedding, rows = embedding(
-            landmarks, source, n_clusters, engine, seed=seed
-        )
-        means = KMeans(
-            n_clusters,
-            n_init=n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=seed % 2**32,
-        ).fit(rows, sample_weight=source.weights)
-        self._centers_of_embedding = means
-        self.__dict__.pop("dual_coef_", None)
-        self.__dict__.pop("_centers", None)
-        like = landmarks.kernel.like(source.given.rows(0, 1))
-        self.labels_ = arrays.from_host(means.labels_, like, means.labels_.dtype)
-        self.inertia_ = float(means.inertia_)
-        self.n_iter_ = means.n_iter_
-
-    def _warn(self, n_distinct: int, n_clusters: int, converged: bool) -> None:
-        if n_distinct < n_clusters:
-            warn(
-                f"Number of distinct clusters ({n_distinct}) found smaller than "
-                f"n_clusters ({n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-            )
-        elif not converged and self.max_iter > 1:
-            warn(
-                f"The centres still moved after {self.max_iter} passes; raise max_iter "
-                "or tol.",
-                ConvergenceWarning,
-            )
+    @property
+    def _way(self) -> OnFeatures | OnEmbedding:
+        """Where the centres are."""
+        if self._embedding is not None:
+            return OnEmbedding(self._embedding, self._centers_of_embedding)
+        return OnFeatures(self._centers, self._wide)
 
     def _new(self, X: Any, method: str) -> tuple[Landmarks, Source, Engine]:
         check_is_fitted(self, "landmarks_")
         fitted = None if self.landmarks_.kernel.traits.by_number else self.landmarks_
         like = None if fitted is None else fitted.points
-        landmarks, source = self._for_new_rows(X, like, method)
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, like, method)
         return landmarks, source, engine
-
-    def _columns(self, landmarks: Landmarks) -> Columns:
-        return landmarks.columns(wide=self._wide)
-
-    def _labels(
-        self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
-    ) -> Any:
-        like = landmarks.kernel.like(source.given.rows(0, 1))
-        if self._embedding is not None:
-            rows = embed(self._embedding, landmarks, source, engine)
-            return output.keep(self._nearest_of_embedding(rows), like)
-        sink = output.sink(source, 1, np.dtype(np.int32), like)
-        shared = (self._columns(landmarks), self._centers.placed())
-        engine.map(assigned, source, sink, shared, "labels")
-        return output.result(sink)
-
-    def _nearest_of_embedding(self, rows: np.ndarray) -> np.ndarray:
-        """As scikit-learn's `predict`, by NumPy.
-
-        Its compiled loop takes centres of any shape and type as they come, out of a
-        damaged model file too, and ends the process.
-        """
-        centers = self._centers_of_embedding.cluster_centers_
-        apart = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
-        return apart.argmin(axis=1).astype(np.int32)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -18,9 +18,11 @@ from ..refusals import count, number
 from ..sources import Source
 from .callbacks import with_callbacks
 from .classes import OnClasses
+from .fitting import fitting
 from .labels_in_source import ROWS
-from .on_landmarks import fitting, in_library_of
-from .ridge_base import Model, as_numbers
+from .on_landmarks import in_library_of
+from .ridge_base import Model
+from .ridge_parameters import as_numbers
 
 
 class KernelLogisticRegression(OnClasses):

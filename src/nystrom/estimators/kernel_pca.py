@@ -3,53 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
-from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..engines import Engine
-from ..engines.blas import blas_threads_for
-from ..kernels import AdditiveChi2, AtLandmarks, Chi2, Kernel
+from ..kernels import AtLandmarks
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
-from ..methods.pca import Components, components
-from ..methods.preimage import Preimage, preimage
+from ..methods.pca import components
+from ..methods.preimage import Preimage
 from ..randomness import seed_of
-from ..refusals import count, number, unknown
-from ..sinks import ARRAY, Output
-from ..sources import Block, Source, as_source, recognised
+from ..sinks import Output
+from ..sources import Source, as_source, recognised
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
-from .exact import exact_landmarks, is_exact
+from .callbacks import CallbackTask, with_callbacks
+from .exact import is_exact
+from .exact_pca import back_by_theirs, block_by_block, by_theirs, fitted_exactly, takes
+from .fitting import fitting
 from .lazily import chunk_by_chunk
-from .on_landmarks import OnLandmarks, fitting, in_library_of, without_matrix
-
-#: What scikit-learn's own class takes, and runs exactly.
-EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
-SOLVERS = ("auto", "dense", "arpack", "randomized")
+from .pca_on_landmarks import check_options, fitted_on_landmarks, rows_at, way_back
+from .transforms import TransformsRows
 
 
-class KernelPCA(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class KernelPCA(TransformsRows):
     """Kernel principal component analysis on landmarks.
 
     A drop-in for `sklearn.decomposition.KernelPCA`, in O(n·s²) time with s landmarks
@@ -149,6 +129,9 @@ class KernelPCA(
     X_transformed_fit_: Any
     landmarks_: Any
     approximation_error_: TraceError | None
+    _exact: Any  # scikit-learn's own, where it did the work
+    _map: LinearMap
+    _preimage: Preimage
 
     _switches = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
 
@@ -254,7 +237,7 @@ class KernelPCA(
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
                 rows = output.keep(rows)
             else:
-                rows = self._coordinates(*mapped, output)
+                rows = self._map(*mapped, "coordinates", output)
         return rows
 
     @chunk_by_chunk
@@ -280,9 +263,10 @@ class KernelPCA(
         X = recognised(X, self._fitted_names)
         if self._exact is not None:
             return self._exact_coordinates(X, output)
-        landmarks, source = self._for_new_rows(X, self.eigenvectors_, "transform")
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        return self._coordinates(landmarks, source, engine, output)
+        landmarks, source, engine = self._for_new_rows(
+            X, self.eigenvectors_, "transform"
+        )
+        return self._map(landmarks, source, engine, "coordinates", output)
 
     def _exact_coordinates(self, X: Any, output: Output) -> Any:
         """By scikit-learn's own class; of a source or into a file block by block."""
@@ -291,14 +275,10 @@ class KernelPCA(
         if not isinstance(X, Source):
             X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):
-            with blas_threads_for(len(self.landmarks_)):
-                return self._exact.transform(X)
+            return by_theirs(self._exact, X)
         source = as_source(self._validated(X, reset=False)).having(targets=None)
         engine = engine_for(self.landmarks_.kernel, self.n_jobs, self.verbose)
-        width, dtype = self._n_features_out, self.eigenvalues_.dtype
-        sink = output.sink(source, width, dtype)
-        engine.map(_transformed, source, sink, (self._exact,), "coordinates")
-        return output.result(sink)
+        return block_by_block(self._exact, source, engine, output)
 
     @property
     def inverse_transform(self) -> Callable[[Any], Any]:
@@ -318,19 +298,9 @@ class KernelPCA(
     def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
-            with blas_threads_for(len(self.landmarks_)):
-                return self._exact.inverse_transform(X)
-        X = X if arrays.is_array(X) else np.asarray(X)
-        source = as_source(arrays.detached(X))
-        back: Preimage = self._preimage
-        width = back.landmarks.points.shape[1]
-        if source.n_features != width:
-            raise ValueError(
-                f"X has {source.n_features} columns; the coordinates of this KernelPCA "
-                f"have {width}."
-            )
-        engine = engine_for(back.landmarks.kernel, self.n_jobs, self.verbose)
-        return back.map(back.landmarks, source, engine, "rows")
+            return back_by_theirs(self._exact, X)
+        engine = engine_for(self._preimage.landmarks.kernel, self.n_jobs, self.verbose)
+        return rows_at(self._preimage, X, engine)
 
     @property
     def _n_features_out(self) -> int:
@@ -346,10 +316,10 @@ class KernelPCA(
         X = self._validated(X, reset=True)
         goal = self._goal()
         kernel, source, engine = self._resolved(X, task)
-        if is_exact(goal, self.sampler, source) and self._is_theirs(X):
-            self._fit_exactly(X, kernel, source)
+        if is_exact(goal, self.sampler, source) and takes(self, X):
+            self.__dict__.update(fitted_exactly(self, X, kernel, source))
             return None
-        self._check_options()
+        check_options(self)
         landmarks = self._chosen(kernel, source, engine, goal)
         found = components(
             landmarks,
@@ -363,154 +333,12 @@ class KernelPCA(
             max_iter=self.max_iter,
             iterated_power=self.iterated_power,
         )
-        self._keep(landmarks, found, source, engine)
-        return landmarks, source, engine
-
-    def _is_theirs(self, X: Any) -> bool:
-        """Whether scikit-learn's own class takes the rows and the parameters."""
-        kernel = self.kernel
-        known = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
-            callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
-        )
-        plain = isinstance(X, np.ndarray) or sp.issparse(X)
-        width = self.gamma is None or isinstance(self.gamma, Real)
-        return known and plain and width and bool(self.center)
-
-    def _fit_exactly(self, X: Any, kernel: Kernel, source: Source) -> None:
-        """scikit-learn's own class; its attributes become ours."""
-        names = ExactKernelPCA().get_params(deep=False)
-        theirs = ExactKernelPCA(**{name: getattr(self, name) for name in names})
-        with blas_threads_for(source.n_rows):
-            theirs.set_output(transform="default").fit(X)
-        self._exact = theirs
-        for name, value in vars(theirs).items():
-            if name.endswith("_") or name == "_centerer":
-                setattr(self, name, value)
-        mean = float(theirs._centerer.K_fit_all_)
-        total = _trace(theirs, X) - X.shape[0] * mean
-        self._keep_shares(theirs.eigenvalues_, total)
-        landmarks = exact_landmarks(kernel, source)
-        self.landmarks_ = without_matrix(landmarks)
-        self.approximation_error_ = landmarks.error
-
-    def _check_options(self) -> None:
-        count(self.n_components, "n_components", optional=True)
-        if self.eigen_solver not in SOLVERS:
-            raise unknown("eigen_solver", self.eigen_solver, list(SOLVERS))
-        number(self.alpha, "alpha", least=0.0)
-        number(self.tol, "tol", least=0.0)
-        count(self.max_iter, "max_iter", optional=True)
-        if self.iterated_power != "auto":
-            count(self.iterated_power, "iterated_power", least=0)
-        width = getattr(self.kernel, "gamma", self.gamma)
-        if self.fit_inverse_transform and np.ndim(width) > 0:
-            raise ValueError(
-                "fit_inverse_transform=True needs one gamma: the way back is a kernel "
-                "of coordinates, not of features."
-            )
-        if self.fit_inverse_transform and _of_histograms(self.kernel):
-            raise ValueError(
-                f"fit_inverse_transform=True is not possible with kernel="
-                f"{self.kernel!r}: the way back is a kernel of coordinates, which have "
-                "both signs. Use another kernel, or leave fit_inverse_transform out."
-            )
-
-    def _keep(
-        self, landmarks: Landmarks, found: Components, source: Source, engine: Engine
-    ) -> None:
         landmarks = self._keep_landmarks(landmarks, found.error)
         self._exact = None
-        self.X_fit_ = landmarks.points
-        values, dual, offset = self._wanted(found)
-        eigenvectors, _ = svd_flip(u=dual * np.sqrt(values), v=None)
-        # The coordinates get the signs that the eigenvectors have.
-        signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
-        self._map = LinearMap.as_precise_as_needed(
-            landmarks, source, dual * signs, -offset * signs
-        )
-        like = landmarks.kernel.like(landmarks.points)
-        # Where all rows are landmarks, in the precision that scikit-learn's would have.
-        whole = len(landmarks) == source.n_rows
-        dtype = arrays.host_dtype(like) if whole else values.dtype
-        self.eigenvalues_ = arrays.from_host(values, like, dtype)
-        self.eigenvectors_ = arrays.from_host(eigenvectors, like, dtype)
-        self._keep_shares(values.astype(dtype), float(found.total), like)
-        self.n_landmarks_path_ = arrays.from_host(found.sizes, like, found.sizes.dtype)
-        self.explained_variance_path_ = arrays.from_host(
-            found.shares, like, found.shares.dtype
-        )
+        self.__dict__.update(fitted_on_landmarks(self, landmarks, found, source))
         default = 1 / source.n_features if source.n_features else None
         self.gamma_ = default if self.gamma is None else self.gamma
         if self.fit_inverse_transform:
-            _check_rows_of_numbers(landmarks.points)
-            alpha = float(self.alpha)
-            back = preimage(landmarks, self._map, source, alpha, engine)
-            self._preimage = back
-            self.dual_coef_ = in_library_of(landmarks, back.map.dual)
-            self.X_transformed_fit_ = back.landmarks.points
-
-    def _wanted(self, found: Components) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Eigenvalues, directions, offsets: as many as asked for, as theirs has it."""
-        values, dual, offset = found.values, found.dual, found.offset
-        if self.remove_zero_eig or self.n_components is None:
-            kept = values > 0
-            return values[kept], dual[:, kept], offset[kept]
-        missing = min(self.n_components, len(dual)) - len(values)
-        if missing <= 0:
-            return values, dual, offset
-        columns = np.zeros((len(dual), missing))
-        none = np.zeros(missing)
-        return (
-            np.concatenate([values, none]),
-            np.concatenate([dual, columns], axis=1),
-            np.concatenate([offset, none]),
-        )
-
-    def _keep_shares(self, values: Any, total: float, like: Any = None) -> None:
-        host = np.asarray(values) if like is None else values
-        shares = host / total if total > 0 else np.zeros(len(host))
-        if like is not None:
-            shares = arrays.from_host(shares, like, shares.dtype)
-        self.explained_variance_ratio_ = shares
-
-    def _coordinates(
-        self,
-        landmarks: Landmarks,
-        source: Source,
-        engine: Engine,
-        output: Output = ARRAY,
-    ) -> Any:
-        return self._map(landmarks, source, engine, "coordinates", output)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _transformed(block: Block, theirs: ExactKernelPCA) -> np.ndarray:
-    return theirs.transform(block.X)
-
-
-def _of_histograms(kernel: Any) -> bool:
-    if isinstance(kernel, str):
-        return kernel in ("chi2", "additive_chi2")
-    return isinstance(kernel, (AdditiveChi2, Chi2))
-
-
-def _check_rows_of_numbers(points: Any) -> None:
-    if sp.issparse(points):
-        raise NotImplementedError(
-            "Inverse transform not implemented for sparse matrices!"
-        )
-    if not arrays.is_array(points):
-        raise ValueError("fit_inverse_transform=True needs rows of numbers.")
-
-
-def _trace(theirs: ExactKernelPCA, X: Any) -> float:
-    """tr K, row by row."""
-    if theirs.kernel == "precomputed":
-        return float(np.trace(X))
-    rows = (X[[i]] for i in range(X.shape[0]))
-    return float(sum(theirs._get_kernel(row)[0, 0] for row in rows))
+            back = way_back(landmarks, self._map, source, float(self.alpha), engine)
+            self.__dict__.update(back)
+        return landmarks, source, engine

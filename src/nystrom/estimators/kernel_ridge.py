@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
-from ..edge.warnings import warn
-from ..engines.blas import blas_threads_for
-from ..factor import factorize
-from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
-from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import fit_ridge
-from ..methods.ridge.posterior import Posterior
 from ..methods.ridge.risk import RiskBound
-from ..methods.ridge.running import RunningSums
 from ..randomness import seed_of
-from ..refusals import check_finite
-from ..sources import Source
 from ..trace_error import TraceError
+from .by_epsilon import chosen_for_risk, goal_for
 from .callbacks import with_callbacks
-from .exact import exact_landmarks, is_exact
+from .exact import is_exact
+from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .on_all_rows import OnAllRows
-from .on_landmarks import fitting, without_matrix
-from .ridge_base import (
-    SOLVERS,
-    Model,
-    Scoring,
-    check_alphas,
-    check_noise,
-    check_solver,
-    columns_of,
-)
-
-#: A stream's landmarks are changed where that leaves so many times less of K: to carry
-#: sums over loses a little.
-STEADY = 1.1
+from .on_few_rows import OnFewRows
+from .ridge_parameters import SOLVERS, check_alphas, check_solver
+from .ridge_streams import fit_batch
+from .score_method import Scoring
 
 
-class KernelRidge(Scoring, RegressorMixin, OnAllRows):
+class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
     """Kernel ridge regression on landmarks.
 
     A drop-in for `sklearn.kernel_ridge.KernelRidge`, in O(n·s²) time with s landmarks
@@ -223,14 +203,14 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             alphas = check_alphas(self.alpha, Y.shape[1])
             solver = check_solver(self.solver, alphas, (*SOLVERS, "full"))
             kernel, source, engine = self._resolved(X, task, sample_weight, targets=Y)
-            goal = self._goal_for(float(alphas.min()))
+            goal = goal_for(self, float(alphas.min()))
             self.residual_ = None
             if is_exact(goal, self.sampler, source) and not self.fit_intercept:
                 self._fit_exactly(X, kernel, source, alphas, ravel)
             elif solver == "full":
                 self._fit_fully(kernel, source, goal, engine, alphas, ravel)
             else:
-                landmarks = self._choose(kernel, source, goal, engine)
+                landmarks = chosen_for_risk(self, kernel, source, goal, engine)
                 fit = fit_ridge(
                     landmarks,
                     source,
@@ -276,54 +256,8 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             Fitted to all rows so far.
         """
         with fitting(self, X, y) as task:
-            self._refuse_what_is_proven()
-            running = self.__dict__.get("_running")
-            if running is None and self.__dict__.pop("landmarks_", None) is not None:
-                warn(
-                    "This KernelRidge was fitted by fit, which keeps no sums to go on "
-                    "from: the stream begins with this batch."
-                )
-            before = self.__dict__.get("landmarks_")
-            X, targets, ravel = self._rows_and_targets(X, y, reset=before is None)
-            targets = targets[:]  # a batch is held
-            self._refuse_other_targets(targets, ravel, running)
-            alphas = check_alphas(self.alpha, targets.shape[1])
-            landmarks, batch, engine = self._streamed(
-                X,
-                task,
-                self._goal_for(float(alphas.min())),
-                targets=targets,
-                sample_weight=sample_weight,
-                steady=STEADY,
-            )
-            if running is None:
-                running = RunningSums.of(landmarks, batch, engine)
-            else:
-                running = running.having(before, landmarks, batch, engine)
-            fit = running.solved(landmarks, alphas, fit_intercept=self.fit_intercept)
-            # Nothing is proven of sums that are carried over, as little as of weights.
-            self._keep(landmarks, fit, alphas, ravel=ravel, weighted=True)
-            self._running, self.residual_ = running, None
+            fit_batch(self, X, y, sample_weight, task)
         return self
-
-    def _refuse_what_is_proven(self) -> None:
-        if self.epsilon is not None or self.delta is not None:
-            raise ValueError(
-                "partial_fit proves nothing of the risk: leave epsilon and delta out, "
-                "and give n_landmarks, ridge or max_trace_error."
-            )
-
-    def _refuse_other_targets(
-        self, targets: Any, ravel: bool, running: RunningSums | None
-    ) -> None:
-        if running is None:
-            return
-        before = "(n,)" if self._model.ravel else f"(n, {len(running.target_shift)})"
-        now = "(n,)" if ravel else f"(n, {targets.shape[1]})"
-        if before != now:
-            raise ValueError(
-                f"y has shape {now}, but that of the batches before was {before}."
-            )
 
     @chunk_by_chunk
     def predict(
@@ -358,71 +292,3 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             Only with `return_std`, and without `out`.
         """
         return self._predict(X, return_std=return_std, noise=noise, out=out)
-
-    def _fit_exactly(
-        self,
-        X: Any,
-        kernel: Kernel,
-        source: Source,
-        alphas: np.ndarray,
-        ravel: bool,
-    ) -> None:
-        """scikit-learn's own solution, on our kernel matrix."""
-        landmarks = exact_landmarks(kernel, source)
-        theirs = ExactKernelRidge(alpha=alphas, kernel="precomputed")
-        weights = source.weights if source.is_weighted else None
-        Y = source.targets[: source.n_rows]
-        with blas_threads_for(source.n_rows):
-            K = kernel.gram(landmarks.points)
-            check_finite(K)
-            dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
-        self.landmarks_ = without_matrix(landmarks)
-        self.approximation_error_ = landmarks.error
-        self._keep_width(landmarks)
-        self.solver_, self.n_iter_ = "exact", None
-        self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
-        wide = landmarks.columns().narrow
-        mapping = LinearMap(dual, np.zeros(len(alphas)), wide)
-        self._keep_model(landmarks, Model(mapping, ravel, None))
-        if isinstance(X, Source):
-            # A source may stand for a file that is gone; the rows of K are K itself.
-            X = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points
-        self.X_fit_ = X
-        self._exact = _Exact(y=Y, weights=weights, alphas=alphas)
-
-    def _known_posterior(self) -> Posterior:
-        if self.solver_ == "exact":
-            # Only who asks for deviations pays for the eigendecomposition.
-            return self._exact.posterior(self._exact_matrix(), self._model.map.dual)
-        return super()._known_posterior()
-
-    def _exact_matrix(self) -> np.ndarray:
-        if isinstance(self.landmarks_.kernel, Precomputed):
-            K = np.asarray(self.X_fit_, dtype=np.float64)
-            return (K + K.T) / 2
-        return self.landmarks_.kernel.gram(self.landmarks_.points)
-
-
-@dataclass(frozen=True, eq=False)
-class _Exact:
-    """What deviations need where every row is a landmark."""
-
-    y: np.ndarray  # (n, t)
-    weights: np.ndarray | None
-    alphas: np.ndarray
-
-    def posterior(self, K: np.ndarray, dual: np.ndarray) -> Posterior:
-        """From the whole kernel matrix."""
-        check_noise(self.alphas)
-        factor = factorize(K)
-        Z = K @ factor.root
-        w = np.ones(len(K)) if self.weights is None else self.weights
-        squares = np.maximum(np.einsum("nt,nt->t", self.y, dual), 0.0)
-        return Posterior(
-            root=factor.root,
-            gram=Z.T @ (w[:, None] * Z),
-            center=np.zeros(len(K)),
-            own=0.0,
-            alphas=self.alphas,
-            scales=squares / max(w.sum(), np.count_nonzero(w)),
-        )

@@ -6,10 +6,11 @@ from typing import Any, Self
 
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
+from .by_epsilon import chosen_for_risk, goal_for
 from .callbacks import with_callbacks
-from .on_landmarks import fitting
+from .fitting import fitting
 from .probabilities import Calibrated
-from .ridge_base import check_alphas, check_solver
+from .ridge_parameters import check_alphas, check_solver
 
 
 class KernelRidgeClassifier(Calibrated):
@@ -127,8 +128,8 @@ class KernelRidgeClassifier(Calibrated):
             solver = check_solver(self.solver, alphas)
             kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
             seed = seed_of(self.random_state)
-            goal = self._goal_for(float(alphas.min()))
-            landmarks = self._choose(kernel, source, goal, engine)
+            goal = goal_for(self, float(alphas.min()))
+            landmarks = chosen_for_risk(self, kernel, source, goal, engine)
             fit = fit_ridge(
                 landmarks,
                 source,

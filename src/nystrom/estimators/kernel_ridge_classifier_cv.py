@@ -12,10 +12,10 @@ from ..randomness import seed_of
 from .by_scorer import ScoredClasses, scorer_of
 from .callbacks import with_callbacks
 from .classes import Classes
+from .fitting import fitting
 from .folds import splits_for
 from .grids import check_alphas_given
 from .on_grids import OnGrids, Search
-from .on_landmarks import fitting
 from .probabilities import Calibrated
 
 #: Folds where `cv` says nothing.

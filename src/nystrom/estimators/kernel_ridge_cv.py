@@ -10,12 +10,12 @@ from sklearn.base import RegressorMixin
 from ..randomness import seed_of
 from .by_scorer import RegressionErrors, scorer_of
 from .callbacks import with_callbacks
+from .fitting import fitting
 from .folds import splits_for
 from .grids import check_alphas_given
 from .lazily import chunk_by_chunk
 from .on_grids import OnGrids, Search
-from .on_landmarks import fitting
-from .ridge_base import Scoring
+from .score_method import Scoring
 
 
 class KernelRidgeCV(Scoring, RegressorMixin, OnGrids):

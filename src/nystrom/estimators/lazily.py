@@ -13,7 +13,7 @@ import numpy as np
 from ..engines import Threads, using
 from ..sources import is_dask
 from ..sources.dask_rows import as_table, names_of
-from .on_landmarks import refuse_other_names
+from .checked_rows import refuse_other_names
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..edge.engine import engine_for
-from ..edge.landmarks import goal_from
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
 from ..engines import Engine
 from ..features import features, features_and_error, features_need_float64
-from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..refusals import count
 from ..samplers import Goal, Size, as_sampler
 from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin, CallbackTask, with_callbacks
+from .callbacks import CallbackTask, with_callbacks
+from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .learnt_kernel import targets_or_classes
-from .on_landmarks import OnLandmarks, fitting
+from .normalization import components_of, first_components, normalization_of
+from .streams import streamed
+from .transforms import TransformsRows
 
 
-class Nystroem(
-    CallbackSupportMixin,
-    OnLandmarks,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class Nystroem(TransformsRows):
     """Approximate a kernel map using landmarks chosen among the training rows.
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
@@ -121,6 +108,7 @@ class Nystroem(
     landmarks_: Landmarks
     approximation_error_: TraceError | None
     _refuses_unused = True
+    _size = "n_components"
 
     def __init__(
         self,
@@ -201,7 +189,7 @@ class Nystroem(
         with fitting(self, X, y) as task:
             goal, first = self._goal(), "landmarks_" not in vars(self)
             X = self._validated(X, reset=first)
-            landmarks, *_ = self._streamed(X, task, goal)
+            landmarks, *_ = streamed(self, X, task, goal)
             wide = features_need_float64(landmarks, landmarks.reservoir.source)
             self._finish(landmarks, wide, landmarks.error)
         return self
@@ -266,8 +254,7 @@ class Nystroem(
         """
         check_is_fitted(self, "landmarks_")
         output = Output(out, names=self.get_feature_names_out())
-        landmarks, source = self._for_new_rows(X, self.components_, "transform")
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        landmarks, source, engine = self._for_new_rows(X, self.components_, "transform")
         return features(landmarks, source, engine, wide=self._wide, output=output)
 
     def truncate(self, n_components: int) -> Nystroem:
@@ -308,20 +295,7 @@ class Nystroem(
                 f"n_components={size} is more than the {most} that this Nystroem has; "
                 "fit with more components."
             )
-        fewer = copy.copy(self)
-        fewer.n_components = size
-        fewer.landmarks_ = landmarks = self.landmarks_[:size]
-        fewer.approximation_error_ = landmarks.error
-        matrix = landmarks.kernel.traits.by_number
-        fewer.components_ = (
-            self.components_[:size, :size] if matrix else landmarks.points
-        )
-        root = landmarks.factor.for_blocks(arrays.host_dtype(self.normalization_))
-        fewer.normalization_ = arrays.from_host(
-            root.full_root.T, self.normalization_, self.normalization_.dtype
-        )
-        fewer._n_features_out = size
-        return fewer
+        return first_components(self, size)
 
     @property
     def component_indices_(self) -> np.ndarray:
@@ -339,13 +313,7 @@ class Nystroem(
         return landmarks.indices
 
     def _goal(self) -> Goal:
-        goal = goal_from(
-            self.n_components,
-            self.sampler,
-            ridge=self.ridge,
-            max_trace_error=self.max_trace_error,
-            name="n_components",
-        )
+        goal = super()._goal()
         sampler = as_sampler(self.sampler, goal)
         if isinstance(goal, Size) and getattr(sampler, "proven_delta", None):
             raise ValueError(
@@ -379,28 +347,12 @@ class Nystroem(
             note = "features in float64"
             landmarks = landmarks.updated(notes=(*landmarks.notes, note))
         landmarks = self._keep_landmarks(landmarks, error)
-        self.components_ = _components(landmarks)
-        self.normalization_ = _normalization(landmarks, wide)
+        self.components_ = components_of(landmarks)
+        self.normalization_ = normalization_of(landmarks, wide)
         self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.target_tags.required = is_learnt(self.gamma)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _components(landmarks: Landmarks) -> Any:
-    if isinstance(landmarks.kernel, Precomputed):
-        return landmarks.kernel(landmarks.points, landmarks.points)
-    return landmarks.points
-
-
-def _normalization(landmarks: Landmarks, wide: bool) -> Any:
-    """L⁻¹, with a row of zeros for a landmark that adds nothing."""
-    columns = landmarks.columns(wide=wide)
-    root = landmarks.factor.for_blocks(columns.dtype).full_root.T
-    like = landmarks.kernel.like(landmarks.points)
-    return arrays.from_host(root, like, columns.dtype)

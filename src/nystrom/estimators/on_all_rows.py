@@ -23,7 +23,8 @@ from ..sinks import Output
 from ..sources import Held, Source
 from ..trace_error import TraceError
 from ..tried import fetch
-from .on_landmarks import without_matrix
+from .by_epsilon import chosen_for_risk
+from .given_values import without_matrix
 from .ridge_base import Model, OnRidge
 
 
@@ -45,7 +46,7 @@ class OnAllRows(OnRidge):
         """The solution on all rows, which the landmarks precondition."""
         if kernel.traits.psd is False:
             raise ValueError(not_definite(kernel))
-        landmarks = self._choose(kernel, source, goal, engine)
+        landmarks = chosen_for_risk(self, kernel, source, goal, engine)
         if landmarks.indefinite:
             raise ValueError(not_definite(kernel))
         kept = np.flatnonzero(source.weights)

@@ -21,16 +21,10 @@ RBF(gamma=0.5) + 2 * Linear()
 from .base import Kernel, Traits
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
-from .given import (
-    AtLandmarks,
-    Blockwise,
-    NewRows,
-    Pairwise,
-    Precomputed,
-    Remembered,
-    blockwise,
-)
+from .given import Blockwise, Pairwise, blockwise
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
+from .precomputed import AtLandmarks, NewRows, Precomputed
+from .remembered import Remembered
 
 __all__ = [
     "RBF",

@@ -1,4 +1,4 @@
-"""Kernels that the user brings: a function of two rows or of two blocks, or a matrix.
+"""Kernels that the user brings: a function of two rows or of two blocks.
 
 A plain callable takes two rows and returns a number, as in scikit-learn. Whether a
 function takes blocks cannot be found out by trying it (`numpy.dot` on two blocks
@@ -9,7 +9,7 @@ returns a wrong matrix of the right shape when there are as many rows as feature
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,133 +194,3 @@ def blockwise(
     array([[2., 2.]])
     """
     return Blockwise(function, diag)
-
-
-class Remembered(Kernel):
-    """Another kernel on fixed rows, known by their numbers: no pair is evaluated twice.
-
-    For kernels of which an evaluation is dear, and rows few enough for an n × n matrix.
-    """
-
-    kernel: Kernel
-    rows: Any
-    values: np.ndarray
-    known: np.ndarray
-    n_evaluations: int
-
-    def __init__(self, kernel: Kernel, rows: Any) -> None:
-        self.kernel, self.rows = kernel, arrays.widen(rows)
-        n = arrays.count_rows(rows)
-        self.values, self.known = np.empty((n, n)), np.zeros((n, n), dtype=bool)
-        self.n_evaluations = 0
-
-    @property
-    def traits(self) -> Traits:
-        return replace(self.kernel.traits, by_number=True)
-
-    def like(self, X: Any) -> Any:
-        return self.values
-
-    def __call__(self, X: Any, Y: Any) -> Array:
-        I, J = np.asarray(X), np.asarray(Y)  # noqa: E741
-        for i in np.unique(I):
-            new = np.unique(J[~self.known[i, J]])
-            if len(new):
-                row = arrays.take_rows(self.rows, np.array([i]))
-                columns = arrays.take_rows(self.rows, new)
-                values = arrays.host_values(self.kernel(row, columns))[0]
-                self.values[i, new] = self.values[new, i] = values
-                self.known[i, new] = self.known[new, i] = True
-                self.n_evaluations += len(new)
-        return self.values[np.ix_(I, J)]
-
-    def diag(self, X: Any) -> Array:
-        return np.array([self([i], [i])[0, 0] for i in np.asarray(X)])
-
-    def gram(self, Y: Any) -> np.ndarray:
-        return self(Y, Y)
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
-
-@dataclass(frozen=True, eq=False)
-class Precomputed(Kernel):
-    """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
-
-    matrix: Any = None
-    traits: ClassVar[Traits] = Traits(psd=None, by_number=True)
-
-    def like(self, X: Any) -> Any:
-        if self.matrix is None:
-            raise ValueError(
-                "A precomputed kernel matrix is not part of a fitted model, so nothing "
-                "can be evaluated here; pass it to approximate(K, landmarks)."
-            )
-        return self.matrix
-
-    def __call__(self, X: Any, Y: Any) -> Array:
-        rows, columns = np.asarray(X), np.asarray(Y)
-        if arrays.namespace(self.matrix) is np:
-            return arrays.as_float(self.matrix[np.ix_(rows, columns)])
-        block = arrays.take_rows(self.matrix, rows)
-        return arrays.as_float(arrays.take_rows(block.T, columns).T)
-
-    def diag(self, X: Any) -> Array:
-        rows = np.asarray(X)
-        if arrays.namespace(self.matrix) is np:
-            return arrays.as_float(self.matrix[rows, rows])
-        diagonal = arrays.namespace(self.matrix).linalg.diagonal(self.matrix)
-        return arrays.as_float(arrays.take_rows(diagonal, rows))
-
-    def gram(self, Y: Any) -> np.ndarray:
-        K = arrays.to_host(self(Y, Y)).astype(np.float64)
-        return (K + K.T) / 2
-
-    def gram_evaluations(self, n_points: int) -> int:
-        return n_points * n_points
-
-    def __str__(self) -> str:
-        return "precomputed"
-
-
-@dataclass(frozen=True, eq=False)
-class AtLandmarks:
-    """Kernel values of new rows with the landmarks alone, for kernel="precomputed".
-
-    New rows come as their kernel values with all training rows, (n_samples,
-    n_training), of which few columns are looked at. Whoever makes only those says so by
-    this wrapper, since the width of a matrix does not tell what its columns are.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_samples, n_landmarks)
-        k(x, s) for each new row x and each landmark s, in the order of
-        `landmarks_.indices`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nystrom import KernelRidge, kernels
-    >>> X = np.random.default_rng(0).standard_normal((600, 3))
-    >>> K, y = kernels.RBF(0.1)(X, X), np.sin(X[:, 0])
-    >>> model = KernelRidge(kernel="precomputed", n_landmarks=50, random_state=0)
-    >>> model = model.fit(K[:500, :500], y[:500])
-    >>> values = K[500:, model.landmarks_.indices]
-    >>> predicted = model.predict(kernels.AtLandmarks(values))
-    >>> bool((predicted == model.predict(K[500:, :500])).all())
-    True
-    """
-
-    values: Any
-
-
-@dataclass(frozen=True, eq=False)
-class NewRows(Precomputed):
-    """Kernel values of new rows with training rows: k(x, x) is not among them."""
-
-    def diag(self, X: Any) -> Array:
-        raise ValueError(
-            "This needs k(x, x) of new rows, which the kernel values with training "
-            "rows do not tell (kernel='precomputed'). Fit with a kernel and rows."
-        )

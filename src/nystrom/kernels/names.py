@@ -14,9 +14,10 @@ from ..refusals import number, unknown
 from .base import Kernel
 from .entrywise import AdditiveChi2, Chi2, Laplacian
 from .euclidean import RBF, Matern, RationalQuadratic
-from .given import Blockwise, Pairwise, Precomputed
+from .given import Blockwise, Pairwise
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
 from .parameters import per_feature
+from .precomputed import Precomputed
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from ..optional import library
-from ..persistence import replacement_of
+from ..persistence.replacing import replacement_of
 from ..refusals import unknown
 from .estimator_nodes import checked_classes, class_labels, results
 from .nodes import OPSET, OwnNodes

@@ -19,7 +19,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
-from ..landmarks import Landmarks, norm_at_most
+from ..guarantee import norm_at_most
+from ..landmarks import Landmarks
 from ..precision import least_residual
 from ..randomness import Purpose, race_probabilities
 from ..refusals import check_finite

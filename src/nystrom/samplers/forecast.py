@@ -18,11 +18,11 @@ from ..columns import Columns
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..engines.clock import timed
-from ..factor import ridge_root, weighted
 from ..kernels import Kernel
 from ..precision import least_ridge
 from ..randomness import some_rows
 from ..refusals import check_finite
+from ..ridge_root import ridge_root, weighted
 from ..scores import as_scores
 from ..sources import Source
 from .goal import Ridge

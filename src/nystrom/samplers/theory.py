@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from ..columns import Columns, diag64, trace
-from ..landmarks import Guarantee
+from ..guarantee import Guarantee
 from ..precision import least_promised
 from .choosing import Sampler, Work
 from .goal import Ridge, Size, check_ridge

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...landmarks import Guarantee
+from ...guarantee import Guarantee
 
 
 @dataclass(frozen=True)

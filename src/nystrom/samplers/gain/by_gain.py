@@ -18,10 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...columns import diagonal
 from ...landmarks import Landmarks
-from ...randomness import Purpose, first_rows, race, race_probabilities, uniforms
-from ...refusals import check_finite
+from ...randomness import Purpose, first_rows, race, uniforms
 from ...sources import Block, Source
 from ...sources import weights as row_weights
 from ..choosing import Work
@@ -30,14 +28,11 @@ from ..goal import Size
 from ..pivoting.growth import Growing, Growth
 from ..pivoting.pivots import Pivots
 from ..racing import ByResidual, Race, Winners, race_by_residual
-from ..recursive.levels import climb
-from ..recursive.rules import PracticalSize
 from ..sifting import Part, most_rows, some_of
+from .membership import Seen, chances_by_score, members
 from .plan import Plan
 from .pool import Pool
 
-#: The share of a pool that is drawn by k(x, x) alone: it bounds the pool's weights.
-BY_DIAGONAL = 0.1
 #: After this share of the landmarks the residual of all rows draws a new pool.
 FIRST_REFRESH = 0.25
 #: Rows that are scored at most: a pool has hundreds of times fewer, and what it misses
@@ -49,17 +44,6 @@ LOOKS = (0.5, 0.75, 0.9)
 STALE = 1.5
 #: Fresh rows to look at: one in forty of all, within these bounds.
 FRESH_ROWS = (256, 2000)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a pass over all rows, or some, has found left of them."""
-
-    winners: Winners  # of the race for a pool, and the first that lost
-    error: float  # what is left of these rows
-    n_rows: int
-    n_pivots: int
-    all_rows: bool
 
 
 class ByGain:
@@ -136,30 +120,16 @@ class ByGain:
         """The first pool, drawn mostly by score."""
         plan, source = self.plan, self.source
         if plan.scores and plan.scored_rows < plan.n_rows:
-            chances = self._chances_by_score(self.scored.renumbered())
+            chances = self._by_score(self.scored.renumbered())
             self._draw(chances, self.scored)
             return
         # Also where the pool is to hold all rows: the scores of a kernel that makes no
         # promise show whether it is indefinite.
-        chances = self._chances_by_score(source)
+        chances = self._by_score(source)
         self._draw(None if plan.whole_pool else chances, source)
 
-    def _chances_by_score(self, source: Source) -> np.ndarray:
-        """How likely each of these rows is for a pool: mostly its score."""
-        work = replace(self.work, source=source)
-        kxx = diagonal(work.kernel, source, engine=work.engine)
-        work.ledger.evaluated(source.n_rows)
-        whole = row_weights.weighted(source.weights, kxx)
-        check_finite(whole)
-        if not self.plan.scores and work.kernel.traits.psd:
-            return whole
-        top = climb(work, PracticalSize(self.plan.level_size))
-        assert top is not None  # practical levels halve at least once
-        scores = np.minimum(1.0, top.scores)
-        if not scores.any() or not whole.any():
-            return whole
-        by_score = (1 - BY_DIAGONAL) * scores / scores.sum()
-        return by_score + BY_DIAGONAL * whole / whole.sum()
+    def _by_score(self, source: Source) -> np.ndarray:
+        return chances_by_score(replace(self.work, source=source), self.plan)
 
     @property
     def _race(self) -> Race:
@@ -181,13 +151,7 @@ class ByGain:
 
     def _draw_from(self, winners: Winners, n_rows: int, rows: Source) -> None:
         """The pool of the winners among so many rows."""
-        size, limit = self.plan.pool_size, np.inf
-        if winners.most is not None and len(winners) > size:
-            winners = winners.in_order()
-            limit = float(winners.arrival[size])
-            winners = winners.at(np.arange(size))
-        winners = winners.at(np.argsort(winners.numbers))
-        p = race_probabilities(winners.chances, limit)
+        winners, p = members(winners, self.plan.pool_size)
         weights = row_weights.weighted(
             winners.weights, float(self.source.n_rows) / n_rows / p
         )

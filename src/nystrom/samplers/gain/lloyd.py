@@ -16,12 +16,12 @@ import numpy as np
 from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
-from ...factor import ridge_root
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...precision import least_ridge
 from ...randomness import Purpose, first_rows
 from ...residuals import prepare, residuals
+from ...ridge_root import ridge_root
 from ...sources import Block, Source
 from ...sources import weights as row_weights
 from ..choosing import Sampler, Work

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from ... import _arrays as arrays
 from ...columns import Columns
 from ...kernels import Kernel
-from ...kernels.euclidean import middle_of
+from ...kernels.squared_distances import middle_of
 from ...ledger import Ledger
 from ...precision import values_fit_float32
 from ...randomness import some_rows

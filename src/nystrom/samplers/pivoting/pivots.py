@@ -14,9 +14,10 @@ import numpy as np
 import scipy.linalg
 
 from ... import _arrays as arrays
+from ...cholesky import cholesky
 from ...columns import Columns, diag64
 from ...engines import Engine
-from ...factor import Factor, cholesky
+from ...factor import Factor
 from ...landmarks import Landmarks
 from ...precision import FAR, residual_unit
 from ...refusals import check_finite

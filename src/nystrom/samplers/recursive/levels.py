@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from ...columns import Columns
-from ...factor import ridge_root, weighted
 from ...precision import is_indefinite, rounding_of
 from ...randomness import Purpose, first_rows, uniforms_at
 from ...refusals import check_finite
 from ...residuals import Pass, prepare
+from ...ridge_root import ridge_root, weighted
 from ...scores import as_scores, sample_scores
 from ...sources import Source
 from ..choosing import IndefiniteKernelError, Work

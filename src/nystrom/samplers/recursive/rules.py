@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...factor import tail_ridge
 from ...precision import EPS64, least_ridge
+from ...ridge_root import tail_ridge
 from .membership import Membership
 
 #: The c of Algorithm 3 that the sketch of its proof asks for: 5·64·2k·log(2k/δ) ≤ s.

@@ -1,0 +1,89 @@
+"""`KernelPCA` on few rows: scikit-learn's own class does the work."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import KernelPCA as ExactKernelPCA
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+
+from ..engines import Engine
+from ..engines.blas import blas_threads_for
+from ..kernels import Kernel
+from ..sinks import Output
+from ..sources import Block, Source
+from .exact import exact_landmarks
+from .given_values import without_matrix
+
+#: What scikit-learn's own class takes, and runs exactly.
+EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
+
+
+def takes(ours: Any, X: Any) -> bool:
+    """Whether scikit-learn's own class takes the rows and our parameters."""
+    kernel = ours.kernel
+    known = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
+        callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
+    )
+    plain = isinstance(X, np.ndarray) or sp.issparse(X)
+    width = ours.gamma is None or isinstance(ours.gamma, Real)
+    return known and plain and width and bool(ours.center)
+
+
+def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[str, Any]:
+    """What is fitted: the attributes of their class, which become ours."""
+    names = ExactKernelPCA().get_params(deep=False)
+    theirs = ExactKernelPCA(**{name: getattr(ours, name) for name in names})
+    with blas_threads_for(source.n_rows):
+        theirs.set_output(transform="default").fit(X)
+    fitted: dict[str, Any] = {"_exact": theirs}
+    for name, value in vars(theirs).items():
+        if name.endswith("_") or name == "_centerer":
+            fitted[name] = value
+    mean = float(theirs._centerer.K_fit_all_)
+    total = _trace(theirs, X) - X.shape[0] * mean
+    values = np.asarray(theirs.eigenvalues_)
+    shares = values / total if total > 0 else np.zeros(len(values))
+    landmarks = exact_landmarks(kernel, source)
+    return fitted | {
+        "explained_variance_ratio_": shares,
+        "landmarks_": without_matrix(landmarks),
+        "approximation_error_": landmarks.error,
+    }
+
+
+def by_theirs(theirs: ExactKernelPCA, X: Any) -> np.ndarray:
+    """The coordinates of rows that are checked."""
+    with blas_threads_for(theirs.eigenvectors_.shape[0]):
+        return theirs.transform(X)
+
+
+def block_by_block(
+    theirs: ExactKernelPCA, source: Source, engine: Engine, output: Output
+) -> Any:
+    """The coordinates of a source's rows, where they are to go."""
+    values = theirs.eigenvalues_
+    sink = output.sink(source, len(values), values.dtype)
+    engine.map(_transformed, source, sink, (theirs,), "coordinates")
+    return output.result(sink)
+
+
+def back_by_theirs(theirs: ExactKernelPCA, X: Any) -> np.ndarray:
+    """Rows that have about the coordinates given."""
+    with blas_threads_for(theirs.eigenvectors_.shape[0]):
+        return theirs.inverse_transform(X)
+
+
+def _transformed(block: Block, theirs: ExactKernelPCA) -> np.ndarray:
+    return theirs.transform(block.X)
+
+
+def _trace(theirs: ExactKernelPCA, X: Any) -> float:
+    """tr K, row by row."""
+    if theirs.kernel == "precomputed":
+        return float(np.trace(X))
+    rows = (X[[i]] for i in range(X.shape[0]))
+    return float(sum(theirs._get_kernel(row)[0, 0] for row in rows))
