@@ -14,7 +14,9 @@ from .edge.kernel import kernel_and_source
 from .edge.landmarks import choose_landmarks, goal_from
 from .edge.memory import explaining_memory
 from .edge.rows import check_rows
+from .edge.showing import shown_function
 from .edge.warnings import warn_about, warn_indefinite
+from .engines import expect
 from .factor import ridge_root, weighted
 from .kernels import Kernel, Precomputed
 from .landmarks import Landmarks
@@ -33,6 +35,7 @@ from .sources import Source
 DEFAULT_LANDMARKS = 1000
 
 
+@shown_function
 @explaining_memory("select_landmarks")
 def select_landmarks(
     X: Any,
@@ -206,6 +209,7 @@ def landmarks_needed(
     return forecast(resolved, source, Ridge(ridge), sampler.proven_delta, engine)
 
 
+@shown_function
 @explaining_memory("leverage_scores")
 def leverage_scores(
     X: Any,
@@ -258,6 +262,7 @@ def leverage_scores(
     )
     engine = engine_for(resolved, n_jobs, verbose, source=source)
     if landmarks is None:
+        engine.progress("exact scores", 0, 1)
         K = kernel_matrix(resolved, source)
         spectrum = Spectrum.of(K, resolved.dtype(source.rows(0, 1)))
         psd = resolved.traits.psd
@@ -272,10 +277,12 @@ def leverage_scores(
     safe = max(ridge, least_ridge(SKS))
     columns = Columns(resolved, landmarks.points)
     ready = prepare(columns, source, ridge_root(SKS, w, safe))
+    expect(engine.progress, 1)
     scores = np.minimum(1.0, sample_scores(ready, source, safe, engine=engine))
     return _such_as(source, resolved, scores)
 
 
+@shown_function
 @explaining_memory("effective_dimension")
 def effective_dimension(
     X: Any,
@@ -319,6 +326,7 @@ def effective_dimension(
     return float(arrays.fetched(scores).sum())
 
 
+@shown_function
 @explaining_memory("spectral_embedding")
 def spectral_embedding(
     X: Any,
@@ -379,7 +387,13 @@ def spectral_embedding(
     if landmarks is None:
         goal = goal_from(n_landmarks, sampler, default=DEFAULT_LANDMARKS)
         landmarks = choose_landmarks(
-            resolved, source, goal, sampler, random_state=random_state, engine=engine
+            resolved,
+            source,
+            goal,
+            sampler,
+            random_state=random_state,
+            engine=engine,
+            passes_after=3.0,
         )
         warn_about(landmarks)
     elif resolved.traits.by_number:

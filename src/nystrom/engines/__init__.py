@@ -7,11 +7,12 @@ of code: a Dask client, an executor of `concurrent.futures`, or an engine of you
 """
 
 from .adapting import as_engine
+from .bar import Bar
 from .blas import single_threaded_blas
 from .checkpoint import Checkpoint
 from .engine import TILE, Engine
 from .pool import Pool
-from .progress import Bar, Hook, silent
+from .progress import Followers, Hook, expect, note, parts, silent
 from .run_file import CheckpointError, RunFile
 from .stored import storable
 from .summing import SumSink
@@ -24,6 +25,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Engine",
+    "Followers",
     "Hook",
     "Pool",
     "RunFile",
@@ -32,6 +34,9 @@ __all__ = [
     "as_engine",
     "checkpointed",
     "current",
+    "expect",
+    "note",
+    "parts",
     "silent",
     "single_threaded_blas",
     "storable",

@@ -27,6 +27,7 @@ from ..edge.rows import (
     not_in_memory,
     rows_of,
 )
+from ..edge.showing import shown
 from ..edge.warnings import warn_about
 from ..features import FeatureMap
 from ..kernels import Precomputed
@@ -182,7 +183,8 @@ class KernelCCA(
             for i, rows in enumerate((X, y)):
                 kernel, source, engine = self._resolved(rows, task, **self._of_view(i))
                 sources.append(source)
-                chosen.append(self._chosen(kernel, source, engine))
+                after = 4.0 - i  # the other view, and three passes
+                chosen.append(self._chosen(kernel, source, engine, passes_after=after))
                 engines.append(engine)
             # A kernel that wants one thread gets one, whatever the other does.
             engine = engines[int(chosen[1].kernel.traits.costly)]
@@ -206,6 +208,7 @@ class KernelCCA(
             self._keep(chosen, found)
         return self
 
+    @shown
     def transform(self, X: Any, y: Any = None) -> Any:
         """The canonical scores of rows.
 
@@ -238,6 +241,7 @@ class KernelCCA(
             )
         return scores, self._scores(1, source)
 
+    @shown
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
 

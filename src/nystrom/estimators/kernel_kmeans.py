@@ -19,8 +19,9 @@ from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..columns import Columns
 from ..edge.engine import engine_for
+from ..edge.showing import shown
 from ..edge.warnings import warn
-from ..engines import Engine
+from ..engines import Engine, parts
 from ..landmarks import Landmarks
 from ..methods.kmeans.clustering import assigned, cluster, distances
 from ..methods.spectral_embedding import Embedding, embed, embedding
@@ -33,6 +34,8 @@ from .callbacks import CallbackSupportMixin, with_callbacks
 from .lazily import chunk_by_chunk
 from .on_landmarks import OnLandmarks, fitting, in_library_of
 
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_AFTER = 8.0
 #: One number per row, in a new array.
 LABELS = Output(single=True)
 
@@ -192,12 +195,12 @@ class KernelKMeans(
                 raise ValueError(
                     f"n_samples={source.n_rows} should be >= n_clusters={n_clusters}."
                 )
-            landmarks = self._chosen(kernel, source, engine)
+            landmarks = self._chosen(kernel, source, engine, passes_after=PASSES_AFTER)
             seed = seed_of(self.random_state)
-            if self.affinity_normalize:
-                self._fit_embedding(landmarks, source, n_clusters, n_init, seed, engine)
-            else:
-                self._fit_features(landmarks, source, n_clusters, n_init, seed, engine)
+            clustering, _ = parts(engine.progress, PASSES_AFTER, 0.5)
+            fit = self._fit_embedding if self.affinity_normalize else self._fit_features
+            with clustering:
+                fit(landmarks, source, n_clusters, n_init, seed, engine)
             error = estimated_error(landmarks, source, engine)
             self._keep_landmarks(landmarks, error)
             self._n_features_out = n_clusters
@@ -218,6 +221,7 @@ class KernelKMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
+    @shown
     def fit_transform(self, X, y=None, sample_weight=None, out=None):
         """Fit, and return the distance of each row to every centre.
 
@@ -237,6 +241,7 @@ class KernelKMeans(
         return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
 
     @chunk_by_chunk
+    @shown
     def predict(self, X: Any, out: Any = None) -> Any:
         """The cluster of each row, with s kernel evaluations.
 
@@ -259,6 +264,7 @@ class KernelKMeans(
         return self._labels(landmarks, source, engine, output)
 
     @chunk_by_chunk
+    @shown
     def transform(self, X: Any, out: Any = None) -> Any:
         """The distance of each row to every centre.
 

@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
-from ..engines import Engine
+from ..edge.showing import shown
+from ..engines import Engine, expect, parts
 from ..engines.blas import blas_threads_for
 from ..kernels import AdditiveChi2, AtLandmarks, Chi2, Kernel
 from ..landmarks import Landmarks
@@ -254,10 +255,12 @@ class KernelPCA(
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
                 rows = output.keep(rows)
             else:
+                expect(mapped[-1].progress, 1)
                 rows = self._coordinates(*mapped, output)
         return rows
 
     @chunk_by_chunk
+    @shown
     def transform(self, X: Any, out: Any = None) -> Any:
         """The coordinates of rows, with s kernel evaluations each.
 
@@ -347,22 +350,25 @@ class KernelPCA(
         goal = self._goal()
         kernel, source, engine = self._resolved(X, task)
         if is_exact(goal, self.sampler, source) and self._is_theirs(X):
+            engine.progress("exact solution", 0, 1)
             self._fit_exactly(X, kernel, source)
             return None
         self._check_options()
-        landmarks = self._chosen(kernel, source, engine, goal)
-        found = components(
-            landmarks,
-            source,
-            self.n_components,
-            engine,
-            center=self.center,
-            solver=self.eigen_solver,
-            seed=seed_of(self.random_state),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            iterated_power=self.iterated_power,
-        )
+        landmarks = self._chosen(kernel, source, engine, goal, passes_after=1.4)
+        summing, _ = parts(engine.progress, 1.0, 0.4)
+        with summing:
+            found = components(
+                landmarks,
+                source,
+                self.n_components,
+                engine,
+                center=self.center,
+                solver=self.eigen_solver,
+                seed=seed_of(self.random_state),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                iterated_power=self.iterated_power,
+            )
         self._keep(landmarks, found, source, engine)
         return landmarks, source, engine
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
+from ..edge.showing import shown
 from ..edge.warnings import warn
 from ..engines.blas import blas_threads_for
 from ..factor import factorize
@@ -38,6 +39,8 @@ from .ridge_base import (
     columns_of,
 )
 
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_OF_CG = 8.0
 #: A stream's landmarks are changed where that leaves so many times less of K: to carry
 #: sums over loses a little.
 STEADY = 1.1
@@ -226,11 +229,13 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             goal = self._goal_for(float(alphas.min()))
             self.residual_ = None
             if is_exact(goal, self.sampler, source) and not self.fit_intercept:
+                engine.progress("exact solution", 0, 1)
                 self._fit_exactly(X, kernel, source, alphas, ravel)
             elif solver == "full":
                 self._fit_fully(kernel, source, goal, engine, alphas, ravel)
             else:
-                landmarks = self._choose(kernel, source, goal, engine)
+                after = PASSES_OF_CG if solver == "cg" else 1.0
+                landmarks = self._choose(kernel, source, goal, engine, after)
                 fit = fit_ridge(
                     landmarks,
                     source,
@@ -326,6 +331,7 @@ class KernelRidge(Scoring, RegressorMixin, OnAllRows):
             )
 
     @chunk_by_chunk
+    @shown
     def predict(
         self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
     ) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from ..engines import parts
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from .callbacks import with_callbacks
 from .on_landmarks import fitting
-from .probabilities import Calibrated
+from .probabilities import Calibrated, passes_to_link
 from .ridge_base import check_alphas, check_solver
 
 
@@ -128,16 +129,19 @@ class KernelRidgeClassifier(Calibrated):
             kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
             seed = seed_of(self.random_state)
             goal = self._goal_for(float(alphas.min()))
-            landmarks = self._choose(kernel, source, goal, engine)
-            fit = fit_ridge(
-                landmarks,
-                source,
-                alphas,
-                fit_intercept=bool(self.fit_intercept),
-                solver=solver,
-                engine=engine,
-                seed=seed,
-            )
+            linking = passes_to_link(source.n_rows)
+            landmarks = self._choose(kernel, source, goal, engine, 1.0 + linking)
+            summing, _ = parts(engine.progress, 1.0, linking)
+            with summing:
+                fit = fit_ridge(
+                    landmarks,
+                    source,
+                    alphas,
+                    fit_intercept=bool(self.fit_intercept),
+                    solver=solver,
+                    engine=engine,
+                    seed=seed,
+                )
             self._keep(
                 landmarks,
                 fit,

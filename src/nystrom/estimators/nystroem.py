@@ -17,9 +17,10 @@ from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..edge.engine import engine_for
 from ..edge.landmarks import goal_from
+from ..edge.showing import shown
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
-from ..engines import Engine
+from ..engines import Engine, expect
 from ..features import features, features_and_error, features_need_float64
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
@@ -169,7 +170,7 @@ class Nystroem(
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, y, task)
+            landmarks, source, engine = self._landmarks(X, y, task, passes_after=0.05)
             wide = features_need_float64(landmarks, source)
             error = estimated_error(landmarks, source, engine)
             self._finish(landmarks, wide, error)
@@ -233,8 +234,9 @@ class Nystroem(
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
         with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, y, task)
+            landmarks, source, engine = self._landmarks(X, y, task, passes_after=2.0)
             wide = features_need_float64(landmarks, source)
+            expect(engine.progress, 1)
             called = type(self).__name__.lower()
             names = [f"{called}{i}" for i in range(len(landmarks))]
             output = Output(out, names=names)
@@ -245,6 +247,7 @@ class Nystroem(
         return Z
 
     @chunk_by_chunk
+    @shown
     def transform(self, X: Any, out: Any = None) -> Any:
         """The features `k(X, components_) @ normalization_.T`.
 
@@ -357,7 +360,7 @@ class Nystroem(
         return goal
 
     def _landmarks(
-        self, X: Any, y: Any, task: CallbackTask
+        self, X: Any, y: Any, task: CallbackTask, passes_after: float
     ) -> tuple[Landmarks, Source, Engine]:
         """The landmarks, with the rows and the engine they were chosen by."""
         goal = self._goal()
@@ -370,7 +373,8 @@ class Nystroem(
                 "n_components was set to n_samples, which results in inefficient "
                 "evaluation of the full kernel."
             )
-        return self._chosen(kernel, source, engine, goal), source, engine
+        chosen = self._chosen(kernel, source, engine, goal, passes_after=passes_after)
+        return chosen, source, engine
 
     def _finish(
         self, landmarks: Landmarks, wide: bool, error: TraceError | None

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..edge.warnings import warn
-from ..engines import Engine
+from ..engines import Engine, parts
 from ..engines.blas import blas_threads_for
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
@@ -25,6 +25,9 @@ from ..trace_error import TraceError
 from ..tried import fetch
 from .on_landmarks import without_matrix
 from .ridge_base import Model, OnRidge
+
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_AFTER = 8.0
 
 
 class OnAllRows(OnRidge):
@@ -45,7 +48,7 @@ class OnAllRows(OnRidge):
         """The solution on all rows, which the landmarks precondition."""
         if kernel.traits.psd is False:
             raise ValueError(not_definite(kernel))
-        landmarks = self._choose(kernel, source, goal, engine)
+        landmarks = self._choose(kernel, source, goal, engine, PASSES_AFTER)
         if landmarks.indefinite:
             raise ValueError(not_definite(kernel))
         kept = np.flatnonzero(source.weights)
@@ -55,15 +58,18 @@ class OnAllRows(OnRidge):
         like = source.given.rows(0, 1)
         own = points if source.given is source else arrays.beside(points, like)
         rows = Landmarks(own, kernel, "full", source.n_rows, indices=kept)
+        preparing, solving, _ = parts(engine.progress, 1.0, 5.0, 0.1)
         with blas_threads_for(len(landmarks)):
-            problem = FullRidge(
-                landmarks,
-                Held(points, weights),
-                alphas,
-                fit_intercept=self.fit_intercept,
-                engine=engine,
-            )
-            fit = problem.fit(Y)
+            with preparing:
+                problem = FullRidge(
+                    landmarks,
+                    Held(points, weights),
+                    alphas,
+                    fit_intercept=self.fit_intercept,
+                    engine=engine,
+                )
+            with solving:
+                fit = problem.fit(Y)
         if not fit.converged:
             warn(not_converged(fit), ConvergenceWarning)
         error = estimated_error(landmarks, source, engine)

@@ -28,10 +28,11 @@ from ..edge.rows import (
     not_in_memory,
     rows_of,
 )
+from ..edge.showing import showing
 from ..edge.updating import check_width, refuse_what_is_no_stream
 from ..edge.warnings import warn_about
 from ..edge.widths import is_learnt
-from ..engines import Engine
+from ..engines import Engine, parts
 from ..engines.blas import blas_threads_for
 from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
 from ..kernels.names import width_of
@@ -50,18 +51,21 @@ from .learnt_kernel import check_learning, learnt_kernel
 def fitting(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
     """Around every fit: callbacks are told, and a fit that fails leaves no trace.
 
-    BLAS has one thread where the landmarks are few, for all that is not a pass too.
+    One bar shows all of it. BLAS has one thread where the landmarks are few, for all
+    that is not a pass too.
     """
-    task = CallbackTask(estimator, X, y)
-    before = dict(vars(estimator))
-    try:
-        with explaining_memory(type(estimator).__name__), _blas_for(estimator):
-            yield task
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-    task.end()
+    name, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
+    with showing(name, verbose):
+        task = CallbackTask(estimator, X, y)
+        before = dict(vars(estimator))
+        try:
+            with explaining_memory(name), _blas_for(estimator):
+                yield task
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+        task.end()
 
 
 def _blas_for(estimator: Any) -> AbstractContextManager:
@@ -147,16 +151,19 @@ class OnLandmarks:
         )
         source = source if targets is None else source.having(targets=targets)
         if learning:
-            resolved = learnt_kernel(
-                gamma,
-                kernel,
-                resolved,
-                source,
-                engine,
-                size=self._most_landmarks(),
-                intercept=bool(getattr(self, "fit_intercept", True)),
-                seed=seed_of(self.random_state),
-            )
+            width, _ = parts(engine.progress, 1.0, 2.0)
+            with width:
+                engine.progress("width", 0, 1)
+                resolved = learnt_kernel(
+                    gamma,
+                    kernel,
+                    resolved,
+                    source,
+                    engine,
+                    size=self._most_landmarks(),
+                    intercept=bool(getattr(self, "fit_intercept", True)),
+                    seed=seed_of(self.random_state),
+                )
         return resolved, source, engine
 
     def _most_landmarks(self) -> Any:
@@ -171,9 +178,14 @@ class OnLandmarks:
         source: Source,
         engine: Engine,
         goal: Goal | None = None,
+        *,
+        passes_after: float,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by the sampler, as many as asked for."""
+        """Landmarks by the sampler, as many as asked for.
+
+        What follows takes about as long as so many passes with all of them.
+        """
         return choose_landmarks(
             kernel,
             source,
@@ -182,6 +194,7 @@ class OnLandmarks:
             random_state=self.random_state,
             engine=engine,
             nested=True,
+            passes_after=passes_after,
             **options,
         )
 
@@ -223,6 +236,7 @@ class OnLandmarks:
                 random_state=seed,
                 engine=engine,
                 nested=True,
+                passes_after=1.0,
             )
 
         landmarks = with_rows(

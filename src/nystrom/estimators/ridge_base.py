@@ -27,7 +27,7 @@ from ..edge.rows import (
     not_in_memory,
 )
 from ..edge.warnings import warn
-from ..engines import Engine
+from ..engines import Engine, expect
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
@@ -206,13 +206,20 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
         return goal
 
     def _choose(
-        self, kernel: Kernel, source: Source, goal: Goal, engine: Engine
+        self,
+        kernel: Kernel,
+        source: Source,
+        goal: Goal,
+        engine: Engine,
+        passes_after: float = 1.0,
     ) -> Landmarks:
         """Landmarks; with epsilon none where it clearly takes more than allowed."""
         if self.epsilon is not None:
             assert isinstance(goal, Ridge)
             self._refuse_too_many(kernel, source, goal, engine)
-        landmarks = self._chosen(kernel, source, engine, goal, delta=self.delta)
+        landmarks = self._chosen(
+            kernel, source, engine, goal, passes_after=passes_after, delta=self.delta
+        )
         if self.epsilon is not None and landmarks.n_wanted is not None:
             assert isinstance(goal, Ridge)
             d_eff = landmarks.effective_dimension or math.nan
@@ -294,6 +301,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             output = Output(out, names=names)  # of both, side by side
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        expect(engine.progress, 2 if return_std else 1)
         if return_std and out is not None:
             return self._both(landmarks, source, engine, noise, output)
         mean = model.map(landmarks, source, engine, output=output)

@@ -18,7 +18,7 @@ import scipy.linalg
 from .. import _arrays as arrays
 from .._arrays import Array
 from ..approximation import told_error
-from ..engines import Engine
+from ..engines import Engine, expect
 from ..engines.blas import blas_threads_for
 from ..features import FeatureMap, Tiles
 from ..landmarks import Landmarks
@@ -80,6 +80,7 @@ def canonical_pairs(
 ) -> Canonical:
     """The leading pairs of directions."""
     sources = pair.first, pair.second
+    expect(engine.progress, 3)
     x, y = (
         _side(chosen, mapping, source, alpha, engine, center, form)
         for chosen, mapping, source, alpha in zip(

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from ..columns import diagonal
-from ..engines import Engine
+from ..engines import Engine, expect
 from ..engines.blas import blas_threads_for
 from ..features import FeatureMap
 from ..kernels import NewRows
@@ -45,6 +45,7 @@ def embedding(
     """The map, and the embedded rows (n, k)."""
     mapping = FeatureMap.resolving(landmarks, source, center=False)
     refuse_negative(landmarks)
+    expect(engine.progress, 5)
     total = moments(mapping, source, engine, "degrees").feature_sum
     degree = mapping.root @ total
     d = degrees(landmarks, source, degree, engine)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
+from ..engines import expect
 from ..landmarks import Landmarks, norm_at_most
 from ..precision import least_residual
 from ..randomness import Purpose, race_probabilities
@@ -48,6 +49,7 @@ def enough_for(
     """
     claim = norm_at_most(ridge, work.source.is_weighted)
     n_first = len(landmarks)
+    expect(work.engine.progress, 1)
     for turn in range(MOST_LOOKS):
         work.ledger.evaluated(work.kernel.gram_evaluations(len(landmarks)))
         if landmarks.indefinite:  # less than nothing may be left
