@@ -16,7 +16,7 @@ from .edge.memory import explaining_memory
 from .edge.rows import check_rows
 from .edge.showing import shown_function
 from .edge.warnings import warn_about, warn_indefinite
-from .engines import expect
+from .engines.progress import expect
 from .factor import ridge_root, weighted
 from .kernels import Kernel, Precomputed
 from .landmarks import Landmarks

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engines import Engine, Followers, Hook, Threads, as_engine, checkpointed, current
+from ..engines import Engine, Hook, Threads, as_engine, checkpointed, current
+from ..engines.progress import Followers
 from ..kernels import Kernel
 from ..sources import Source
 from .showing import bar_for

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _arrays as arrays
-from ..engines import Engine, note, parts, silent
+from ..engines import Engine, silent
+from ..engines.progress import note, parts
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..refusals import count

@@ -12,7 +12,7 @@ from .blas import single_threaded_blas
 from .checkpoint import Checkpoint
 from .engine import TILE, Engine
 from .pool import Pool
-from .progress import Followers, Hook, expect, note, parts, silent
+from .progress import Hook, silent
 from .run_file import CheckpointError, RunFile
 from .stored import storable
 from .summing import SumSink
@@ -25,7 +25,6 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Engine",
-    "Followers",
     "Hook",
     "Pool",
     "RunFile",
@@ -34,9 +33,6 @@ __all__ = [
     "as_engine",
     "checkpointed",
     "current",
-    "expect",
-    "note",
-    "parts",
     "silent",
     "single_threaded_blas",
     "storable",

@@ -21,7 +21,8 @@ from ..columns import Columns
 from ..edge.engine import engine_for
 from ..edge.showing import shown
 from ..edge.warnings import warn
-from ..engines import Engine, parts
+from ..engines import Engine
+from ..engines.progress import parts
 from ..landmarks import Landmarks
 from ..methods.kmeans.clustering import assigned, cluster, distances
 from ..methods.spectral_embedding import Embedding, embed, embedding

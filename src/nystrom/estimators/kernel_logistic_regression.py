@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..approximation import estimated_error
 from ..edge.warnings import warn
-from ..engines import parts
+from ..engines.progress import parts
 from ..methods.logistic.cost import best_cost
 from ..methods.logistic.fit import Settings, feature_map, on_landmarks, reach
 from ..methods.logistic.loss import log_probabilities, probabilities

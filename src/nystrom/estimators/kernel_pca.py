@@ -22,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import _arrays as arrays
 from ..edge.engine import engine_for
 from ..edge.showing import shown
-from ..engines import Engine, expect, parts
+from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect, parts
 from ..kernels import AdditiveChi2, AtLandmarks, Chi2, Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..engines import parts
+from ..engines.progress import parts
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from .callbacks import with_callbacks

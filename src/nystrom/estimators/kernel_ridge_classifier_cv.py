@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..edge.showing import bar_for
-from ..engines import parts
+from ..engines.progress import parts
 from ..methods.link import classes_of
 from ..methods.ridge.class_errors import MEASURES, ClassErrors
 from ..randomness import seed_of

@@ -20,7 +20,8 @@ from ..edge.landmarks import goal_from
 from ..edge.showing import shown
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
-from ..engines import Engine, expect
+from ..engines import Engine
+from ..engines.progress import expect
 from ..features import features, features_and_error, features_need_float64
 from ..kernels import Precomputed
 from ..landmarks import Landmarks

@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import _arrays as arrays
 from ..approximation import estimated_error
 from ..edge.warnings import warn
-from ..engines import Engine, parts
+from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import parts
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap

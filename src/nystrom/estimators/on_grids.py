@@ -10,7 +10,8 @@ import numpy as np
 
 from ..edge.showing import bar_for
 from ..edge.widths import width_from_data
-from ..engines import Engine, parts
+from ..engines import Engine
+from ..engines.progress import parts
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..methods.ridge.cross_validation import Measure, Scored, Split, score_path

@@ -32,8 +32,9 @@ from ..edge.showing import showing
 from ..edge.updating import check_width, refuse_what_is_no_stream
 from ..edge.warnings import warn_about
 from ..edge.widths import is_learnt
-from ..engines import Engine, parts
+from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import parts
 from ..kernels import AtLandmarks, Kernel, NewRows, Precomputed
 from ..kernels.names import width_of
 from ..landmarks import Landmarks

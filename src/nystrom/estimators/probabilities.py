@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..engines import Engine, expect
+from ..engines import Engine
+from ..engines.progress import expect
 from ..landmarks import Landmarks
 from ..methods.link import Link, fit_link
 from ..methods.ridge.class_errors import LINKED_ROWS

@@ -27,7 +27,8 @@ from ..edge.rows import (
     not_in_memory,
 )
 from ..edge.warnings import warn
-from ..engines import Engine, expect
+from ..engines import Engine
+from ..engines.progress import expect
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
@@ -301,7 +302,7 @@ class OnRidge(CallbackSupportMixin, OnLandmarks, BaseEstimator):
             output = Output(out, names=names)  # of both, side by side
         landmarks, source = self._for_new_rows(X, self.dual_coef_, method)
         engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
-        expect(engine.progress, 2 if return_std else 1)
+        expect(engine.progress, 3 if return_std else 1)
         if return_std and out is not None:
             return self._both(landmarks, source, engine, noise, output)
         mean = model.map(landmarks, source, engine, output=output)

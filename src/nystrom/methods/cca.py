@@ -18,8 +18,9 @@ import scipy.linalg
 from .. import _arrays as arrays
 from .._arrays import Array
 from ..approximation import told_error
-from ..engines import Engine, expect
+from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect
 from ..features import FeatureMap, Tiles
 from ..landmarks import Landmarks
 from ..moments import moments

@@ -16,8 +16,9 @@ from scipy.sparse.linalg import eigsh
 from sklearn.utils.extmath import randomized_svd
 
 from ..approximation import told_error
-from ..engines import Engine, expect
+from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect
 from ..features import FeatureMap
 from ..landmarks import Landmarks
 from ..moments import Moments, moments

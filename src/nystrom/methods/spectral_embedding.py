@@ -12,8 +12,9 @@ import numpy as np
 
 from .. import _arrays as arrays
 from ..columns import diagonal
-from ..engines import Engine, expect
+from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect
 from ..features import FeatureMap
 from ..kernels import NewRows
 from ..landmarks import Landmarks

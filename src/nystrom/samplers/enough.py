@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
-from ..engines import expect
+from ..engines.progress import expect
 from ..landmarks import Landmarks, norm_at_most
 from ..precision import least_residual
 from ..randomness import Purpose, race_probabilities

@@ -14,7 +14,8 @@ import numpy as np
 from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
-from ...engines import Engine, expect
+from ...engines import Engine
+from ...engines.progress import expect
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...operands import Operand

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...engines import Engine, parts
+from ...engines import Engine
+from ...engines.progress import parts
 from ...features import FeatureMap
 from ...randomness import Purpose, uniforms_at
 from ...sources import Source

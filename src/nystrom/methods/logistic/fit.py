@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...engines import Engine, expect
+from ...engines import Engine
 from ...engines.blas import blas_threads_for
+from ...engines.progress import expect
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...sources import Source

@@ -17,7 +17,8 @@ import scipy.linalg
 from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
-from ...engines import Engine, expect, parts
+from ...engines import Engine
+from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...moments import moments
 from ...operands import Operand

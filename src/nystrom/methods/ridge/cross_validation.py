@@ -17,7 +17,8 @@ import numpy as np
 from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
-from ...engines import Engine, expect, parts
+from ...engines import Engine
+from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...moments import Moments, moments

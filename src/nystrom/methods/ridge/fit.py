@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...approximation import estimated_error, told_error
-from ...engines import Engine, Threads, expect, parts
+from ...engines import Engine, Threads
 from ...engines.blas import blas_threads_for
+from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...moments import Moments, moments, trace_left

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ... import _arrays as arrays
-from ...engines import Engine, expect, parts
+from ...engines import Engine
 from ...engines.blas import blas_threads_for
+from ...engines.progress import expect, parts
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...precision import least_alpha

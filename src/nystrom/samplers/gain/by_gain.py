@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...columns import diagonal
-from ...engines import expect, parts
+from ...engines.progress import expect, parts
 from ...landmarks import Landmarks
 from ...randomness import Purpose, first_rows, race, race_probabilities, uniforms
 from ...refusals import check_finite

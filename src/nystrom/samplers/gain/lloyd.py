@@ -16,7 +16,7 @@ import numpy as np
 from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
-from ...engines import parts
+from ...engines.progress import parts
 from ...factor import ridge_root
 from ...kernels import Kernel
 from ...landmarks import Landmarks

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import _arrays as arrays
 from ...columns import diagonal
-from ...engines import expect
+from ...engines.progress import expect
 from ...refusals import check_finite
 from ...sources import weights as row_weights
 from ..choosing import IndefiniteKernelError, Work

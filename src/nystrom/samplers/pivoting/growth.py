@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from sklearn import get_config
 
-from ...engines import parts
+from ...engines.progress import parts
 from ...kernels import Remembered
 from ...landmarks import Landmarks
 from ...sources import RowNumbers

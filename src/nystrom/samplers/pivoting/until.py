@@ -19,7 +19,8 @@ from ... import _arrays as arrays
 from ..._arrays import Array
 from ...column_blocks import ColumnBlocks
 from ...columns import Columns, trace
-from ...engines import Hook, expect, parts
+from ...engines import Hook
+from ...engines.progress import expect, parts
 from ...landmarks import Landmarks
 from ...precision import RESIDUAL_ERROR
 from ...refusals import check_finite
@@ -74,8 +75,8 @@ def until(
         error, path = float(after[-1]), after / whole
     if len(growth.pivots) == 0:  # K = 0, and any row will do
         growth.pivots.fill(1)
-    told = replace(TraceError.of_all(error, whole, n), path=path)
-    return growth.pivots.landmarks(name, error=told, max_trace_error=goal.tolerance)
+    known = replace(TraceError.of_all(error, whole, n), path=path)
+    return growth.pivots.landmarks(name, error=known, max_trace_error=goal.tolerance)
 
 
 def _grow(

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ...engines import parts
+from ...engines.progress import parts
 from ...landmarks import Landmarks
 from ..choosing import Sampler, Work
 from ..draws import all_drawn, as_landmarks, drawn_by_coins, drawn_first

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...columns import Columns
-from ...engines import expect, parts
+from ...engines.progress import expect, parts
 from ...factor import ridge_root, weighted
 from ...precision import is_indefinite, rounding_of
 from ...randomness import Purpose, first_rows, uniforms_at
