@@ -275,6 +275,18 @@ def test_what_fails_ends_its_line(clock, error):
     assert "100 %" not in written
 
 
+def test_what_fails_in_a_part_has_not_done_it(clock):
+    log = io.StringIO()
+
+    def fit():
+        with Bar(log, name="Fit") as bar, bar.part(0.9), bar.part(0.5):
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fit()
+    assert "  0 %  " in log.getvalue()
+
+
 def test_what_fails_at_once_says_so():
     log = io.StringIO()
     with pytest.raises(ValueError, match="no"), Bar(log, name="Fit"):
@@ -424,6 +436,20 @@ def test_nobody_to_tell_is_no_failure(stream):
     with Bar(stream, name="Fit") as bar:
         bar("sums", 0, 1)
         bar("sums", 1, 1)
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_who_is_patient_hears_of_long_calls_alone(stream, clock):
+    brief, long = stream(), stream()
+    for written, seconds in ((brief, 0.2), (long, 2.0)):
+        with Bar(written, name="Fit", patience=1.0) as bar:
+            for done in range(3):
+                bar("sums", done, 2)
+                clock.wait(seconds / 2)
+    assert brief.getvalue() == ""
+    *_, line, empty = screen(long.getvalue())
+    assert line.endswith("100 %  3.0 s")
+    assert empty == ""
 
 
 def test_no_standard_error_at_all(monkeypatch):

@@ -32,6 +32,7 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
+from nystrom.edge import showing
 from nystrom.engines import Threads
 from nystrom.engines.course import Course
 from nystrom.samplers import NAMES
@@ -111,15 +112,19 @@ def test_a_number_that_is_found_on_the_way_is_one_line(goal, capsys, shares):
     assert shares == sorted(shares)
 
 
-def test_the_bar_of_transform(capsys):
+def test_the_bar_of_transform(capsys, monkeypatch):
     fitted = estimator(verbose=1).fit(X)
     capsys.readouterr()
+    fitted.transform(X[:10])
+    assert capsys.readouterr().err == ""  # in no time
+    monkeypatch.setattr(showing, "BRIEF", 0.0)
     fitted.transform(X)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("Nystroem.transform █")
 
 
-def test_predictions_and_their_deviations_are_one_line(capsys, shares):
+def test_predictions_and_their_deviations_are_one_line(capsys, shares, monkeypatch):
+    monkeypatch.setattr(showing, "BRIEF", 0.0)
     model = KernelRidge(kernel="rbf", n_landmarks=20, random_state=0, verbose=1)
     model.fit(X, X[:, 0])
     capsys.readouterr()
@@ -201,6 +206,7 @@ def test_a_fit_inside_a_quiet_fit_has_one(capsys):
 def test_fits_of_a_grid_search_do_not_mix_their_lines(n_jobs, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(showing, "BRIEF", 0.0)
     model = KernelRidge(kernel="rbf", n_landmarks=10, random_state=0, verbose=1)
     search = GridSearchCV(model, {"gamma": [0.1, 1.0, 3.0]}, cv=2, n_jobs=n_jobs)
     with joblib.parallel_config(backend="threading"):

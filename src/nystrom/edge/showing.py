@@ -17,8 +17,13 @@ _shown: ContextVar[Bar | None] = ContextVar("nystrom_bar", default=None)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+#: Seconds that a method takes before it shows a bar. Fits have one from the beginning,
+#: but searches call `predict` many times.
+BRIEF = 1.0
+
+
 @contextmanager
-def showing(name: str, verbose: Any) -> Iterator[Bar | None]:
+def showing(name: str, verbose: Any, patience: float = 0.0) -> Iterator[Bar | None]:
     """If `verbose`, the bar of this call; of the one around it where there is one."""
     check_verbose(verbose)
     if not verbose:
@@ -27,7 +32,7 @@ def showing(name: str, verbose: Any) -> Iterator[Bar | None]:
         with around.part(0.5):
             yield around
     else:
-        with Bar(name=name) as bar:
+        with Bar(name=name, patience=patience) as bar:
             before = _shown.set(bar)
             try:
                 yield bar
@@ -36,12 +41,12 @@ def showing(name: str, verbose: Any) -> Iterator[Bar | None]:
 
 
 def shown(method: _F) -> _F:
-    """A method of an estimator that has one bar, if it is `verbose`."""
+    """A method of an estimator that has one bar, if it is `verbose` and takes long."""
 
     @wraps(method)
     def with_bar(self: Any, *given: Any, **named: Any) -> Any:
         name = f"{type(self).__name__}.{method.__name__}"
-        with showing(name, self.verbose) as bar:
+        with showing(name, self.verbose, BRIEF) as bar:
             if bar is not None:
                 bar.expect(1)
             return method(self, *given, **named)

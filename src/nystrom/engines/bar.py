@@ -36,12 +36,19 @@ class Bar:
         Of the bar, in characters, where there is room.
     name : str
         What the call is called.
+    patience : float
+        A call that takes fewer seconds shows nothing.
     """
 
     def __init__(
-        self, stream: TextIO | None = None, width: int = 30, name: str = ""
+        self,
+        stream: TextIO | None = None,
+        width: int = 30,
+        name: str = "",
+        patience: float = 0.0,
     ) -> None:
         self.stream, self.width, self.name = stream, width, name
+        self.patience = patience
         self.course: Course | None = None
         self.line = Line(stream)
         self._each_pass = True
@@ -82,14 +89,8 @@ class Bar:
     @contextmanager
     def part(self, share: float) -> Iterator[None]:
         """So much of what is left of the work: see `Course`."""
-        part = nullcontext() if self.course is None else self.course.part(share)
-        with WRITING:
-            part.__enter__()
-        try:
+        with nullcontext() if self.course is None else self.course.part(share):
             yield
-        finally:
-            with WRITING:
-                part.__exit__(None, None, None)
 
     def expect(self, passes: float, *, about: bool = False) -> None:
         """So many passes are ahead: see `Course`."""
@@ -105,17 +106,21 @@ class Bar:
         self.name, self.course, self._at = name, Course(), 0.0
         self.line = Line(self.stream)
         self.line.begin()
-        if self.line.live:
+        if self.line.live and not self.patience:
             self._draw()
 
     def _end(self, share: int, after: str = "") -> None:
-        self.line.end(self._text(share, after))
+        assert self.course is not None
+        brief = self.course.seconds < self.patience
+        self.line.end("" if brief else self._text(share, after))
         self.course = None
 
     @property
     def _pause(self) -> float:
         """Seconds until it is drawn again."""
         assert self.course is not None
+        if self._at < self.patience:
+            return self.patience
         if self.line.live:
             return EACH
         return max(EACH_IN_LOG, self._at / LINES_IN_LOG)

@@ -44,8 +44,8 @@ class Course:
             yield
         finally:
             self._parts.pop()
-            around.reset(end, self.clock())
-            self.share = max(self.share, end)
+        around.reset(end, self.clock())  # not where it failed: it stays where it was
+        self.share = max(self.share, end)
 
     def expect(self, passes: float, *, about: bool = False) -> None:
         """So many passes are ahead in this part, as long as each other.

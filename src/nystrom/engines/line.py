@@ -1,7 +1,7 @@
 """One line of text that is drawn over itself, on a terminal or in a notebook.
 
-Plain text and carriage returns, which both understand. Where neither reads along (a log
-file, another process's worker) there are whole lines only. Of several lines on one
+By carriage returns, or as an output whose text changes. Where neither reads along (a
+log file, another process's worker) there are whole lines only. Of several lines on one
 stream the first is drawn; the others are written when they end, above it.
 """
 
@@ -16,6 +16,8 @@ import threading
 from collections.abc import Iterator
 from typing import TextIO
 
+from . import notebook
+
 #: Held while a line is written: fits in several threads share the streams.
 WRITING = threading.RLock()
 #: The lines that are being drawn now, one for each stream.
@@ -28,6 +30,7 @@ class Line:
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.live = _is_watched(self.stream)
+        self._place = notebook.Place() if notebook.reads(self.stream) else None
         self._length = 0  # of what stands there
 
     def begin(self) -> None:
@@ -41,23 +44,30 @@ class Line:
     def draw(self, text: str) -> None:
         """Put the text in the place of what stands there."""
         text = self.shortened(text)
-        # Spaces cover what was longer: notebooks know no command to clear a line.
-        self._write("\r" + text.ljust(self._length))
+        if self._place is not None:
+            self._place.show(text)
+            return
+        self._write("\r" + text.ljust(self._length))  # spaces cover what was longer
         self._length = len(text)
 
     def end(self, text: str) -> None:
-        """The last text, and a new line."""
+        """The last text, and a new line; nothing where there is no text."""
         with WRITING:
             if self.live:
-                self.draw(text)
-                self._write("\n")
                 _drawn.remove(self)
+                if text:
+                    self.draw(text)
+                    if self._place is None:
+                        self._write("\n")
                 self.live = False
-            else:
+            elif text:
                 self.write(text)
 
     def write(self, text: str) -> None:
         """A whole line, above the one that is drawn."""
+        if self._place is not None:
+            notebook.Place().show(text)
+            return
         with aside(self.stream):
             self._write(text + "\n")
 
@@ -93,8 +103,9 @@ class Line:
             self.stream.flush()
 
     def _clear(self) -> None:
-        self._write("\r" + " " * self._length + "\r")
-        self._length = 0
+        if self._place is None:  # else it is apart from what is written
+            self._write("\r" + " " * self._length + "\r")
+            self._length = 0
 
 
 @contextlib.contextmanager
@@ -112,7 +123,7 @@ def _is_watched(stream: TextIO | None) -> bool:
     """Whether somebody sees the line change."""
     if multiprocessing.parent_process() is not None:
         return False  # workers of one terminal would write into each other's lines
-    if type(stream).__module__.startswith("ipykernel"):
+    if notebook.reads(stream):
         return True
     try:
         return stream is not None and stream.isatty()
