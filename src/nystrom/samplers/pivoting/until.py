@@ -93,20 +93,20 @@ def _grow(
             with looking:
                 expect(told, 1)
                 error = growth.error(larger)
-        times = _times_more(size, error / whole, tolerance) / 2
+        times = _times_more(size, error, tolerance * whole, whole) / 2
         if error <= tolerance * whole or growth.exhausted or size == most:
             return Reached(error, whole)
         size = larger
 
 
-def _times_more(size: int, error: float, tolerance: float) -> float:
+def _times_more(size: int, error: float, wanted: float, whole: float) -> float:
     """How many times more landmarks it takes, if the error is a power of their number.
 
     For who follows it alone.
     """
-    if not tolerance < error < 1:
+    if not 0 < wanted < error < whole:
         return 1.0
-    exponent = math.log(tolerance) / math.log(error) - 1
+    exponent = math.log(wanted / whole) / math.log(error / whole) - 1
     return math.exp(min(MOST, exponent * math.log(size)))
 
 
