@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import re
 import sys
 import threading
@@ -46,6 +47,7 @@ def clock(monkeypatch):
 @pytest.fixture(autouse=True)
 def eighty_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)  # no worker
 
 
 def run(course, clock, stage, seconds, n_tiles=10):
@@ -302,6 +304,8 @@ def test_of_two_bars_on_a_terminal_one_is_drawn(clock):
                 clock.wait(0.5)
                 one("stage", done, 2)
                 two("stage", done, 2)
+                (line,) = screen(terminal.getvalue())
+                assert line.startswith("One ")
         (first, second) = screen(terminal.getvalue())
         assert first.startswith("Two █")
         assert first.endswith("100 %  1.5 s")
@@ -459,8 +463,6 @@ def test_no_standard_error_at_all(monkeypatch):
 
 
 def test_a_worker_process_writes_whole_lines(monkeypatch):
-    import multiprocessing
-
     monkeypatch.setattr(multiprocessing, "parent_process", object)
     terminal = Terminal()
     with Bar(terminal, name="Fit") as bar:

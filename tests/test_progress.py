@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import multiprocessing
 import os
 import pickle
 import re
@@ -46,6 +47,12 @@ def estimator(**options):
 
 
 # The bar
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)  # no worker
 
 
 @pytest.fixture
