@@ -272,7 +272,9 @@ def main() -> None:
         return
     HERE.install(EXTRAS[command])
     if command == "demo":
+        print("Three parts, a minute or two on two cores.\n", flush=True)
         run(HERE.python, "examples/demo.py", *rest)
+        run(HERE.python, "examples/many_rows.py")
         run(HERE.python, "examples/estimators.py")
     elif command == "bench":
         bench(*rest or ["smoke"])

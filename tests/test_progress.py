@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-import io
+import contextlib
+import inspect
+import multiprocessing
+import os
 import pickle
+import re
+import subprocess
+import sys
 
+import joblib
 import numpy as np
 import pytest
+from lists import ESTIMATORS
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from terminal import Terminal, screen
 
-from nystrom import Nystroem, approximate, leverage_scores, select_landmarks
-from nystrom.engines import Bar, Threads
+from nystrom import (
+    KernelCCA,
+    KernelRidge,
+    KernelRidgeCV,
+    Nystroem,
+    approximate,
+    effective_dimension,
+    kernels,
+    select_landmarks,
+    spectral_embedding,
+)
+from nystrom.edge import showing
+from nystrom.engines import Threads
+from nystrom.engines.course import Course
+from nystrom.samplers import NAMES
 from nystrom.sources import as_source
 
 X = np.random.default_rng(0).standard_normal((3000, 3))
@@ -26,32 +49,98 @@ def estimator(**options):
 # The bar
 
 
-def test_bar_shows_every_level_and_the_features(capsys):
-    estimator(verbose=1).fit_transform(X)
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: None)  # no worker
+
+
+@pytest.fixture
+def shares(monkeypatch):
+    """What every bar has told, tile by tile."""
+    told, tell = [], Course.tell
+
+    def recorded(self, *event):
+        tell(self, *event)
+        told.append(self.share)
+
+    monkeypatch.setattr(Course, "tell", recorded)
+    return told
+
+
+def targets_for(fitted):
+    """Such as an estimator takes."""
+    if isinstance(fitted, KernelCCA):
+        return X[:1200, 1:]
+    return (X[:1200, 0] > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # some converge in no time, or never
+@pytest.mark.parametrize("fitted", ESTIMATORS, ids=repr)
+def test_a_fit_is_one_line(fitted, capsys, shares):
+    fitted = clone(fitted).set_params(verbose=1)
+    fitted.fit(X[:1200], targets_for(fitted))
     out, err = capsys.readouterr()
     assert out == ""
-    lines = err.splitlines()
-    levels = [line for line in lines if line.startswith("scores, level ")]
-    numbers = [int(line.split()[2]) for line in levels]
-    assert numbers == list(range(len(numbers)))[::-1]
-    assert len(numbers) >= 2
-    assert lines[-1].startswith("features")
-    assert all("100 %" in line and "█" in line and " s" in line for line in lines)
+    (line,) = err.splitlines()
+    assert line.startswith(f"{type(fitted).__name__} █")
+    assert line.count(" 100 % ") == 1
+    assert line.endswith(" s")
+    assert shares == sorted(shares)
 
 
-def test_bar_shows_the_pass_for_the_error_of_fit(capsys):
-    estimator(verbose=1).fit(X)
-    err = capsys.readouterr().err
-    assert "scores, level 0" in err
-    assert "error" in err
-    assert "features" not in err
+def test_a_search_over_widths_is_one_line(capsys, shares):
+    options = {"kernel": "rbf", "n_landmarks": [10, 20], "gammas": "auto"}
+    KernelRidgeCV(**options, random_state=0, verbose=1).fit(X, X[:, 0])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("KernelRidgeCV █")
+    assert shares == sorted(shares)
+    assert shares[-1] > 0.8  # it was in step with the work
+    assert np.diff(shares).max() < 0.25
 
 
-def test_bar_of_transform(capsys):
+@pytest.mark.parametrize("sampler", list(NAMES))
+def test_every_sampler_is_one_line(sampler, capsys, shares):
+    estimator(sampler=sampler, verbose=1).fit_transform(X[:1100])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "100 %" in line
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)  # the features are the rest
+
+
+@pytest.mark.parametrize(
+    "goal", [{"ridge": 5.0}, {"max_trace_error": 0.05}], ids=["ridge", "trace error"]
+)
+def test_a_number_that_is_found_on_the_way_is_one_line(goal, capsys, shares):
+    select_landmarks(X, gamma=0.3, random_state=0, verbose=1, **goal)
+    *notes, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("select_landmarks █")
+    assert len(notes) == ("ridge" in goal)
+    assert shares == sorted(shares)
+
+
+def test_the_bar_of_transform(capsys, monkeypatch):
     fitted = estimator(verbose=1).fit(X)
     capsys.readouterr()
+    fitted.transform(X[:10])
+    assert capsys.readouterr().err == ""  # in no time
+    monkeypatch.setattr(showing, "BRIEF", 0.0)
     fitted.transform(X)
-    assert capsys.readouterr().err.startswith("features")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Nystroem.transform █")
+
+
+def test_predictions_and_their_deviations_are_one_line(capsys, shares, monkeypatch):
+    monkeypatch.setattr(showing, "BRIEF", 0.0)
+    model = KernelRidge(kernel="rbf", n_landmarks=20, random_state=0, verbose=1)
+    model.fit(X, X[:, 0])
+    capsys.readouterr()
+    shares.clear()
+    model.predict(X, return_std=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("KernelRidge.predict █")
+    assert np.diff(shares).max() < 0.2
+    assert shares[-1] == 1.0
 
 
 @pytest.mark.parametrize("verbose", [0, False, None])
@@ -62,12 +151,28 @@ def test_nothing_is_written_unless_asked(capsys, verbose):
 
 def test_bar_of_the_functions(capsys):
     landmarks = select_landmarks(X, n_landmarks=10, random_state=0, verbose=1)
-    assert "scores, level 0" in capsys.readouterr().err
+    effective_dimension(X, ridge=1.0, landmarks=landmarks, verbose=1)
+    spectral_embedding(X, 2, n_landmarks=10, random_state=0, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "select_landmarks",
+        "effective_dimension",
+        "spectral_embedding",
+    ]
+
+
+def test_an_approximation_has_a_line_for_each_of_its_passes(capsys):
+    landmarks = select_landmarks(X, n_landmarks=10, random_state=0)
     approximation = approximate(X, landmarks, verbose=1)
+    assert capsys.readouterr().err == ""
     approximation.features()
-    assert "features" in capsys.readouterr().err
-    leverage_scores(X, ridge=1.0, landmarks=landmarks, verbose=1)
-    assert "scores" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("features █")
+
+
+def test_a_function_keeps_its_signature():
+    assert "verbose" in inspect.signature(select_landmarks).parameters
+    with pytest.raises(ValueError, match=r"verbose='loud' is not allowed"):
+        select_landmarks(X, n_landmarks=10, verbose="loud")
 
 
 def test_progress_changes_no_result():
@@ -75,52 +180,119 @@ def test_progress_changes_no_result():
     np.testing.assert_array_equal(quiet.fit_transform(X), shown.fit_transform(X))
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
+# Fits around fits
 
 
-def test_bar_is_drawn_over_itself_on_a_terminal():
-    screen = Terminal()
-    bar = Bar(screen, width=10)
-    for done in range(5):
-        bar("features", done, 4)
-    written = screen.getvalue()
-    assert written.count("\n") == 1
-    assert written.endswith("\n")
-    assert written.startswith("\r")
-    assert "\rfeatures" in written
-    last = written.split("\r")[-1]
-    assert "██████████ 100 %" in last
+def of_many(verbose):
+    """A sampler of one's own, which fits something itself."""
+
+    def sampler(kernel, source, n_landmarks, *, seed, engine):
+        rows = source.rows(0, source.n_rows)
+        return select_landmarks(
+            rows, n_landmarks=n_landmarks, random_state=seed, verbose=verbose
+        )
+
+    return sampler
 
 
-def test_bar_starts_anew_with_each_stage():
-    screen = Terminal()
-    bar = Bar(screen, width=4)
-    for stage in ("first", "second"):
-        bar(stage, 0, 2)
-        bar(stage, 2, 2)
-    first, second, rest = screen.getvalue().split("\n")
-    assert "second" not in first
-    assert "first" not in second
-    assert rest == ""
+@pytest.mark.parametrize("inner", [0, 1])
+def test_a_fit_inside_a_fit_has_no_line_of_its_own(inner, capsys, shares):
+    estimator(verbose=1, sampler=of_many(inner)).fit(X)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Nystroem █")
+    assert shares == sorted(shares)
 
 
-def test_log_file_gets_one_line_per_stage():
-    log = io.StringIO()
-    bar = Bar(log)
-    for stage in ("first", "second"):
-        for done in range(101):
-            bar(stage, done, 100)
-    lines = log.getvalue().splitlines()
-    assert [line.split()[0] for line in lines] == ["first", "second"]
-    assert "\r" not in log.getvalue()
+def test_a_fit_inside_a_quiet_fit_has_one(capsys):
+    estimator(sampler=of_many(1)).fit(X)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("select_landmarks █")
 
 
-def test_bar_of_nothing_to_do():
-    log = io.StringIO()
-    Bar(log)("empty", 0, 0)
-    assert "100 %" in log.getvalue()
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_fits_of_a_grid_search_do_not_mix_their_lines(n_jobs, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(showing, "BRIEF", 0.0)
+    model = KernelRidge(kernel="rbf", n_landmarks=10, random_state=0, verbose=1)
+    search = GridSearchCV(model, {"gamma": [0.1, 1.0, 3.0]}, cv=2, n_jobs=n_jobs)
+    with joblib.parallel_config(backend="threading"):
+        search.fit(X, X[:, 0])
+    *lines, last = screen(terminal.getvalue())
+    assert last == ""
+    names = [line.split()[0] for line in lines]
+    assert names.count("KernelRidge") == 7
+    assert names.count("KernelRidge.predict") == 6
+    assert all(line.count("100 %") == 1 for line in lines)
+
+
+# What fails
+
+
+def test_a_fit_that_is_refused_ends_its_line(capsys):
+    with pytest.raises(ValueError, match="rbg"):
+        estimator(kernel="rbg", verbose=1).fit(X)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(", stopped")
+    estimator(verbose=1).fit(X)  # a new bar, not a part of the old one
+    assert "100 %" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_fit_that_is_interrupted_ends_its_line(error, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    calls = []
+
+    def failing(A, B):
+        calls.append(None)
+        if len(calls) > 5:
+            raise error
+        return rbf_kernel(A, B)
+
+    with pytest.raises(error):
+        estimator(kernel=kernels.blockwise(failing), verbose=1).fit(X)
+    line, last = screen(terminal.getvalue())
+    assert re.search(r"\d %  \d+\.\d s, stopped in .+", line)
+    assert last == ""
+
+
+# On a terminal that is one
+
+FIT = """
+import numpy as np
+from nystrom import KernelRidgeCV
+X = np.random.default_rng(0).standard_normal((20_000, 4))
+options = {"kernel": "rbf", "n_landmarks": 60, "gammas": "auto", "cv": 3}
+KernelRidgeCV(**options, random_state=0, verbose=1, n_jobs=1).fit(X, X[:, 0])
+"""
+
+
+@pytest.mark.parametrize("columns", [50, 100])
+def test_on_a_terminal_it_is_one_line(columns):
+    pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
+    import termios
+
+    here, there = pty.openpty()
+    termios.tcsetwinsize(there, (24, columns))
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    process = subprocess.Popen([sys.executable, "-c", FIT], stderr=there, env=env)
+    os.close(there)
+    written = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while chunk := os.read(here, 4096):
+            written += chunk
+    os.close(here)
+    assert process.wait() == 0
+    text = written.decode()
+    *lines, last = screen(text, columns)
+    assert last == ""
+    (line,) = lines
+    assert line.startswith("KernelRidgeCV █")
+    told = [int(number) for number in re.findall(r"(\d+) %", text)]
+    assert told == sorted(told)
+    assert told.count(100) == 1
+    assert len(told) > 3
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -185,7 +185,7 @@ def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
 
 
 def test_more_rows_than_are_expected_may_be_kept(seed):
-    """Rows without anything in common: 2·s_l may be expected, and coins do not count."""
+    """Rows without anything in common: 2·s_l are expected at most, coins keep more."""
     X, size, more = 100.0 * np.arange(1500)[:, None], 20, 0
     for run in range(500 * seed, 500 * seed + 500):
         levels = recurse(work_on(as_source(X), run), PracticalSize(size))
@@ -197,7 +197,7 @@ def test_more_rows_than_are_expected_may_be_kept(seed):
             more += np.count_nonzero(coins < p) > 2 * size
         if more:
             break
-    # Else nothing was tried: 13 of 400 runs kept more, so in 10⁷ sweeps it happens once.
+    # Else nothing was tried. 13 of 400 runs kept more: it happens once in 10⁷ times.
     assert more > 0
 
 

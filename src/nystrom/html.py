@@ -26,7 +26,7 @@ def table(title: str, rows: Sequence[tuple[str, str]], picture: str = "") -> str
     return (
         '<div style="color:inherit;display:flex;flex-wrap:wrap;gap:16px">'
         '<table style="border:none;background:none;color:inherit">'
-        '<caption style="color:inherit;'
+        '<caption style="color:inherit;white-space:nowrap;'
         f'text-align:left;font-weight:bold;caption-side:top">{escape(title)}</caption>'
         f"<tbody>{body}</tbody></table>{picture}</div>"
     )

@@ -6,11 +6,13 @@ from typing import Any
 
 from .. import _arrays as arrays
 from ..engines import Engine, silent
+from ..engines.progress import note, parts
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..refusals import count
 from ..samplers import Goal, MaxTraceError, Ridge, Size, as_sampler, choose
 from ..samplers.forecast import forecast
+from ..samplers.outlook import passes_to_choose
 from ..sources import Source
 
 
@@ -55,20 +57,26 @@ def choose_landmarks(
     delta: float | None = None,
     constants: str | None = None,
     nested: bool = False,
+    passes_after: float = 0.0,
 ) -> Landmarks:
     """Landmarks by whatever stands for a sampler.
 
     `nested` puts redundant ones last where they were drawn in no order, for callers
     that need their factor anyway. Who follows the progress is told first what a ridge
-    will take.
+    will take, and `passes_after`, that come when landmarks are chosen, how much of the
+    whole that is.
     """
     able = as_sampler(sampler, goal, delta=delta, constants=constants)
     if isinstance(goal, Ridge) and engine.progress is not silent:
         proven = getattr(able, "proven_delta", None)
-        engine.progress(str(forecast(kernel, source, goal, proven, engine)), 1, 1)
-    landmarks = choose(
-        able, kernel, source, goal, random_state=random_state, engine=engine
-    )
+        found = forecast(kernel, source, goal, proven, engine)
+        note(engine.progress, str(found))
+    passes = passes_to_choose(able, goal, source.n_rows)
+    choosing, _ = parts(engine.progress, passes, passes_after)
+    with choosing:
+        landmarks = choose(
+            able, kernel, source, goal, random_state=random_state, engine=engine
+        )
     if source.given is not source:  # a model holds points such as the rows given
         like = source.given.rows(0, 1)
         landmarks = landmarks.updated(points=arrays.beside(landmarks.points, like))

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from .. import _arrays as arrays
+from ..engines.line import aside
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 
@@ -101,4 +102,5 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         ("nystrom", "sklearn")
     ):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    with aside():  # not into the line of a bar
+        warnings.warn(message, category, stacklevel=level)

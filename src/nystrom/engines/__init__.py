@@ -7,11 +7,12 @@ of code: a Dask client, an executor of `concurrent.futures`, or an engine of you
 """
 
 from .adapting import as_engine
+from .bar import Bar
 from .blas import single_threaded_blas
 from .checkpoint import Checkpoint
 from .engine import TILE, Engine
 from .pool import Pool
-from .progress import Bar, Hook, silent
+from .progress import Hook, silent
 from .run_file import CheckpointError, RunFile
 from .stored import storable
 from .summing import SumSink

@@ -50,13 +50,20 @@ def goal_for(estimator: Any, alpha: float) -> Goal:
 
 
 def chosen_for_risk(
-    estimator: Any, kernel: Kernel, source: Source, goal: Goal, engine: Engine
+    estimator: Any,
+    kernel: Kernel,
+    source: Source,
+    goal: Goal,
+    engine: Engine,
+    passes_after: float = 1.0,
 ) -> Landmarks:
     """Landmarks; with epsilon none where it clearly takes more than allowed."""
     if estimator.epsilon is not None:
         assert isinstance(goal, Ridge)
         _refuse_too_many(estimator, kernel, source, goal, engine)
-    landmarks = estimator._chosen(kernel, source, engine, goal, delta=estimator.delta)
+    landmarks = estimator._chosen(
+        kernel, source, engine, goal, passes_after=passes_after, delta=estimator.delta
+    )
     if estimator.epsilon is not None and landmarks.n_wanted is not None:
         assert isinstance(goal, Ridge)
         d_eff = landmarks.effective_dimension or math.nan

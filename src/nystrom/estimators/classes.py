@@ -33,6 +33,7 @@ from ..edge.rows import (
     in_memory,
     not_in_memory,
 )
+from ..edge.showing import shown
 from ..sinks import Output, ThenSink
 from ..sources import Source, recognised
 from .labels_in_source import LabelsInSource, balanced
@@ -97,6 +98,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         self.classes_ = binarizer.classes_
 
     @chunk_by_chunk
+    @shown
     def decision_function(self, X: Any, out: Any = None) -> Any:
         """The regression's values: above 0 for the second class, or one per class.
 
@@ -115,6 +117,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         return self._predict(X, out=out, method="decision_function")
 
     @chunk_by_chunk
+    @shown
     def predict(self, X: Any, out: Any = None) -> Any:
         """The class of each row.
 
@@ -162,6 +165,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         return self.classes_[values.argmax(axis=1)]
 
     @chunk_by_chunk
+    @shown
     def predict_proba(self, X: Any, out: Any = None) -> Any:
         """The probability of each class, row by row.
 
@@ -181,6 +185,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         return self._of_decisions(X, "predict_proba", out, log=False)
 
     @chunk_by_chunk
+    @shown
     def predict_log_proba(self, X: Any, out: Any = None) -> Any:
         """The logarithms of `predict_proba`, also where these vanish.
 

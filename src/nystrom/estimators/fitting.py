@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from ..edge.memory import explaining_memory
+from ..edge.showing import showing
 from ..engines.blas import blas_threads_for
 from .callbacks import CallbackTask
 
@@ -16,24 +17,26 @@ from .callbacks import CallbackTask
 def fitting(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
     """Around every fit: callbacks are told, and a fit that fails leaves no trace.
 
-    BLAS has one thread where the landmarks are few, for all that is not a pass too.
+    One bar shows all of it. BLAS has one thread where the landmarks are few, for all
+    that is not a pass too.
     """
-    task = CallbackTask(estimator, X, y)
-    before = dict(vars(estimator))
-    try:
-        with explaining_memory(type(estimator).__name__), _blas_for(estimator):
-            yield task
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-    task.end()
+    name, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
+    with showing(name, verbose):
+        task = CallbackTask(estimator, X, y)
+        before = dict(vars(estimator))
+        try:
+            with explaining_memory(name), _blas_for(estimator):
+                yield task
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+        task.end()
 
 
 def _blas_for(estimator: Any) -> AbstractContextManager:
     """BLAS's threads for matrices of as many rows as there may be landmarks."""
-    given = vars(estimator)
-    most = given.get("n_landmarks" if "n_landmarks" in given else "n_components")
+    most = getattr(estimator, estimator._size)
     sizes = most if isinstance(most, (list, tuple)) else [most]
     known = all(isinstance(size, Integral) for size in sizes)
     return blas_threads_for(max(sizes, default=0)) if known else nullcontext()

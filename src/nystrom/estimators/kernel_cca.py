@@ -14,6 +14,7 @@ from ..edge.rows import (
     check_namespace,
     rows_of,
 )
+from ..edge.showing import shown
 from ..edge.warnings import warn_about
 from ..features import FeatureMap
 from ..landmarks import Landmarks
@@ -164,7 +165,8 @@ class KernelCCA(TransformsRows):
             for i, rows in enumerate((X, y)):
                 kernel, source, engine = self._resolved(rows, task, **of_view(self, i))
                 sources.append(source)
-                chosen.append(self._chosen(kernel, source, engine))
+                after = 4.0 - i  # the other view, and three passes
+                chosen.append(self._chosen(kernel, source, engine, passes_after=after))
                 engines.append(engine)
             # A kernel that wants one thread gets one, whatever the other does.
             engine = engines[int(chosen[1].kernel.traits.costly)]
@@ -188,6 +190,7 @@ class KernelCCA(TransformsRows):
             self._keep(chosen, found)
         return self
 
+    @shown
     def transform(self, X: Any, y: Any = None) -> Any:
         """The canonical scores of rows.
 
@@ -220,6 +223,7 @@ class KernelCCA(TransformsRows):
             )
         return scores, self._scores(1, source)
 
+    @shown
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
 

@@ -10,7 +10,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
+from ..edge.showing import shown
 from ..engines import Engine
+from ..engines.progress import parts
 from ..landmarks import Landmarks
 from ..methods.kmeans.clustering import Centers
 from ..methods.spectral_embedding import Embedding
@@ -24,6 +26,9 @@ from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .nearest_centers import OnEmbedding, OnFeatures, fit_embedding, fit_features
 from .transforms import TransformsRows
+
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_AFTER = 8.0
 
 
 class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
@@ -176,21 +181,23 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
                 raise ValueError(
                     f"n_samples={source.n_rows} should be >= n_clusters={n_clusters}."
                 )
-            landmarks = self._chosen(kernel, source, engine)
+            landmarks = self._chosen(kernel, source, engine, passes_after=PASSES_AFTER)
             seed = seed_of(self.random_state)
             for name in ("dual_coef_", "_centers"):  # not of every way
                 self.__dict__.pop(name, None)
             fit = fit_embedding if self.affinity_normalize else fit_features
-            found = fit(
-                landmarks,
-                source,
-                n_clusters,
-                engine,
-                n_init=n_init,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                seed=seed,
-            )
+            clustering, _ = parts(engine.progress, PASSES_AFTER, 0.5)
+            with clustering:
+                found = fit(
+                    landmarks,
+                    source,
+                    n_clusters,
+                    engine,
+                    n_init=n_init,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    seed=seed,
+                )
             self.__dict__.update(found)
             error = estimated_error(landmarks, source, engine)
             self._keep_landmarks(landmarks, error)
@@ -212,6 +219,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
+    @shown
     def fit_transform(self, X, y=None, sample_weight=None, out=None):
         """Fit, and return the distance of each row to every centre.
 
@@ -231,6 +239,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
 
     @chunk_by_chunk
+    @shown
     def predict(self, X: Any, out: Any = None) -> Any:
         """The cluster of each row, with s kernel evaluations.
 
@@ -253,6 +262,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         return self._way.labels(landmarks, source, engine, output)
 
     @chunk_by_chunk
+    @shown
     def transform(self, X: Any, out: Any = None) -> Any:
         """The distance of each row to every centre.
 

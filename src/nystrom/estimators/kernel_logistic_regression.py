@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..approximation import estimated_error
 from ..edge.warnings import warn
+from ..engines.progress import parts
 from ..methods.logistic.cost import best_cost
 from ..methods.logistic.fit import Settings, feature_map, on_landmarks, reach
 from ..methods.logistic.loss import log_probabilities, probabilities
@@ -23,6 +24,9 @@ from .labels_in_source import ROWS
 from .on_landmarks import in_library_of
 from .ridge_base import Model
 from .ridge_parameters import as_numbers
+
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_AFTER = 6.0
 
 
 class KernelLogisticRegression(OnClasses):
@@ -164,14 +168,17 @@ class KernelLogisticRegression(OnClasses):
                 given.X, task, given.weights, targets=given.Y
             )
             _check_weighted(source, given.binarizer.classes_)
-            landmarks = self._chosen(kernel, source, engine)
+            landmarks = self._chosen(kernel, source, engine, passes_after=PASSES_AFTER)
             mapping = feature_map(landmarks, source, float(costs.max()))
             C, self.losses_, start = float(costs[0]), None, None
+            choosing, descending, _ = parts(engine.progress, len(costs) - 1, 1.0, 0.05)
             if len(costs) > 1:
-                chosen = best_cost(mapping, source, costs, settings, engine)
+                with choosing:
+                    chosen = best_cost(mapping, source, costs, settings, engine)
                 C, start = chosen.C, chosen.coef
                 self.losses_ = in_library_of(landmarks, chosen.losses)
-            reached = reach(mapping, source, C, settings, engine, start)
+            with descending:
+                reached = reach(mapping, source, C, settings, engine, start)
             if not reached.converged:
                 warn(
                     f"Not converged in {reached.n_iterations} steps: about "

@@ -10,7 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..edge.engine import engine_for
+from ..edge.showing import shown
 from ..engines import Engine
+from ..engines.progress import expect, parts
 from ..kernels import AtLandmarks
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
@@ -237,10 +239,12 @@ class KernelPCA(TransformsRows):
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
                 rows = output.keep(rows)
             else:
+                expect(mapped[-1].progress, 1)
                 rows = self._map(*mapped, "coordinates", output)
         return rows
 
     @chunk_by_chunk
+    @shown
     def transform(self, X: Any, out: Any = None) -> Any:
         """The coordinates of rows, with s kernel evaluations each.
 
@@ -317,22 +321,25 @@ class KernelPCA(TransformsRows):
         goal = self._goal()
         kernel, source, engine = self._resolved(X, task)
         if is_exact(goal, self.sampler, source) and takes(self, X):
+            engine.progress("exact solution", 0, 1)
             self.__dict__.update(fitted_exactly(self, X, kernel, source))
             return None
         check_options(self)
-        landmarks = self._chosen(kernel, source, engine, goal)
-        found = components(
-            landmarks,
-            source,
-            self.n_components,
-            engine,
-            center=self.center,
-            solver=self.eigen_solver,
-            seed=seed_of(self.random_state),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            iterated_power=self.iterated_power,
-        )
+        landmarks = self._chosen(kernel, source, engine, goal, passes_after=1.4)
+        summing, _ = parts(engine.progress, 1.0, 0.4)
+        with summing:
+            found = components(
+                landmarks,
+                source,
+                self.n_components,
+                engine,
+                center=self.center,
+                solver=self.eigen_solver,
+                seed=seed_of(self.random_state),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                iterated_power=self.iterated_power,
+            )
         landmarks = self._keep_landmarks(landmarks, found.error)
         self._exact = None
         self.__dict__.update(fitted_on_landmarks(self, landmarks, found, source))

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sklearn.base import RegressorMixin
 
+from ..edge.showing import shown
 from ..landmarks import Landmarks
 from ..methods.ridge.fit import fit_ridge
 from ..methods.ridge.risk import RiskBound
@@ -21,6 +22,9 @@ from .on_few_rows import OnFewRows
 from .ridge_parameters import SOLVERS, check_alphas, check_solver
 from .ridge_streams import fit_batch
 from .score_method import Scoring
+
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_OF_CG = 8.0
 
 
 class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
@@ -206,11 +210,13 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
             goal = goal_for(self, float(alphas.min()))
             self.residual_ = None
             if is_exact(goal, self.sampler, source) and not self.fit_intercept:
+                engine.progress("exact solution", 0, 1)
                 self._fit_exactly(X, kernel, source, alphas, ravel)
             elif solver == "full":
                 self._fit_fully(kernel, source, goal, engine, alphas, ravel)
             else:
-                landmarks = chosen_for_risk(self, kernel, source, goal, engine)
+                after = PASSES_OF_CG if solver == "cg" else 1.0
+                landmarks = chosen_for_risk(self, kernel, source, goal, engine, after)
                 fit = fit_ridge(
                     landmarks,
                     source,
@@ -260,6 +266,7 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         return self
 
     @chunk_by_chunk
+    @shown
     def predict(
         self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
     ) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from ..engines.progress import parts
 from ..methods.ridge.fit import fit_ridge
 from ..randomness import seed_of
 from .by_epsilon import chosen_for_risk, goal_for
 from .callbacks import with_callbacks
 from .fitting import fitting
-from .probabilities import Calibrated
+from .probabilities import Calibrated, passes_to_link
 from .ridge_parameters import check_alphas, check_solver
 
 
@@ -129,16 +130,20 @@ class KernelRidgeClassifier(Calibrated):
             kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
             seed = seed_of(self.random_state)
             goal = goal_for(self, float(alphas.min()))
-            landmarks = chosen_for_risk(self, kernel, source, goal, engine)
-            fit = fit_ridge(
-                landmarks,
-                source,
-                alphas,
-                fit_intercept=bool(self.fit_intercept),
-                solver=solver,
-                engine=engine,
-                seed=seed,
-            )
+            linking = passes_to_link(source.n_rows)
+            after = 1.0 + linking
+            landmarks = chosen_for_risk(self, kernel, source, goal, engine, after)
+            summing, _ = parts(engine.progress, 1.0, linking)
+            with summing:
+                fit = fit_ridge(
+                    landmarks,
+                    source,
+                    alphas,
+                    fit_intercept=bool(self.fit_intercept),
+                    solver=solver,
+                    engine=engine,
+                    seed=seed,
+                )
             self._keep(
                 landmarks,
                 fit,

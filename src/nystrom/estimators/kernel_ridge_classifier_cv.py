@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..edge.showing import bar_for
+from ..engines.progress import parts
 from ..methods.link import classes_of
 from ..methods.ridge.class_errors import MEASURES, ClassErrors
 from ..randomness import seed_of
@@ -180,7 +182,11 @@ n_features_in_
                 )
             search = self._judged(given, seed)
             ravel = given.Y.shape[1] == 1
-            found = self._searched(given.X, given.Y, given.weights, task, search, ravel)
+            searching, _ = parts(bar_for(self.verbose), 1.0, 0.15)
+            with searching:
+                found = self._searched(
+                    given.X, given.Y, given.weights, task, search, ravel
+                )
             self._keep(
                 found.landmarks,
                 found.fit,

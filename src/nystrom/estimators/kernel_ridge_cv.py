@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from ..edge.showing import shown
 from ..randomness import seed_of
 from .by_scorer import RegressionErrors, scorer_of
 from .callbacks import with_callbacks
@@ -173,6 +174,7 @@ risk_bound_, n_features_in_
         return self
 
     @chunk_by_chunk
+    @shown
     def predict(
         self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
     ) -> Any:

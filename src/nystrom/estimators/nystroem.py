@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..approximation import estimated_error
+from ..edge.showing import shown
 from ..edge.warnings import warn
 from ..edge.widths import is_learnt
 from ..engines import Engine
+from ..engines.progress import expect
 from ..features import features, features_and_error, features_need_float64
 from ..landmarks import Landmarks
 from ..refusals import count
@@ -157,7 +159,7 @@ class Nystroem(TransformsRows):
             The fitted estimator.
         """
         with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, y, task)
+            landmarks, source, engine = self._landmarks(X, y, task, passes_after=0.05)
             wide = features_need_float64(landmarks, source)
             error = estimated_error(landmarks, source, engine)
             self._finish(landmarks, wide, error)
@@ -221,8 +223,9 @@ class Nystroem(TransformsRows):
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
         with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, y, task)
+            landmarks, source, engine = self._landmarks(X, y, task, passes_after=2.0)
             wide = features_need_float64(landmarks, source)
+            expect(engine.progress, 1)
             called = type(self).__name__.lower()
             names = [f"{called}{i}" for i in range(len(landmarks))]
             output = Output(out, names=names)
@@ -233,6 +236,7 @@ class Nystroem(TransformsRows):
         return Z
 
     @chunk_by_chunk
+    @shown
     def transform(self, X: Any, out: Any = None) -> Any:
         """The features `k(X, components_) @ normalization_.T`.
 
@@ -325,7 +329,7 @@ class Nystroem(TransformsRows):
         return goal
 
     def _landmarks(
-        self, X: Any, y: Any, task: CallbackTask
+        self, X: Any, y: Any, task: CallbackTask, passes_after: float
     ) -> tuple[Landmarks, Source, Engine]:
         """The landmarks, with the rows and the engine they were chosen by."""
         goal = self._goal()
@@ -338,7 +342,8 @@ class Nystroem(TransformsRows):
                 "n_components was set to n_samples, which results in inefficient "
                 "evaluation of the full kernel."
             )
-        return self._chosen(kernel, source, engine, goal), source, engine
+        chosen = self._chosen(kernel, source, engine, goal, passes_after=passes_after)
+        return chosen, source, engine
 
     def _finish(
         self, landmarks: Landmarks, wide: bool, error: TraceError | None

@@ -12,6 +12,7 @@ from ..approximation import estimated_error
 from ..edge.warnings import warn
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import parts
 from ..kernels import Kernel, NewRows, Precomputed
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
@@ -26,6 +27,9 @@ from ..tried import fetch
 from .by_epsilon import chosen_for_risk
 from .given_values import without_matrix
 from .ridge_base import Model, OnRidge
+
+#: What follows the choice of landmarks, in passes with all of them that make Z.
+PASSES_AFTER = 8.0
 
 
 class OnAllRows(OnRidge):
@@ -46,7 +50,7 @@ class OnAllRows(OnRidge):
         """The solution on all rows, which the landmarks precondition."""
         if kernel.traits.psd is False:
             raise ValueError(not_definite(kernel))
-        landmarks = chosen_for_risk(self, kernel, source, goal, engine)
+        landmarks = chosen_for_risk(self, kernel, source, goal, engine, PASSES_AFTER)
         if landmarks.indefinite:
             raise ValueError(not_definite(kernel))
         kept = np.flatnonzero(source.weights)
@@ -56,15 +60,18 @@ class OnAllRows(OnRidge):
         like = source.given.rows(0, 1)
         own = points if source.given is source else arrays.beside(points, like)
         rows = Landmarks(own, kernel, "full", source.n_rows, indices=kept)
+        preparing, solving, _ = parts(engine.progress, 1.0, 5.0, 0.1)
         with blas_threads_for(len(landmarks)):
-            problem = FullRidge(
-                landmarks,
-                Held(points, weights),
-                alphas,
-                fit_intercept=self.fit_intercept,
-                engine=engine,
-            )
-            fit = problem.fit(Y)
+            with preparing:
+                problem = FullRidge(
+                    landmarks,
+                    Held(points, weights),
+                    alphas,
+                    fit_intercept=self.fit_intercept,
+                    engine=engine,
+                )
+            with solving:
+                fit = problem.fit(Y)
         if not fit.converged:
             warn(not_converged(fit), ConvergenceWarning)
         error = estimated_error(landmarks, source, engine)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..edge.showing import bar_for
 from ..edge.widths import width_from_data
 from ..engines import Engine
+from ..engines.progress import parts
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..methods.ridge.cross_validation import Measure, Scored, Split, score_path
@@ -86,16 +88,20 @@ class OnGrids(OnRidge):
         gammas = widths_given(self.gamma, self.gammas, self.kernel)
         if gammas is None:
             _, source, engine = resolved(gamma=1.0)
-            scale = width_from_data("scale", self.kernel, source, engine)
+            preparing, _ = parts(engine.progress, 0.02, 1.0)
+            with preparing:
+                scale = width_from_data("scale", self.kernel, source, engine)
             gammas = [scale * width for width in WIDTHS]
         self.gammas_ = list(gammas)
         best, alphas = None, None
         curves: list[np.ndarray] = []  # sums of other widths are not kept
-        for gamma in gammas:
-            kernel, source, engine = resolved(gamma=gamma, targets=Y)
-            if alphas is None:
-                alphas = alphas_for(self.alphas, kernel, source)
-            scored = self._scored(kernel, source, sizes, alphas, search, engine)
+        each = parts(bar_for(self.verbose), *[1.0] * len(gammas))
+        for gamma, part in zip(gammas, each, strict=True):
+            with part:
+                kernel, source, engine = resolved(gamma=gamma, targets=Y)
+                if alphas is None:
+                    alphas = alphas_for(self.alphas, kernel, source)
+                scored = self._scored(kernel, source, sizes, alphas, search, engine)
             curves.append(scored.errors)
             least = self._least(scored.errors).min()
             if best is None or least < self._least(best.errors).min():
@@ -126,7 +132,7 @@ class OnGrids(OnRidge):
         if not isinstance(search.splits, str):
             check_weights(source, search.splits)
         goal = None if sizes is None else Size(sizes[-1])
-        landmarks = self._chosen(kernel, source, engine, goal)
+        landmarks = self._chosen(kernel, source, engine, goal, passes_after=1.5)
         if sizes is None:
             sizes = [len(landmarks)]
         else:

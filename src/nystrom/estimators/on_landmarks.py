@@ -14,6 +14,7 @@ from ..edge.rows import check_namespace, rows_of
 from ..edge.warnings import warn_about
 from ..edge.widths import is_learnt
 from ..engines import Engine
+from ..engines.progress import parts
 from ..kernels import AtLandmarks, Kernel, Precomputed
 from ..kernels.names import width_of
 from ..landmarks import Landmarks
@@ -111,16 +112,19 @@ class OnLandmarks(ChecksRows):
         )
         source = source if targets is None else source.having(targets=targets)
         if learning:
-            resolved = learnt_kernel(
-                gamma,
-                kernel,
-                resolved,
-                source,
-                engine,
-                size=self._most_landmarks(),
-                intercept=bool(getattr(self, "fit_intercept", True)),
-                seed=seed_of(self.random_state),
-            )
+            width, _ = parts(engine.progress, 1.0, 2.0)
+            with width:
+                engine.progress("width", 0, 1)
+                resolved = learnt_kernel(
+                    gamma,
+                    kernel,
+                    resolved,
+                    source,
+                    engine,
+                    size=self._most_landmarks(),
+                    intercept=bool(getattr(self, "fit_intercept", True)),
+                    seed=seed_of(self.random_state),
+                )
         return resolved, source, engine
 
     def _most_landmarks(self) -> Any:
@@ -134,9 +138,14 @@ class OnLandmarks(ChecksRows):
         source: Source,
         engine: Engine,
         goal: Goal | None = None,
+        *,
+        passes_after: float,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by the sampler, as many as asked for."""
+        """Landmarks by the sampler, as many as asked for.
+
+        What follows takes about as long as so many passes with all of them.
+        """
         return choose_landmarks(
             kernel,
             source,
@@ -145,6 +154,7 @@ class OnLandmarks(ChecksRows):
             random_state=self.random_state,
             engine=engine,
             nested=True,
+            passes_after=passes_after,
             **options,
         )
 

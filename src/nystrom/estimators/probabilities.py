@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..engines import Engine
+from ..engines.progress import expect
 from ..landmarks import Landmarks
 from ..methods.link import Link, fit_link
 from ..methods.ridge.class_errors import LINKED_ROWS
@@ -15,6 +16,11 @@ from ..methods.ridge.left_out import left_out_values
 from ..randomness import some_rows
 from ..sources import Source
 from .classes import OnClasses
+
+
+def passes_to_link(n_rows: int) -> float:
+    """How long that takes, in passes over all rows."""
+    return min(1.0, LINKED_ROWS / n_rows)
 
 
 class Calibrated(OnClasses):
@@ -41,6 +47,7 @@ class Calibrated(OnClasses):
         self._links = None
         if fit.posterior is None:
             return
+        expect(engine.progress, 1)
         rows = some_rows(source.n_rows, LINKED_ROWS, seed)
         F, Y = left_out_values(landmarks, source, rows, fit.map, fit.posterior, engine)
         w = source.weights_of(rows)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _arrays as arrays
 from ..edge.warnings import warn
 from ..engines import Engine
+from ..engines.progress import expect
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import RidgeFit
@@ -113,6 +114,7 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
             names = _names_with_deviations(model)
             output = Output(out, names=names)  # of both, side by side
         landmarks, source, engine = self._for_new_rows(X, self.dual_coef_, method)
+        expect(engine.progress, 3 if return_std else 1)
         if return_std and out is not None:
             return self._both(landmarks, source, engine, noise, output)
         mean = model.map(landmarks, source, engine, output=output)

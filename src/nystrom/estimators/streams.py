@@ -56,6 +56,7 @@ def streamed(
             random_state=seed,
             engine=engine,
             nested=True,
+            passes_after=1.0,
         )
 
     landmarks = with_rows(

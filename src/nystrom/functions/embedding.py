@@ -8,6 +8,7 @@ import numpy as np
 
 from ..edge.landmarks import goal_from
 from ..edge.memory import explaining_memory
+from ..edge.showing import shown_function
 from ..landmarks import Landmarks
 from ..methods.spectral_embedding import embedding
 from ..randomness import seed_of
@@ -15,6 +16,7 @@ from ..refusals import count
 from .problem import DEFAULT_LANDMARKS, Problem
 
 
+@shown_function
 @explaining_memory("spectral_embedding")
 def spectral_embedding(
     X: Any,
@@ -82,7 +84,9 @@ def spectral_embedding(
     landmarks = problem.landmarks
     if landmarks is None:
         goal = goal_from(n_landmarks, sampler, default=DEFAULT_LANDMARKS)
-        landmarks = problem.chosen(goal, sampler, random_state=random_state)
+        landmarks = problem.chosen(
+            goal, sampler, random_state=random_state, passes_after=3.0
+        )
     first, seed = int(drop_first), seed_of(random_state)
     _, coordinates = embedding(
         landmarks, problem.source, n_components + first, problem.engine, seed=seed

@@ -9,7 +9,9 @@ import numpy as np
 from .. import _arrays as arrays
 from ..columns import Columns
 from ..edge.memory import explaining_memory
+from ..edge.showing import shown_function
 from ..edge.warnings import warn_indefinite
+from ..engines.progress import expect
 from ..landmarks import Landmarks
 from ..precision import least_ridge
 from ..residuals import prepare
@@ -18,6 +20,7 @@ from ..scores import Spectrum, kernel_matrix, sample_scores
 from .problem import Problem, check_needed_ridge
 
 
+@shown_function
 @explaining_memory("leverage_scores")
 def leverage_scores(
     X: Any,
@@ -80,6 +83,7 @@ def leverage_scores(
     return problem.such_as_rows(_scores(problem, ridge))
 
 
+@shown_function
 @explaining_memory("effective_dimension")
 def effective_dimension(
     X: Any,
@@ -129,6 +133,7 @@ def _scores(problem: Problem, ridge: float) -> np.ndarray:
     """Of every row, on the host: exact, or from the landmarks that there are."""
     kernel, source, landmarks = problem.kernel, problem.source, problem.landmarks
     if landmarks is None:
+        problem.engine.progress("exact scores", 0, 1)
         K = kernel_matrix(kernel, source)
         spectrum = Spectrum.of(K, kernel.dtype(source.rows(0, 1)))
         psd = kernel.traits.psd
@@ -142,4 +147,5 @@ def _scores(problem: Problem, ridge: float) -> np.ndarray:
     safe = max(ridge, least_ridge(SKS))
     columns = Columns(kernel, landmarks.points)
     ready = prepare(columns, source, ridge_root(SKS, w, safe))
+    expect(problem.engine.progress, 1)
     return np.minimum(1.0, sample_scores(ready, source, safe, engine=problem.engine))

@@ -6,12 +6,14 @@ from typing import Any
 
 from ..edge.landmarks import goal_from
 from ..edge.memory import explaining_memory
+from ..edge.showing import shown_function
 from ..landmarks import Landmarks
 from ..samplers import Recursive, Ridge
 from ..samplers.forecast import Forecast, forecast
 from .problem import DEFAULT_LANDMARKS, Problem, check_needed_ridge
 
 
+@shown_function
 @explaining_memory("select_landmarks")
 def select_landmarks(
     X: Any,

@@ -20,6 +20,7 @@ from .._arrays import Array
 from ..approximation import told_error
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect
 from ..features import FeatureMap, Tiles
 from ..landmarks import Landmarks
 from ..moments import moments
@@ -80,6 +81,7 @@ def canonical_pairs(
 ) -> Canonical:
     """The leading pairs of directions."""
     sources = pair.first, pair.second
+    expect(engine.progress, 3)
     x, y = (
         _side(chosen, mapping, source, alpha, engine, center, form)
         for chosen, mapping, source, alpha in zip(

@@ -18,6 +18,7 @@ from sklearn.utils.extmath import randomized_svd
 from ..approximation import told_error
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect
 from ..features import FeatureMap
 from ..landmarks import Landmarks
 from ..moments import Moments, moments
@@ -58,7 +59,9 @@ def components(
 ) -> Components:
     """The leading components; as many as K̃ has rank for None."""
     mapping = FeatureMap.resolving(landmarks, source, center=center)
+    expect(engine.progress, 1)
     sums = moments(mapping, source, engine)
+    engine.progress("components", 0, 1)
     problem = Centered.of(sums, center)
     rank, root = mapping.rank, mapping.root
     k = min(rank, rank if n_components is None else n_components)

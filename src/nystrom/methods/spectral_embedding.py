@@ -14,6 +14,7 @@ from .. import _arrays as arrays
 from ..columns import diagonal
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
+from ..engines.progress import expect
 from ..features import FeatureMap
 from ..kernels import NewRows
 from ..landmarks import Landmarks
@@ -45,6 +46,7 @@ def embedding(
     """The map, and the embedded rows (n, k)."""
     mapping = FeatureMap.resolving(landmarks, source, center=False)
     refuse_negative(landmarks)
+    expect(engine.progress, 5)
     total = moments(mapping, source, engine, "degrees").feature_sum
     degree = mapping.root @ total
     d = degrees(landmarks, source, degree, engine)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
+from ..engines.progress import expect
 from ..guarantee import norm_at_most
 from ..landmarks import Landmarks
 from ..precision import least_residual
@@ -49,6 +50,7 @@ def enough_for(
     """
     claim = norm_at_most(ridge, work.source.is_weighted)
     n_first = len(landmarks)
+    expect(work.engine.progress, 1)
     for turn in range(MOST_LOOKS):
         work.ledger.evaluated(work.kernel.gram_evaluations(len(landmarks)))
         if landmarks.indefinite:  # less than nothing may be left

@@ -39,6 +39,7 @@ class Leverage(WithTheory):
 
     def choose(self, work: Work, goal: Goal) -> Landmarks:
         kernel, source = work.kernel, work.source
+        work.engine.progress("exact scores", 0, 1)
         K = kernel_matrix(kernel, source)
         work.ledger.evaluated(kernel.gram_evaluations(source.n_rows))
         spectrum = Spectrum.of(K, kernel.dtype(source.rows(0, 1)))

@@ -15,6 +15,7 @@ from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
 from ...engines import Engine
+from ...engines.progress import expect
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...operands import Operand
@@ -27,6 +28,8 @@ from .start import HeldFeatures
 SAMPLE_BYTES = 64 * 2**20
 #: Restarts further behind the best than this share stop together with it.
 BEHIND = 1e-3
+#: About as many passes as there often are.
+USUAL_PASSES = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,7 @@ def cluster(
     limit = tol * sample.variance
     n_passes, leading, moving = 0, np.ones(n_init, dtype=bool), np.ones(n_init, bool)
     n_empty = np.full(n_init, n_clusters)
+    expect(engine.progress, min(USUAL_PASSES, max_iter + 1), about=True)
     while (leading & moving).any() and n_passes < max_iter:
         centers = Centers.at(points, mapping.root)
         sums, counts, inertias = _stepped(columns, source, centers, n_clusters, engine)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...engines import Engine
+from ...engines.progress import parts
 from ...features import FeatureMap
 from ...randomness import Purpose, uniforms_at
 from ...sources import Source
@@ -46,10 +47,12 @@ def best_cost(
     scale = source.total_weight / trained.total_weight
     losses = np.full(len(costs), np.inf)
     coef, best = None, None
-    for place in np.argsort(costs, kind="stable"):
+    each = parts(engine.progress, *[1.0] * len(costs))
+    for place, part in zip(np.argsort(costs, kind="stable"), each, strict=True):
         C = scale * float(costs[place])
-        coef = reach(mapping, trained, C, settings, engine, coef).x
-        losses[place] = mean_loss(coef, mapping, tested, engine)
+        with part:
+            coef = reach(mapping, trained, C, settings, engine, coef).x
+            losses[place] = mean_loss(coef, mapping, tested, engine)
         if best is None or losses[place] < best.losses.min():
             best = Chosen(float(costs[place]), losses.copy(), coef)
     assert best is not None

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...engines import Engine
 from ...engines.blas import blas_threads_for
+from ...engines.progress import expect
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...sources import Source
@@ -20,6 +21,8 @@ from .sample import counting_for_all, knows_all_classes
 #: On the sample no more than this share of the objective is left, in so many steps:
 #: its minimum is not that of all rows.
 SAMPLE_TOLERANCE, SAMPLE_ITERATIONS = 1e-3, 30
+#: About as many passes over all rows as there often are.
+USUAL_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def reach(
                     tolerance=SAMPLE_TOLERANCE,
                     most_iterations=SAMPLE_ITERATIONS,
                 ).x
+        expect(engine.progress, min(USUAL_PASSES, settings.most_iterations), about=True)
         first = slope(start)
         if not first.value <= C * loss_of_none(source):
             start, first = none, slope(none)

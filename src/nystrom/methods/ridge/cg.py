@@ -18,6 +18,7 @@ from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
 from ...engines import Engine
+from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...moments import moments
 from ...operands import Operand
@@ -40,7 +41,7 @@ CACHED_VALUES = 2**19
 PROJECTED = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
 TOLERANCE = 1e-7
-MOST_ITERATIONS = 100
+MOST_ITERATIONS, USUAL_ITERATIONS = 100, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +63,13 @@ def solve_cg(
     seed: int,
 ) -> Solved:
     """Ridge regression for every target with its own α > 0."""
-    columns = mapping.columns
+    columns, told = mapping.columns, engine.progress
     shared = (columns, mapping.target_shift)
-    sums = engine.reduce(_first_sums, source, shared, "right-hand side")
+    # In passes of one product each.
+    summing, preconditioning, stepping = parts(told, 1.0, 2.0, USUAL_ITERATIONS)
+    with summing:
+        expect(told, 1)
+        sums = engine.reduce(_first_sums, source, shared, "right-hand side")
     K_sum, K_cross, y_sum, total = arrays.fetched(sums)
     n_targets = K_cross.shape[1]
     # The shift is only near the mean; here it is the mean itself.
@@ -80,10 +85,13 @@ def solve_cg(
         KtKU, fitted = arrays.fetched(sums)
         return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
-    precondition = preconditioner(mapping, source, alphas, engine, seed)
-    coef, n_iterations, converged = conjugate_gradients(
-        lambda V: times_gram(V) + alphas * V, b, precondition
-    )
+    with preconditioning:
+        precondition = preconditioner(mapping, source, alphas, engine, seed)
+    with stepping:
+        expect(told, USUAL_ITERATIONS, about=True)
+        coef, n_iterations, converged = conjugate_gradients(
+            lambda V: times_gram(V) + alphas * V, b, precondition
+        )
     dual = mapping.root @ coef
     intercept = np.zeros(n_targets)
     if fit_intercept:

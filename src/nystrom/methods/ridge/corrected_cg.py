@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Steps at most.
-MOST_STEPS = 300
+#: Steps at most, and about as many as there often are.
+MOST_STEPS, USUAL_STEPS = 300, 25
 #: ‖b − Ax‖/‖b‖ at which a solution counts as found: what K·x is off by at most.
 TOLERANCE = 1e-6
 #: How far what is left may seem to fall between two exact products, where those of the

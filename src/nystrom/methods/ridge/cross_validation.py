@@ -18,6 +18,7 @@ from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
 from ...engines import Engine
+from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...moments import Moments, moments
@@ -25,6 +26,9 @@ from ...sources import Block, Source, Subset
 from .held_out import Fitted, LeftOut, Part, Rotated
 from .problem import Centered, squared_errors
 from .row_residuals import residual_squares_of_rows
+
+#: How long the scores take, in passes over all rows.
+SCORING = 0.3
 
 Split = tuple[np.ndarray, np.ndarray]
 #: Errors, the less the better, of the held-out values of each part: (parts, fits[, t]).
@@ -76,11 +80,15 @@ def score_path(
     )
     by_split, sums = None, None
     if measure is not None:
-        parts, sums = held_out(
-            mapping, source, splits, sizes, alphas, fit_intercept, engine
-        )
-        by_split = measure(parts, source, engine)
-        by_split = by_split.reshape(len(parts), len(sizes), len(alphas), -1)
+        summing, measuring = parts(engine.progress, 1.0, 1.0)
+        with summing:
+            held, sums = held_out(
+                mapping, source, splits, sizes, alphas, fit_intercept, engine
+            )
+        with measuring:
+            expect(engine.progress, len(held))
+            by_split = measure(held, source, engine)
+        by_split = by_split.reshape(len(held), len(sizes), len(alphas), -1)
     elif not isinstance(splits, str):
         by_split, sums = cross_validated(
             mapping, source, splits, sizes, alphas, fit_intercept, engine
@@ -91,6 +99,7 @@ def score_path(
         if len(by_split) > 1:
             deviations = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
     else:
+        expect(engine.progress, 1 if splits == "gcv" else 2)
         sums = moments(mapping, source, engine)
         prefixes = [_of_prefix(mapping, sums, size) for size in sizes]
         problems = [(m, Centered.of(part, fit_intercept)) for m, part in prefixes]
@@ -166,15 +175,22 @@ def cross_validated(
     engine: Engine,
 ) -> tuple[np.ndarray, Moments]:
     """(splits, sizes, a, t): the squared error on each test part; and all sums."""
-    pairs, total = sums_of_splits(mapping, source, splits, engine)
+    summing, scoring = parts(engine.progress, 1.0, SCORING)
+    with summing:
+        pairs, total = sums_of_splits(mapping, source, splits, engine)
     ranks = [mapping.of_prefix(size).rank for size in sizes]
-    scores = [
-        [
-            _score(train.of_columns(r), test.of_columns(r), alphas, fit_intercept)
-            for r in ranks
-        ]
-        for train, test in pairs
-    ]
+    scores = []
+    with scoring:
+        for number, (train, test) in enumerate(pairs):
+            engine.progress("scores of alphas", number, len(splits))
+            scores.append(
+                [
+                    _score(
+                        train.of_columns(r), test.of_columns(r), alphas, fit_intercept
+                    )
+                    for r in ranks
+                ]
+            )
     return np.array(scores), total
 
 
@@ -191,6 +207,7 @@ def held_out(
     mappings = [mapping.of_prefix(size) for size in sizes]
     columns, n_fits = mappings[-1].columns, len(sizes) * len(alphas)
     if isinstance(splits, str):
+        expect(engine.progress, 1)
         sums, total = moments(mapping, source, engine), source.total_weight
         problems = [
             Rotated.of(m, Centered.of(part, fit_intercept), alphas, total)
@@ -198,11 +215,11 @@ def held_out(
         ]
         return [Part(None, columns, LeftOut(problems), n_fits)], sums
     pairs, sums = sums_of_splits(mapping, source, splits, engine)
-    parts = []
+    held = []
     for (train, _), (_, rows) in zip(pairs, splits, strict=True):
         fits = Fitted.to(train, mappings, alphas, fit_intercept)
-        parts.append(Part(np.sort(rows), columns, fits, n_fits))
-    return parts, sums
+        held.append(Part(np.sort(rows), columns, fits, n_fits))
+    return held, sums
 
 
 def sums_of_splits(
@@ -213,9 +230,10 @@ def sums_of_splits(
     Every row is visited once where the splits cut the rows into few parts (folds,
     groups, time series), and once for each train and test set otherwise.
     """
-    parts, of_split = _parts(splits, source.n_rows)
-    if parts is not None:
-        sums = [_moments_of(mapping, source, rows, engine) for rows in parts]
+    groups, of_split = _groups(splits, source.n_rows)
+    if groups is not None:
+        expect(engine.progress, len(groups))
+        sums = [_moments_of(mapping, source, rows, engine) for rows in groups]
         pairs: Iterable[tuple[Moments, Moments]] = (
             (
                 _sum([sums[p] for p in train], mapping, source),
@@ -231,7 +249,7 @@ def sums_of_splits(
     return pairs, moments(mapping, source, engine)
 
 
-def _parts(
+def _groups(
     splits: Sequence[Split], n_rows: int
 ) -> tuple[list[np.ndarray] | None, list[tuple[list[int], list[int]]]]:
     """Rows grouped by the splits they train and test in, if there are few groups."""
@@ -243,17 +261,17 @@ def _parts(
         role[train] += 1
         role[test] += 2
         _, signature = np.unique(signature * 4 + role, return_inverse=True)
-    n_parts = int(signature.max()) + 1
-    if n_parts > 2 * len(splits) + 1:
+    n_groups = int(signature.max()) + 1
+    if n_groups > 2 * len(splits) + 1:
         return None, []
     order = np.argsort(signature, kind="stable")
-    ends = np.cumsum(np.bincount(signature, minlength=n_parts))[:-1]
-    parts = np.split(order, ends)
+    ends = np.cumsum(np.bincount(signature, minlength=n_groups))[:-1]
+    groups = np.split(order, ends)
     of_split = [
         (np.unique(signature[train]).tolist(), np.unique(signature[test]).tolist())
         for train, test in splits
     ]
-    return parts, of_split
+    return groups, of_split
 
 
 def _moments_of(

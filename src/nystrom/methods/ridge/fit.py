@@ -9,6 +9,7 @@ import numpy as np
 from ...approximation import estimated_error, told_error
 from ...engines import Engine, Threads
 from ...engines.blas import blas_threads_for
+from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...landmarks import Landmarks
 from ...moments import Moments, moments, trace_left
@@ -25,6 +26,9 @@ EVALUATION_COST, EXPECTED_STEPS = 120, 32
 #: The Gram matrix of whitened tiles in units of the other: both are half a product, and
 #: so is that with a triangular root.
 WHITENED_COST = 2
+#: How long it takes, in passes over all rows: what comes before, and the solution for
+#: each landmark per row.
+PREPARING, SOLVING = 0.02, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +56,26 @@ def fit_ridge(
     seed: int,
 ) -> RidgeFit:
     """Ridge regression of the source's targets, one α for each."""
+    told, share = engine.progress, len(landmarks) / source.n_rows
+    preparing, summing, solving = parts(told, PREPARING, 1.0, SOLVING * share)
     with blas_threads_for(len(landmarks)):
-        mapping = FeatureMap.for_ridge(
-            landmarks,
-            source,
-            float(alphas.min()),
-            center=fit_intercept,
-            engine=engine,
-        )
+        with preparing:
+            mapping = FeatureMap.for_ridge(
+                landmarks,
+                source,
+                float(alphas.min()),
+                center=fit_intercept,
+                engine=engine,
+            )
         if solver == "auto":
             solver = cheaper_solver(mapping, source)
         if solver == "direct":
-            sums = moments(mapping, source, engine)
-            return finish(landmarks, mapping, sums, source, alphas, fit_intercept)
+            with summing:
+                expect(told, 1)
+                sums = moments(mapping, source, engine)
+            with solving:
+                told("solution", 0, 1)
+                return finish(landmarks, mapping, sums, source, alphas, fit_intercept)
         solved = solve_cg(mapping, source, alphas, fit_intercept, engine, seed)
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(

@@ -17,6 +17,7 @@ import numpy as np
 from ... import _arrays as arrays
 from ...engines import Engine
 from ...engines.blas import blas_threads_for
+from ...engines.progress import expect, parts
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...precision import least_alpha
@@ -90,7 +91,11 @@ class FullRidge:
     ) -> Solution:
         """One solution for each column, with its α; b has been projected."""
         near = self.near.for_alphas(alphas) if precondition is None else precondition
-        pairs = self.pairs
+        told = self._engine.progress
+        making, stepping = parts(told, 1.0, 1.0)
+        with making:
+            expect(told, 1)
+            pairs = self.pairs
 
         def product(times: Callable) -> Callable:
             def ridged(V: np.ndarray) -> np.ndarray:
@@ -102,12 +107,18 @@ class FullRidge:
         quick = exactly if pairs.is_exact else product(pairs)
         size = np.abs(b).max(axis=0, initial=0.0)  # whose square may be no number
         size[size == 0] = 1.0
-        try:
-            found = corrected_cg.solve(
-                quick, exactly, b / size, lambda V: self.projected(near(V)), tolerance
-            )
-        except NotDefiniteError:
-            raise ValueError(not_definite(self._kernel)) from None
+        with stepping:
+            expect(told, corrected_cg.USUAL_STEPS, about=True)
+            try:
+                found = corrected_cg.solve(
+                    quick,
+                    exactly,
+                    b / size,
+                    lambda V: self.projected(near(V)),
+                    tolerance,
+                )
+            except NotDefiniteError:
+                raise ValueError(not_definite(self._kernel)) from None
         return replace(found, x=found.x * size)
 
     def fit(self, Y: np.ndarray, **options: Any) -> FullFit:

@@ -14,10 +14,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...engines.progress import expect, parts
 from ...landmarks import Landmarks
 from ...randomness import Purpose, first_rows, race, uniforms
 from ...sources import Block, Source
@@ -30,7 +32,7 @@ from ..pivoting.pivots import Pivots
 from ..racing import ByResidual, Race, Winners, race_by_residual
 from ..sifting import Part, most_rows, some_of
 from .membership import Seen, chances_by_score, members
-from .plan import Plan
+from .plan import DRAWING, REFRESHING_ALL, Plan
 from .pool import Pool
 
 #: After this share of the landmarks the residual of all rows draws a new pool.
@@ -68,25 +70,30 @@ class ByGain:
     def grow(self, size: int) -> None:
         """Pivots until there are `size`, or nothing is left."""
         self._plan_for(size)
-        begun = len(self.pivots)
-        if begun == 0:
-            if self.plan.scores or not self.plan.whole_pool:
-                self._fetch()
-            self._draw_first()
-            shares: tuple[float, ...] = (FIRST_REFRESH, *LOOKS)
-        else:
-            assert self.seen is not None
-            self._draw_by_residual(self.seen)
-            shares = LOOKS
-        for share in shares:
+        begun, told = len(self.pivots), self.work.engine.progress
+        shares = (FIRST_REFRESH, *LOOKS) if begun == 0 else LOOKS
+        work = [self.plan.passes_on_pools(*ends) for ends in pairwise((0, *shares, 1))]
+        refreshing = [REFRESHING_ALL * (share == FIRST_REFRESH) for share in shares]
+        drawing, *steps, last = parts(
+            told, DRAWING, *map(sum, zip(work, (*refreshing, 0.0), strict=True))
+        )
+        with drawing:
+            self._draw_to_begin()
+        for i, share in enumerate(shares):
             if len(self.pool) == self.source.n_rows:
                 break  # no row is missing
-            self._advance(begun + math.ceil(share * (size - begun)))
-            if self.exhausted:
-                return
-            if share == FIRST_REFRESH or self._stale(LOOKS.index(share)):
-                self._refresh()
-        self._advance(size)
+            with steps[i]:
+                advance, refresh = parts(told, work[i], refreshing[i])
+                with advance:
+                    self._advance(begun + math.ceil(share * (size - begun)))
+                if self.exhausted:
+                    return
+                if share == FIRST_REFRESH or self._stale(LOOKS.index(share)):
+                    with refresh:
+                        expect(told, 1)
+                        self._refresh()
+        with last:
+            self._advance(size)
 
     def error(self, size: int) -> float:
         """tr(K − K̃), by a pass that draws the next pool, too."""
@@ -101,6 +108,16 @@ class ByGain:
         own = traits.psd is None and not traits.by_number
         most = min(MOST_SCORED, most_rows(self.source))
         self.plan = Plan(self.source.n_rows, size, traits.costly or own, most)
+
+    def _draw_to_begin(self) -> None:
+        """The pool to begin with; or to go on with, where there are pivots."""
+        if len(self.pivots):
+            assert self.seen is not None
+            self._draw_by_residual(self.seen)
+            return
+        if self.plan.scores or not self.plan.whole_pool:
+            self._fetch()
+        self._draw_first()
 
     def _fetch(self) -> None:
         """Rows that will be scored or looked at: fetched in one go, if they must be."""
@@ -235,7 +252,10 @@ class ByGain:
         # Ends: a choice has pivots or leaves nothing of its proposals, a pivot that is
         # not kept is never one again, and a pool that was dry without a pivot is the
         # last.
+        begun, told = self.pool.n_pivots, self.work.engine.progress
+        expect(told, 1)
         while not self.exhausted:
+            told(f"landmarks up to {stop}", self.pool.n_pivots - begun, stop - begun)
             if self.pool.n_pivots >= stop:
                 if self._hand_over():
                     return
@@ -262,9 +282,6 @@ class ByGain:
         self.round += 1
         proposals, _ = race(chances, u, new)
         self.pool.choose(proposals, size, old)
-        self.work.engine.progress(
-            "landmarks", self.pool.n_pivots, self.plan.n_landmarks
-        )
 
     def _hand_over(self) -> bool:
         """The pool's pivots become landmarks; whether all of them have.

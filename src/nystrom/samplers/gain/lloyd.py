@@ -16,6 +16,7 @@ import numpy as np
 from ... import _arrays as arrays
 from ..._arrays import Array
 from ...columns import Columns
+from ...engines.progress import parts
 from ...kernels import Kernel
 from ...landmarks import Landmarks
 from ...precision import least_ridge
@@ -29,6 +30,7 @@ from ..draws import all_rows
 from ..goal import Size
 from ..sifting import Part
 from .by_gain import LOOKS, GainPivoted
+from .plan import ON_POOLS
 
 #: Rows per landmark whose means are taken.
 ROWS_PER_LANDMARK = 40
@@ -36,6 +38,8 @@ ROWS_PER_LANDMARK = 40
 FRESH_ROWS = (256, 6000)
 #: Lengths of the step that are tried.
 LENGTHS = (1.0, 0.75, 0.5, 0.25)
+#: How long it takes, in passes over all rows, for each landmark per row.
+MOVING = 100.0
 #: A step must gain so many standard errors on the fresh rows.
 SURE = 3.0
 
@@ -57,7 +61,11 @@ class KMeans(Sampler):
         if goal.n_landmarks >= work.source.n_rows:  # every row: K̃ = K already
             every = all_rows(work.kernel, work.source, self.name)
             return replace(every, indices=None, weights=None, probabilities=None)
-        return _moved(GainPivoted().choose(work, goal), work, self.name)
+        choosing, moving = parts(work.engine.progress, ON_POOLS, MOVING)
+        with choosing:
+            start = GainPivoted().choose(work, goal)
+        with moving:
+            return _moved(start, work, self.name)
 
 
 def _check(kernel: Kernel, source: Source) -> None:

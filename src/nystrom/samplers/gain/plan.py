@@ -22,6 +22,9 @@ GOOD_PART = 16
 AT_ONCE = 256
 #: So many rows are a pool as they are: drawing one costs more than it saves.
 FEW_ROWS = 2048
+#: How long it takes, in passes over all rows with all landmarks: to draw the first
+#: pool, the first pass for another one, and work on pools for each landmark per row.
+DRAWING, REFRESHING_ALL, ON_POOLS = 0.15, 0.35, 25.0
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,14 @@ class Plan:
         if self.at_once:
             return self.n_landmarks
         return max(LEAST_BLOCK, self.n_landmarks // N_BLOCKS)
+
+    def passes_on_pools(self, begin: float, end: float) -> float:
+        """Work on pools from one share of the landmarks to another, in passes.
+
+        A landmark takes the longer, the more there are before it.
+        """
+        whole = ON_POOLS * self.n_landmarks / self.n_rows
+        return whole * (end**2 - begin**2)
 
     def n_proposals(self, size: int) -> tuple[int, int]:
         """New proposals for a block of this size, and how many are kept from it."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import _arrays as arrays
 from ...columns import diagonal
+from ...engines.progress import expect
 from ...refusals import check_finite
 from ...sources import weights as row_weights
 from ..choosing import IndefiniteKernelError, Work
@@ -59,6 +60,7 @@ class Bounded(ABC):
         """Pivots until there are `size`, or nothing is left of any row."""
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH))
+        expect(self.work.engine.progress, 3, about=True)  # landmarks, a pass, and again
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;
         # two passes without a pivot between them leave nothing.
         while len(self.pivots) < size and not self.exhausted:

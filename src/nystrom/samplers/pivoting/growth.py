@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from sklearn import get_config
 
+from ...engines.progress import parts
 from ...kernels import Remembered
 from ...landmarks import Landmarks
 from ...sources import RowNumbers
@@ -45,8 +46,11 @@ class Growing(Sampler):
 
     def choose(self, work: Work, goal: Any) -> Landmarks:
         if isinstance(goal, Size):
-            growth = type(self).growth(work)
-            growth.grow(goal.n_landmarks)
+            beginning, growing = parts(work.engine.progress, 0.02, 1.0)
+            with beginning:
+                growth = type(self).growth(work)
+            with growing:
+                growth.grow(goal.n_landmarks)
             growth.pivots.fill(goal.n_landmarks)
             return growth.pivots.landmarks(self.name)
         if work.kernel.traits.costly and _fits(work.source.n_rows):

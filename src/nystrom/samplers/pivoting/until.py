@@ -8,6 +8,7 @@ the error of every prefix in one more pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,8 @@ from ... import _arrays as arrays
 from ..._arrays import Array
 from ...column_blocks import ColumnBlocks
 from ...columns import Columns, trace
+from ...engines import Hook
+from ...engines.progress import expect, parts
 from ...landmarks import Landmarks
 from ...precision import RESIDUAL_ERROR
 from ...refusals import check_finite
@@ -30,6 +33,9 @@ from .pivots import Pivots
 
 #: Landmarks to begin with.
 FIRST = 64
+#: How many times more there will be, for all that is known at first; and the logarithm
+#: of no more than that.
+UNKNOWN, MOST = 8.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -48,34 +54,60 @@ def until(
     n = source.n_rows
     if work.kernel.traits.psd is False:
         raise IndefiniteKernelError
-    growth = make(work)
-    whole = trace(work.kernel, source, engine=work.engine)
+    told = work.engine.progress
+    measuring, growing, shortening = parts(told, 0.02, 3.5, 1.0)
+    with measuring:
+        growth = make(work)
+        whole = trace(work.kernel, source, engine=work.engine)
     work.ledger.evaluated(n)
     work.ledger.passed(source)
     check_finite(np.asarray(whole))
     if whole < 0:
         raise IndefiniteKernelError
     most = n if goal.at_most is None else min(goal.at_most, n)
-    reached = _grow(growth, goal.tolerance, whole, most)
+    with growing:
+        reached = _grow(growth, goal.tolerance, whole, most, told)
     error, path = reached.error, None
     if error <= goal.tolerance * whole and len(growth.pivots):
-        after = _shorten(growth.pivots, work, reached, goal.tolerance)
+        with shortening:
+            expect(told, 1)
+            after = _shorten(growth.pivots, work, reached, goal.tolerance)
         error, path = float(after[-1]), after / whole
     if len(growth.pivots) == 0:  # K = 0, and any row will do
         growth.pivots.fill(1)
-    told = replace(TraceError.of_all(error, whole, n), path=path)
-    return growth.pivots.landmarks(name, error=told, max_trace_error=goal.tolerance)
+    known = replace(TraceError.of_all(error, whole, n), path=path)
+    return growth.pivots.landmarks(name, error=known, max_trace_error=goal.tolerance)
 
 
-def _grow(growth: Any, tolerance: float, whole: float, most: int) -> Reached:
-    size = min(FIRST, most)
+def _grow(
+    growth: Any, tolerance: float, whole: float, most: int, told: Hook
+) -> Reached:
+    size, times = min(FIRST, most), UNKNOWN
     while True:  # until size has doubled up to `most`
-        growth.grow(size)
-        larger = min(2 * size, most)
-        error = growth.error(larger)
+        doubling, _ = parts(told, 1.0, max(0.0, min(times, most / size) - 1))
+        with doubling:
+            choosing, looking = parts(told, 0.3, 1.0)
+            with choosing:
+                growth.grow(size)
+            larger = min(2 * size, most)
+            with looking:
+                expect(told, 1)
+                error = growth.error(larger)
+        times = _times_more(size, error, tolerance * whole, whole) / 2
         if error <= tolerance * whole or growth.exhausted or size == most:
             return Reached(error, whole)
         size = larger
+
+
+def _times_more(size: int, error: float, wanted: float, whole: float) -> float:
+    """How many times more landmarks it takes, if the error is a power of their number.
+
+    For who follows it alone.
+    """
+    if not 0 < wanted < error < whole:
+        return 1.0
+    exponent = math.log(wanted / whole) / math.log(error / whole) - 1
+    return math.exp(min(MOST, exponent * math.log(size)))
 
 
 def _shorten(

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ...engines.progress import parts
 from ...landmarks import Landmarks
 from ..choosing import Sampler, Work
 from ..draws import all_drawn, as_landmarks, drawn_by_coins, drawn_first
@@ -118,15 +119,18 @@ def by_ridge(
     work: Work, rule: PracticalRidge | TheoryRidge, largest: int | None, name: str
 ) -> Landmarks:
     """Algorithm 2: as many rows as λ asks for, at most `largest`."""
-    top = climb(work, rule)
-    if top is None:  # so few rows that all are taken
-        kept = all_drawn(work.source.n_rows, largest, work.seed)
-        facts: dict[str, Any] = {"ridge": rule.fixed_ridge}
-    else:
-        winners, totals, c = top.coins()
-        n = work.source.n_rows
-        kept = drawn_by_coins(winners, c, n, work.seed, largest, totals.scores)
-        facts = _facts(top, totals)
+    looks = isinstance(rule, PracticalRidge)
+    climbing, looking = parts(work.engine.progress, 1.0, float(looks))
+    with climbing:
+        top = climb(work, rule)
+        if top is None:  # so few rows that all are taken
+            kept = all_drawn(work.source.n_rows, largest, work.seed)
+            facts: dict[str, Any] = {"ridge": rule.fixed_ridge}
+        else:
+            winners, totals, c = top.coins()
+            n = work.source.n_rows
+            kept = drawn_by_coins(winners, c, n, work.seed, largest, totals.scores)
+            facts = _facts(top, totals)
     held = not kept.n_wanted and facts["ridge"] <= rule.fixed_ridge
     if isinstance(rule, TheoryRidge) and held:
         probability = 1 - 3 * rule.delta
@@ -134,8 +138,9 @@ def by_ridge(
             work, rule.fixed_ridge, probability, "Algorithm 2"
         )
     landmarks = as_landmarks(kept, work.kernel, work.source, name, **facts)
-    if isinstance(rule, PracticalRidge) and not kept.n_wanted and top is not None:
-        return enough_for(rule.fixed_ridge, landmarks, work, largest)
+    if looks and not kept.n_wanted and top is not None:
+        with looking:
+            return enough_for(rule.fixed_ridge, landmarks, work, largest)
     return landmarks
 
 

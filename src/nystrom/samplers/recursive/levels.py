@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...columns import Columns
+from ...engines.progress import expect, parts
 from ...precision import is_indefinite, rounding_of
 from ...randomness import Purpose, first_rows, uniforms_at
 from ...refusals import check_finite
@@ -186,8 +187,8 @@ def recurse(work: Work, rule: Rule) -> Iterator[Level]:
         return
     members = [rule.members(among, level) for level in range(1, n_levels + 1)]
     del among
-    parts = _parts(work, members)
-    base = parts[-1]
+    halves = _halves(work, members)
+    base = halves[-1]
     n_base = base.n_rows
     sample = WeightedSample(
         members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
@@ -196,16 +197,22 @@ def recurse(work: Work, rule: Rule) -> Iterator[Level]:
         np.ones(n_base),
         base.weights,
     )
-    for level in range(n_levels - 1, -1, -1):
+    told, levels = work.engine.progress, range(n_levels - 1, -1, -1)
+    shares = parts(told, *(2.0**-level for level in levels))  # as they have rows
+    for level, share in zip(levels, shares, strict=True):
         scored = _scored(
-            work, parts[level - 1] if level else work.source, sample, rule, level
+            work, halves[level - 1] if level else work.source, sample, rule, level
         )
+        if level == 0:
+            expect(told, 1)  # of who asks for it
         yield scored
         if level:
-            sample = _kept(scored)
+            with share:
+                expect(told, 1)
+                sample = _kept(scored)
 
 
-def _parts(work: Work, members: list[np.ndarray | float]) -> list[Source]:
+def _halves(work: Work, members: list[np.ndarray | float]) -> list[Source]:
     """The levels as sources; rows that must be fetched are fetched once for all."""
     source = work.source
     parts: list[Source] = []
