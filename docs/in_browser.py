@@ -32,11 +32,12 @@ const frame = document.querySelector('iframe'), wrong = [];
 const shown = path => new Promise(done => {
   frame.onload = () => done(frame.contentDocument); frame.src = path; });
 const scrolls = 'pre, table, p:has(> img)';
+const parts = ':is(article, footer) :is(p, li, dt, dd, h1, h2, h3)';
 function look(path, page) {
   const whole = page.documentElement;
   if (whole.scrollWidth > whole.clientWidth)
     wrong.push(`${path} is ${whole.scrollWidth} pixels wide`);
-  for (const part of page.querySelectorAll('article :is(p, li, dt, dd, h1, h2, h3)'))
+  for (const part of page.querySelectorAll(parts))
     if (part.getBoundingClientRect().right > whole.clientWidth + 1
         && !part.closest(scrolls)) {
       wrong.push(`${path} cuts off "${part.textContent.trim().slice(0, 40)}"`);

@@ -15,7 +15,7 @@ PAGES = ["README.md", "docs/start.md", "docs/which.md", "docs/kernels.md"]
 PAGES += ["docs/widths.md", "docs/classification.md", "docs/displays.md"]
 PAGES += ["docs/moving.md"]
 #: Code for these runs where they are installed, and is passed over where not.
-OTHERS = {"falkon", "gpytorch", "torch"}
+OTHERS = {"falkon", "gpytorch", "pandas", "torch"}
 DRAWN = {"docs/classification.md", "docs/displays.md"}
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 

@@ -16,8 +16,8 @@ LOOKS = {
     "GridSearchCV": ("tab:blue", "s"),
 }
 LABELS = {"GridSearchCV": "scikit-learn's grid search, CalibratedClassifierCV"}
-SETS = {"digits": "digits, 10 classes", "cancer": "breast cancer, 2"}
-SETS |= {"covertype": "Covertype, 7", "adult": "Adult, 2"}
+SETS = {"digits": "digits, 10 classes", "cancer": "breast cancer, 2 classes"}
+SETS |= {"covertype": "Covertype, 7 classes", "adult": "Adult, 2 classes"}
 
 
 def panel_of(axes, found: list[reading.Row]) -> None:
@@ -40,13 +40,13 @@ def panel_of(axes, found: list[reading.Row]) -> None:
 def figure() -> None:
     """One panel per data set, from results/classification.csv."""
     found = reading.rows("classification")
-    drawn, panels = plt.subplots(1, len(SETS), figsize=(12, 3.6), layout="constrained")
-    for axes, (name, title) in zip(panels, SETS.items(), strict=True):
+    drawn, panels = plt.subplots(2, 2, figsize=(9, 7.6), layout="constrained")
+    for axes, (name, title) in zip(panels.flat, SETS.items(), strict=True):
         panel_of(axes, [row for row in found if row["data"] == name])
         axes.set_title(title)
-    panels[0].set_ylabel("share that is right")
-    handles, labels = panels[0].get_legend_handles_labels()
-    drawn.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=3)
+        axes.set_ylabel("share that is right")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    drawn.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=2)
     reading.save_for_pages(drawn, "calibration")
 
 

@@ -65,10 +65,10 @@ def of_models(panels) -> None:
 
 
 def figure() -> None:
-    """Two rows of four, each under its name."""
-    picture, panels = plt.subplots(2, 4, figsize=(16, 7.4), layout="constrained")
-    of_digits(panels[0])
-    of_models(panels[1])
+    """One beside the other, each under its name."""
+    picture, panels = plt.subplots(4, 2, figsize=(9.6, 15), layout="constrained")
+    of_digits(panels.ravel()[:4])
+    of_models(panels.ravel()[4:])
     names = ["ErrorPath", "Landmarks", "Leverage", "Spectrum", "RidgePath", "Cluster"]
     names = [f"{name}Display" for name in [*names, "Coverage"]]
     names += ["CalibrationDisplay, of scikit-learn"]
