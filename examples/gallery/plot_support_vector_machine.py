@@ -35,8 +35,8 @@ for name, model in models.items():
         scores.append(model.score(X[9000:], y[9000:]))
     left.plot(sizes, seconds, "o-", label=name)
     right.plot(sizes, scores, "o-", label=name)
-left.set(ylabel="seconds to fit", yscale="log", title="time")
-right.set(ylabel="right, of 1000 new rows", title="accuracy")
+left.set(ylabel="seconds to fit", yscale="log", title="seconds by rows")
+right.set(ylabel="right, of 1000 new rows", title="accuracy by rows")
 for panel in (left, right):
     panel.set(xlabel="rows", xscale="log")
     panel.set_xticks(sizes, [str(size) for size in sizes])
