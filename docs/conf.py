@@ -17,13 +17,21 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["**/GALLERY_HEADER.rst", "links.py"]
+exclude_patterns = ["**/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "nystrom"
 html_show_sourcelink = False
 html_copy_source = False
+# Excerpts would be fetched, which a browser refuses for pages that are files.
+html_show_search_summary = False
+# Without it the theme complains once of a mode that nobody has set.
+html_context = {"default_mode": "auto"}
+# Pages of the first level have no section of their own: they get the list of all.
+html_sidebars = {"*": ["pages.html"]}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
@@ -51,6 +59,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": (),  # what an example prints, and no objects
     "write_computation_times": False,
 }
 

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.calibration import CalibrationDisplay
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
@@ -19,7 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from nystrom import (
     KernelCCA,
     KernelKMeans,
+    KernelLogisticRegression,
     KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     approximate,
@@ -27,8 +31,8 @@ from nystrom import (
     select_landmarks,
 )
 from nystrom.displays import (
-    CalibrationDisplay,
     ClusterDisplay,
+    CoverageDisplay,
     ErrorPathDisplay,
     LandmarksDisplay,
     LeverageDisplay,
@@ -84,7 +88,7 @@ def drawn(X, y, mapped, searched):
     clusters = KernelKMeans(3, gamma=GAMMA, n_landmarks=30, random_state=0).fit(X)
     ridge = KernelRidge(0.1, kernel="rbf", n_landmarks=40, random_state=0).fit(X, y)
     return {
-        "CalibrationDisplay": lambda **on: CalibrationDisplay.from_estimator(
+        "CoverageDisplay": lambda **on: CoverageDisplay.from_estimator(
             ridge, X, y, **on
         ),
         "ClusterDisplay": lambda **on: ClusterDisplay.from_estimator(clusters, X, **on),
@@ -259,6 +263,15 @@ def test_ridge_path_finds_the_best(searched):
         display.plot(pyplot.subplots()[1])
 
 
+def test_ridge_path_of_grids_that_nobody_gave(X, y):
+    """A classifier that chose its own widths: gammas="auto" is a word, not widths."""
+    model = KernelRidgeClassifierCV(n_landmarks=20, random_state=0).fit(X, y > 0)
+    display = RidgePathDisplay.from_estimator(model)
+    assert display.gammas == model.gammas_
+    np.testing.assert_array_equal(display.scores[:, 0], model.scores_)
+    assert display.axes_[0].get_ylabel() == "accuracy"
+
+
 def test_ridge_path_of_several_targets_is_their_mean(X, y):
     model = KernelRidgeCV([0.1, 1.0], kernel="rbf", n_landmarks=20, random_state=0)
     model.set_params(alpha_per_target=True).fit(X, np.stack([y, -2 * y], axis=1))
@@ -266,25 +279,52 @@ def test_ridge_path_of_several_targets_is_their_mean(X, y):
     np.testing.assert_allclose(display.scores[0, 0], model.scores_.mean(axis=-1))
 
 
-def test_calibration_of_normal_targets_is_the_diagonal(rng):
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelRidgeClassifier(kernel="rbf", n_landmarks=30, random_state=0),
+        KernelRidgeClassifierCV(n_landmarks=30, gamma=GAMMA, gammas=None, cv=3),
+        KernelLogisticRegression(n_landmarks=30, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_probabilities_are_drawn_by_scikit_learns_own_display(model, X, y):
+    """Its CalibrationDisplay takes our classifiers, alone and in a pipeline."""
+    classes = np.where(y > 0, "up", "down")
+    scaled = make_pipeline(StandardScaler(), clone(model)).fit(X, classes)
+    display = CalibrationDisplay.from_estimator(
+        scaled, X, classes, n_bins=4, pos_label="up"
+    )
+    P = scaled.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(display.y_prob, P)
+    # In each bin: the mean of what was told, and the share that is so.
+    bins = np.digitize(P, [0.25, 0.5, 0.75])
+    there = np.unique(bins)
+    told = [P[bins == k].mean() for k in there]
+    seen = [np.mean(y[bins == k] > 0) for k in there]
+    np.testing.assert_allclose(display.prob_pred, told)
+    np.testing.assert_allclose(display.prob_true, seen)
+
+
+def test_coverage_of_normal_targets_is_the_diagonal(rng):
     """By Kolmogorov's bound, off by more than 0.05 in one of 10⁴ runs."""
     std = rng.uniform(0.5, 2.0, 4000)
     y = std * rng.standard_normal(4000)
-    display = CalibrationDisplay.from_predictions(y, np.zeros(4000), std)
+    display = CoverageDisplay.from_predictions(y, np.zeros(4000), std)
     assert display.observed == pytest.approx(display.expected, abs=0.05)
-    half = CalibrationDisplay.from_predictions(y, np.zeros(4000), std / 2)
+    half = CoverageDisplay.from_predictions(y, np.zeros(4000), std / 2)
     expected = 2 * norm.cdf(norm.ppf(0.975) / 2) - 1
     assert half.within(0.95) == pytest.approx(expected, abs=0.05)
 
 
-def test_calibration_takes_several_targets_and_deviations_of_zero():
+def test_coverage_takes_several_targets_and_deviations_of_zero():
     y = np.array([[0.0, 1.0], [2.0, 3.0]])
-    exact = CalibrationDisplay.from_predictions(y, y, np.zeros(2))
+    exact = CoverageDisplay.from_predictions(y, y, np.zeros(2))
     assert exact.within(0.5) == 1.0
-    wrong = CalibrationDisplay.from_predictions(y, y + 1, np.zeros(2))
+    wrong = CoverageDisplay.from_predictions(y, y + 1, np.zeros(2))
     assert wrong.within(0.99) == 0.0
     with pytest.raises(ValueError, match="y has shape"):
-        CalibrationDisplay.from_predictions(y[0], y, y)
+        CoverageDisplay.from_predictions(y[0], y, y)
 
 
 def test_what_cannot_be_drawn_is_refused_with_what_can(X, mapped):
@@ -299,7 +339,7 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(X, mapped):
     with pytest.raises(TypeError, match="draws a fitted KernelRidgeCV"):
         RidgePathDisplay.from_estimator(mapped)
     with pytest.raises(TypeError, match="predicts nothing"):
-        CalibrationDisplay.from_estimator(mapped, X, X)
+        CoverageDisplay.from_estimator(mapped, X, X)
     both = KernelCCA(1, n_landmarks=10, random_state=0).fit(X, X)
     with pytest.raises(TypeError, match="landmarks of either side"):
         ErrorPathDisplay.from_estimator(both)

@@ -421,7 +421,7 @@ def test_values_of_a_source_that_are_not_numbers(X, function):
         ([], "(?i)empty|2D array"),
         (None, "(?i)2D array|rows"),
         (3.0, "(?i)2D array|rows"),
-        ("text", "(?i)2D array|numbers"),
+        ("text", "(?i)2D array|numbers|names no file"),
         (["a", "b"], "needs rows of numbers, but X holds str values"),
         (np.array(["a", "b"]), "(?i)numbers"),
         (np.array([["a", "b"]]), "(?i)numbers|numeric"),

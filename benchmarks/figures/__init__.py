@@ -1,9 +1,9 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
     python3 dev.py bench figures [paper|peers|scaling|landmarks|classification|
-        learnt_widths|width_curves]
+        learnt_widths|width_curves|displays]
 
-Pictures go to build/figures/, those of the README to docs/images/.
+Pictures go to build/figures/, those of the README and the pages to docs/images/.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 from . import (
     at_a_glance,
     classification,
+    displays,
     figure1,
     figure2,
     figure3,
@@ -25,19 +26,24 @@ from . import (
     peers,
     scaling,
     tables,
+    which,
     width_curves,
 )
 
 #: What is drawn from which results.
 FIGURES = {
     "classification": [classification],
-    "paper": [figure1, figure2, figure3, figure4, figure5, tables],
+    "displays": [displays],
+    "paper": [figure1, figure2, figure3, figure4, figure5, tables, which],
     "landmarks": [landmarks],
     "learnt_widths": [learnt_widths],
     "width_curves": [width_curves],
     "peers": [peers, at_a_glance],
     "scaling": [scaling],
 }
+
+#: What needs none.
+WITHOUT_RESULTS = {"displays"}
 
 
 def draw(name: str) -> None:

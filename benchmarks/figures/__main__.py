@@ -5,9 +5,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from figures import FIGURES, draw
+from figures import FIGURES, WITHOUT_RESULTS, draw
 from figures.reading import RESULTS
 
 for name in sys.argv[1:] or FIGURES:
-    if (RESULTS / f"{name}.csv").exists():
+    if name in WITHOUT_RESULTS or (RESULTS / f"{name}.csv").exists():
         draw(name)

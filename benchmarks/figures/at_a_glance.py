@@ -9,9 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from .figure1 import DRAWN, clusters, landmarks
-from .reading import BENCHMARKS, curves, draw, geometric_mean, log_log, rows
+from .reading import curves, draw, geometric_mean, log_log, rows, save_for_pages
 
-IMAGES = BENCHMARKS.parent / "docs" / "images"
 METHODS = {
     "sklearn": "scikit-learn's Nystroem",
     "plain recursive": "the paper's algorithm, plain NumPy",
@@ -33,7 +32,7 @@ def error_against_time() -> None:
         panel.lines[-1].set_label(name)
     log_log(panel, "seconds for the features of 581 012 rows", "‖K − K̃‖₂")
     picture.legend(loc="outside upper center", ncols=2, fontsize=9)
-    save(picture, "error_against_time")
+    save_for_pages(picture, "error_against_time")
 
 
 def uneven_clusters() -> None:
@@ -48,14 +47,7 @@ def uneven_clusters() -> None:
         panel.plot(*X.T, ".", color="0.75", markersize=2)
         panel.plot(*X[chosen].T, "o", color="tab:red", markersize=4)
         panel.set(title=names[sampler], xticks=[], yticks=[])
-    save(picture, "uneven_clusters")
-
-
-def save(picture, name: str) -> None:
-    """Into docs/images, on white: a dark page shows it as it is."""
-    IMAGES.mkdir(exist_ok=True)
-    picture.savefig(IMAGES / f"{name}.png", dpi=120, facecolor="white")
-    plt.close(picture)
+    save_for_pages(picture, "uneven_clusters")
 
 
 def figure() -> None:

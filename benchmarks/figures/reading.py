@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
+from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
 BENCHMARKS = Path(__file__).parents[1]
 RESULTS = BENCHMARKS / "results"
 PICTURES = BENCHMARKS.parent / "build" / "figures"
+IMAGES = BENCHMARKS.parent / "docs" / "images"
 Row = dict[str, str]
 
 TITLES = {
@@ -104,3 +106,10 @@ def save(figure, name: str) -> Path:
     figure.savefig(path, dpi=130, bbox_inches="tight")
     print(f"drew {path.relative_to(BENCHMARKS.parent)}")
     return path
+
+
+def save_for_pages(figure, name: str) -> None:
+    """Write docs/images/name.png, which is tracked; on white, for dark pages too."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(IMAGES / f"{name}.png", dpi=120, facecolor="white")
+    plt.close(figure)

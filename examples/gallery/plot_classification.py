@@ -15,6 +15,7 @@ X, y = make_moons(5000, noise=0.2, random_state=0)
 figure, panels = plt.subplots(
     1, 3, figsize=(12, 3.8), layout="constrained", sharey=True
 )
+figure.suptitle("the boundary by 5, 20 and 100 landmarks (stars), and what is right")
 for panel, size in zip(panels, [5, 20, 100], strict=True):
     model = KernelRidgeClassifier(
         0.1, kernel="rbf", gamma=2.0, n_landmarks=size, random_state=0

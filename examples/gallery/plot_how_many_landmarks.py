@@ -17,6 +17,7 @@ features = Nystroem(gamma=0.0003, n_components=500, random_state=0)
 Z = features.fit_transform(X)
 
 display = ErrorPathDisplay.from_estimator(features, goal=0.05)
+display.ax_.set_title("what is left of K with so many landmarks of digits")
 
 # %%
 # For five per cent it takes this many, and the fitted map of the first ones needs no
@@ -26,6 +27,7 @@ fewer = features.truncate(display.n_landmarks)
 print(np.abs(fewer.transform(X) - Z[:, : display.n_landmarks]).max())
 
 # %%
-# The goal can also be given instead of the number.
+# The goal can also be given instead of the number. Landmarks are then chosen in ever
+# larger groups until it is reached, which may take a few more.
 wanted = Nystroem(gamma=0.0003, n_components=None, max_trace_error=0.05, random_state=0)
 print(wanted.fit_transform(X).shape[1], wanted.approximation_error_)

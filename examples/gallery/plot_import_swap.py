@@ -37,6 +37,8 @@ for name, Map in (("scikit-learn", Uniform), ("nystrom", nystrom.Nystroem)):
         errors.append(left(Z))
     panels[0].plot(sizes, errors, "o-", label=name)
     panels[1].plot(seconds, errors, "o-", label=name)
+panels[0].set_title("what is left of K, by landmarks")
+panels[1].set_title("and by seconds")
 panels[0].set(xlabel="landmarks", ylabel="relative trace error", yscale="log")
 panels[1].set(xlabel="seconds", xscale="log")
 panels[0].legend()

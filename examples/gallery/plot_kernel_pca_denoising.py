@@ -28,7 +28,8 @@ model = KernelPCA(
 model.fit(X[:1000])
 cleaned = model.inverse_transform(model.transform(noisy))
 
-figure, panels = plt.subplots(3, 8, figsize=(9, 3.6), layout="constrained")
+figure, panels = plt.subplots(3, 8, figsize=(9, 3.9), layout="constrained")
+figure.suptitle("digits: clean, with noise, and cleaned by 40 components")
 for row, pictures in zip(panels, (X[1000:], noisy, cleaned), strict=True):
     for panel, picture in zip(row, pictures, strict=False):
         panel.imshow(picture.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)

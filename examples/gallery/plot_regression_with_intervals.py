@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from nystrom import KernelRidge
-from nystrom.displays import CalibrationDisplay
+from nystrom.displays import CoverageDisplay
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-4, 4, (20_000, 1))
@@ -21,23 +21,22 @@ model = KernelRidge(0.05, kernel="rbf", gamma=2.0, n_landmarks=100, random_state
 model.fit(X[train], y[train])
 
 grid = np.linspace(-5, 5, 400)[:, None]
-mean, std = model.predict(grid, return_std=True)
-_, noisy = model.predict(grid, return_std=True, noise=True)
+mean, noisy = model.predict(grid, return_std=True, noise=True)
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[2, 1]
-)
-left.plot(X[:1500], y[:1500], ".", color="0.7", markersize=2)
-left.plot(grid, mean, label="mean")
-left.fill_between(
-    grid[:, 0], mean - 2 * noisy, mean + 2 * noisy, alpha=0.2, label="95 % of targets"
-)
-left.set(ylim=(-1.6, 1.6), xlabel="x", ylabel="y")
-left.legend()
+figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+axes.plot(X[:1500], y[:1500], ".", color="0.7", markersize=2)
+axes.plot(grid, mean, label="mean")
+low, high = mean - 1.96 * noisy, mean + 1.96 * noisy
+axes.fill_between(grid[:, 0], low, high, alpha=0.2, label="95 % of new targets")
+axes.set(ylim=(-1.6, 1.6), xlabel="x", ylabel="y")
+axes.set_title("the mean, and where new targets lie")
+axes.legend()
 
 # %%
-# Whether they are what they say is seen on rows that the model was not fitted to.
-CalibrationDisplay.from_estimator(model, X[test], y[test], ax=right, name="targets")
-CalibrationDisplay.from_estimator(
-    model, X[test], y[test], noise=False, ax=right, name="mean"
+# There were rows between −4 and 4 only: beyond them the interval grows. Whether it is
+# what it says is seen on rows that the model was not fitted to.
+display = CoverageDisplay.from_estimator(model, X[test], y[test], name="targets")
+CoverageDisplay.from_estimator(
+    model, X[test], y[test], noise=False, ax=display.ax_, name="the mean"
 )
+display.ax_.set_title("how many targets lie within the interval")

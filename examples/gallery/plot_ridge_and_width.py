@@ -24,7 +24,8 @@ model = KernelRidgeCV(
     random_state=0,
 )
 model.fit(scale(X), y)
-RidgePathDisplay.from_estimator(model)
+display = RidgePathDisplay.from_estimator(model)
+display.figure_.suptitle("scores over alpha, for three widths and numbers of landmarks")
 
 # %%
 # What was chosen, and its score: the mean squared error over folds, with a minus.

@@ -17,7 +17,7 @@ from nystrom import KernelRidge, sources
 rng = np.random.default_rng(0)
 folder = Path(tempfile.mkdtemp())
 rows = np.lib.format.open_memmap(
-    folder / "rows.npy", "w+", np.float32, shape=(300_000, 5)
+    folder / "rows.npy", "w+", np.float32, shape=(100_000, 5)
 )
 for start in range(0, len(rows), 50_000):
     rows[start : start + 50_000] = rng.standard_normal((50_000, 5))
@@ -27,12 +27,12 @@ target = np.sin(rows[:, 0] * 2) + rows[:, 1] * rows[:, 2]
 # A path is enough where the file has nothing but rows; ``sources.open`` also takes
 # targets and weights from columns of Parquet, CSV, Arrow, HDF5 or Zarr files.
 X = sources.open(folder / "rows.npy")
-model = KernelRidge(0.1, kernel="rbf", gamma=0.1, n_landmarks=300, random_state=0)
+model = KernelRidge(0.1, kernel="rbf", gamma=0.1, n_landmarks=200, random_state=0)
 model.fit(X, target)
 model.predict(X, out=folder / "predictions.npy")
 
 found = np.load(folder / "predictions.npy", mmap_mode="r")
 figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
 axes.hexbin(target, found, gridsize=60, bins="log")
-axes.set(xlabel="target", ylabel="prediction")
+axes.set(xlabel="target", ylabel="prediction", title="100 000 rows of a file")
 print(model.landmarks_)

@@ -17,8 +17,13 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained"
 SpectrumDisplay.from_landmarks(landmarks, X, ridge=1.0, ax=left)
 display = LeverageDisplay.from_landmarks(landmarks, X, ridge=1.0, ax=right)
 
+figure.suptitle("eigenvalues and leverage scores of digits")
+
 # %%
-# The digits that are least, and most, like others.
+# The two effective dimensions differ, and that of K lies between them: on the left is
+# K̃'s; on the right what 400 landmarks leave of a row adds to its score.
+#
+# The digits that are most like others, and those that are least:
 figure, panels = plt.subplots(2, 8, figsize=(9, 2.6), layout="constrained")
 order = display.scores.argsort()
 for row, numbers in zip(panels, (order[:8], order[-8:]), strict=True):
@@ -26,3 +31,4 @@ for row, numbers in zip(panels, (order[:8], order[-8:]), strict=True):
         panel.imshow(X[number].reshape(8, 8), cmap="gray_r")
         panel.set_title(f"{display.scores[number]:.2f}", fontsize=8)
         panel.set_axis_off()
+figure.suptitle("small scores above, large ones below")

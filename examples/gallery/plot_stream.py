@@ -15,6 +15,7 @@ rng = np.random.default_rng(0)
 angles = np.linspace(0, 3 * np.pi, 24)
 model = Nystroem(gamma=0.5, n_components=60, random_state=0)
 figure, panels = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharey=True)
+figure.suptitle("rows so far, and 60 landmarks that stand for them")
 seen = np.empty((0, 2))
 shown = iter(panels)
 for number, angle in enumerate(angles):

@@ -30,11 +30,21 @@ def common_pairs(a, b):
     return shared / np.sqrt(sum(a.values()) * sum(b.values()))
 
 
-model = KernelPCA(2, kernel=common_pairs, n_landmarks=40, sampler="rpcholesky")
+model = KernelPCA(
+    2, kernel=common_pairs, n_landmarks=40, sampler="rpcholesky", random_state=0
+)
 places = model.fit_transform(words)
 print(len(words), "words,", model.landmarks_.n_kernel_evaluations, "evaluations")
 
+# %%
+# Words with many pairs in common lie close together. A word is written where there is
+# room for it: not over one that is there already.
 figure, axes = plt.subplots(figsize=(8, 6), layout="constrained")
 axes.plot(*places.T, ".", color="0.8")
-for word, (x, y) in list(zip(words, places, strict=True))[:: len(words) // 50]:
-    axes.text(x, y, word, fontsize=8)
+written = np.empty((0, 2))
+for word, place in zip(words, places, strict=True):
+    across, up = np.abs(written - place).T
+    if np.all((across > 0.1) | (up > 0.02)):
+        axes.text(*place, word, fontsize=8)
+        written = np.vstack([written, place])
+axes.set(xlabel="component 0", ylabel="component 1", title="words by their letters")

@@ -5,7 +5,7 @@ on axes of yours or new ones, and changes nothing else.
 """
 
 from .clusters import ClusterDisplay
-from .coverage import CalibrationDisplay
+from .coverage import CoverageDisplay
 from .error_path import ErrorPathDisplay
 from .landmark_map import LandmarksDisplay
 from .leverage import LeverageDisplay
@@ -13,8 +13,8 @@ from .ridge_path import RidgePathDisplay
 from .spectrum import SpectrumDisplay
 
 __all__ = [
-    "CalibrationDisplay",
     "ClusterDisplay",
+    "CoverageDisplay",
     "ErrorPathDisplay",
     "LandmarksDisplay",
     "LeverageDisplay",

@@ -13,11 +13,12 @@ from .axes import on_axes
 LEVELS = np.linspace(0.02, 0.98, 49)
 
 
-class CalibrationDisplay:
+class CoverageDisplay:
     """The share of targets inside intervals, against the share that should be.
 
     For normal intervals mean ± z·std of growing width. On the diagonal the deviations
-    are right; below it they are too small, above it too large.
+    are right; below it they are too small, above it too large. For the probabilities of
+    classifiers scikit-learn has `sklearn.calibration.CalibrationDisplay`.
 
     Parameters
     ----------
@@ -37,13 +38,13 @@ class CalibrationDisplay:
     --------
     >>> import numpy as np
     >>> from nystrom import KernelRidge
-    >>> from nystrom.displays import CalibrationDisplay
+    >>> from nystrom.displays import CoverageDisplay
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, (1000, 1))
     >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(1000)
     >>> model = KernelRidge(0.1, kernel="rbf", n_landmarks=40, random_state=0)
     >>> model = model.fit(X[:500], y[:500])
-    >>> display = CalibrationDisplay.from_estimator(model, X[500:], y[500:])
+    >>> display = CoverageDisplay.from_estimator(model, X[500:], y[500:])
     >>> bool(abs(display.within(0.95) - 0.95) < 0.04)
     True
     """
@@ -82,7 +83,7 @@ class CalibrationDisplay:
         """
         if not hasattr(estimator, "predict"):
             raise TypeError(
-                f"{type(estimator).__name__} predicts nothing; CalibrationDisplay "
+                f"{type(estimator).__name__} predicts nothing; CoverageDisplay "
                 "draws a fitted KernelRidge or KernelRidgeCV."
             )
         mean, std = estimator.predict(X, return_std=True, noise=noise)

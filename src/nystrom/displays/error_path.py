@@ -130,10 +130,13 @@ class ErrorPathDisplay:
             text, where = f"{self.n_landmarks} landmarks", self.n_landmarks
             ax.axvline(where, color=color, linestyle=":", linewidth=1)
         right = where > len(self.errors) / 2
+        # At the top, where the curve is not: it has fallen to the goal by then.
         ax.annotate(
             text,
-            (where, self.goal or self.errors[-1]),
-            xytext=(-6 if right else 6, 6),
+            (where, 1),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(-6 if right else 6, -6),
             textcoords="offset points",
             ha="right" if right else "left",
+            va="top",
         )

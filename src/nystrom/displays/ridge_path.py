@@ -73,18 +73,18 @@ class RidgePathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None, **line: Any) -> Self:
-        """Draw what a fitted `KernelRidgeCV` has tried.
+        """Draw what a fitted `KernelRidgeCV` or `KernelRidgeClassifierCV` has tried.
 
         Where each target has an alpha of its own, the mean over the targets.
         """
         last = estimator[-1] if hasattr(estimator, "named_steps") else estimator
         if not hasattr(last, "gammas"):
             raise TypeError(
-                f"RidgePathDisplay draws a fitted KernelRidgeCV, not "
-                f"{type(last).__name__}."
+                f"RidgePathDisplay draws a fitted KernelRidgeCV or "
+                f"KernelRidgeClassifierCV, not {type(last).__name__}."
             )
         check_is_fitted(last, "scores_")
-        gammas = [last.gamma_] if last.gammas is None else list(last.gammas)
+        gammas = [last.gamma_] if last.gammas is None else last.gammas_
         numbers, alphas = last.n_landmarks_path_, last.alphas_
         wanted = (len(gammas), len(numbers), len(alphas))
         scores = np.asarray(last.scores_).reshape(*wanted, -1).mean(axis=-1)
@@ -110,7 +110,7 @@ class RidgePathDisplay:
         panels[0].set_ylabel(self.score_name)
         g, k, a = self.best
         best = self.scores[self.best]
-        label = f"best: {best:.3g} at alpha {number(self.alphas[a])}"
+        label = f"best: {best:.4g} at alpha {number(self.alphas[a])}"
         panels[g].plot(self.alphas[a], best, "o", color=f"C{k}", label=label)
         panels[g].legend()
         self.axes_, self.figure_ = panels, panels[0].figure

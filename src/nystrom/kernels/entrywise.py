@@ -16,7 +16,16 @@ from .parameters import check_width, set_per_feature, set_width
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
-    """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature."""
+    """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Laplacian
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Laplacian(gamma=0.5)(x, Y).round(4)
+    array([[1.    , 0.2231]])
+    """
 
     gamma: float | tuple[float, ...] = 1.0
     traits: ClassVar[Traits] = Traits(of_distance=True)
@@ -61,7 +70,16 @@ def _histograms(X: Any, dtype: Any = None) -> Array:
 
 @dataclass(frozen=True)
 class Chi2(Kernel):
-    """k(x, y) = exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ))."""
+    """k(x, y) = exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Chi2
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Chi2(gamma=0.5)(x, Y).round(4)
+    array([[1.    , 0.5134]])
+    """
 
     gamma: float = 1.0
 
@@ -80,7 +98,16 @@ class Chi2(Kernel):
 
 @dataclass(frozen=True)
 class AdditiveChi2(Kernel):
-    """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0."""
+    """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import AdditiveChi2
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> AdditiveChi2()(x, Y).round(4)
+    array([[-0.    , -1.3333]])
+    """
 
     traits: ClassVar[Traits] = Traits(psd=False)
 

@@ -119,6 +119,14 @@ class Matern(Euclidean):
 
     ν = ½: exp(−d); ν = 3/2: (1 + r)·exp(−r), r = √3·d;
     ν = 5/2: (1 + r + r²/3)·exp(−r), r = √5·d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Matern
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Matern(length_scale=2.0, nu=2.5)(x, Y).round(4)
+    array([[1.    , 0.4583]])
     """
 
     length_scale: float | tuple[float, ...] = 1.0
@@ -159,7 +167,16 @@ class Matern(Euclidean):
 
 @dataclass(frozen=True)
 class RationalQuadratic(Euclidean):
-    """k(x, y) = (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha)."""
+    """k(x, y) = (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import RationalQuadratic
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> RationalQuadratic(length_scale=2.0)(x, Y).round(4)
+    array([[1.    , 0.6154]])
+    """
 
     length_scale: float | tuple[float, ...] = 1.0
     alpha: float = 1.0

@@ -37,7 +37,16 @@ class InnerProduct(Kernel):
 
 @dataclass(frozen=True)
 class Linear(InnerProduct):
-    """k(x, y) = xᵀy."""
+    """k(x, y) = xᵀy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Linear
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Linear()(x, Y).round(4)
+    array([[5., 5.]])
+    """
 
     def _profile(self, P: Array) -> Array:
         return P
@@ -45,7 +54,16 @@ class Linear(InnerProduct):
 
 @dataclass(frozen=True)
 class Polynomial(InnerProduct):
-    """k(x, y) = (gamma·xᵀy + coef0)^degree."""
+    """k(x, y) = (gamma·xᵀy + coef0)^degree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Polynomial
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Polynomial(degree=2)(x, Y).round(4)
+    array([[36., 36.]])
+    """
 
     gamma: float = 1.0
     degree: float = 3
@@ -79,7 +97,16 @@ class Polynomial(InnerProduct):
 
 @dataclass(frozen=True)
 class Sigmoid(InnerProduct):
-    """k(x, y) = tanh(gamma·xᵀy + coef0): indefinite in general."""
+    """k(x, y) = tanh(gamma·xᵀy + coef0): indefinite in general.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Sigmoid
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Sigmoid(gamma=0.1)(x, Y).round(4)
+    array([[0.9051, 0.9051]])
+    """
 
     gamma: float = 1.0
     coef0: float = 1
@@ -95,7 +122,16 @@ class Sigmoid(InnerProduct):
 
 @dataclass(frozen=True)
 class Cosine(Kernel):
-    """k(x, y) = xᵀy/(‖x‖·‖y‖), and 0 where a row is 0."""
+    """k(x, y) = xᵀy/(‖x‖·‖y‖), and 0 where a row is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Cosine
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Cosine()(x, Y).round(4)
+    array([[1.    , 0.7071]])
+    """
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.against(Y)(X)

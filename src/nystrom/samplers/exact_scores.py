@@ -32,6 +32,16 @@ class Leverage(WithTheory):
         `Recursive`. None: with practical constants λ is the tail of the spectrum that
         `n_landmarks` stands for, with the theory's it is the smallest λ for which
         `n_landmarks` rows are expected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> proven = samplers.Leverage(delta=0.01)
+    >>> options = {"gamma": 0.1, "ridge": 20.0, "random_state": 0}
+    >>> print(select_landmarks(X, sampler=proven, **options).guarantee)
+    ‖K − K̃‖₂ ≤ 20 with probability ≥ 0.99
     """
 
     name = "leverage"

@@ -82,7 +82,18 @@ def _left(block: Block, *shared: Any) -> float:
 
 @dataclass(frozen=True)
 class Uniform(Growing):
-    """Every row with the same chance (∝ its weight, where rows have weights)."""
+    """Every row with the same chance (∝ its weight, where rows have weights).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Uniform(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'uniform')
+    """
 
     name = "uniform"
     growth: ClassVar[Callable[..., Growth]] = InOrder

@@ -318,6 +318,16 @@ class GainPivoted(Growing):
     No options: how large levels, pools and blocks are follows from the numbers of rows
     and landmarks, and whether a pool is drawn anew from what fresh rows show. No
     theorem covers the choice by gain; for guarantees use `Recursive`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.GainPivoted(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'auto')
     """
 
     name = "auto"

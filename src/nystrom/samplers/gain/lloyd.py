@@ -51,6 +51,16 @@ class KMeans(Sampler):
     Lower trace error per landmark; the landmarks are then no rows of the data and have
     no row numbers. For dense vectors and kernels that fall with a distance (RBF,
     Matérn, rational quadratic, Laplacian, and sums, products and multiples of these).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.KMeans(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'kmeans')
     """
 
     name = "kmeans"

@@ -43,6 +43,16 @@ class Greedy(Growing):
 
     Deterministic, and good for few landmarks of a smooth kernel; it runs after
     outliers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Greedy(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'greedy')
     """
 
     name = "greedy"

@@ -96,6 +96,16 @@ class RPCholesky(Growing):
     Each landmark is a row drawn with probability ∝ what the landmarks before it leave
     of k(x, x). A few passes over the rows, by the fall of the error; nothing of size
     n × s is kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.RPCholesky(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'rpcholesky')
     """
 
     name = "rpcholesky"

@@ -45,6 +45,16 @@ class Recursive(WithTheory):
         most a cap. With practical constants that is estimated by a pass over all rows,
         and landmarks are added where they are not enough. None: λ follows from
         `n_landmarks`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> proven = samplers.Recursive(delta=0.01)
+    >>> options = {"gamma": 0.1, "ridge": 20.0, "random_state": 0}
+    >>> print(select_landmarks(X, sampler=proven, **options).guarantee)
+    ‖K − K̃‖₂ ≤ 20 with probability ≥ 0.97
     """
 
     name = "recursive"
@@ -74,6 +84,16 @@ class Accelerated(Sampler):
 
     Choosing then costs about as much as evaluating the landmarks' columns once. A
     heuristic: no theorem, and practical constants only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Accelerated(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'accelerated')
     """
 
     name = "accelerated"
