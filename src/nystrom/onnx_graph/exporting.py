@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_regressor
 
 from ..optional import library
-from ..persistence.replacing import replacement_of
 from ..refusals import unknown
+from ..sinks import replacing
 from .estimator_nodes import checked_classes, class_labels, results
 from .nodes import OPSET, OwnNodes
 from .probability_nodes import probabilities
@@ -103,8 +102,8 @@ def export_onnx(
     )
     onnx.checker.check_model(model)
     if path is not None:
-        with replacement_of(Path(path)) as file:
-            file.write(model.SerializeToString())
+        with replacing(path) as beside:
+            beside.write_bytes(model.SerializeToString())
     return model
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import sklearn
 
 from ..saved_names import parts, to_saved
+from ..sinks import replacing
 from .model_file import (
     ABOUT,
     FORMAT,
@@ -25,7 +26,6 @@ from .model_file import (
     read_model,
     schema_of,
 )
-from .replacing import replacement_of
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -67,15 +67,28 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             f"save takes a scikit-learn estimator, not {given}; for other objects use "
             "numpy.save or skops.io.dump."
         )
-    # A link is followed, not replaced.
-    target = Path(os.path.realpath(as_path(path)))
-    if not target.parent.is_dir():
+    target = as_path(path)
+    folder = Path(os.path.realpath(target)).parent
+    if not folder.is_dir():
         raise FileNotFoundError(
-            f"The folder {target.parent} does not exist; make it first, or save to a "
-            "folder that exists."
+            f"The folder {folder} does not exist; make it first, or save to a folder "
+            "that exists."
         )
-    with replacement_of(target) as file:
-        _write(estimator, file)
+    try:
+        with replacing(target) as beside, open(beside, "x+b") as file:
+            _write(estimator, file)
+    except Exception as error:
+        stopped = _interrupt_behind(error)
+        if stopped is None:
+            raise
+        raise stopped from None
+
+
+def _interrupt_behind(error: BaseException | None) -> BaseException | None:
+    """Ctrl-C, where that was the reason: a zip that is not finished complains of it."""
+    while isinstance(error, Exception):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _write(estimator: Any, file: BinaryIO) -> None:
