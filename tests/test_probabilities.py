@@ -243,6 +243,17 @@ def test_least_squares_has_some(X, rng, seed):
     assert np.all(np.isfinite(model.predict_proba(X)))
 
 
+def test_rows_that_are_all_alike_have_probabilities(rng):
+    """About their mean they are rounding, of either sign, which has no root."""
+    y = np.arange(99) % 3 > 0
+    for entry in rng.uniform(1, 100, 20):
+        X, w = np.full((99, 19), entry), rng.uniform(0.5, 2, 99)
+        few = {"kernel": "poly", "gamma": 4e-5, "n_landmarks": 1}
+        model = KernelRidgeClassifier(0.0, **few).fit(X, y, w)
+        P = model.predict_proba(X[:1])
+        assert 0.4 < P[0, 1] < 1
+
+
 def test_float32_rows_have_float32_probabilities(X, rng, seed):
     y = classes_of(X, rng, 3)
     same = {"sampler": np.arange(15)}

@@ -57,6 +57,7 @@ REFUSED = {
     "gamma or length_scale has|gamma has .* values": "the other view is narrower",
     "should be >= n_clusters": "fewer rows than clusters",
     "needs one gamma: the way back": "coordinates are other features",
+    "X contains negative values, and the chi2": "coordinates are no histograms",
     "fit_inverse_transform=True is not possible": "coordinates are no histograms",
     "A split has only rows of weight 0": "nothing to train on",
     "has no correlation; at least two rows": "one row",
