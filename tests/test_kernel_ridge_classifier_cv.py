@@ -378,3 +378,21 @@ def test_no_word_where_nothing_is_amiss(rng, seed):
         KernelRidgeCV([100.0], gammas=["scale", "median", 1e-3], **options).fit(X, y)
         KernelRidgeCV([30.0, 100.0, 1e3], gamma=2.0, **options).fit(X[:60], y[:60])
         KernelRidgeClassifierCV(**options).fit(X, y > 0)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "log_loss", "f1_macro"])
+def test_kernels_that_are_not_definite(rng, scoring):
+    """Their factor may have fewer columns than one that is made of the same rows anew.
+
+    A third of such rows showed it.
+    """
+    options = {"n_landmarks": 17, "sampler": "uniform", "cv": 3, "scoring": scoring}
+    for _ in range(20):
+        X, y = np.abs(rng.standard_normal((18, 9))), np.arange(18) % 2
+        X[0] *= 1e3
+        model = KernelRidgeClassifierCV([1e-5, 1.0], kernel="additive_chi2", **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the kernel is not definite
+            model.fit(X, y)
+        assert np.isfinite(model.scores_).all()
+        assert np.isfinite(model.predict_proba(X)).all()

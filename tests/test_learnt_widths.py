@@ -29,7 +29,7 @@ from nystrom.kernels.names import width_of, with_width
 from nystrom.kernels.slopes import has_slopes
 from nystrom.methods.widths.descent import Descent
 from nystrom.methods.widths.learning import ALPHAS, Found, learn
-from nystrom.methods.widths.likelihood import Observed, likelihood
+from nystrom.methods.widths.likelihood import Model, Observed, likelihood
 from nystrom.methods.widths.looked import ROWS, Looked
 
 FEW = {"kernel": "rbf", "n_landmarks": 30, "random_state": 0}
@@ -69,6 +69,7 @@ def test_the_likelihood_is_that_of_the_dense_gaussian(seed, intercept, alpha):
     C = kernels.RBF(0.4)(looked.X, looked.X[:20])
     found = likelihood(C, alpha, looked.observed)
     wanted = dense_likelihood(C, alpha, looked.observed)
+    assert Model.of(C, looked.observed).at(alpha).value == found.value
     assert found.value == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
@@ -119,11 +120,10 @@ def test_never_worse_than_what_was_there_to_begin_with(seed, name, each):
         looked = looked_at(X, Y, size=25)
         widths = list(10.0 ** rng.uniform(-3, 1, 2))
         found = learn(named(name), widths, looked, each=each)
-        best = min(
-            Found.at(found, a, looked).value for a in np.geomspace(1e-6, 1e4, 81)
-        )
+        alphas = np.geomspace(1e-6, 1e4, 81).tolist()
+        best = min(f.value for f in Found.at(found, alphas, looked))
         starts = [with_width(named(name), width) for width in widths]
-        known = [Found.at(k, a, looked).value for k in starts for a in ALPHAS]
+        known = [f.value for k in starts for f in Found.at(k, ALPHAS, looked)]
         assert best <= min(known) + 1e-3
 
 

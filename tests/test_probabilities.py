@@ -197,14 +197,27 @@ def test_probabilities_are_right_where_they_are_known(seed):
         assert abs(told[part].mean() - p[3000:][part].mean()) < 0.06
 
 
-SETS = {"digits": load_digits, "cancer": load_breast_cancer}
+#: Sets, and the loss as a share of that with a fixed link, at most. Its logarithm was
+#: −1.09 ± 0.08 on 40 splits of digits and −0.24 ± 0.08 on 100 of cancer, for the better
+#: of two links: on the mean of six splits these are five deviations above.
+SETS = {"digits": (load_digits, 0.5), "cancer": (load_breast_cancer, 0.94)}
+N_SPLITS = 6
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_loss_is_below_that_of_a_fixed_link(name, seed):
-    X, y = SETS[name](return_X_y=True)
-    order = np.random.default_rng(seed).permutation(len(X))
-    X, y = StandardScaler().fit_transform(X)[order], y[order]
+    load, limit = SETS[name]
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    splits = [
+        np.random.default_rng([seed, i]).permutation(len(X)) for i in range(N_SPLITS)
+    ]
+    shares = [shares_of_fixed_links(X[order], y[order], seed) for order in splits]
+    assert np.all(np.exp(np.mean(shares, axis=0)) < limit)
+
+
+def shares_of_fixed_links(X, y, seed):
+    """log of the loss, as a share of that with (1 + f)/2 and with Platt's line."""
     half = len(X) // 2
     model = KernelRidgeClassifier(
         1.0, kernel="rbf", gamma="scale", n_landmarks=100, random_state=seed
@@ -214,8 +227,8 @@ def test_the_loss_is_below_that_of_a_fixed_link(name, seed):
     linear = np.clip((1 + F) / 2, 1e-3, None)
     linear /= linear.sum(axis=1, keepdims=True)
     ours = log_loss(y[half:], model.predict_proba(X[half:]))
-    assert ours < 0.8 * log_loss(y[half:], linear)
-    assert ours < 0.8 * log_loss(y[half:], np.exp(log_softmax(2 * F, axis=1)))
+    fixed = linear, np.exp(log_softmax(2 * F, axis=1))
+    return [np.log(ours / log_loss(y[half:], P)) for P in fixed]
 
 
 def test_conjugate_gradients_have_none(X, rng, seed):
@@ -228,6 +241,17 @@ def test_least_squares_has_some(X, rng, seed):
     y = classes_of(X, rng, 2)
     model = KernelRidgeClassifier(0.0, kernel="rbf", n_landmarks=N_ROWS).fit(X, y)
     assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+def test_rows_that_are_all_alike_have_probabilities(rng):
+    """About their mean they are rounding, of either sign, which has no root."""
+    y = np.arange(99) % 3 > 0
+    for entry in rng.uniform(1, 100, 20):
+        X, w = np.full((99, 19), entry), rng.uniform(0.5, 2, 99)
+        few = {"kernel": "poly", "gamma": 4e-5, "n_landmarks": 1}
+        model = KernelRidgeClassifier(0.0, **few).fit(X, y, w)
+        P = model.predict_proba(X[:1])
+        assert 0.4 < P[0, 1] < 1
 
 
 def test_float32_rows_have_float32_probabilities(X, rng, seed):

@@ -157,6 +157,8 @@ class FeatureMap:
 
     def of_prefix(self, size: int) -> FeatureMap:
         """The map of the first landmarks alone: the first columns of the same Z."""
+        if size == len(self.columns):
+            return self  # an indefinite kernel's factor has no prefix but itself
         points = arrays.slice_rows(self.columns.points, 0, size)
         return replace(
             self,

@@ -101,7 +101,7 @@ def check_told(dense, error):
         true = dense.share(np.maximum(dense.left, 0.0))
         # Of float32 values it is right to a fiftieth; see RESIDUAL_ERROR.
         share = 0.02 * true * (dense.unit > 1e-10)
-        off = dense.slack + spread + share + 1e-13
+        off = dense.slack + spread + share + 1e-12
         require(abs(told - true) <= off, f"error told: {told!r}, the error: {true!r}")
     elif dense.size == len(dense.K):
         off = 20 * dense.size * (dense.unit + dense.size * EPS64) + dense.overshoot

@@ -24,8 +24,9 @@ from nystrom.kernels.names import NAMES as KERNEL_NAMES
 
 from .rows import Rows, random_rows
 
-#: What is judged beside K̃; solver="full" answers by K itself: tests/test_full.py.
-JUDGED = [e for e in ESTIMATORS if getattr(e, "solver", None) != "full"]
+#: Words for gamma; two of them need targets.
+WIDTHS = ["scale", "median", "learn", "learn_each"]
+SOLVERS = ["auto", "direct", "cg", "full"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ def random_kernel(rng) -> tuple[dict[str, Any], Any, bool]:
         if "gamma" in takes and rng.random() < 0.8:
             params["gamma"] = float(10.0 ** rng.uniform(-6, 3))
             if rng.random() < 0.2:
-                params["gamma"] = str(rng.choice(["scale", "median"]))
+                params["gamma"] = str(rng.choice(WIDTHS))
         if "degree" in takes and rng.random() < 0.8:
             params["degree"] = int(rng.integers(1, 5))
             params["coef0"] = float(rng.choice([0.0, 1e-3, 1.0, 10.0]))
@@ -210,15 +211,27 @@ def random_targets(rng, X) -> np.ndarray:
     return scale * (y + away) if rng.random() < 0.95 else np.zeros(len(X))
 
 
+def random_scoring(rng, classes):
+    """What a search may go by: sums over rows, or a scorer of scikit-learn's."""
+    if classes:
+        return str(
+            rng.choice(["accuracy", "balanced_accuracy", "log_loss", "f1_macro"])
+        )
+    return None if rng.random() < 0.5 else "neg_mean_absolute_error"
+
+
 def random_estimator(rng, n):
     """One of the package with some of its options changed, by what it has."""
-    estimator = clone(JUDGED[rng.integers(len(JUDGED))])
+    estimator = clone(ESTIMATORS[rng.integers(len(ESTIMATORS))])
     has = estimator.get_params(deep=False)
     alpha = float(rng.choice([0.0, 1e-12, 1e-6, 1e-2, 1.0, 1e3]))
     choices = {
         "alpha": max(alpha, 1e-12) if "form" in has else alpha,
         "alphas": tuple(10.0 ** rng.uniform(-10, 3, 3)),
-        "solver": str(rng.choice(["auto", "direct", "cg"])),
+        "solver": str(rng.choice(SOLVERS[:3] if "class_weight" in has else SOLVERS)),
+        "C": float(10.0 ** rng.uniform(-8, 8)),
+        "class_weight": str(rng.choice(["balanced", ""])) or None,
+        "scoring": random_scoring(rng, "class_weight" in has),
         "fit_intercept": bool(rng.integers(2)),
         "center": bool(rng.integers(2)),
         "form": str(rng.choice(["regularized", "paper"])),

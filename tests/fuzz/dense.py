@@ -190,3 +190,16 @@ class Dense:
         U, sigma, V = np.linalg.svd(root * Z, full_matrices=False)
         shrunk = sigma[:, None] / (sigma[:, None] ** 2 + alphas)
         return mean + Z @ (V.T @ (shrunk * (U.T @ (root * (Y - mean)))))
+
+    def full(self, Y, alphas, center) -> np.ndarray:
+        """Predictions of ridge regression on K itself, each target with its alpha."""
+        root = np.sqrt(self.weights)[:, None]
+        H = np.eye(len(Y))
+        if center:
+            H -= root @ root.T / self.weights.sum()
+        values, vectors = np.linalg.eigh(H @ (root * self.K * root.T) @ H)
+        shrunk = 1 / (np.maximum(values, 0.0)[:, None] + alphas)
+        x = H @ vectors @ (shrunk * (vectors.T @ (H @ (root * Y))))
+        found = self.K @ (root * x)
+        mean = self.weights @ (Y - found) / self.weights.sum() if center else 0.0
+        return found + mean

@@ -8,11 +8,27 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
+from nystrom import KernelLogisticRegression
 from nystrom.kernels import Precomputed
 
+from .all_rows import check_full
 from .answers import check_landmarks, check_told
 from .dense import Dense, require
+from .logistic import check_logistic
 from .methods import CHECKS, check_regression
+
+#: Labels of all kinds, for classes 0, 1, 2; some have but two, or one row of a class.
+NAMES = [
+    lambda y: y,
+    lambda y: -3 * y.astype(np.int8),
+    lambda y: y > 0,
+    lambda y: y.astype(float),
+    lambda y: np.array(["ash", "beech", "oak"])[y],
+    lambda y: np.array(["ash", "beech", "oak"], dtype=object)[y],
+    lambda y: (np.arange(len(y)) == len(y) // 2).astype(int),
+    lambda y: np.where(np.arange(len(y)) == 0, 3, y),
+    lambda y: np.arange(len(y)) % max(2, len(y) // 3),
+]
 
 
 def check_estimator(case):
@@ -28,6 +44,7 @@ def check_estimator(case):
         Z = None
         estimator.fit(X, y, **({"sample_weight": case.weights} if weighs else {}))
     check_outputs(case, estimator, Z)
+    case = replace(case, weights=with_classes(case.weights, estimator, y))
     landmarks = estimator.landmarks_
     if isinstance(landmarks, tuple):  # two views
         found = np.asarray(estimator.canonical_correlations_)
@@ -42,6 +59,11 @@ def check_estimator(case):
     check = CHECKS.get(type(estimator).__name__)
     if check is not None:
         check(case, estimator, landmarks, dense, Z)
+    if isinstance(estimator, KernelLogisticRegression):
+        check_logistic(case, estimator, dense, y)
+    if getattr(estimator, "solver_", None) == "full":
+        check_full(case, estimator, dense, y)
+        return
     if hasattr(estimator, "solver_"):  # of ridge regression
         check_regression(case, estimator, dense, y)
     if not (landmarks.indefinite or dense.indefinite):
@@ -65,10 +87,22 @@ def targets(case, estimator):
     y = case.y
     if is_classifier(estimator):
         y = y if y.ndim == 1 else y[:, 0]
-        return np.searchsorted(np.quantile(y, [0.3, 0.7]), y)
+        y = np.searchsorted(np.quantile(y, [0.3, 0.7]), y)
+        return NAMES[case.seed % len(NAMES)](y)
     if not is_regressor(estimator):
         return np.abs(y.reshape(len(y), -1))
     return y
+
+
+def with_classes(weights, estimator, y):
+    """Weights of rows times those of their classes, balanced as scikit-learn does."""
+    if getattr(estimator, "class_weight", None) is None:
+        return weights
+    own = np.ones(len(y)) if weights is None else weights
+    by = own if isinstance(estimator, KernelLogisticRegression) else np.ones(len(y))
+    _, places = np.unique(y, return_inverse=True)
+    totals = np.bincount(places, by)
+    return own * (totals.sum() / (len(totals) * totals))[places]
 
 
 def check_outputs(case, estimator, Z):
@@ -79,15 +113,36 @@ def check_outputs(case, estimator, Z):
             continue
         out = np.asarray(getattr(estimator, method)(X))
         require(len(out) == n, f"{method} of {n} rows has shape {out.shape}")
-        require(np.all(np.isfinite(out)), f"{method} is not finite")
+        number = out.dtype.kind in "fiub"  # or the name of a class
+        require(not number or np.all(np.isfinite(out)), f"{method} is not finite")
         if method == "transform" and Z is not None:
             require(out.shape == np.shape(Z), f"{out.shape} is not {np.shape(Z)}")
             size = float(np.abs(Z).max(initial=0.0))
             apart = float(np.abs(out - Z).max(initial=0.0))
             near = apart <= 1e3 * np.finfo(out.dtype).eps * size
             require(near, f"transform is off fit_transform by {apart!r} of {size!r}")
+    if (
+        hasattr(estimator, "predict_proba")
+        and getattr(estimator, "solver_", "") != "cg"
+    ):
+        check_probabilities(estimator, X)
     if "return_std" in inspect.signature(getattr(estimator, "predict", len)).parameters:
         check_deviations(estimator, X)
+
+
+def check_probabilities(estimator, X):
+    """Some, that add up to one, with the predicted class before all others."""
+    P = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    logs = np.asarray(estimator.predict_log_proba(X), dtype=np.float64)
+    require(np.all(np.isfinite(logs)), "logarithms of probabilities are not finite")
+    require(np.all((P >= 0) & (P <= 1)), f"probabilities {P.min()!r} to {P.max()!r}")
+    apart = float(np.abs(P.sum(axis=1) - 1).max())
+    require(apart <= 1e-5, f"probabilities add up to 1 but for {apart!r}")
+    apart = float(np.abs(np.exp(logs) - P).max())
+    require(apart <= 1e-5, f"probabilities and their logarithms are {apart!r} apart")
+    said = np.searchsorted(estimator.classes_, np.asarray(estimator.predict(X)))
+    below = float((P.max(axis=1) - P[np.arange(len(P)), said]).max())
+    require(below <= 1e-6, f"the class of predict is {below!r} less probable")
 
 
 def check_deviations(estimator, X):

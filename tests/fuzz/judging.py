@@ -45,6 +45,10 @@ REFUSED = {
     "solver='full' needs a positive semi": "no kernel for conjugate gradients",
     "return_std=True after solver='full'": "there is no K to solve with",
     "y has one class": "nothing to tell apart",
+    "has no row of weight > 0": "nothing is known of a class",
+    "no class has a row to spare": "nothing to choose C by",
+    "is learnt from targets, and there are none": "no targets",
+    "gamma='learn.*' is for kernels of a distance": "it is that of distances",
     "Exact leverage scores need the whole": "working memory is small",
     "gamma='median' is for kernels of a distance": "it is that of distances",
     "Cannot fit_inverse_transform with a precomputed": "there are no rows",
@@ -54,6 +58,7 @@ REFUSED = {
     "should be >= n_clusters": "fewer rows than clusters",
     "needs one gamma: the way back": "coordinates are other features",
     "X contains negative values, and the chi2": "coordinates are no histograms",
+    "fit_inverse_transform=True is not possible": "coordinates are no histograms",
     "A split has only rows of weight 0": "nothing to train on",
     "has no correlation; at least two rows": "one row",
     "Input X contains infinity": "given values that are too large",
@@ -128,7 +133,10 @@ def overflows(case) -> bool:
     if "matrix" in case.notes:
         K = case.notes["matrix"].astype(np.float64)
     else:
-        kernel, _ = kernel_and_source(case.rows.exact, caller="fuzz", **case.kernel)
+        given = dict(case.kernel)
+        if str(given.get("gamma")).startswith("learn"):
+            given["gamma"] = "scale"  # where learning begins
+        kernel, _ = kernel_and_source(case.rows.exact, caller="fuzz", **given)
         K = values(kernel, case.rows.exact, case.rows.exact)
     most = np.finfo(np.float32 if case.rows.narrow else np.float64).max
     weight = 1.0 if case.weights is None else max(1.0, float(case.weights.sum()))

@@ -101,14 +101,6 @@ def check_regression(case, estimator, dense, y):
     require(np.all(near), f"predictions off by {apart}, a constant is by {constant}")
 
 
-def check_logistic(case, estimator, landmarks, dense, Z):
-    """Probabilities are some, and add up to one."""
-    logs = np.asarray(estimator.predict_log_proba(case.given), dtype=np.float64)
-    require(np.all(logs <= 0), f"probabilities up to {np.exp(logs.max())!r}")
-    apart = np.abs(np.exp(logs).sum(axis=1) - 1).max()
-    require(apart <= 1e-5, f"probabilities add up to 1 but for {apart!r}")
-
-
 def _solved(estimator) -> bool:
     """Whether conjugate gradients converged; they warn where they do not."""
     steps = getattr(estimator, "n_iter_", None)
@@ -120,5 +112,4 @@ CHECKS = {
     "Nystroem": check_nystroem,
     "KernelPCA": check_pca,
     "KernelKMeans": check_kmeans,
-    "KernelLogisticRegression": check_logistic,
 }

@@ -52,11 +52,10 @@ class Pairs:
         """The kernel's values, and what a change of log t does to a sum of them."""
         A = self._distances(t) if self._whole is None else t[0] * self._whole
         A *= self.sign
-        slope = self._slope(A)
         K = self._profile(A.copy())
 
         def pull(G: np.ndarray) -> np.ndarray:
-            M = G * slope
+            M = G * self._slope(A)
             if not self.each:
                 return np.array([np.vdot(M, A)])
             return self.sign * t * self._moments(M)

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .curvature import Solve
 from .loss import Slope
-
-Solve = Callable[[np.ndarray], np.ndarray]  # V ↦ H⁻¹V
 
 #: Steps that are remembered.
 REMEMBERED = 10
-#: The curvature is looked at anew where a step left more than this share to be gained,
-#: after one step, and then each time after twice as many.
+#: The curvature is looked at anew where a step left more than this share to be gained;
+#: that of a sample after one step, and then each time after twice as many.
 POOR = 0.1
 #: A step must take this share of what the gradient promises; else a shorter one is
 #: tried, so often at most.
@@ -48,24 +47,30 @@ def descend(
     slope_at: Callable[[np.ndarray], Slope],
     curvature_at: Callable[[np.ndarray], Solve],
     *,
+    exact: bool,
     tolerance: float,
     most_iterations: int,
     first: Slope | None = None,
+    least: float = np.finfo(np.float64).tiny,
 ) -> Reached:
     """Down to where no more than a share `tolerance` of the value is to be gained.
 
+    A value below `least` is none.
+
     What is to be gained is estimated by half of gᵀH⁻¹g, g the gradient.
-    `first` is the slope at x, where it is known.
+    `first` is the slope at x, where it is known. An `exact` curvature is that of the
+    function itself: then steps are Newton's as long as they are poor.
     """
     slope, solve = first or slope_at(x), curvature_at(x)
     steps: deque = deque(maxlen=REMEMBERED)
     before, since, wait, flat = np.inf, 0, 1, False
     for iteration in range(most_iterations + 1):
-        gain, direction = _promised(slope, steps, solve)
+        gain, direction = _promised(slope, steps, solve, exact)
         if gain > POOR * before and since >= wait:
-            solve, since, wait = curvature_at(x), 0, 2 * wait
-            gain, direction = _promised(slope, steps, solve)
-        left = gain / 2 / max(abs(slope.value), np.finfo(np.float64).tiny)
+            solve, since, wait = curvature_at(x), 0, wait if exact else 2 * wait
+            _forget(steps, 0 if exact else 1)
+            gain, direction = _promised(slope, steps, solve, exact)
+        left = gain / 2 / max(abs(slope.value), least)
         if left <= tolerance or iteration == most_iterations:
             break
         found = None
@@ -81,9 +86,17 @@ def descend(
     return Reached(x, slope, iteration, left, left <= tolerance)
 
 
-def _promised(slope: Slope, steps: deque, solve: Solve) -> tuple[float, np.ndarray]:
+def _forget(steps: deque, kept: int) -> None:
+    """All but the last: they were made where the function is curved otherwise."""
+    while len(steps) > kept:
+        steps.popleft()
+
+
+def _promised(
+    slope: Slope, steps: deque, solve: Solve, exact: bool
+) -> tuple[float, np.ndarray]:
     """gᵀH⁻¹g and the step −H⁻¹g."""
-    direction = -_bent(slope.gradient, steps, solve)
+    direction = -_bent(slope.gradient, steps, solve, exact)
     return max(0.0, -float(np.vdot(slope.gradient, direction))), direction
 
 
@@ -111,8 +124,12 @@ def _along(
     return None
 
 
-def _bent(g: np.ndarray, steps: deque, solve: Solve) -> np.ndarray:
-    """The inverse curvature times g, corrected by the steps that were made."""
+def _bent(g: np.ndarray, steps: deque, solve: Solve, exact: bool) -> np.ndarray:
+    """The inverse curvature times g, corrected by the steps that were made.
+
+    A sample may be flat where few of the rows are not: then less of its inverse counts,
+    as the last step tells, or every step would be found too long by several passes.
+    """
     q, shares = g.copy(), []
     known = [(s, y, float(np.vdot(s, y))) for s, y in steps]
     known = [each for each in known if each[2] > 0]
@@ -121,6 +138,9 @@ def _bent(g: np.ndarray, steps: deque, solve: Solve) -> np.ndarray:
         q -= share * y
         shares.append(share)
     q = solve(q)
+    if known and not exact:
+        _, y, sy = known[-1]
+        q *= min(1.0, sy / float(np.vdot(y, solve(y))))
     for (s, y, sy), share in zip(known, reversed(shares), strict=True):
         q += (share - float(np.vdot(y, q)) / sy) * s
     return q

@@ -11,10 +11,11 @@ from ...engines.blas import blas_threads_for
 from ...engines.progress import expect
 from ...features import FeatureMap
 from ...landmarks import Landmarks
+from ...precision import EPS64
 from ...sources import Source
 from ..linear_map import LinearMap
 from .curvature import Curvature, rows_to_look_at
-from .descent import Reached, Solve, descend
+from .descent import Reached, descend
 from .loss import Slope, loss_of_none, slope_at
 from .sample import counting_for_all, knows_all_classes
 
@@ -58,8 +59,7 @@ def reach(
         size = rows_to_look_at(mapping.rank + 1, t)
         sample = counting_for_all(source, size, engine, settings.seed)
 
-        def curvature(coef: np.ndarray) -> Solve:
-            return Curvature.at(coef, mapping, sample, C, fit_intercept).solve
+        curvature = Curvature(mapping, sample, C, fit_intercept).at
 
         def slope(coef: np.ndarray) -> Slope:
             return slope_at(coef, mapping, source, C, fit_intercept, engine)
@@ -75,6 +75,7 @@ def reach(
                     none,
                     slope_of_sample,
                     curvature,
+                    exact=True,
                     tolerance=SAMPLE_TOLERANCE,
                     most_iterations=SAMPLE_ITERATIONS,
                 ).x
@@ -86,7 +87,9 @@ def reach(
             start,
             slope,
             curvature,
+            exact=sample is source,
             first=first,
+            least=EPS64 * C * loss_of_none(source),
             tolerance=settings.tolerance,
             most_iterations=settings.most_iterations,
         )

@@ -46,10 +46,10 @@ def counting_for_all(source: Source, size: int, engine: Engine, seed: int) -> So
     return part_of(source, *drawn_rows(source, size, seed), engine)
 
 
-def knows_all_classes(sample: Source) -> bool:
+def knows_all_classes(sample: Source, enough: int = ENOUGH) -> bool:
     """Whether each class has enough rows, for targets of ±1."""
     own = sample.targets[: sample.n_rows] > 0
     least = own.sum(axis=0).min()
     if own.shape[1] == 1:
         least = min(least, (~own).sum())
-    return bool(least >= ENOUGH)
+    return bool(least >= enough)

@@ -53,13 +53,24 @@ def _projections(posterior: Posterior) -> Projections:
     gram, found = posterior.gram, []
     with blas_threads_for(len(gram)):
         for alpha in np.unique(posterior.alphas):
-            # An α below rounding, such as that of least squares, is raised to it.
-            ridged = with_ridge(gram, max(alpha, least_ridge(gram)))
-            L = scipy.linalg.cholesky(ridged, lower=True, overwrite_a=True)
-            M = scipy.linalg.solve_triangular(L, posterior.root.T, lower=True).T
+            M = posterior.root @ _inverse_root(gram, alpha)
             places = np.flatnonzero(posterior.alphas == alpha)
             found.append((Operand(M), Operand(posterior.center @ M), places))
     return found
+
+
+def _inverse_root(gram: np.ndarray, alpha: float) -> np.ndarray:
+    """B with BBᵀ = (G + αI)⁻¹."""
+    # An α below rounding, such as that of least squares, is raised to it.
+    ridge = max(alpha, least_ridge(gram))
+    try:
+        L = scipy.linalg.cholesky(with_ridge(gram, ridge), lower=True)
+        return scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T
+    except np.linalg.LinAlgError:
+        # Rows that are alike leave rounding about their mean, less than 0 too.
+        values, vectors = np.linalg.eigh(gram)
+        cut = ridge + 2 * np.abs(values.min())
+        return vectors * np.where(values > cut, 1 / np.sqrt(np.maximum(values, cut)), 0)
 
 
 def _left_out(

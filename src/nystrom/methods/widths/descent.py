@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from scipy.optimize import minimize
 
 from ...kernels import Kernel
 from ...kernels.slopes import Pairs
-from .likelihood import likelihood
+from .likelihood import Model, likelihood
 from .looked import Looked
 
 #: Steps at most; each takes one look at the rows, or two.
@@ -51,6 +52,12 @@ class Descent:
             value += float(apart @ apart) / (2 * m)
             by_t = by_t + apart / m
         return value, np.append(by_t, found.by_log_alpha)
+
+    def values(self, alphas: Sequence[float]) -> list[float]:
+        """At the kernel's own widths, with some alphas; without the prior."""
+        C, _ = self.pairs.at(np.ones(1))
+        model = Model.of(C, self.looked.observed)
+        return [model.at(alpha).value for alpha in alphas]
 
     def lowest(self, start: np.ndarray) -> np.ndarray:
         """The place that a few steps reach."""

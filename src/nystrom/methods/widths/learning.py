@@ -37,10 +37,13 @@ class Found:
     value: float
 
     @classmethod
-    def at(cls, kernel: Kernel, alpha: float, looked: Looked) -> Found:
-        """Looked up on the rows."""
-        value, _ = Descent.of(kernel, looked)(np.log([1.0, alpha]))
-        return cls(kernel, alpha, value if np.isfinite(value) else np.inf)
+    def at(cls, kernel: Kernel, alphas: Sequence[float], looked: Looked) -> list[Found]:
+        """Looked up on the rows, for each of some alphas."""
+        values = Descent.of(kernel, looked).values(alphas)
+        return [
+            cls(kernel, alpha, value if np.isfinite(value) else np.inf)
+            for alpha, value in zip(alphas, values, strict=True)
+        ]
 
     def lower(self, looked: Looked, *, each: bool = False) -> Found:
         """From here downwards; with one change for all widths, or one for each."""
@@ -50,7 +53,7 @@ class Found:
         gamma = np.multiply(width_of(self.kernel), np.exp(place[:-1]))
         several = each or np.ndim(width_of(self.kernel)) > 0
         kernel = with_width(self.kernel, _rounded(gamma if several else gamma[0]))
-        return Found.at(kernel, float(np.exp(place[-1])), looked)
+        return Found.at(kernel, [float(np.exp(place[-1]))], looked)[0]
 
 
 def learn(
@@ -81,7 +84,7 @@ def _learnt(starts: list[Kernel], looked: Looked, each: bool) -> Kernel:
 
 
 def _tried(kernels: list[Kernel], looked: Looked) -> list[Found]:
-    return [Found.at(k, alpha, looked) for k in kernels for alpha in ALPHAS]
+    return [found for kernel in kernels for found in Found.at(kernel, ALPHAS, looked)]
 
 
 def _best(found: list[Found]) -> Found:

@@ -8,9 +8,10 @@ features, of large variance, stands for the intercept.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from ...sources import weights as row_weights
 
@@ -53,28 +54,60 @@ class Likelihood:
     by_log_alpha: float
 
 
+@dataclass(frozen=True)
+class Model:
+    """The features of all rows: what does not change with alpha."""
+
+    observed: Observed
+    M: np.ndarray  # (s, s) L⁻¹ of the landmarks
+    Z: np.ndarray  # (m, s + 1), the last column the constant
+    gram: np.ndarray  # ZᵀWZ
+
+    @classmethod
+    def of(cls, C: np.ndarray, observed: Observed) -> Model:
+        """From the columns (m, s) of the landmarks, the first s of the rows."""
+        (m, s), w = C.shape, observed.weights[:, None]
+        if not np.isfinite(C).all():
+            raise LinAlgError("not finite")
+        M = _inverse(cholesky(C[:s] + JITTER * np.eye(s), lower=True))
+        Z = np.empty((m, s + 1))
+        np.matmul(C, M.T, out=Z[:, :s])
+        Z[:, s] = observed.constant
+        return cls(observed, M, Z, Z.T @ (w * Z))
+
+    def at(self, alpha: float) -> Fit:
+        """With an alpha: −log p of the targets, and what it is made of."""
+        Y, w, Z = self.observed.targets, self.observed.weights[:, None], self.Z
+        (m, t), s = Y.shape, len(self.M)
+        B = self.gram.copy()
+        B.flat[:: s + 2] += alpha
+        R = cholesky(B, lower=True)
+        coef = cho_solve((R, True), Z.T @ (w * Y))
+        left = Y - Z @ coef
+        # yᵀGy and Gy for G = (K̃ + αW⁻¹)⁻¹: a sum of squares, so that nothing cancels.
+        squares = (w * left**2).sum(axis=0) / alpha + (coef**2).sum(axis=0)
+        logs = 2 * np.log(np.diag(R)).sum() + (m - s - 1) * np.log(alpha)
+        value = (t * logs + m * np.log(squares).sum()) / (2 * m * t)
+        return Fit(float(value), R, w * left / alpha, squares)
+
+
+class Fit(NamedTuple):
+    """One alpha."""
+
+    value: float
+    R: np.ndarray  # RRᵀ = B = ZᵀWZ + αI
+    a: np.ndarray  # (m, t) Gy
+    squares: np.ndarray  # (t,) yᵀGy
+
+
 def likelihood(C: np.ndarray, alpha: float, observed: Observed) -> Likelihood:
     """From the columns (m, s) of the landmarks, which are the first s of the rows."""
-    Y, w = observed.targets, observed.weights[:, None]
-    (m, t), s = Y.shape, C.shape[1]
-    if not np.isfinite(C).all():
-        raise LinAlgError("not finite")
-    M = _inverse(cholesky(C[:s] + JITTER * np.eye(s), lower=True))  # L⁻¹
-    Z = np.empty((m, s + 1))
-    np.matmul(C, M.T, out=Z[:, :s])
-    Z[:, s] = observed.constant
-    B = Z.T @ (w * Z)
-    B.flat[:: s + 2] += alpha
-    R = cholesky(B, lower=True)
+    model = Model.of(C, observed)
+    value, R, a, squares = model.at(alpha)
+    M, Z, w = model.M, model.Z, observed.weights[:, None]
+    (m, t), s = a.shape, len(M)
     root = _inverse(R)
     inverse = root.T @ root  # B⁻¹
-    coef = root.T @ (root @ (Z.T @ (w * Y)))
-    left = Y - Z @ coef
-    # yᵀGy and Gy for G = (K̃ + αW⁻¹)⁻¹: a sum of squares, so that nothing cancels.
-    squares = (w * left**2).sum(axis=0) / alpha + (coef**2).sum(axis=0)
-    a = w * left / alpha
-    logs = 2 * np.log(np.diag(R)).sum() + (m - s - 1) * np.log(alpha)
-    value = (t * logs + m * np.log(squares).sum()) / (2 * m * t)
     # E = ∂/∂K̃ = (tG − mΣ aaᵀ/yᵀa)/(2mt), with GZ = WZB⁻¹ and ZᵀGZ = I − αB⁻¹.
     across = a.T @ Z[:, :s]
     ZEZ = (np.eye(s) - alpha * inverse[:s, :s]) / (2 * m)
@@ -86,7 +119,7 @@ def likelihood(C: np.ndarray, alpha: float, observed: Observed) -> Likelihood:
     free = m - s - 1 + alpha * np.trace(inverse)  # tr αGW⁻¹
     noise = alpha * (a**2 / (w * squares)).sum()
     by_log_alpha = free / (2 * m) - noise / (2 * t)
-    return Likelihood(float(value), by_columns, float(by_log_alpha))
+    return Likelihood(value, by_columns, float(by_log_alpha))
 
 
 def _inverse(L: np.ndarray) -> np.ndarray:
