@@ -28,8 +28,8 @@ from .tiles import blocks_of_tiles, count_tiles, made_rows, partial_sum
 WORTH_THREADS, MANY = 2e-3, 2e8
 #: Bytes of a result of which as few as possible are to wait for each other.
 LARGE = 2**25
-#: Tiles per task on a device, which sums work on as one: 8192 rows.
-TILES_ON_DEVICE = 8
+#: Tiles per task on a device, which sums work on as one: 16 384 rows.
+TILES_ON_DEVICE = 16
 
 Results = Generator[tuple[int, Any], None, None]
 
