@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from lists import RIDGED
@@ -13,6 +15,7 @@ from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
 from nystrom.samplers import as_sampler, enough, exact_scores
 from nystrom.samplers.choosing import Work
+from nystrom.samplers.racing import Winners
 from nystrom.samplers.recursive import algorithms
 from nystrom.sources import as_source
 
@@ -201,3 +204,17 @@ def test_few_rows_tell_the_norm(weighted, rng, seed):
     more = enough._with(landmarks, missing, work)
     again = enough.Look.at(more, work, 1)
     assert again.norm_and_missing(np.inf)[0] < 0.5 * told
+
+
+def test_no_row_is_a_landmark_twice(rng):
+    """λ below rounding, which is left of landmarks too."""
+    X = np.linspace(-50, 50, 300, dtype=np.float32)[:, None]
+    few = select_landmarks(X, gamma=1.0, sampler=np.arange(0, 300, 2))
+    work = work_on(X, 0)
+    look = enough.Look.at(few, work, 0)
+    every, ones = np.arange(300), np.ones(300)
+    everything = Winners(every, every * 1.0, ones, ones, points=None, most=None)
+    look = replace(look, rows=everything, weights=np.ones(300))
+    _, missing = look.norm_and_missing(1e-18)
+    assert len(missing)
+    assert not np.isin(missing.numbers, few.indices).any()

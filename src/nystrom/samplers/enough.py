@@ -150,6 +150,9 @@ class Look:
         left *= half[:, None]
         left *= half
         check_finite(left)
+        # Nothing but rounding is left of a landmark, which may still have been drawn.
+        own = np.isin(self.rows.numbers, self.landmarks.indices)
+        left[own], left[:, own] = 0.0, 0.0
         return left
 
 
