@@ -151,6 +151,7 @@ class Look:
         left *= half
         check_finite(left)
         # Nothing but rounding is left of a landmark, which may still have been drawn.
+        assert self.landmarks.indices is not None
         own = np.isin(self.rows.numbers, self.landmarks.indices)
         left[own], left[:, own] = 0.0, 0.0
         return left
