@@ -40,6 +40,13 @@ class Bar:
         A call that takes fewer seconds shows nothing.
     """
 
+    stream: TextIO | None
+    width: int
+    name: str
+    patience: float
+    course: Course | None
+    line: Line
+
     def __init__(
         self,
         stream: TextIO | None = None,
@@ -49,7 +56,7 @@ class Bar:
     ) -> None:
         self.stream, self.width, self.name = stream, width, name
         self.patience = patience
-        self.course: Course | None = None
+        self.course = None
         self.line = Line(stream)
         self._each_pass = True
         self._at = 0.0  # seconds when it was drawn

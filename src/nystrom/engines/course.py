@@ -22,6 +22,11 @@ TRUSTED = 0.5
 class Course:
     """The share of the work that is done, from 0 to 1, by what its stages tell."""
 
+    clock: Callable[[], float]
+    begun: float
+    share: float
+    stage: str
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock, self.begun = clock, clock()
         self.share = 0.0

@@ -27,6 +27,9 @@ _drawn: list[Line] = []
 class Line:
     """A line on a stream, by default standard error."""
 
+    stream: TextIO  # None where there is no standard error
+    live: bool
+
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = sys.stderr if stream is None else stream
         self.live = _is_watched(self.stream)

@@ -50,6 +50,7 @@ class Threads(Engine):
     """
 
     n_threads: int
+    tiles_per_task: int
 
     def __init__(
         self,

@@ -220,7 +220,9 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         return self.fit(X, sample_weight=sample_weight).labels_
 
     @shown
-    def fit_transform(self, X, y=None, sample_weight=None, out=None):
+    def fit_transform(
+        self, X: Any, y: Any = None, sample_weight: Any = None, out: Any = None
+    ) -> Any:
         """Fit, and return the distance of each row to every centre.
 
         Parameters

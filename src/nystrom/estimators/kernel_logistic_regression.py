@@ -92,6 +92,7 @@ class KernelLogisticRegression(OnClasses):
     _balances_weights = True
     C_: float
     losses_: Any
+    n_iter_: int | None
 
     def __init__(
         self,

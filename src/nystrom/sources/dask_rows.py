@@ -40,7 +40,7 @@ class DaskRows(Source):
 
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.chunks: Any = Chunks(as_table(X))
-        self.feature_names = names_of(X)
+        self.feature_names: tuple[str, ...] | None = names_of(X)
         self.n_rows, self.n_features = self.chunks.X.shape
         self.weights = weights
 

@@ -111,7 +111,7 @@ class NpyRows(Source):
     def __init__(self, stored: NpyFile, names: Names) -> None:
         self.stored, self.names = stored, names
         self.n_rows, self.n_features = stored.n_rows, len(names)
-        self.files = (stored.path,)
+        self.files: tuple[str, ...] = (stored.path,)
         self._as_stored = stored.dtype(names)
         self._places: Any = list(names)
         if names and names == tuple(range(names[0], names[0] + len(names))):

@@ -43,8 +43,10 @@ class Stacked(Source):
                     f"Source {place} has {part.n_features} columns, and the first has "
                     f"{first.n_features}; all must have the same."
                 )
-        self.files = tuple(file for part in self.parts for file in part.files)
-        self.feature_names = _same_names(self.parts)
+        self.files: tuple[str, ...] = tuple(
+            file for part in self.parts for file in part.files
+        )
+        self.feature_names: tuple[str, ...] | None = _same_names(self.parts)
         self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
         self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features
         self.at_hand = all(part.at_hand for part in self.parts)

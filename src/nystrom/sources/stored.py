@@ -159,7 +159,7 @@ class Chunked(Source):
     def __init__(self, stored: Stored, names: Names) -> None:
         self.stored, self.names = stored, names
         self.n_rows, self.n_features = stored.n_rows, len(names)
-        self.files = (stored.path,)
+        self.files: tuple[str, ...] = (stored.path,)
         group = stored.together if set(names) <= set(stored.together) else names
         self._group = group
         self._places = None if group == names else [group.index(n) for n in names]
