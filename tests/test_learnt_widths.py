@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from lists import DISTANCE_NAMES, named
+from lists import DISTANCE_NAMES, named, skip_older_array_api
 from oracles_kernels import dense_likelihood
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -294,6 +294,7 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_estimator_checks(estimator, check):
+    skip_older_array_api(check)
     check(estimator)
 
 
