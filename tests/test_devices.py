@@ -300,9 +300,11 @@ class Moved:
         """s × s for each pass, a few numbers per row, and rows tried before a pass.
 
         A pool has pivots in blocks, with a small matrix of proposals and a number per
-        row of the pool for each: together no more than a few numbers per row.
+        row of the pool for each: together no more than a few numbers per row. Steps of
+        logistic regression need a number per row each.
         """
-        return len(engine.passes) * s * s + 4 * n + 4 * TRIED_ROWS * s
+        steps = engine.passes.count("logistic loss")
+        return len(engine.passes) * s * s + (4 + steps) * n + 4 * TRIED_ROWS * s
 
 
 FITS = {

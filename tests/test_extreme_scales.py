@@ -150,3 +150,6 @@ def test_a_width_of_rows_that_do_not_differ(rng):
     for rule in ("scale", "median"):
         for rows in (np.zeros((9, 3)), np.full((9, 3), 1e200)):
             assert width_from_data(rule, "rbf", as_source(rows), Threads(1)) == 1.0
+    for value in 10.0 ** rng.uniform(-12, 0, 20):  # whose mean is off by rounding
+        source = as_source(np.full((26, 23), value))
+        assert width_from_data("scale", "rbf", source, Threads(1)) == 1.0

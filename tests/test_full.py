@@ -356,6 +356,27 @@ def test_alpha_below_rounding_is_refused(X, Y):
         model_of(alpha=0).fit(X, Y)
 
 
+def refuses(model, X, y, w):
+    """Whether it says that rounding is above alpha; it may raise nothing else."""
+    try:
+        model.fit(X, y, sample_weight=w)
+    except ValueError as error:
+        if "is below what solver='full' can" not in str(error):
+            raise
+        return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore:Conjugate gradients on all rows did not")
+def test_wild_weights_are_refused_or_solved_for(rng):
+    """Taking the mean off a Gram matrix of huge numbers leaves their rounding."""
+    for _ in range(20):
+        X, w = rng.standard_normal((3, 2)) * 1e8, 10.0 ** rng.uniform(-30, 30, 3)
+        model = model_of(alpha=1e-12, n_landmarks=2, fit_intercept=True)
+        if not refuses(model, X, X[:, 0], w):
+            assert np.isfinite(model.predict(X)).all()
+
+
 def minus_product(x, y):
     return -float(x @ y)
 
@@ -465,6 +486,32 @@ def test_a_product_that_is_not_definite_is_replaced_by_the_exact_one(rng):
     )
     assert found.converged
     np.testing.assert_allclose(A @ found.x, b, rtol=0, atol=1e-9 * np.abs(b).max())
+
+
+def turning(A, rng, share=1e3):
+    """V ↦ AV and what is at right angles to V: no curvature shows that it is wrong."""
+    S = rng.standard_normal(A.shape)
+    return lambda V: (A + share * (S - S.T)) @ V
+
+
+def test_steps_that_go_astray_are_taken_back(rng):
+    A, b = definite(rng)
+    quick = turning(A, rng)
+    found = corrected_cg.solve(quick, lambda V: A @ V, b, lambda V: V, 1e-10)
+    assert found.converged
+    np.testing.assert_allclose(A @ found.x, b, rtol=0, atol=1e-9 * np.abs(b).max())
+
+
+def test_exact_steps_that_go_astray_end(rng):
+    """The best there was is told, and how good it is."""
+    A, b = definite(rng)
+    wrong = turning(A, rng)
+    found = corrected_cg.solve(wrong, wrong, b, lambda V: V, 1e-10)
+    assert not found.converged
+    assert found.n_steps < corrected_cg.MOST_STEPS
+    assert np.all(found.residual <= 1)
+    left = np.linalg.norm(b - wrong(found.x), axis=0) / np.linalg.norm(b, axis=0)
+    np.testing.assert_allclose(found.residual, left)
 
 
 def test_columns_take_steps_of_their_own(rng):

@@ -142,6 +142,20 @@ def test_a_proposal_at_its_floor_is_not_taken():
     np.testing.assert_array_equal(found.chosen, [0, 2])
 
 
+@pytest.mark.parametrize("above", [1.6, 100.0])
+def test_of_equal_gains_the_one_that_is_better_known_is_taken(above):
+    """Row 0 has as much gain as row 1, and a thousandth more, but is near rounding."""
+    floor = 1e-12
+    p = np.array([above * floor, 1e-4])
+    P = np.sqrt(np.outer(p, p)) * np.array([[1.0, 0.5], [0.5, 1.0]])
+    H = np.diag(p * [1.001, 1.0])
+    found = best_pivots(P, H, p, np.full(2, floor), 1)
+    np.testing.assert_array_equal(found.chosen, [1])
+    # Where rounding is farther below, the thousandth counts.
+    found = best_pivots(P, H, p, np.full(2, floor / 1e4), 1)
+    np.testing.assert_array_equal(found.chosen, [0])
+
+
 def test_copies_are_taken_once(rng):
     K = rbf_matrix(rng.standard_normal((4, 2))[[0, 1, 2, 3, 0, 1, 1, 0, 3]], 1.0)
     found = ranked(K, np.ones(9), np.arange(9), 9, floor=1e-12)

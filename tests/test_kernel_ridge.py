@@ -503,6 +503,26 @@ def test_conjugate_gradients_that_do_not_converge_say_so(X, y, monkeypatch):
     assert model.n_iter_ == 2
 
 
+@pytest.mark.parametrize("curvature", [1e-13, 0.0, 1e-300])
+def test_conjugate_gradients_keep_the_best_where_steps_are_rounding(rng, curvature):
+    """From the third step on, products are noise: a step by them leads far away."""
+    A, b = np.diag([1.0, 10.0, 1e2, 1e3]), rng.standard_normal((4, 2))
+    n_calls = []
+
+    def times(V):
+        n_calls.append(1)
+        if len(n_calls) < 3:
+            return A @ V
+        noise = rng.standard_normal(V.shape)
+        noise -= V * (np.sum(V * noise, axis=0) / np.sum(V * V, axis=0))
+        return noise + curvature * V
+
+    found, _, converged = cg.conjugate_gradients(times, b, lambda V: V)
+    assert not converged
+    left = np.linalg.norm(b - A @ found, axis=0)
+    assert np.all(left <= np.linalg.norm(b, axis=0))
+
+
 @pytest.mark.parametrize(
     "solver",
     [

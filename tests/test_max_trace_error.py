@@ -311,11 +311,35 @@ def test_an_error_within_rounding_ends(sampler, X, seed):
             X, gamma=GAMMA, sampler=sampler, max_trace_error=1e-15, random_state=seed
         )
     assert 50 < len(landmarks) < 300
-    # Uniform landmarks pass over rows with less left than the root of rounding.
-    assert landmarks.error.value < (1e-8 if sampler == "uniform" else 1e-13)
+    assert landmarks.error.value < 1e-13
     said = [str(warning.message) for warning in caught]
     assert len(said) == (landmarks.error.value > 1e-15)
     assert all("was not reached" in message for message in said)
+
+
+def test_uniform_rows_that_were_passed_over_are_seen_again(rng, seed):
+    """Less than the root of rounding is left of half of the rows, and it is asked for.
+
+    The other half comes first, whatever the order of the draw.
+    """
+    x = rng.standard_normal((40, 1))
+    X = np.hstack([np.ones((40, 1)), 1e-5 * x])
+    X[20:, 1] += 1e-2 * np.sign(x[20:, 0])
+    asked = 1e-13
+    landmarks = select_landmarks(
+        X, kernel="linear", sampler="uniform", max_trace_error=asked, random_state=seed
+    )
+    assert landmarks.error.value <= asked
+    assert len(landmarks) == 2
+    near = select_landmarks(
+        X[:20],
+        kernel="linear",
+        sampler="uniform",
+        max_trace_error=asked,
+        random_state=seed,
+    )
+    assert near.error.value <= asked
+    assert len(near) == 2
 
 
 # What is refused

@@ -84,7 +84,7 @@ def check_factor(landmarks, dense, Z):
         require(least >= not_less, f"K − ZZᵀ has {least!r} where k(x, x) is 1")
 
 
-def check_told(dense, error):
+def check_told(dense, error, *, rounding=1e-12):
     """The relative trace error told is the error."""
     if error is None:
         return
@@ -101,7 +101,7 @@ def check_told(dense, error):
         true = dense.share(np.maximum(dense.left, 0.0))
         # Of float32 values it is right to a fiftieth; see RESIDUAL_ERROR.
         share = 0.02 * true * (dense.unit > 1e-10)
-        off = dense.slack + spread + share + 1e-12
+        off = dense.slack + spread + share + rounding
         require(abs(told - true) <= off, f"error told: {told!r}, the error: {true!r}")
     elif dense.size == len(dense.K):
         off = 20 * dense.size * (dense.unit + dense.size * EPS64) + dense.overshoot

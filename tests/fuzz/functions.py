@@ -16,6 +16,9 @@ from .answers import (
 )
 from .dense import Dense, require
 
+#: What a distance by a product may be off by; see FAR in precision.py.
+DISTANCES = 4e-10
+
 
 def check_functions(case):
     """Landmarks, and all that K̃ has to say."""
@@ -32,7 +35,8 @@ def check_functions(case):
     if landmarks.indefinite or dense.indefinite:
         return
     check_told(dense, approximation.relative_trace_error)
-    check_told(dense, landmarks.error)
+    # It was found with more landmarks than there are now, by values less exact.
+    check_told(dense, landmarks.error, rounding=DISTANCES)
     check_reached(case, landmarks, dense)
     check_products(case, approximation, dense, Z)
     check_spectral_error(approximation, dense, Z)
@@ -89,8 +93,7 @@ def check_scores(case, dense, landmarks):
     about = {"ridge": ridge, "sample_weight": case.weights}
     exact = np.asarray(leverage_scores(case.given, **case.kernel, **about))
     expected = (vectors**2) @ (values / (values + ridge))
-    # Distances by a product are right to 1e-10; see FAR in precision.py.
-    trace, unit = float(np.trace(K)), max(dense.unit, 4e-10)
+    trace, unit = float(np.trace(K)), max(dense.unit, DISTANCES)
     off = 20 * len(K) * unit * trace / ridge + 1e-9
     require(np.all((exact >= 0) & (exact <= 1 + 1e-9)), f"leverage scores {exact}")
     apart = float(np.abs(exact - expected).max())

@@ -17,7 +17,7 @@ def check_nystroem(case, estimator, landmarks, dense, Z):
     if error is not None and error.exact and dense.trace > 0:
         expected = max(0.0, 1 - dense.share(np.sum(Z * Z, axis=1)))
         eps = np.finfo(np.float32 if case.rows.narrow else np.float64).eps
-        off = 8 * (dense.size + 8) * eps
+        off = 8 * (dense.size + 8) * max(eps, dense.unit)
         apart = abs(error.value - expected)
         require(apart <= off, f"error told: {error.value!r}, Z leaves {expected!r}")
 

@@ -53,7 +53,7 @@ def check_rows(X: Any) -> Any:
     if holds_objects(X):
         return X
     with explaining_text():
-        return check_array(X, accept_sparse="csr", dtype="numeric")
+        return check_array(X, accept_sparse="csr", dtype="numeric", input_name="X")
 
 
 def holds_objects(X: Any) -> bool:

@@ -102,7 +102,9 @@ def _variance(source: Source, engine: Engine) -> float:
         variance = float(squares / count - np.square(np.float64(total / count)))
     if not np.isfinite(variance):
         raise _out_of_range("scale", np.inf)
-    if variance <= 0 and 0 < apart < 1:
+    # Values that are all alike are apart from their mean by what it was rounded by.
+    rounding = 10 * arrays.epsilon(np.float64) * abs(origin) * count
+    if variance <= 0 and rounding < apart < 1:
         raise _out_of_range("scale", 0.0)
     return max(0.0, variance)
 

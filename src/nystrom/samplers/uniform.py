@@ -24,38 +24,57 @@ from .racing import Race
 
 #: Rows that become pivots together.
 BATCH = 128
+#: Powers of rounding that must be left of a row, as a share of k(x, x): at first, and
+#: of rows that were passed over.
+POWERS = (0.5, 0.75, 1.0)
 
 
 class InOrder:
     """Pivots in the order of the uniform draw, less rows that earlier ones nearly span.
 
     A pivot of which little is left multiplies the rounding of all that has more left.
-    So rows with less left than the root of rounding are passed over.
+    So rows with less left than the root of rounding are passed over, and seen again
+    once all others have been.
     """
 
     def __init__(self, work: Work) -> None:
         self.pivots = Pivots(work)
         source = work.source
         values = work.kernel.dtype(arrays.widen(source.take(np.arange(1))))
-        self.least = arrays.epsilon(values) ** 0.5
+        self.least = [arrays.epsilon(values) ** power for power in POWERS]
         self.work = work
         self.order = np.empty(0, dtype=np.intp)
+        self.passed_over: list[np.ndarray] = []
         self.exhausted = False  # no row is left
         self.n_seen = 0
 
     def grow(self, size: int) -> None:
         """Pivots until there are `size`, or no row is left."""
-        while len(self.pivots) < size and not self.exhausted:  # rows are seen once
+        # Ends: rows are seen once for each share that must be left of them.
+        while len(self.pivots) < size and not self.exhausted:
             n_next = min(BATCH, size - len(self.pivots))
             rows = self._next(n_next)
-            self.exhausted = len(rows) < n_next
-            self.pivots.add(rows, least=self.least)
+            kept = self.pivots.add(rows, least=self.least[0])
+            self.passed_over.append(np.delete(rows, kept))
+            if len(rows) < n_next:
+                self._see_again()
+
+    def _see_again(self) -> None:
+        """Begin anew with the rows that were passed over, and need less left of them.
+
+        Unless it was rounding that was left.
+        """
+        self.order, self.n_seen = np.concatenate(self.passed_over), 0
+        self.passed_over = []
+        self.exhausted = len(self.least) == 1 or not len(self.order)
+        self.least = self.least[1:]
 
     def _next(self, size: int) -> np.ndarray:
         """The next rows of the draw, which is made longer as it is needed."""
         begun, self.n_seen = self.n_seen, self.n_seen + size
         source, seed = self.work.source, self.work.seed
-        if self.n_seen > len(self.order) and len(self.order) < source.n_rows:
+        first_time = len(self.least) == len(POWERS)
+        if first_time and len(self.order) < min(self.n_seen, source.n_rows):
             longer = 2 * self.n_seen
             if source.is_weighted:
                 race = Race(seed, Purpose.DRAW, most=longer)

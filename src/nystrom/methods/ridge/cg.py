@@ -42,6 +42,9 @@ PROJECTED = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
 TOLERANCE = 1e-7
 MOST_ITERATIONS, USUAL_ITERATIONS = 100, 20
+#: Where what is left of a target, squared in that norm, grows to so many times what it
+#: has been, steps are rounding and nothing else.
+ASTRAY = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,26 +107,34 @@ def conjugate_gradients(
     b: np.ndarray,
     precondition: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, int, bool]:
-    """Solve for every column of b at once; the number of steps, and whether all did."""
+    """Solve for every column of b at once; the number of steps, and whether all did.
+
+    Of a column that does not get there, what left least.
+    """
     x = np.zeros_like(b)
     r = b.copy()
     z = precondition(r)
     p = z.copy()
     rho = np.einsum("rt,rt->t", r, z)
-    goal = TOLERANCE**2 * rho
+    goal, best, least = TOLERANCE**2 * rho, x.copy(), rho
+    open_ = np.ones(len(rho), dtype=bool)
     for step in range(MOST_ITERATIONS):
-        open_ = rho > goal
+        open_ &= (rho > goal) & (rho <= ASTRAY * least)
         if not open_.any():
-            return x, step, True
+            return best, step, bool((least <= goal).all())
         Ap = times(p)
         curvature = np.einsum("rt,rt->t", p, Ap)
-        length = np.where(open_, rho / np.where(curvature > 0, curvature, 1.0), 0.0)
-        x += length * p
-        r -= length * Ap
+        open_ &= curvature > 0  # else p is rounding
+        with np.errstate(over="ignore", invalid="ignore"):  # such an x is not the best
+            length = np.where(open_, rho / np.where(open_, curvature, 1.0), 0.0)
+            x += length * p
+            r -= length * Ap
         z = precondition(r)
         before, rho = rho, np.maximum(np.einsum("rt,rt->t", r, z), 0.0)
         p = z + np.where(open_, rho / np.where(before > 0, before, 1.0), 0.0) * p
-    return x, MOST_ITERATIONS, bool((rho <= goal).all())
+        best = np.where(rho < least, x, best)
+        least = np.minimum(rho, least)
+    return best, MOST_ITERATIONS, bool((least <= goal).all())
 
 
 def preconditioner(
@@ -141,7 +152,9 @@ def preconditioner(
     def precondition(V: np.ndarray) -> np.ndarray:
         out = np.empty_like(V)
         for alpha, those in columns.items():
-            out[:, those] = scipy.linalg.cho_solve(factors[alpha], V[:, those])
+            out[:, those] = scipy.linalg.cho_solve(
+                factors[alpha], V[:, those], check_finite=False
+            )
         return out
 
     return precondition

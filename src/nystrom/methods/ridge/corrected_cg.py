@@ -23,6 +23,9 @@ TRUSTED = 1e-3
 #: What is left after such a fall, as a share of what was left before it: with more the
 #: products are too rounded, or nothing more can be had in float64.
 FALLEN = 0.5
+#: Steps that let what is left grow to so many times what it was, when it was last found
+#: exactly, are rounding and nothing else. They are taken back.
+ASTRAY = 1e6
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -55,6 +58,7 @@ def solve(
     """
     size = _norms(b)
     goal, x, r = tolerance * size, np.zeros_like(b), b.copy()
+    kept = x  # where what is left was last found exactly
     left, known = size, size  # ‖r‖ of each column: as it seems, and as it was found
     z = precondition(r)
     p, rho = z, _dots(r, z)
@@ -67,9 +71,11 @@ def solve(
         if not ahead and times is exactly:
             raise NotDefiniteError
         length = np.where(open_ & (curvature > 0), rho / _positive(curvature), 0.0)
-        x += length * p
+        x = x + length * p
         before, r = r, r - length * Ap
         left = _norms(r)
+        if not np.all(left <= ASTRAY * known):  # nan is astray
+            x, ahead = kept, False
         trusted = 0.0 if times is exactly else TRUSTED
         if not ahead or np.all(left <= np.maximum(goal, trusted * known)):
             r = b - exactly(x)
@@ -80,7 +86,7 @@ def solve(
                 break
             if slow or not ahead:
                 times, rho = exactly, np.zeros_like(rho)  # begin anew
-            known = left
+            kept, known = x, left
         z = precondition(r)
         # By the change of r, not by its size: right for a corrected r too.
         beta = np.where(rho > 0, _dots(z, r - before) / _positive(rho), 0.0)

@@ -56,12 +56,13 @@ class Woodbury:
         features = held_features(tiles, source, mapping.rank, engine)
         name = "preconditioner"
         G, total, weight = engine.reduce(_sums, source, (features,), name)
+        least = least_ridge(G)  # also of what is left when the mean is taken off
         if center:
             G = G - np.outer(total, total / weight)
         factors = {}
         for alpha in np.unique(alphas):
             # Below the rounding of G it is raised, as this only preconditions.
-            mu = max(float(alpha), least_ridge(G))
+            mu = max(float(alpha), least)
             ridged = with_ridge(G, mu)
             factors[float(alpha)] = mu, scipy.linalg.cho_factor(ridged)
         return cls(source, features, factors, alphas, norm_of(G), engine)

@@ -33,6 +33,10 @@ def best_pivots(
 
     and each step needs one row and the diagonal of either: rows are brought up to date
     when they are needed, H as a whole at the end.
+
+    Pⱼⱼ is known to about its floor, and what is off in it is off in all that j takes:
+    of rows with about the same gain, one that is near rounding would leave nothing of
+    the others but noise. So a gain counts by Pⱼⱼ/(Pⱼⱼ + floorⱼ).
     """
     n_proposals = len(P)
     size = min(size, n_proposals)
@@ -46,7 +50,8 @@ def best_pivots(
     chosen: list[int] = []
     for _ in range(size):
         gains.fill(-1.0)
-        np.divide(h, p, out=gains, where=p > least)
+        np.add(p, floor, out=scratch)
+        np.divide(h, scratch, out=gains, where=p > least)
         j = int(gains.argmax())
         if gains[j] <= 0:
             break
