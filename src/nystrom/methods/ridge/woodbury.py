@@ -56,7 +56,8 @@ class Woodbury:
         features = held_features(tiles, source, mapping.rank, engine)
         name = "preconditioner"
         G, total, weight = engine.reduce(_sums, source, (features,), name)
-        least = least_ridge(G)  # also of what is left when the mean is taken off
+        # Taking the mean off leaves the rounding of what it is taken off.
+        norm, least = norm_of(G), least_ridge(G)
         if center:
             G = G - np.outer(total, total / weight)
         factors = {}
@@ -65,7 +66,7 @@ class Woodbury:
             mu = max(float(alpha), least)
             ridged = with_ridge(G, mu)
             factors[float(alpha)] = mu, scipy.linalg.cho_factor(ridged)
-        return cls(source, features, factors, alphas, norm_of(G), engine)
+        return cls(source, features, factors, alphas, norm, engine)
 
     def for_alphas(self, alphas: np.ndarray) -> Woodbury:
         """The same for other columns, with some of the same α."""
