@@ -11,6 +11,7 @@ from nystrom import (
     Nystroem,
     effective_dimension,
     engines,
+    kernels,
     landmarks_needed,
     select_landmarks,
 )
@@ -131,6 +132,14 @@ def test_who_does_not_listen_does_not_pay(monkeypatch):
     select_landmarks(DIGITS[:300], gamma=1e-3, ridge=30.0, random_state=0)
     with pytest.raises(TypeError, match="not callable"):
         select_landmarks(DIGITS[:300], ridge=30.0, random_state=0, verbose=1)
+
+
+def test_values_that_are_no_numbers_are_refused():
+    """The landmarks' own values are float64, those of other rows float32."""
+    X = np.full((20, 2), 1e15, dtype=np.float32)
+    kernel = kernels.Polynomial(gamma=1.0, degree=3, coef0=1)
+    with pytest.raises(ValueError, match="kernel returned nan or inf"):
+        landmarks_needed(X, kernel=kernel, ridge=1.0)
 
 
 def test_a_limit_is_part_of_the_forecast():

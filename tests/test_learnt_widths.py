@@ -134,6 +134,17 @@ def test_features_that_do_not_matter_get_long_lengths(seed):
     assert lengths[2:].min() > 5 * lengths[:2].max()
 
 
+@pytest.mark.parametrize("name", DISTANCE_NAMES)
+def test_a_feature_that_does_not_vary_is_no_obstacle(name, seed):
+    """Kernels with a length for each feature have one for it too."""
+    X, y = made(200, 3, seed)
+    X = np.hstack([X, np.full((200, 1), 7.0)])
+    model = KernelRidge(0.01, **FEW | {"kernel": name}, gamma="learn_each").fit(X, y)
+    assert np.isfinite(model.gamma_).all()
+    assert (model.gamma_[:3] > 0).all()
+    assert np.isfinite(model.predict(X)).all()
+
+
 def test_a_feature_in_other_units_has_its_length_in_them(seed):
     X, y = made(400, 4, seed)
     X = X * [3.0, 0.2, 10.0, 40.0]  # so that no common width is a good start

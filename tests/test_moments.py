@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nystrom import approximate, precision, select_landmarks
+from nystrom import approximate, features, precision, select_landmarks
 from nystrom import moments as module
 from nystrom.engines import Threads
 from nystrom.features import FeatureMap
@@ -48,6 +48,14 @@ def test_panels_are_put_together_as_the_gram_matrix(
     np.testing.assert_allclose(sums.gram, (Z.T * w) @ Z, **tolerance)
     np.testing.assert_allclose(sums.cross, (Z.T * w) @ source.targets, **tolerance)
     np.testing.assert_allclose(sums.feature_sum, Z.T @ w, **tolerance)
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_the_mean_of_many_targets_is_weighted(rng, monkeypatch, few):
+    monkeypatch.setattr(features, "FEW_TARGETS", few)
+    source, w = prepared(rng)[1], rng.uniform(0, 2, N)
+    found = features.mean_target(source.having(weights=w), Threads(1))
+    np.testing.assert_allclose(found, np.average(source.targets, axis=0, weights=w))
 
 
 @pytest.mark.parametrize("whiten", [False, True])

@@ -216,6 +216,12 @@ def test_given_rows_in_an_order_that_does_not_nest():
         squares = np.sum(X[:, :k] ** 2, axis=1)
         np.testing.assert_allclose(fewer.transform(X) ** 2 @ np.ones(k), squares)
         assert fewer.landmarks_.error is None
+    # Landmarks are kept in their order, but for the first, which the others span.
+    X = np.array([[1.0, 1.0], [3.0, 0.0], [0.0, 2.0]])
+    est = Nystroem("linear", sampler=[0, 1, 2], n_components=3).fit(X)
+    factor = est.landmarks_.factor
+    np.testing.assert_array_equal(factor.kept, [1, 2])
+    assert not factor.is_nested
     rows = np.linspace(1, 2, 30)[:, None]
     model = KernelRidgeCV(
         [1e-3], kernel="linear", sampler=np.arange(0, 30, 3), n_landmarks=[1, 5, 10]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import gc
 import inspect
 import io
 import itertools
@@ -617,6 +618,22 @@ def test_an_interrupt_in_the_zip_is_an_interrupt(number, tmp_path, monkeypatch):
     monkeypatch.setattr(zipfile._ZipWriteFile, "write", stopped)
     with pytest.raises(KeyboardInterrupt):
         save(fitted(), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+# When it is collected it tries to close once more.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_as_an_entry_begins_is_one(tmp_path, monkeypatch):
+    """The zip then counts on an entry that nobody can end, and says so when closed."""
+
+    def stopped(self, *begun):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, "__init__", stopped)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        save(fitted(), tmp_path / "model")
+    del caught  # which holds the zip
+    gc.collect()
     assert not list(tmp_path.iterdir())
 
 

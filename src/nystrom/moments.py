@@ -93,7 +93,7 @@ def moments(
     return replace(sums, gram_error=error)
 
 
-def _panels(n_columns: int, least: int = LEAST_PANEL) -> Iterator[tuple[int, int]]:
+def _panels(n_columns: int, least: int) -> Iterator[tuple[int, int]]:
     """(start, stop) of the columns of Z that are multiplied at a time."""
     width = max(least, -(-n_columns // N_PANELS))
     return ((a, min(a + width, n_columns)) for a in range(0, n_columns, width))
@@ -119,7 +119,7 @@ def _assembled(parts: tuple, n_columns: int) -> np.ndarray:
 
 def _mirrored(A: np.ndarray) -> np.ndarray:
     """A with its upper half below too, in place, panel by panel."""
-    for start, stop in _panels(len(A)):
+    for start, stop in _panels(len(A), LEAST_PANEL):
         own = A[start:stop, start:stop]
         own += own.T.copy()
         own /= 2

@@ -96,9 +96,20 @@ class Dense:
 
     @cached_property
     def indefinite(self) -> bool:
-        """Whether K is, of which a few landmarks may show nothing."""
-        found = np.linalg.eigvalsh(self.K) if self.finite else np.zeros(1)
-        return bool(found[0] < -1e3 * len(self.K) * self.unit * np.abs(found).max())
+        """Whether K is, of which a few landmarks may show nothing.
+
+        Also as D^(−½)KD^(−½), where large rows do not hide small ones.
+        """
+        if not self.finite:
+            return False
+        keep = self.diagonal > 0
+        root = np.sqrt(self.diagonal[keep])
+        scaled = self.K[np.ix_(keep, keep)] / np.outer(root, root)
+        return any(
+            len(found) > 0
+            and found[0] < -1e3 * len(self.K) * self.unit * np.abs(found).max()
+            for found in map(np.linalg.eigvalsh, (self.K, scaled))
+        )
 
     @property
     def diagonal(self) -> np.ndarray:

@@ -119,7 +119,9 @@ def check_outputs(case, estimator, Z):
             require(out.shape == np.shape(Z), f"{out.shape} is not {np.shape(Z)}")
             size = float(np.abs(Z).max(initial=0.0))
             apart = float(np.abs(out - Z).max(initial=0.0))
-            near = apart <= 1e3 * np.finfo(out.dtype).eps * size
+            # In exact mode scikit-learn divides by small eigenvalues.
+            ours = getattr(estimator.landmarks_, "sampler", None) != "exact"
+            near = apart <= (1e3 if ours else 1e6) * np.finfo(out.dtype).eps * size
             require(near, f"transform is off fit_transform by {apart!r} of {size!r}")
     if (
         hasattr(estimator, "predict_proba")

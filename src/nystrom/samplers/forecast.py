@@ -130,6 +130,7 @@ class _Look:
         check_finite(gram)
         columns = Columns(kernel, points)
         K, evaluating = timed(lambda: columns.host(X))
+        check_finite(K)
         _, multiplying = timed(lambda: K @ gram)
         return cls(
             gram,

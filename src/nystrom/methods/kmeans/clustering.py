@@ -174,13 +174,17 @@ def _columns(
 def _stepped(
     columns: Columns, source: Source, centers: Centers, n_clusters: int, engine: Engine
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One pass: sums by cluster and the inertia of every restart, on the host."""
-    shared = (columns, centers.placed(), n_clusters)
+    """One pass: sums by cluster and the inertia of every restart, on the host.
+
+    Sums and counts are by the same power of two, with which float32 holds them.
+    """
+    power = -int(np.frexp(source.total_weight)[1])
+    shared = (columns, centers.placed(), n_clusters, power)
     return arrays.fetched(engine.reduce(_step, source, shared, "k-means"))
 
 
 def _step(
-    block: Block, columns: Columns, centers: Placed, n_clusters: int
+    block: Block, columns: Columns, centers: Placed, n_clusters: int, power: int
 ) -> tuple[Array, Array, Array]:
     """Sums of kernel values and of weights by cluster, and the inertia, per restart."""
     K = _values(block, columns)
@@ -190,7 +194,8 @@ def _step(
     nearest = xp.min(apart, axis=2) + columns.diag(block.X)[:, None]
     w = arrays.from_host(block.weights, nearest)
     inertia = w @ arrays.at_least(nearest, 0.0)
-    own = arrays.by_label(labels, n_clusters, arrays.as_float(w, K.dtype))
+    counted = arrays.from_host(np.ldexp(block.weights, power), nearest)
+    own = arrays.by_label(labels, n_clusters, arrays.as_float(counted, K.dtype))
     own = xp.reshape(own, (n, -1))
     sums = arrays.widen(own.T @ K)
     return sums, xp.sum(own, axis=0, dtype=xp.float64), inertia

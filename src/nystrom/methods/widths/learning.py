@@ -92,9 +92,13 @@ def _best(found: list[Found]) -> Found:
 
 
 def _by_spread(kernel: Kernel, looked: Looked) -> list[Kernel]:
-    """gamma="scale" as if every feature were standardised."""
+    """gamma="scale" as if every feature were standardised.
+
+    One that does not vary is left out; or has the widest length, where each has one.
+    """
     spread = looked.X.std(axis=0)
-    spread = np.where(spread > 0, spread, np.inf if spread.any() else 1.0)
+    widest = np.inf if hasattr(kernel, "gamma") else spread.max()
+    spread = np.where(spread > 0, spread, widest if spread.any() else 1.0)
     gamma = 1 / (len(spread) * spread ** power_of(kernel))
     return [with_width(kernel, tuple(gamma))]
 
