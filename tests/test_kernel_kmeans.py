@@ -151,12 +151,24 @@ def test_inertia_is_the_dense_one_about_the_fitted_centers(
     assert model.inertia_ == pytest.approx(expected, rel=1e-6)
 
 
-def test_weights_are_as_good_in_any_unit(X, weights, seed):
-    """Sums of heavy rows' distances are no overflow in the start, in float32."""
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_are_as_good_in_any_unit(X, weights, seed, dtype):
+    """Sums of heavy rows' distances are no overflow, in the start nor in float32."""
+    X = X.astype(dtype)
     model = clusterer(seed=seed).fit(X, sample_weight=weights)
-    heavy = clusterer(seed=seed).fit(X, sample_weight=weights * 2.0**120)
+    heavy = clusterer(seed=seed).fit(X, sample_weight=weights * 2.0**126)
     np.testing.assert_array_equal(heavy.labels_, model.labels_)
-    assert heavy.inertia_ == pytest.approx(model.inertia_ * 2.0**120, rel=1e-9)
+    assert heavy.inertia_ == pytest.approx(model.inertia_ * 2.0**126, rel=1e-9)
+
+
+def test_weights_of_all_sizes_have_clusters(rng, seed):
+    """One over the least is no number in float32."""
+    for _ in range(10):
+        X, w = rng.standard_normal((6, 3)), 10.0 ** rng.uniform(-30, 30, 6)
+        model = clusterer(seed=seed, n_clusters=5, n_landmarks=5)
+        model.fit(X, sample_weight=w)
+        assert np.isfinite(model.inertia_)
+        assert np.isfinite(model.transform(X)).all()
 
 
 @pytest.mark.parametrize("affine", [("rbf", rbf), ("laplacian", laplacian_kernel)])

@@ -63,22 +63,28 @@ def check_factor(landmarks, dense, Z):
     """Z is finite, ZZᵀ ⪯ K, and no direction is lost."""
     require(np.all(np.isfinite(Z)), "features are not finite")
     require(Z.shape == dense.K_S.shape, f"features of shape {Z.shape}")
-    if landmarks.indefinite or dense.indefinite:
+    if dense.indefinite:
         return
     rank, s = landmarks.rank, dense.size
     require(dense.least_rank <= rank <= s, f"rank {rank}, at least {dense.least_rank}")
     squares, d = np.sum(Z * Z, axis=1), dense.diagonal
+    # To rows that are far smaller than all landmarks rounding of these is large.
+    near = d >= 1e-4 * np.abs(np.diagonal(dense.K_SS)).min()
+    squares, d, Z = squares[near], d[near], Z[near]
+    if not near.any():
+        return
     over = squares - d * (1 + dense.overshoot)
     i = int(np.argmax(over))
     require(over[i] <= 0, f"k̃ = {squares[i]!r} above k = {d[i]!r} at row {i}")
     if dense.slack < 0.01:
-        under = d * (1 - dense.slack) - squares - dense.left
+        under = d * (1 - dense.slack) - squares - dense.left[near]
         i = int(np.argmax(under))
         require(under[i] <= 0, f"k̃ = {squares[i]!r} is too small at row {i}")
     if len(d) <= FEW and d.any():
         keep = d > 0
         root = np.sqrt(d[keep])
-        left = (dense.K - Z @ Z.T)[np.ix_(keep, keep)] / np.outer(root, root)
+        K = dense.K[np.ix_(near, near)]
+        left = (K - Z @ Z.T)[np.ix_(keep, keep)] / np.outer(root, root)
         least = float(np.linalg.eigvalsh(left)[0])
         not_less = -len(d) * dense.overshoot
         require(least >= not_less, f"K − ZZᵀ has {least!r} where k(x, x) is 1")

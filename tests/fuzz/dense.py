@@ -68,15 +68,18 @@ class Dense:
     weights: np.ndarray  # (n,)
     unit: float  # the rounding of the library's values, as a share of k(x, x)
     value_unit: float  # the same of those that the landmarks' factor is made of
+    found_indefinite: bool  # K, by the library
+    rounding: float = EPS64  # of K here
 
     @classmethod
     def of(cls, case, landmarks) -> Dense:
         """For the landmarks that were chosen in a case."""
         w = np.ones(len(case.rows)) if case.weights is None else case.weights
+        found = landmarks.indefinite or "indefinite" in str(landmarks.notes)
         if "matrix" in case.notes:
             given, S = case.notes["matrix"], np.asarray(landmarks.points)
             K, eps = given.astype(np.float64), EPS[given.dtype]
-            return cls(K, K[:, S], K[np.ix_(S, S)], w, eps, eps)
+            return cls(K, K[:, S], K[np.ix_(S, S)], w, eps, eps, found, eps)
         k, X, P = landmarks.kernel, case.rows.exact, landmarks.points
         wide = (P.toarray() if sp.issparse(P) else np.asarray(P)).astype(np.float64)
         K, K_S, K_SS = (values(k, A, B) for A, B in ((X, X), (X, wide), (wide, wide)))
@@ -87,7 +90,7 @@ class Dense:
         P64, kept64 = P.astype(np.float64), kept.astype(np.float64)
         wide_unit = max(EPS64, noise(k, kept64, P64, K_S, size))
         unit = max(EPS[np.dtype(k.dtype(P))], noise(k, kept, P, K_S, size), wide_unit)
-        return cls(K, K_S, K_SS, w, unit, wide_unit)
+        return cls(K, K_S, K_SS, w, unit, wide_unit, found)
 
     @property
     def finite(self) -> bool:
@@ -100,14 +103,14 @@ class Dense:
 
         Also as D^(−½)KD^(−½), where large rows do not hide small ones.
         """
-        if not self.finite:
-            return False
+        if self.found_indefinite or not self.finite:
+            return self.found_indefinite
         keep = self.diagonal > 0
         root = np.sqrt(self.diagonal[keep])
         scaled = self.K[np.ix_(keep, keep)] / np.outer(root, root)
         return any(
             len(found) > 0
-            and found[0] < -1e3 * len(self.K) * self.unit * np.abs(found).max()
+            and found[0] < -1e3 * len(self.K) * self.rounding * np.abs(found).max()
             for found in map(np.linalg.eigvalsh, (self.K, scaled))
         )
 

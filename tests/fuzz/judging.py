@@ -137,7 +137,12 @@ def overflows(case) -> bool:
         if str(given.get("gamma")).startswith("learn"):
             given["gamma"] = "scale"  # where learning begins
         kernel, _ = kernel_and_source(case.rows.exact, caller="fuzz", **given)
-        K = values(kernel, case.rows.exact, case.rows.exact)
+        X = case.rows.exact
+        K = values(kernel, X, X)
+        if getattr(case.estimator, "fit_inverse_transform", False):
+            # Coordinates, of which the way back takes the kernel, are as large as this.
+            size = np.sqrt(np.abs(K).max() * len(K))
+            K = values(kernel, *[np.full((1, X.shape[1]), size)] * 2)
     most = np.finfo(np.float32 if case.rows.narrow else np.float64).max
     weight = 1.0 if case.weights is None else max(1.0, float(case.weights.sum()))
     with np.errstate(over="ignore", invalid="ignore"):

@@ -55,7 +55,7 @@ def check_kmeans(case, estimator, landmarks, dense, Z):
     labels, k = np.asarray(estimator.labels_), estimator.n_clusters
     require(labels.min() >= 0 and labels.max() < k, f"labels {np.unique(labels)}")
     require(np.isfinite(estimator.inertia_), f"inertia {estimator.inertia_!r}")
-    if estimator.affinity_normalize or landmarks.indefinite or dense.indefinite:
+    if estimator.affinity_normalize or dense.indefinite:
         return
     squares = np.asarray(estimator.transform(case.given), dtype=np.float64) ** 2
     off = (dense.overshoot + 1e-3) * dense.diagonal.max()

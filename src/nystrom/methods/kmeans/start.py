@@ -66,8 +66,10 @@ class HeldFeatures:
         means = KMeans(
             n_clusters, n_init=1, max_iter=SAMPLE_STEPS, random_state=seed % 2**32
         )
-        # Weights by a power of two change nothing but what float32 can hold.
+        # Weights by a power of two change nothing but what float32 can hold; one over
+        # the least of them must be a number, too.
         weights = np.ldexp(self.weights, -np.frexp(self.weights.max())[1])
+        weights[weights < np.finfo(np.float32).tiny] = 0.0
         with _FILTERS, warnings.catch_warnings():
             # Fewer distinct rows than clusters is told once, of all rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
