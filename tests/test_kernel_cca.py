@@ -164,6 +164,17 @@ def test_all_rows_as_landmarks_give_the_exact_kernels_answer(rng, form):
     np.testing.assert_allclose(model.canonical_correlations_, expected, rtol=1e-7)
 
 
+@both_forms
+def test_no_correlation_is_above_1(rng, form):
+    """Of a view with itself, and next to no ridge, all are 1 but for rounding."""
+    for kernel in ("linear", "rbf"):
+        X = rng.standard_normal((60, 3))
+        options = {"kernel": kernel, "form": form, "n_landmarks": 40}
+        model = KernelCCA(3, alpha=1e-300, random_state=0, **options).fit(X, X.copy())
+        assert np.all(model.canonical_correlations_ <= 1)
+        np.testing.assert_allclose(model.canonical_correlations_, 1, rtol=1e-6)
+
+
 def test_moved_landmarks(views, seed):
     model = cca(3, random_state=seed, sampler="kmeans").fit(*views)
     assert all(landmarks.indices is None for landmarks in model.landmarks_)

@@ -94,6 +94,8 @@ def canonical_pairs(
     with blas_threads_for(len(C)):
         T = x.scaled.T @ C @ y.scaled
         U, correlations, Vt = scipy.linalg.svd(T, full_matrices=False)
+    # None is above 1, but by what small directions are rounded.
+    correlations = np.minimum(correlations, 1.0)
     k = min(n_components, len(correlations))
     U, V = U[:, :k], Vt[:k].T
     # Signs are free: the largest coefficient of X's direction is positive.
