@@ -18,7 +18,7 @@ from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
 from nystrom.samplers.choosing import Work
-from nystrom.samplers.draws import exactly, kept_by_coins
+from nystrom.samplers.draws import all_drawn, exactly, kept_by_coins
 from nystrom.samplers.racing import Winners
 from nystrom.samplers.recursive.levels import recurse
 from nystrom.samplers.recursive.rules import TheoryRidge
@@ -107,6 +107,13 @@ def test_kept_rows_carry_their_probabilities_and_weights(seed):
 def test_probability_1_keeps_and_probability_0_drops(seed):
     p = np.array([0, 1, 0, 1, 1, 0.0])
     np.testing.assert_array_equal(kept_by_coins(p, seed).indices, [1, 3, 4])
+
+
+def test_no_probability_is_above_1(seed):
+    """Chances are: rows that are certain several times over are in S once."""
+    kept = kept_by_coins(np.array([5.0, 1.5, 1e-30]), seed)
+    np.testing.assert_array_equal(kept.indices, [0, 1])
+    np.testing.assert_array_equal(kept.probabilities, 1)
 
 
 def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
@@ -229,6 +236,16 @@ def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
         fewer.probabilities / p[fewer.indices],
         fewer.probabilities[0] / p[fewer.indices[0]],
     )
+
+
+@pytest.mark.parametrize("cap", [None, 8, 9])
+def test_all_rows_that_a_cap_allows_are_wanted_and_drawn(cap, seed):
+    drawn = all_drawn(8, cap, seed)
+    np.testing.assert_array_equal(drawn.indices, np.arange(8))
+    np.testing.assert_array_equal(drawn.probabilities, 1)
+    assert drawn.n_wanted is None
+    fewer = all_drawn(8, 7, seed)
+    assert (len(fewer.indices), fewer.n_wanted) == (7, 8)
 
 
 def test_a_cap_estimates_sums_without_bias(seed):
