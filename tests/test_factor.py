@@ -15,7 +15,7 @@ from nystrom.precision import is_indefinite, least_ridge
 from nystrom.refusals import check_finite
 from nystrom.ridge_root import ridge_root, tail_ridge, weighted
 
-SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
+SCALES = [1e-30, 1e-12, 1e-6, 1.0, 1e6, 1e12]
 
 
 def definite(rng, size, rank=None):
@@ -181,12 +181,13 @@ def test_the_scale_of_the_kernel_changes_the_roots_scale_and_nothing_else(dtype,
         )
 
 
-def test_a_kernel_that_is_zero_has_rank_zero():
-    factor = factorize(np.zeros((4, 4)))
+@pytest.mark.parametrize("psd", [True, None, False])
+def test_a_kernel_that_is_zero_has_rank_zero(psd):
+    factor = factorize(np.zeros((4, 4)), psd=psd)
     assert factor.rank == 0
     assert factor.root.shape == (4, 0)
     np.testing.assert_array_equal(factor.full_root, np.zeros((4, 4)))
-    assert not factor.indefinite
+    assert factor.indefinite == (psd is False)
 
 
 @given(data=st.data())
