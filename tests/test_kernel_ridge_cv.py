@@ -266,6 +266,23 @@ def test_a_rounded_gram_matrix_is_right_for_alphas_far_above_its_rounding(rng):
     np.testing.assert_allclose(-found, expected, rtol=1e-3)
 
 
+@pytest.mark.parametrize(("rounding", "right"), [(1e-6, True), (1e-3, False)])
+def test_an_alpha_above_the_eigenvalues_is_no_proof_against_rounding(rounding, right):
+    """Half of the target is in a direction whose eigenvalue is 0, or the rounding."""
+    path = Path(
+        values=np.array([1.0, 0.0]),
+        vectors=np.eye(2),
+        cross=np.array([[0.5], [0.05]]),
+        target_squares=np.array([1.0]),
+        weight=30.0,
+        n_rows=30.0,
+        n_intercepts=0,
+        most_rank=30,
+        gram_error=rounding,
+    )
+    assert path.residuals_are_right(np.array([0.01])) == right
+
+
 # Leave-one-out
 
 
