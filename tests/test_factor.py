@@ -96,6 +96,16 @@ def test_blocks_of_less_precision_resolve_fewer(size, rng):
     assert factor.lost_to(factor) == 0
 
 
+def test_of_an_indefinite_kernel_too_they_resolve_fewer(rng):
+    K = kernels.RBF(0.05).gram(rng.standard_normal((150, 2)))
+    factor = factorize(K, psd=False)  # so it is treated, whatever it is
+    fewer = factor.for_blocks(np.float32)
+    assert fewer.rank < factor.rank
+    assert fewer.root.shape == fewer.L.shape == (150, fewer.rank)
+    np.testing.assert_array_equal(fewer.L, factor.L[:, : fewer.rank])
+    assert factor.for_blocks(np.float64) is factor
+
+
 def test_a_large_first_eigenvalue_does_not_cut_good_directions_in_float32():
     size = 300
     K = np.ones((size, size)) + 1e-3 * np.eye(size)
