@@ -242,6 +242,13 @@ def test_rounding_is_not_taken_for_indefiniteness(rng):
         assert not factorize(K, psd=None).indefinite
 
 
+def test_a_kernel_that_breaks_its_promise_of_definiteness_has_the_rank_it_shows():
+    """LAPACK stops at a pivot of −3, whose square is no reason to believe it."""
+    factor = factorize(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert factor.rank == 1
+    np.testing.assert_allclose(factor.root, [[1.0], [0.0]])
+
+
 def test_the_limit_of_definiteness_is_10_eps_s():
     limit = 10 * np.finfo(np.float64).eps * 20
     values = np.linspace(1, 5, 20)

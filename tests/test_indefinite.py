@@ -143,10 +143,11 @@ def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case):
     assert "uniform instead of leverage" in str(landmarks)
 
 
+@pytest.mark.parametrize("cap", [N_ROWS, N_ROWS + 1])
 @pytest.mark.filterwarnings("ignore:The kernel")
-def test_a_ridge_that_allows_more_than_all_rows_takes_all(X, seed):
+def test_a_ridge_that_allows_all_rows_takes_them_in_their_order(X, seed, cap):
     options = {"kernel": "sigmoid", "ridge": 1.0, "random_state": seed}
-    landmarks = select_landmarks(X, n_landmarks=N_ROWS + 1, **options)
+    landmarks = select_landmarks(X, n_landmarks=cap, **options)
     np.testing.assert_array_equal(landmarks.indices, np.arange(N_ROWS))
     np.testing.assert_array_equal(landmarks.weights, 1)
 

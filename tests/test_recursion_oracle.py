@@ -483,6 +483,13 @@ def test_the_multiple_of_the_largest_scores_is_allowed_for(rule, level):
     assert rule.multiple(totals, level) == pytest.approx(largest)
 
 
+@pytest.mark.parametrize("total", [0.01, 2.0, 7.0, 1000.0])
+def test_practical_chances_are_multiplied_by_the_log_of_the_scores_or_by_1(total):
+    totals = rules.Totals(total, total, 2 * total, 1e6)
+    expected = max(1, math.log(total))
+    assert PracticalRidge(1.0).multiple(totals, 0) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("rule", [PracticalRidge(1.0, 1000), PracticalSize(1000)])
 def test_a_level_remembers_more_rows_than_its_coins_keep(rule):
     """A thousand of either allow 2000 on average, with a deviation of at most 45."""
