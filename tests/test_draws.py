@@ -17,9 +17,16 @@ from scipy.stats import binom
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
+from nystrom.randomness import Purpose
 from nystrom.samplers.choosing import Work
-from nystrom.samplers.draws import exactly, kept_by_coins
-from nystrom.samplers.racing import Winners
+from nystrom.samplers.draws import (
+    all_drawn,
+    drawn_by_coins,
+    exactly,
+    kept_by_coins,
+    probabilities_with_sum,
+)
+from nystrom.samplers.racing import Race, Winners
 from nystrom.samplers.recursive.levels import recurse
 from nystrom.samplers.recursive.rules import TheoryRidge
 from nystrom.sources import as_source
@@ -109,11 +116,37 @@ def test_probability_1_keeps_and_probability_0_drops(seed):
     np.testing.assert_array_equal(kept_by_coins(p, seed).indices, [1, 3, 4])
 
 
+def test_no_probability_is_above_1(seed):
+    """Chances are: rows that are certain several times over are in S once."""
+    kept = kept_by_coins(np.array([5.0, 1.5, 1e-30]), seed)
+    np.testing.assert_array_equal(kept.indices, [0, 1])
+    np.testing.assert_array_equal(kept.probabilities, 1)
+
+
 def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
     kept = kept_by_coins(np.array([0.0, 3e-30, 2e-30]), seed)
     assert kept.indices in ([1], [2])
     np.testing.assert_array_equal(kept.weights, [1])
-    assert len(kept_by_coins(np.zeros(3), seed).indices) == 1
+    any_row = kept_by_coins(np.zeros(3), seed)
+    assert len(any_row.indices) == 1
+    np.testing.assert_array_equal(any_row.weights, [1])
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
+@pytest.mark.parametrize("size", [1, 7.5, 40, 99])
+def test_probabilities_of_a_given_sum_are_in_proportion_up_to_1(size, scale, rng):
+    chances = rng.exponential(size=100) ** 3
+    p = probabilities_with_sum(scale * chances, size)
+    assert p.sum() == pytest.approx(size)
+    assert p.max() <= 1
+    multiple = np.max(p[p < 1] / chances[p < 1])
+    np.testing.assert_allclose(p, np.minimum(1, multiple * chances), rtol=1e-12)
+
+
+def test_probabilities_of_a_sum_beyond_the_rows_with_a_chance_are_1():
+    for size in (2, 3):
+        p = probabilities_with_sum(np.array([0, 1e-9, 0, 5.0]), size)
+        np.testing.assert_array_equal(p, [0, 1, 0, 1])
 
 
 # Races
@@ -229,6 +262,25 @@ def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
         fewer.probabilities / p[fewer.indices],
         fewer.probabilities[0] / p[fewer.indices[0]],
     )
+
+
+def test_more_rows_than_are_remembered_are_wanted(seed):
+    """The last of 100 to arrive says how many there would be: 500 ± 50, of 1000."""
+    race = Race(seed, Purpose.KEEP, by_coins=True, most=100)
+    capped = drawn_by_coins(race.among(np.full(1000, 0.5)), 1.0, 1000, seed, largest=10)
+    assert 300 < capped.n_wanted < 800
+    certain = drawn_by_coins(race.among(np.full(110, 1e9)), 1.0, 110, seed, largest=10)
+    assert certain.n_wanted == 110
+
+
+@pytest.mark.parametrize("cap", [None, 8, 9])
+def test_all_rows_that_a_cap_allows_are_wanted_and_drawn(cap, seed):
+    drawn = all_drawn(8, cap, seed)
+    np.testing.assert_array_equal(drawn.indices, np.arange(8))
+    np.testing.assert_array_equal(drawn.probabilities, 1)
+    assert drawn.n_wanted is None
+    fewer = all_drawn(8, 7, seed)
+    assert (len(fewer.indices), fewer.n_wanted) == (7, 8)
 
 
 def test_a_cap_estimates_sums_without_bias(seed):

@@ -15,7 +15,7 @@ from nystrom.precision import is_indefinite, least_ridge
 from nystrom.refusals import check_finite
 from nystrom.ridge_root import ridge_root, tail_ridge, weighted
 
-SCALES = [1e-12, 1e-6, 1.0, 1e6, 1e12]
+SCALES = [1e-30, 1e-12, 1e-6, 1.0, 1e6, 1e12]
 
 
 def definite(rng, size, rank=None):
@@ -94,6 +94,16 @@ def test_blocks_of_less_precision_resolve_fewer(size, rng):
     np.testing.assert_allclose(fewer.L @ fewer.L.T, K, atol=3e-6)
     assert factor.for_blocks(np.float64) is factor
     assert factor.lost_to(factor) == 0
+
+
+def test_of_an_indefinite_kernel_too_they_resolve_fewer(rng):
+    K = kernels.RBF(0.05).gram(rng.standard_normal((150, 2)))
+    factor = factorize(K, psd=False)  # so it is treated, whatever it is
+    fewer = factor.for_blocks(np.float32)
+    assert fewer.rank < factor.rank
+    assert fewer.root.shape == fewer.L.shape == (150, fewer.rank)
+    np.testing.assert_array_equal(fewer.L, factor.L[:, : fewer.rank])
+    assert factor.for_blocks(np.float64) is factor
 
 
 def test_a_large_first_eigenvalue_does_not_cut_good_directions_in_float32():
@@ -181,12 +191,13 @@ def test_the_scale_of_the_kernel_changes_the_roots_scale_and_nothing_else(dtype,
         )
 
 
-def test_a_kernel_that_is_zero_has_rank_zero():
-    factor = factorize(np.zeros((4, 4)))
+@pytest.mark.parametrize("psd", [True, None, False])
+def test_a_kernel_that_is_zero_has_rank_zero(psd):
+    factor = factorize(np.zeros((4, 4)), psd=psd)
     assert factor.rank == 0
     assert factor.root.shape == (4, 0)
     np.testing.assert_array_equal(factor.full_root, np.zeros((4, 4)))
-    assert not factor.indefinite
+    assert factor.indefinite == (psd is False)
 
 
 @given(data=st.data())
@@ -229,6 +240,13 @@ def test_rounding_is_not_taken_for_indefiniteness(rng):
         K = kernels.RBF(gamma).gram(X)
         assert np.linalg.eigvalsh(K)[0] < 0
         assert not factorize(K, psd=None).indefinite
+
+
+def test_a_kernel_that_breaks_its_promise_of_definiteness_has_the_rank_it_shows():
+    """LAPACK stops at a pivot of −3, whose square is no reason to believe it."""
+    factor = factorize(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert factor.rank == 1
+    np.testing.assert_allclose(factor.root, [[1.0], [0.0]])
 
 
 def test_the_limit_of_definiteness_is_10_eps_s():

@@ -143,6 +143,15 @@ def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case):
     assert "uniform instead of leverage" in str(landmarks)
 
 
+@pytest.mark.parametrize("cap", [N_ROWS, N_ROWS + 1])
+@pytest.mark.filterwarnings("ignore:The kernel")
+def test_a_ridge_that_allows_all_rows_takes_them_in_their_order(X, seed, cap):
+    options = {"kernel": "sigmoid", "ridge": 1.0, "random_state": seed}
+    landmarks = select_landmarks(X, n_landmarks=cap, **options)
+    np.testing.assert_array_equal(landmarks.indices, np.arange(N_ROWS))
+    np.testing.assert_array_equal(landmarks.weights, 1)
+
+
 @pytest.mark.parametrize("sampler", ["recursive", "accelerated", "auto"])
 def test_the_recursion_notices_an_indefinite_matrix(sampler, rng, seed):
     """Half of its eigenvalues are negative: scores from it would mean nothing."""

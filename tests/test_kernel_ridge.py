@@ -143,6 +143,15 @@ def test_every_target_has_its_own_alpha(X, X_new, Y, weights, seed, solver, inte
         assert relative(found[:, t], expected) < ERROR[solver]
 
 
+@intercept_or_not
+def test_one_target_of_several_may_be_least_squares(X, X_new, Y, seed, intercept):
+    alphas = [0.5, 0.0, 10.0]
+    together = ridge(alphas, seed, fit_intercept=intercept).fit(X, Y).predict(X_new)
+    for t, alpha in enumerate(alphas):
+        alone = ridge(alpha, seed, fit_intercept=intercept).fit(X, Y[:, t])
+        assert relative(together[:, t], alone.predict(X_new)) < ERROR["direct"]
+
+
 @both_solvers
 def test_targets_do_not_influence_each_other(X, X_new, Y, seed, solver):
     together = ridge(seed=seed, solver=solver).fit(X, Y).predict(X_new)
@@ -1183,6 +1192,24 @@ def test_whitening_moves_the_choice_towards_steps():
         for w in (False, True)
     )
     assert plain < whitened
+
+
+def test_dear_evaluations_move_the_choice_away_from_steps():
+    """Every step makes the kernel values anew."""
+
+    def count(**options):
+        sizes = range(2000, 40_000, 1000)
+        chosen = [cheaper_solver(*problem(s, n=10**7, **options)) for s in sizes]
+        return chosen.count("cg")
+
+    assert count(d=1000) < count(d=100) < count(d=10)
+    assert count(dtype=np.float64) < count(dtype=np.float32)
+
+
+def test_few_rows_for_each_landmark_are_solved_directly():
+    """Rows that stand for all in the preconditioner would be nearly all of them."""
+    assert cheaper_solver(*problem(20_000, n=10**6)) == "cg"
+    assert cheaper_solver(*problem(20_000, n=100_000)) == "direct"
 
 
 def test_alpha_zero_and_slow_kernels_are_never_solved_by_steps():

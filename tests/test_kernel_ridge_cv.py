@@ -266,6 +266,32 @@ def test_a_rounded_gram_matrix_is_right_for_alphas_far_above_its_rounding(rng):
     np.testing.assert_allclose(-found, expected, rtol=1e-3)
 
 
+def path_with(rounding):
+    """A part of the target is in a direction whose eigenvalue is 0, or the rounding."""
+    return Path(
+        values=np.array([1.0, 0.0]),
+        vectors=np.eye(2),
+        cross=np.array([[0.5], [-0.05]]),
+        target_squares=np.array([1.0]),
+        weight=30.0,
+        n_rows=30.0,
+        n_intercepts=0,
+        most_rank=30,
+        gram_error=rounding,
+    )
+
+
+@pytest.mark.parametrize(("rounding", "right"), [(1e-6, True), (1e-3, False)])
+def test_an_alpha_above_the_eigenvalues_is_no_proof_against_rounding(rounding, right):
+    assert path_with(rounding).residuals_are_right(np.array([0.01])) == right
+
+
+def test_directions_are_left_out_where_alpha_is_below_their_rounding_alone():
+    path = path_with(1e-3)
+    np.testing.assert_allclose(path.coefficients(1e-4)[:, 0], [0.5 / 1.0001, 0])
+    np.testing.assert_allclose(path.coefficients(0.01)[:, 0], [0.5 / 1.01, -5])
+
+
 # Leave-one-out
 
 

@@ -11,7 +11,7 @@ from nystrom import approximate, features, precision, select_landmarks
 from nystrom import moments as module
 from nystrom.engines import Threads
 from nystrom.features import FeatureMap
-from nystrom.kernels import RBF, Matern, Polynomial
+from nystrom.kernels import RBF, Linear, Matern, Polynomial
 from nystrom.moments import moments
 from nystrom.sources import Dense
 
@@ -121,6 +121,17 @@ def test_rows_of_weight_0_are_not_counted(rng):
     sums = moments(mapping, Dense(X, w), Threads(1))
     assert sums.n_rows == 1000
     assert sums.weight == pytest.approx(w.sum())
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_a_gram_matrix_that_overflows_is_refused(rng, whiten):
+    """By a row that nobody has looked at before: values of k that are still finite."""
+    X = rng.standard_normal((N, 3))
+    landmarks = select_landmarks(X, kernel=Linear(), sampler=np.arange(3))
+    mapping = FeatureMap.for_ridge(landmarks, Dense(X), 1.0, center=False)
+    X[-1] = 1e160
+    with pytest.raises(ValueError, match="The kernel returned nan or inf"):
+        moments(replace(mapping, whiten=whiten), Dense(X), Threads(1))
 
 
 def test_the_trace_is_told_about_a_shift_that_is_only_near_the_mean(rng):

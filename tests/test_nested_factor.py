@@ -318,6 +318,17 @@ def test_every_gram_pass_tells_the_path(make, seed):
         np.testing.assert_allclose(landmarks.error_path[k - 1], exact, rtol=1e-6)
 
 
+def test_the_scale_of_the_kernel_changes_no_path(seed):
+    X = clustered(seed, 900)
+
+    def path(scale):
+        kernel = scale * kernels.RBF(GAMMA)
+        model = KernelRidge(scale, kernel=kernel, n_landmarks=30, random_state=seed)
+        return model.fit(X, X[:, 0]).landmarks_.error_path
+
+    np.testing.assert_allclose(path(2.0**-40), path(1.0), rtol=1e-6)
+
+
 def test_the_path_of_a_goal(seed):
     X = clustered(seed, 900)
     landmarks = select_landmarks(

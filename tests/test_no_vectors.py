@@ -182,6 +182,22 @@ def test_sifted_rows_bring_weights_targets_and_numbers(seed, rng):
     np.testing.assert_array_equal(block.targets[:, 0], y[expected])
 
 
+def test_rows_that_are_not_at_hand_come_back_with_the_pass(seed, monkeypatch):
+    """Else they would be read once more, and those that are at hand be copied."""
+    source = generated(3000, seed)
+    X = source.rows(0, 3000)
+
+    def drawn_from(rows):
+        work = Work(RBF(0.3), rows, seed, Threads(1), Ledger())
+        *_, top = recurse(work, PracticalSize(SIZE))
+        return top.first(SIZE)[0]
+
+    assert drawn_from(as_source(X)).points is None
+    winners = drawn_from(source)
+    monkeypatch.setattr(source, "take", None)  # from here on nothing is read
+    np.testing.assert_array_equal(winners.rows_of(source), X[winners.numbers])
+
+
 def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
     made = []
 

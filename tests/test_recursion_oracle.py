@@ -9,6 +9,7 @@ make that comparison fail.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ import pytest
 
 from nystrom import ridge_root, scores
 from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines.course import Course
 from nystrom.kernels import RBF
 from nystrom.ledger import Ledger
 from nystrom.randomness import Purpose, rows_below, uniforms
@@ -145,6 +147,32 @@ def test_every_level_is_what_the_paper_says(name, seed):
 def test_every_level_of_weighted_rows_is_that_of_the_weighted_matrix(name, seed):
     expected = expected_levels(name, seed, weighted=True)
     assert_same_levels(found_levels(name, seed, weighted=True), expected)
+
+
+def test_sums_over_a_level_are_those_of_its_scores(seed):
+    """The one of min(1, l̃) is told as the effective dimension."""
+    top = found_levels("2 practical", seed)[-1]
+    assert np.count_nonzero(top.scores > 1) >= 5
+    capped = np.minimum(1, top.scores).sum()
+    for totals, chances in (
+        (top.coins()[1], 2 * top.scores.sum()),
+        (top.first(20)[1], capped),
+    ):
+        found = totals.scores, totals.capped, totals.chances, totals.n_rows
+        expected = top.scores.sum(), capped, chances, 1500
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_levels_are_shares_of_the_progress_as_they_have_rows(seed):
+    class Told(Course):
+        __call__ = Course.tell
+
+    course = Told()
+    work = work_on(as_source(rows_of(seed, 1500)), seed)
+    work = replace(work, engine=Threads(1, course))
+    done = [course.share for _ in recurse(work, PracticalSize(100))]
+    rows = 0.5 ** np.arange(3, -1, -1)  # a share of all: of level 3, …, of level 0
+    np.testing.assert_allclose(done, (np.cumsum(rows) - rows) / rows.sum())
 
 
 def test_a_cap_scales_down_the_levels_below_the_top(seed):
@@ -428,7 +456,7 @@ def test_theory_oversamples_by_16_unless_told_otherwise():
     assert TheorySize(5000, 0.01).oversampling == 16
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65, 1000])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65, 128, 1000])
 @pytest.mark.parametrize("size", [1, 10, 100])
 def test_practical_halves_are_nested_and_never_empty(n, size, seed):
     among = membership.Membership(as_source(np.zeros((n, 1))), seed)
@@ -443,6 +471,29 @@ def test_practical_halves_are_nested_and_never_empty(n, size, seed):
     assert n_levels == 1 or len(members[-2]) > base
     for larger, smaller in pairwise(members):
         assert np.isin(smaller, larger).all()
+
+
+@pytest.mark.parametrize("rule", [PracticalRidge(1.0), TheoryRidge(1.0, 0.01)], ids=str)
+@pytest.mark.parametrize("level", [0, 3])
+def test_the_multiple_of_the_largest_scores_is_allowed_for(rule, level):
+    """Rows that arrive later than the largest multiple are not remembered."""
+    scores = np.full(1000, 1 / np.finfo(np.float64).eps)
+    totals = rules.Totals.of(scores, rule.chances(scores, level))
+    largest = rule.largest_multiple(len(scores), level)
+    assert rule.multiple(totals, level) == pytest.approx(largest)
+
+
+@pytest.mark.parametrize("total", [0.01, 2.0, 7.0, 1000.0])
+def test_practical_chances_are_multiplied_by_the_log_of_the_scores_or_by_1(total):
+    totals = rules.Totals(total, total, 2 * total, 1e6)
+    expected = max(1, math.log(total))
+    assert PracticalRidge(1.0).multiple(totals, 0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("rule", [PracticalRidge(1.0, 1000), PracticalSize(1000)])
+def test_a_level_remembers_more_rows_than_its_coins_keep(rule):
+    """A thousand of either allow 2000 on average, with a deviation of at most 45."""
+    assert 2000 + 6 * 45 < rule.most_kept(1) < 3000
 
 
 def test_probabilities_of_algorithm_1_are_never_negative():
