@@ -647,6 +647,15 @@ def test_way_back_of_a_precomputed_kernel_is_refused(X, n_landmarks):
         pca(fit_inverse_transform=True, **options).fit(rbf(X, X))
 
 
+def test_no_way_back_from_coordinates_that_are_all_alike():
+    """Of scikit-learn's own class, which raises what SciPy says."""
+    rows = np.zeros((5, 3), dtype=np.float32)
+    rows[0, 0] = 1e-3
+    options = {"kernel": "poly", "degree": 4, "coef0": 0.0, "alpha": 0.0}
+    with pytest.raises(ValueError, match=r"no way back with alpha=0: .*Raise alpha"):
+        KernelPCA(2, fit_inverse_transform=True, **options).fit(rows)
+
+
 def test_way_back_wants_as_many_columns_as_components(X):
     model = pca(fit_inverse_transform=True).fit(X)
     with pytest.raises(ValueError, match=f"X has 2 columns; .* have {K}"):

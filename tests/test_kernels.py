@@ -394,6 +394,19 @@ def test_equal_rows_in_float32_have_kernel_1(case, rng):
 
 
 @of_distance
+@pytest.mark.parametrize("far", [1e6, 1e10, 1e20])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_one_of_two_points_may_be_far(case, far, storage, rng):
+    """Whichever is the middle: differences are those of the rows as they came."""
+    X = case.rows(rng, 30)
+    Y = np.vstack([X[3], np.full_like(X[3], far)])
+    for points in (Y, Y[::-1]):
+        expected = matrix(case.formula, X, points)
+        found = case.kernel(storage(X), storage(points))
+        assert abs(found - expected).max() < 1e-9
+
+
+@of_distance
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e10, 1e20])
 def test_a_far_row_in_float32_spoils_no_other(case, far, rng):
     X = case.rows(rng, 30, dtype=np.float32)

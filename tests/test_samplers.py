@@ -758,6 +758,25 @@ def test_the_scale_of_the_kernel_changes_no_landmark(sampler, power, X):
     assert one.rank == two.rank
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_scale_that_float32_does_not_have(sampler, storage, X, seed):
+    """0.3 in float32 is more than 0.3: what is left of a row was below its bound."""
+    if storage is sp.csr_array and sampler in OFF_THE_ROWS:
+        pytest.skip("means of rows are dense")
+    X32 = X.astype(np.float32)
+    rows = storage(X32)
+    for factor in (0.3, 0.7):  # rounded up, and down
+        chosen = select_landmarks(rows, kernel=factor * RBF(GAMMA), n_landmarks=30,
+                                  sampler=sampler, random_state=seed)  # fmt: skip
+        assert chosen.rank == 30
+        P = chosen.points.toarray() if storage is sp.csr_array else chosen.points
+        K_S, K_SS = (RBF(GAMMA)(A.astype(float), P.astype(float)) for A in (X32, P))
+        expected = 1 - np.einsum("ns,sn->", K_S, np.linalg.solve(K_SS, K_S.T)) / len(X)
+        found = approximate(rows, chosen).relative_trace_error.value
+        assert found == pytest.approx(expected, rel=0.05)
+
+
 def test_scaling_kernel_and_ridge_together_changes_no_landmark(many):
     for options in ({}, {"delta": 0.01}):
         one, two = (

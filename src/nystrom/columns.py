@@ -151,6 +151,9 @@ def diag64(kernel: Kernel, X: Any) -> Array:
 
     What is left of it is a difference, and a small number must not vanish.
     """
+    if not kernel.traits.of_distance:
+        return arrays.widen(kernel.diag(arrays.widen(X)))
     # Of a distance it is a constant, and no row need be copied.
-    X = X if kernel.traits.of_distance else arrays.widen(X)
-    return arrays.widen(kernel.diag(X))
+    there = arrays.widen(kernel.diag(X))
+    constant = float(kernel.diag(np.zeros((1, X.shape[1])))[0])
+    return arrays.namespace(there).full_like(there, constant)

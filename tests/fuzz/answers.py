@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from .dense import EPS64, require
+from .dense import DISTANCES, EPS64, require
 
 #: Rows up to which eigenvalues of n × n matrices are taken.
 FEW = 300
@@ -90,7 +90,7 @@ def check_factor(landmarks, dense, Z):
         require(least >= not_less, f"K − ZZᵀ has {least!r} where k(x, x) is 1")
 
 
-def check_told(dense, error, *, rounding=1e-12):
+def check_told(dense, error, *, rounding=DISTANCES):
     """The relative trace error told is the error."""
     if error is None:
         return

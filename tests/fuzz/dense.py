@@ -19,6 +19,8 @@ from nystrom.kernels.algebra import Multiple, Product, Sum
 
 EPS = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 EPS64 = EPS[np.dtype(np.float64)]
+#: What a distance by a product may be off by; see FAR in precision.py.
+DISTANCES = 4e-10
 
 
 class WrongError(AssertionError):

@@ -13,7 +13,7 @@ from nystrom.kernels import Precomputed
 
 from .all_rows import check_full
 from .answers import check_landmarks, check_told
-from .dense import Dense, require
+from .dense import DISTANCES, Dense, require
 from .logistic import check_logistic
 from .methods import CHECKS, check_regression
 
@@ -68,8 +68,7 @@ def check_estimator(case):
         check_regression(case, estimator, dense, y)
     if not dense.indefinite:
         # A Gram matrix is right to a share of alpha, and so is its trace.
-        ridge = hasattr(estimator, "solver_")
-        rounding = 1e-8 if ridge else 1e-12
+        rounding = 1e-8 if hasattr(estimator, "solver_") else DISTANCES
         check_told(dense, estimator.approximation_error_, rounding=rounding)
 
 

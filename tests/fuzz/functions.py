@@ -14,10 +14,7 @@ from .answers import (
     check_reached,
     check_told,
 )
-from .dense import Dense, require
-
-#: What a distance by a product may be off by; see FAR in precision.py.
-DISTANCES = 4e-10
+from .dense import DISTANCES, Dense, require
 
 
 def check_functions(case):
@@ -35,8 +32,7 @@ def check_functions(case):
     if dense.indefinite:
         return
     check_told(dense, approximation.relative_trace_error)
-    # It was found with more landmarks than there are now, by values less exact.
-    check_told(dense, landmarks.error, rounding=DISTANCES)
+    check_told(dense, landmarks.error)
     check_reached(case, landmarks, dense)
     check_products(case, approximation, dense, Z)
     check_spectral_error(approximation, dense, Z)

@@ -63,6 +63,7 @@ REFUSED = {
     "has no correlation; at least two rows": "one row",
     "Input X contains infinity": "given values that are too large",
     "Inverse transform not implemented for sparse": "as in scikit-learn",
+    "finds no way back with alpha": "scikit-learn's own solution is singular",
 }
 
 

@@ -36,14 +36,19 @@ def with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
     return xp.concat([Xc, xp.sum(Xc * Xc, axis=1)[:, None], ones], axis=1)
 
 
-def squared_distances(X: Array, Y: Array) -> Array:
-    """Σⱼ (xⱼ − yⱼ)² for all pairs of rows: slow, and exact where a product is not."""
-    if is_numpy(X):
+def squared_distances(X: Array, Y: Array, scale: float | np.ndarray) -> Array:
+    """Σⱼ ((xⱼ − yⱼ)·scaleⱼ)² for all pairs of rows; a scale is 1, or one per feature.
+
+    Slow, and exact where a product is not. Differences come first: whatever is done to
+    rows before them rounds the rows.
+    """
+    if is_numpy(X) and np.ndim(scale) == 0:
         return cdist(X, Y, "sqeuclidean")
+    scale = np.broadcast_to(scale, X.shape[1])
     xp = array_namespace(X)
     total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
     for j in range(X.shape[1]):
-        difference = X[:, j, None] - Y[None, :, j]
+        difference = (X[:, j, None] - Y[None, :, j]) * float(scale[j])
         total += difference * difference
     return total
 

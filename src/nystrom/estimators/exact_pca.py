@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import LinAlgError
 from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
@@ -38,7 +39,10 @@ def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[st
     names = ExactKernelPCA().get_params(deep=False)
     theirs = ExactKernelPCA(**{name: getattr(ours, name) for name in names})
     with blas_threads_for(source.n_rows):
-        theirs.set_output(transform="default").fit(X)
+        try:
+            theirs.set_output(transform="default").fit(X)
+        except LinAlgError:
+            raise ValueError(singular(ours.alpha)) from None
     fitted: dict[str, Any] = {"_exact": theirs}
     for name, value in vars(theirs).items():
         if name.endswith("_") or name == "_centerer":
@@ -53,6 +57,14 @@ def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[st
         "landmarks_": without_matrix(landmarks),
         "approximation_error_": landmarks.error,
     }
+
+
+def singular(alpha: float) -> str:
+    """What to say where scikit-learn's way back finds no solution."""
+    return (
+        f"fit_inverse_transform=True finds no way back with alpha={alpha:g}: the kernel "
+        "matrix of the coordinates is singular. Raise alpha, or lower n_components."
+    )
 
 
 def by_theirs(theirs: ExactKernelPCA, X: Any) -> np.ndarray:

@@ -28,7 +28,7 @@ class DenseDistances:
     """X ↦ c·‖(x − y)·scale‖² for all rows y of fixed dense points Y."""
 
     def __init__(self, Y: Array, c: float, scale: Any, near: bool) -> None:
-        self.c, self.scale, self.near = c, scale, near
+        self.Y, self.c, self.scale, self.near = Y, c, scale, near
         self._finite: dict[Any, bool] = {}
         self.center = _float32_center(Y)
         apart = arrays.widen(Y) - arrays.beside(self.center, Y)
@@ -68,15 +68,15 @@ class DenseDistances:
         if not arrays.on_host(X):
             return self._with_closer_rows(D, X, left)
         if not self._all_finite(right):  # of points so far that 0·inf is among D
-            return self._closer(X, left[:, :-2])
+            return self._closer(X)
         far = _far_rows(left[:, -2], self.c)
         if len(far):
             with np.errstate(over="ignore"):
-                D[far] = self._closer(X[far], left[far, :-2])
+                D[far] = self._closer(X[far])
         if self.near:
             i, j = _near_pairs(D, left[:, -2], self.c)
-            # From the rows themselves: centring has rounded float32 ones.
-            apart = (X[i] - self.center) * self.scale - self.points64[j]
+            # From the rows themselves: centring has rounded some.
+            apart = (arrays.widen(X[i]) - arrays.widen(self.Y[j])) * self.scale
             with np.errstate(over="ignore"):
                 D[i, j] = self.c * np.vecdot(apart, apart)
         return D
@@ -97,15 +97,15 @@ class DenseDistances:
         if not bool(xp.any(inexact)):  # all that leaves the device, mostly
             return D
         rows = np.flatnonzero(arrays.to_host(inexact))
-        some, scaled = (arrays.take_rows(each, rows) for each in (X, left[:, :-2]))
-        return arrays.with_rows(D, rows, self._closer(some, scaled))
+        some = arrays.take_rows(X, rows)
+        return arrays.with_rows(D, rows, self._closer(some))
 
-    def _closer(self, X: Array, scaled: Array) -> Array:
+    def _closer(self, X: Array) -> Array:
         """The same more exactly: in float64, and there by differences."""
         if arrays.host_dtype(X) == np.float32:
             with np.errstate(over="ignore"):
                 return arrays.as_float(self(arrays.widen(X)), X.dtype)
-        return self.c * arrays.squared_distances(scaled, self.points64)
+        return self.c * arrays.squared_distances(X, arrays.widen(self.Y), self.scale)
 
 
 class SparseDistances:
@@ -141,7 +141,7 @@ class SparseDistances:
         if X.dtype == np.float32:
             return self(arrays.widen(X))
         X, Y = (M.toarray() if sp.issparse(M) else M for M in (X, arrays.widen(self.Y)))
-        return self.c * arrays.squared_distances(X * self.scale, Y * self.scale)
+        return self.c * arrays.squared_distances(X, Y, self.scale)
 
     def _norms(self, X: Any) -> np.ndarray:
         if np.ndim(self.scale):
