@@ -75,7 +75,9 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
         if check_targets(X, y, type(self).__name__):
             X = self._validated(X, reset=True)
             labels = LabelsInSource.of(X)
-            Y: Any = labels.signs(binarizer.fit(labels.classes))
+            # Several rows of each, as there are: scikit-learn before 1.9 warns of
+            # targets with as many classes as rows.
+            Y: Any = labels.signs(binarizer.fit(np.repeat(labels.classes, 3)))
             weights = labels.weighted(
                 self.class_weight, X, sample_weight, by_weight=self._balances_weights
             )

@@ -62,8 +62,9 @@ def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[st
 def singular(alpha: float) -> str:
     """What to say where scikit-learn's way back finds no solution."""
     return (
-        f"fit_inverse_transform=True finds no way back with alpha={alpha:g}: the kernel "
-        "matrix of the coordinates is singular. Raise alpha, or lower n_components."
+        f"fit_inverse_transform=True finds no way back with alpha={alpha:g}: the "
+        "kernel matrix of the coordinates is singular. Raise alpha, or lower "
+        "n_components."
     )
 
 

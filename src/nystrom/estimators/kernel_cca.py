@@ -16,6 +16,7 @@ from ..edge.rows import (
 )
 from ..edge.showing import shown
 from ..edge.warnings import warn_about
+from ..engines.blas import blas_threads_for
 from ..features import FeatureMap
 from ..landmarks import Landmarks
 from ..methods.cca import FORMS, Canonical, canonical_pairs
@@ -171,12 +172,13 @@ class KernelCCA(TransformsRows):
             # A kernel that wants one thread gets one, whatever the other does.
             engine = engines[int(chosen[1].kernel.traits.costly)]
             center = bool(self.center)
-            first, second = (
-                FeatureMap.for_ridge(landmarks, source, alpha, center=center)
-                for landmarks, source, alpha in zip(
-                    chosen, sources, alphas, strict=True
+            with blas_threads_for(max(map(len, chosen))):
+                first, second = (
+                    FeatureMap.for_ridge(landmarks, source, alpha, center=center)
+                    for landmarks, source, alpha in zip(
+                        chosen, sources, alphas, strict=True
+                    )
                 )
-            )
             found = canonical_pairs(
                 chosen,
                 (first, second),

@@ -138,8 +138,9 @@ def _cross(
     shared = (first.tiles(), second.tiles())
     found = engine.reduce(_block_cross, pair, shared, "cross products")
     C = arrays.to_host(found)
-    C = C if first.whiten else first.root.T @ C
-    return C if second.whiten else C @ second.root
+    with blas_threads_for(len(C)):
+        C = C if first.whiten else first.root.T @ C
+        return C if second.whiten else C @ second.root
 
 
 def _block_cross(block: Block, first: Tiles, second: Tiles) -> Array:
