@@ -647,6 +647,13 @@ def test_way_back_of_a_precomputed_kernel_is_refused(X, n_landmarks):
         pca(fit_inverse_transform=True, **options).fit(rbf(X, X))
 
 
+def test_arpack_finds_nothing_in_a_matrix_of_zeros():
+    """Of scikit-learn's own class, which raises what ARPACK says."""
+    model = KernelPCA(2, kernel="linear", eigen_solver="arpack")
+    with pytest.raises(ValueError, match=r"'arpack' fails .*eigen_solver='dense'"):
+        model.fit(np.zeros((10, 2)))
+
+
 def test_no_way_back_from_coordinates_that_are_all_alike():
     """Of scikit-learn's own class, which raises what SciPy says."""
     rows = np.zeros((5, 3), dtype=np.float32)

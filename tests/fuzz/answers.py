@@ -71,7 +71,7 @@ def check_factor(landmarks, dense, Z):
     # To rows that are far smaller than all landmarks rounding of these is large.
     near = d >= 1e-4 * np.abs(np.diagonal(dense.K_SS)).min()
     squares, d, Z = squares[near], d[near], Z[near]
-    if not near.any():
+    if not near.any() or not np.isfinite(dense.overshoot):  # float32 has no such K
         return
     over = squares - d * (1 + dense.overshoot)
     i = int(np.argmax(over))

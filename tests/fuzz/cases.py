@@ -22,6 +22,7 @@ from sklearn.base import clone
 from nystrom import kernels
 from nystrom.kernels.names import NAMES as KERNEL_NAMES
 
+from .dense import values
 from .rows import Rows, random_rows
 
 #: Words for gamma; two of them need targets.
@@ -84,7 +85,7 @@ def case_of(number: int) -> Case:
         kernel = {"kernel": kernel["of"], "gamma": tuple(10.0 ** rng.uniform(-3, 1, d))}
     notes: dict[str, Any] = {}
     if kernel["kernel"] == "precomputed":
-        K = kernel.pop("of")(rows.exact, rows.exact)
+        K = values(kernel.pop("of"), rows.exact, rows.exact)
         K = (K + K.T) / 2
         with np.errstate(over="ignore"):
             notes["matrix"] = K.astype(np.float32) if rows.narrow else K

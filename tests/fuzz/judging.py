@@ -64,6 +64,7 @@ REFUSED = {
     "Input X contains infinity": "given values that are too large",
     "Inverse transform not implemented for sparse": "as in scikit-learn",
     "finds no way back with alpha": "scikit-learn's own solution is singular",
+    "eigen_solver='arpack' fails": "as in scikit-learn",
 }
 
 
@@ -117,7 +118,7 @@ def refusal(case, error) -> Verdict:
     ours = [frame for frame in where if frame.filename.startswith(PACKAGE)]
     place = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[:-4:-1])
     text = f"{type(error).__name__}: {error} @ {place}"
-    on_purpose = where[-1].filename.startswith((PACKAGE, VALIDATION))
+    on_purpose = where[-1].filename.startswith((PACKAGE, VALIDATION, *FITTING))
     clear = isinstance(error, (ValueError, TypeError, NotImplementedError))
     if not (on_purpose and clear):
         return Verdict("wrong", text)

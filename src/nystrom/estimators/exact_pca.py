@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError
+from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
@@ -43,6 +44,11 @@ def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[st
             theirs.set_output(transform="default").fit(X)
         except LinAlgError:
             raise ValueError(singular(ours.alpha)) from None
+        except ArpackError as error:
+            raise ValueError(
+                f"eigen_solver='arpack' fails on the kernel matrix of these rows: "
+                f"{error} Use eigen_solver='dense'."
+            ) from None
     fitted: dict[str, Any] = {"_exact": theirs}
     for name, value in vars(theirs).items():
         if name.endswith("_") or name == "_centerer":
