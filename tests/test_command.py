@@ -351,3 +351,49 @@ def test_ctrl_c_stops_cleanly(folder, tmp_path):
     assert process.returncode == 130, err
     assert err.strip() == "Stopped; no file was written."
     assert not list(tmp_path.iterdir())
+
+
+SWALLOWED = """
+import contextlib, signal, sys
+import pandas as pd
+import nystrom_cli
+
+real = pd.read_csv
+
+def swallowed(*args, **options):
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    if {bad}:
+        raise pd.errors.ParserError("what?")
+    return real(*args, **options)
+
+pd.read_csv = swallowed
+nystrom_cli.main()
+"""
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_ctrl_c_that_a_reader_swallows_is_not_lost(folder, tmp_path, bad):
+    """It comes inside of code that takes it for the end of the file, or a bad one."""
+    rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    houses(50).to_csv(rows, index=False)
+    code = SWALLOWED.format(bad=bad)  # of its own: only a main thread sees a signal
+    given = ["predict", folder / "m", rows, "-o", out]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, given)], capture_output=True, text=True
+    )
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.strip() == "Stopped; no file was written."
+    assert not out.exists()
+
+
+def test_ctrl_c_before_there_is_a_command(monkeypatch, capsys):
+    """Where click is stopped itself it would end with 1."""
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nystrom, "make_context", stopped)
+    with pytest.raises(SystemExit) as ended:
+        nystrom_cli.main()
+    assert ended.value.code == 130

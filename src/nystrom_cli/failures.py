@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
 import click
+
+from . import interrupts
 
 #: Exit codes; 2 is click's own, for options that do not exist or do not fit.
 CANNOT, INTERRUPTED = 1, 130
@@ -43,17 +45,18 @@ def without_tracebacks(command: Callable[..., Any]) -> Callable[..., Any]:
         debug = bool(click.get_current_context().find_root().params.get("debug"))
         quiet = bool(options.get("quiet") or options.get("as_json"))
         try:
-            with _warnings_told(quiet=quiet):
+            with _warnings_told(quiet=quiet), interrupts.noticed():
                 return command(*args, **options)
         except KeyboardInterrupt:
-            click.echo("Stopped; no file was written.", err=True)
-            sys.exit(INTERRUPTED)
+            _end_stopped()
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
             sys.stderr.close()  # whoever reads has enough
             sys.exit(0)
         except Exception as error:
+            if interrupts.came():  # and was taken for something else
+                _end_stopped()
             if debug:
                 raise
             click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
@@ -61,6 +64,11 @@ def without_tracebacks(command: Callable[..., Any]) -> Callable[..., Any]:
             sys.exit(CANNOT)
 
     return told
+
+
+def _end_stopped() -> NoReturn:
+    click.echo("Stopped; no file was written.", err=True)
+    sys.exit(INTERRUPTED)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from . import interrupts
 from .failures import CommandError
 from .kinds import kind_of, shown
 from .places import not_a_table
@@ -48,6 +49,7 @@ def pieces(path: str, size: int = PIECE) -> Iterator[pd.DataFrame]:
                 "line has to give each a name of its own."
             )
         yield piece
+    interrupts.pass_on()
 
 
 def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
@@ -67,6 +69,7 @@ def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
             chunksize=size,
         ) as reader:
             for piece in reader:
+                interrupts.pass_on()
                 if names is None:
                     names, piece = _names(piece.iloc[0]), piece.iloc[1:]
                 piece.columns = names
@@ -74,8 +77,6 @@ def _csv_pieces(path: str, size: int) -> Iterator[pd.DataFrame]:
     except pd.errors.EmptyDataError:
         raise CommandError(f"{shown(path)} is empty.") from None
     except pd.errors.ParserError as error:
-        if getattr(source, "stopped", False):
-            raise KeyboardInterrupt from None
         raise CommandError(not_a_table(path, separator, error)) from None
     except UnicodeDecodeError as error:
         if path != "-":
@@ -106,9 +107,7 @@ def _read(piece: pd.DataFrame, separator: str) -> pd.DataFrame:
 
 
 class _StandardInput:
-    """Remembers that it was stopped by Ctrl-C, which pandas takes for a bad file."""
-
-    stopped = False
+    """Standard input, of which the first line may be looked at before."""
 
     def __init__(self) -> None:
         self.first_line = self._first = sys.stdin.readline()
@@ -117,11 +116,7 @@ class _StandardInput:
         if self._first:
             first, self._first = self._first, ""
             return first
-        try:
-            return sys.stdin.read(size)
-        except KeyboardInterrupt:
-            self.stopped = True
-            raise
+        return sys.stdin.read(size)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sys.stdin)
