@@ -15,6 +15,7 @@ from oracles_components import (
     nystrom_matrix,
     projection_costs,
 )
+from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_circles
 from sklearn.decomposition import KernelPCA as ExactKernelPCA
@@ -27,6 +28,7 @@ from sklearn.pipeline import make_pipeline
 from nystrom import KernelPCA, kernels, load, save, select_landmarks
 from nystrom.engines import single_threaded_blas
 from nystrom.kernels import AtLandmarks
+from nystrom.methods import pca as pca_method
 from nystrom.methods.pca import leading_eigenpairs
 from nystrom.precision import RESULT_ERROR
 
@@ -990,3 +992,19 @@ def test_rows_that_are_all_far_apart_have_components():
     coordinates = pca.fit_transform(X)
     assert coordinates.shape == (76, 4)
     np.testing.assert_allclose(pca.eigenvalues_, np.ones(4))
+
+
+def test_eigenvalues_that_are_all_alike_are_found_without_arpack(monkeypatch):
+    """It does not converge on some such matrices: then LAPACK finds them."""
+    calls = []
+
+    def fails(*_, **__):
+        calls.append(1)
+        raise ArpackNoConvergence("no convergence", np.zeros(0), np.zeros((0, 0)))
+
+    monkeypatch.setattr(pca_method, "eigsh", fails)
+    G = np.diag([3.0, 3.0, 3.0, 1.0])
+    values, vectors = leading_eigenpairs(G, 2, "arpack", 0, 0.0, None, 2)
+    assert calls
+    np.testing.assert_allclose(values, 3)
+    np.testing.assert_allclose(G @ vectors, 3 * vectors, atol=1e-12)

@@ -100,6 +100,13 @@ def test_results_may_be_off_by_a_ten_thousandth(rng):
         assert results_need_float64(narrow, wide) is needed
 
 
+def test_a_few_large_results_hide_no_others(rng):
+    wide = rng.standard_normal((200, 1))
+    wide[:5] *= 1e6
+    narrow = wide + 0.01
+    assert results_need_float64(narrow, wide)
+
+
 NEW_ROWS = {
     "features": (Nystroem(gamma=0.01, n_components=40), "transform"),
     "coordinates": (

@@ -8,6 +8,7 @@ they were made in, never absolute.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,9 @@ TRIED_ROWS = 256
 #: ten in either direction, as near points cancel.
 RESIDUAL_ERROR = 0.02
 #: Results (predictions, coordinates) stay in float32 while they differ by at most this
-#: share, root mean square over the tried rows: coefficients of both signs cancel.
-RESULT_ERROR = 1e-4
+#: share, root mean square over the tried rows: coefficients of both signs cancel. What
+#: it is a share of leaves the largest tenth out, which would hide all others.
+RESULT_ERROR, USUAL = 1e-4, 0.9
 
 
 def few_to_try(n_rows: int) -> bool:
@@ -59,7 +61,8 @@ def features_need_float64(
 def results_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
     """Whether results of the tried rows, (m, t), came out too differently."""
     with np.errstate(over="ignore", invalid="ignore"):  # nan counts as different
-        size = np.sqrt(np.mean(wide**2, axis=0))
+        usual = np.sort(wide**2, axis=0)[: math.ceil(USUAL * len(wide))]
+        size = np.sqrt(np.mean(usual, axis=0))
         error = np.sqrt(np.mean((narrow - wide) ** 2, axis=0))
         return not bool(np.all(error <= RESULT_ERROR * size))
 

@@ -55,7 +55,9 @@ def check_kernel(case, dense):
         except OverflowError:
             continue
         found = dense.K[i, j]
-        near = abs(found - expected) <= 2e-9 * size[i, j] + 1e-300
+        # Of a sigmoid products are the argument, whose rounding may be large.
+        argument = EPS64 * float(np.abs(X[i]) @ np.abs(X[j]))
+        near = abs(found - expected) <= 2e-9 * size[i, j] + 10 * argument + 1e-300
         require(near, f"k(x{i}, x{j}) = {found!r}, the formula has {expected!r}")
 
 
@@ -68,8 +70,10 @@ def check_factor(landmarks, dense, Z):
     rank, s = landmarks.rank, dense.size
     require(dense.least_rank <= rank <= s, f"rank {rank}, at least {dense.least_rank}")
     squares, d = np.sum(Z * Z, axis=1), dense.diagonal
-    # To rows that are far smaller than all landmarks rounding of these is large.
-    near = d >= 1e-4 * np.abs(np.diagonal(dense.K_SS)).min()
+    # To rows that are far smaller than all landmarks, or than the rounding of one, that
+    # rounding is large.
+    sizes = np.abs(np.diagonal(dense.K_SS))
+    near = d >= max(1e-4 * sizes.min(), EPS64 * sizes.max())
     squares, d, Z = squares[near], d[near], Z[near]
     if not near.any() or not np.isfinite(dense.overshoot):  # float32 has no such K
         return

@@ -167,9 +167,9 @@ class Dense:
 
         A column is what is left of a landmark, above 10 units, so that rounding of one
         unit is at most √(unit/10) in each entry: 2·s·√(unit/10) in the square of s, and
-        tenfold for what one column hands on to the next.
+        fiftyfold for what one column hands on to the next.
         """
-        root = 8 * self.size * np.sqrt(self.unit + self.size * EPS64)
+        root = 40 * self.size * np.sqrt(self.unit + self.size * EPS64)
         return float(min(self.slack, root)) + 20 * self.size * self.unit
 
     @cached_property

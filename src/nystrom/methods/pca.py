@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 from sklearn.utils.extmath import randomized_svd
 
 from ..approximation import told_error
@@ -133,14 +133,24 @@ def leading_eigenpairs(
     if solver == "dense" or k >= r:
         values, vectors = _largest(G, k)
     elif solver == "arpack":
-        start = np.random.default_rng(seed).uniform(-1, 1, r)
-        values, vectors = eigsh(G, k, which="LA", tol=tol, maxiter=max_iter, v0=start)
+        values, vectors = _by_lanczos(G, k, seed, tol, max_iter)
     else:
         vectors, values, _ = randomized_svd(
             G, k, n_iter=iterated_power, random_state=seed % 2**32
         )
     order = np.argsort(values)[::-1]
     return np.maximum(values[order], 0.0), vectors[:, order]
+
+
+def _by_lanczos(
+    G: np.ndarray, k: int, seed: int, tol: float, max_iter: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same by ARPACK; by LAPACK where that fails, many being as good as equal."""
+    start = np.random.default_rng(seed).uniform(-1, 1, len(G))
+    try:
+        return eigsh(G, k, which="LA", tol=tol, maxiter=max_iter, v0=start)
+    except ArpackError:
+        return _largest(G, k)
 
 
 def _largest(G: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
