@@ -109,16 +109,16 @@ def drawn(X, y, mapped, searched):
 
 @pytest.mark.parametrize("name", displays.__all__)
 def test_draws_on_new_axes_or_on_those_given_and_changes_nothing_else(name, drawn):
-    settings = dict(matplotlib.rcParams)
+    settings, others = dict(matplotlib.rcParams), pyplot.get_fignums()
     first = drawn[name]()
-    assert pyplot.get_fignums() == [first.figure_.number]
+    assert pyplot.get_fignums() == [*others, first.figure_.number]
     figure, ax = pyplot.subplots()
     second = drawn[name](ax=ax)
     assert second.figure_ is figure
     assert ax.lines or ax.collections or ax.patches
     assert ax.get_xlabel()
     assert ax.get_ylabel()
-    assert len(pyplot.get_fignums()) == 2
+    assert len(pyplot.get_fignums()) == len(others) + 2
     assert dict(matplotlib.rcParams) == settings
     figure.canvas.draw()
 

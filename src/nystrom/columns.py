@@ -151,9 +151,13 @@ def diag64(kernel: Kernel, X: Any) -> Array:
 
     What is left of it is a difference, and a small number must not vanish.
     """
-    if not kernel.traits.of_distance:
-        return arrays.widen(kernel.diag(arrays.widen(X)))
     # Of a distance it is a constant, and no row need be copied.
-    there = arrays.widen(kernel.diag(X))
-    constant = float(kernel.diag(np.zeros((1, X.shape[1])))[0])
-    return arrays.namespace(there).full_like(there, constant)
+    wide = _wide_zeros(X) if kernel.traits.of_distance else arrays.widen(X)
+    return arrays.widen(kernel.diag(wide))
+
+
+def _wide_zeros(X: Any) -> Array:
+    """As many rows in float64, where X is, that take no memory."""
+    xp = arrays.namespace(X)
+    there = {} if xp is np else {"device": arrays.device(X)}
+    return xp.broadcast_to(xp.zeros((1, 1), dtype=xp.float64, **there), X.shape)
