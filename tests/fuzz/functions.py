@@ -69,7 +69,7 @@ def check_spectral_error(approximation, dense, Z):
     error = approximation.spectral_error()
     root = np.sqrt(dense.weights)
     true = float(np.linalg.eigvalsh((dense.K - Z @ Z.T) * np.outer(root, root))[-1])
-    off = 2 * (dense.overshoot + 1e-12) * dense.trace
+    off = 2 * (dense.overshoot + DISTANCES) * dense.trace
     require(error.lower <= true + off, f"spectral error {error.lower!r} > {true!r}")
     require(error.upper >= true - off, f"spectral error {error.upper!r} < {true!r}")
 
