@@ -23,6 +23,7 @@ from nystrom.samplers.gain.by_gain import ByGain, ByResidual
 from nystrom.samplers.gain.membership import chances_by_score
 from nystrom.samplers.gain.plan import Plan
 from nystrom.samplers.gain.pool import Pool
+from nystrom.samplers.gain.ranking import LEAST_SHARE
 from nystrom.samplers.pivoting.pivots import Pivots
 from nystrom.samplers.recursive.levels import climb
 from nystrom.samplers.recursive.rules import PracticalSize
@@ -104,9 +105,10 @@ def test_proposals_are_drawn_by_what_a_row_of_the_pool_stands_for(begun, rng):
     assert len(pool.candidates)
     assert not pool.chances()[pool.candidates].any()
     S = np.concatenate([np.array(begun, dtype=np.intp), pool.indices[pool.new]])
-    # And those that are kept have the largest gains by now.
+    # And those that are kept have the largest gains by now, of those in the race.
     others = np.setdiff1d(np.arange(50, 60), S)
     R = K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S])
+    others = others[np.diag(R)[others] > LEAST_SHARE * left[others]]
     gains = omega @ R[:, others] ** 2 / np.diag(R)[others]
     best = others[np.argsort(-gains)[:4]]
     np.testing.assert_array_equal(np.sort(pool.candidates), np.sort(best))

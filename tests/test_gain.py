@@ -565,6 +565,7 @@ def rank_found(rng, seed, monkeypatch):
         if len(pivots) == 0:
             often = kind[indices] < 60
             indices, weights = indices[often], weights[often]
+            options["points"] = X[indices]
         return Pool(work, indices, weights, pivots, *rest, **options)
 
     monkeypatch.setattr(Plan, "pool_size", 30)
