@@ -112,7 +112,7 @@ class Dense:
         scaled = self.K[np.ix_(keep, keep)] / np.outer(root, root)
         return any(
             len(found) > 0
-            and found[0] < -100 * len(self.K) * self.rounding * np.abs(found).max()
+            and found[0] < -10 * len(self.K) * self.rounding * np.abs(found).max()
             for found in map(np.linalg.eigvalsh, (self.K, scaled))
         )
 
