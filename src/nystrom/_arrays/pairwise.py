@@ -44,12 +44,10 @@ def squared_distances(X: Array, Y: Array, scale: float | np.ndarray) -> Array:
     """
     if is_numpy(X) and np.ndim(scale) == 0:
         return cdist(X, Y, "sqeuclidean")
-    scale = np.broadcast_to(scale, X.shape[1])
-    xp = array_namespace(X)
-    total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
-    for j in range(X.shape[1]):
-        difference = (X[:, j, None] - Y[None, :, j]) * float(scale[j])
-        total += difference * difference
+    total: Array = 0.0
+    for j, own in enumerate(np.broadcast_to(scale, X.shape[1]).tolist()):
+        difference = (X[:, j, None] - Y[None, :, j]) * own
+        total = total + difference * difference
     return total
 
 
