@@ -187,7 +187,9 @@ def functions(X, y, w, **_):
 
 def precomputed(X, y, **_):
     K = X @ X.T + 1
-    made = KernelRidge(kernel="precomputed", **FEW).fit(K, y)
+    # Fewer than its rank: the last ones of four all have the same gain.
+    few = FEW | {"n_landmarks": 3}
+    made = KernelRidge(kernel="precomputed", **few).fit(K, y)
     return made.predict(K), made.dual_coef_
 
 
