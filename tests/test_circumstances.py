@@ -301,6 +301,7 @@ ASLEEP = """
 import os, sys, threading, time
 import numpy as np
 from sklearn.base import clone
+from nystrom.engines.blas import available_threads
 from test_circumstances import made_of, with_few_landmarks
 from lists import ESTIMATORS
 
@@ -329,6 +330,7 @@ def work(estimator, X):
     made_of(clone(estimator).fit(X, y), X)
 
 X = np.random.default_rng(0).standard_normal((600, 40))
+available_threads()  # looking for libraries may fork, which wakes threads too
 begun = settled()
 if not begun:
     sys.exit("no threads")
