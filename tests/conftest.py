@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 # Before SciPy is imported: scikit-learn's array API checks need it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -14,6 +15,10 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("random", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("NYSTROM_HYPOTHESIS", "fixed"))
+
+# What begins in the background ignores Ctrl-C, and so would all that tests begin.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc):
