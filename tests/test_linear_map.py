@@ -84,6 +84,15 @@ def test_values_and_sums_stay_float32_where_nothing_cancels(rng, whole_numbers):
     assert error < 1e-4
 
 
+def test_coefficients_beyond_float32_are_added_up_in_float64(rng, whole_numbers):
+    """Of kernel values of 1e-19; the results are numbers again."""
+    dual = rng.uniform(0.5, 1.0, (SIZE, 2)) * 1e39
+    made, found, error = mapped(whole_numbers * np.float32(1e-10), Linear(), dual)
+    assert made.wide_sums
+    assert np.all(np.isfinite(found))
+    assert error < 1e-4
+
+
 def test_float64_rows_have_nothing_to_decide(rng, whole_numbers):
     made, found, error = mapped(whole_numbers.astype(float), Linear(), vanishing)
     assert not made.wide

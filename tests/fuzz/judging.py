@@ -81,6 +81,7 @@ def judged(number: int) -> Verdict:
     case = case_of(number)
     with warnings.catch_warnings(record=True) as told, ExitStack() as stack:
         warnings.simplefilter("always")
+        case.notes["told"] = told
         if case.working_memory is not None:
             memory = sklearn.config_context(working_memory=case.working_memory)
             stack.enter_context(memory)

@@ -15,7 +15,8 @@ def check_logistic(case, estimator, dense, y):
     Where features are large beside what is left, gradient and curvature say nothing of
     it: the loss is curved in steps of 1/‖z‖.
     """
-    if estimator.n_iter_ >= estimator.max_iter or dense.indefinite:
+    stopped = any("Not converged" in str(each.message) for each in case.notes["told"])
+    if stopped or dense.indefinite:
         return
     own = y[:, None] == estimator.classes_
     D = np.asarray(estimator.dual_coef_, dtype=np.float64).reshape(len(dense.K_SS), -1)

@@ -181,11 +181,15 @@ class KernelLogisticRegression(OnClasses):
             with descending:
                 reached = reach(mapping, source, C, settings, engine, start)
             if not reached.converged:
+                if reached.n_iterations < self.max_iter:
+                    advice = "No step goes further down: rounding hides it. Scale the "
+                    advice += "features, so that kernel values are of similar size,"
+                else:
+                    advice = f"Raise max_iter={self.max_iter} or tol,"
                 warn(
                     f"Not converged in {reached.n_iterations} steps: about "
                     f"{reached.left:.1g} of the objective is left to be gained, tol is "
-                    f"{settings.tolerance:g}. Raise max_iter={self.max_iter} or tol, "
-                    "or take a smaller C.",
+                    f"{settings.tolerance:g}. {advice} or take a smaller C.",
                     ConvergenceWarning,
                 )
             error = estimated_error(landmarks, source, engine)

@@ -5,6 +5,7 @@ What every fitted method does to new rows: predictions, coordinates, scores.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..engines import Engine, Threads
 from ..landmarks import Landmarks
 from ..operands import Operand
 from ..precision import results_need_float64
-from ..refusals import check_finite
+from ..refusals import KernelNotFiniteError, check_finite
 from ..sinks import ARRAY, Output
 from ..sources import Block, Source
 from ..tried import tried_rows
@@ -59,8 +60,10 @@ class LinearMap:
         exact = replace(made, wide=True)
         wanted = tried(exact)
         for cheaper in (made, replace(made, wide_sums=True)):
-            if not results_need_float64(tried(cheaper), wanted):
-                return cheaper
+            # Coefficients, too, may be larger than float32 has numbers for.
+            with suppress(KernelNotFiniteError):
+                if not results_need_float64(tried(cheaper), wanted):
+                    return cheaper
         return exact
 
     def __call__(
