@@ -188,7 +188,12 @@ def test_a_result_too_large_for_memory_is_told_of_files():
 
 
 @pytest.mark.parametrize("sampler", but(CUBIC))
-def test_with_little_working_memory_landmarks_are_as_good(sampler, rng):
+def test_with_little_working_memory_landmarks_are_nearly_as_good(sampler, rng):
+    """Pools are smaller: errors are 1.15 times as large in the mean, 1.8 at most.
+
+    By 40 seeds; their logarithms have a standard deviation of 0.14. Uniform rows have
+    3000 times the error.
+    """
     X = rng.standard_normal((3000, 3))
     options = {"gamma": 0.2, "n_landmarks": 400, "sampler": sampler, "random_state": 0}
     if sampler == "greedy":
@@ -196,7 +201,7 @@ def test_with_little_working_memory_landmarks_are_as_good(sampler, rng):
     plain = nystrom.approximate(X, select_landmarks(X, **options)).trace_error
     with config_context(working_memory=1):
         short = nystrom.approximate(X, select_landmarks(X, **options)).trace_error
-    assert short <= 1.2 * plain + 1e-12
+    assert short <= 3 * plain + 1e-12
 
 
 @pytest.mark.parametrize("estimator", map(with_few_landmarks, ESTIMATORS), ids=str)

@@ -360,7 +360,8 @@ def test_the_end_of_a_grid_of_alphas(rng, seed, alphas, end, direction):
 )
 def test_the_end_of_a_grid_of_widths(rng, seed, gammas, direction):
     X, y = noisy(rng)
-    options = {"kernel": "rbf", "n_landmarks": 20, "random_state": seed}
+    # So few that narrow kernels miss most of the rows, by more than chance.
+    options = {"kernel": "rbf", "n_landmarks": 12, "random_state": seed}
     text = f"best of gammas, .* towards {direction} ones"
     for make in (KernelRidgeCV, KernelRidgeClassifierCV):
         made = make([1e-3], gammas=gammas, **options)

@@ -76,7 +76,9 @@ def test_every_kernel(kernel, X, y):
     new = np.vstack([X[:50], np.zeros((1, 4))]).astype(np.float32)
     close(run(export_onnx(model), new)["prediction"], model.predict(new))
     found = run(export_onnx(model, dtype="float64"), new, np.float64)["prediction"]
-    close(found, model.predict(new.astype(np.float64)), 1e-9)
+    # Rows that are landmarks but for float32: their distance is the root of rounding.
+    rough = isinstance(kernel, kernels.Matern) and kernel.nu == 0.5
+    close(found, model.predict(new.astype(np.float64)), 1e-7 if rough else 1e-9)
 
 
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
