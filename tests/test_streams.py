@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ from nystrom import (
 )
 from nystrom.engines import Threads
 from nystrom.landmarks import Landmarks
-from nystrom.reservoir import PER_LANDMARK, Reservoir, Seen
+from nystrom.methods.ridge import running
+from nystrom.moments import moments
+from nystrom.reservoir import PER_LANDMARK, Reservoir, Seen, whitened
 from nystrom.sources import as_source
 
 N_BATCHES, BATCH, SIZE = 24, 400, 40
@@ -308,6 +311,42 @@ def test_predictions_are_nearly_as_good_as_those_of_a_refit(make, most, seed):
     pairs = [regression(make, 100 * seed + i) for i in range(3)]
     found = [rmse(stream, X) / rmse(refit, X) for stream, refit, X in pairs]
     assert np.exp(np.mean(np.log(found))) < most
+
+
+def test_a_direction_is_not_lost_to_few_heavy_rows():
+    """Of this stream 0.3 of one was left by products of what was and was not projected.
+
+    Predictions were off by 5 there, where the targets are between 8 and 12.
+    """
+    stream, refit, X = regression(heavy_tails, 1600)
+    assert rmse(stream, X) < 1.2 * rmse(refit, X)  # 1.05; and 1.52
+
+
+def test_sums_are_carried_by_a_regression_of_kept_rows(rng, monkeypatch):
+    """Z′ on (Z, 1): T′ΣuuᵀT′ᵀ of all rows, and what it leaves of the kept ones."""
+    monkeypatch.setattr(running, "LEAST_SHARE", 1e-13)
+    X, kept = rng.standard_normal((900, 2)), rng.random(900) < 0.2
+    y, w = wave(np.hstack([X, X]))[:, None], rng.uniform(1, 9, kept.sum())
+    maps = [
+        whitened(select_landmarks(X, gamma=1.0, n_landmarks=s, random_state=s))
+        for s in (6, 9)
+    ]
+    before, after = (np.asarray(mapping(X)) for mapping in maps)
+    U = np.column_stack([before, np.ones(900)])
+    root = np.sqrt(w)[:, None]
+    T = np.linalg.lstsq(root * U[kept], root * after[kept], rcond=None)[0].T
+    left = after[kept] - U[kept] @ T.T
+
+    sums = moments(maps[0], as_source(X).having(targets=y), Threads(1))
+    reservoir = SimpleNamespace(source=as_source(X[kept], w).having(targets=y[kept]))
+    found = running.carried(sums, *maps, reservoir, Threads(1))
+    for name, expected in {
+        "gram": T @ (U.T @ U) @ T.T + (left.T * w) @ left,
+        "cross": T @ (U.T @ y) + (left.T * w) @ y[kept],
+        "feature_sum": T @ U.sum(axis=0),
+    }.items():
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-8 * scale)
 
 
 def test_sums_that_are_projected_alone_would_show(seed, monkeypatch):

@@ -2,8 +2,11 @@
 
 Rows that are gone cannot be mapped again. Their features in the old landmarks' span
 can: z′ ≈ Tz. What that leaves out is made up for by the rows that were kept, for which
-both are known: Σz′z′ᵀ ≈ T(Σzzᵀ)Tᵀ + Σω(z′z′ᵀ − Tz(Tz)ᵀ). The sum is over all rows, and
-only a small difference is estimated.
+both are known. Regressed on z, they tell a better T, which also has what z says of z′
+outside of the span; and what that leaves of them, r = z′ − Tz, stands for what it
+leaves of all rows: Σz′z′ᵀ ≈ T(Σzzᵀ)Tᵀ + Σω·rrᵀ, whose second term is small. (With T the
+projection alone, products of Tz and r are estimated too: with heavy tails they took
+half of a direction away, and predictions were wrong by a multiple of the targets.)
 """
 
 from __future__ import annotations
@@ -11,15 +14,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.linalg
 
+from ... import _arrays as arrays
+from ..._arrays import Array
 from ...engines import Engine
 from ...engines.blas import blas_threads_for
-from ...features import FeatureMap
+from ...features import FeatureMap, Tiles
 from ...landmarks import Landmarks
 from ...moments import Moments, moments
 from ...reservoir import Reservoir, whitened
-from ...sources import Source
+from ...sources import Block, Source
 from .fit import RidgeFit, finish
+
+#: Directions in which kept rows have a smaller share of their features are projected:
+#: they are too few to tell more.
+LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +93,46 @@ def carried(
     engine: Engine,
 ) -> Moments:
     """Sums in old features, as sums in new ones."""
-    name = "sums of kept rows"
-    kept = reservoir.source
+    name, kept = "sums of kept rows", reservoir.source
     was, now = (moments(mapping, kept, engine, name) for mapping in (old, new))
+    tiles = new.tiles(), old.tiles()
+    found = engine.reduce(_products, kept, tiles, "products of kept rows")
     with blas_threads_for(len(new.root)):
         T = new.root.T @ (old.columns.host(new.columns.points) @ old.root)
-        gram = T @ (sums.gram - was.gram) @ T.T + now.gram
+        T = _regressed(T, arrays.fetched(found)[0], _with_one(was))
+        gone = T @ (_with_one(sums) - _with_one(was))  # Σ Tz(z, 1)ᵀ of all other rows
+        gram = gone @ T.T + now.gram
         # What is estimated may have taken more than there was.
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    cross = sums.cross - was.cross, (sums.target_sum - was.target_sum)[None]
     return replace(
         sums,
         gram=(gram + gram.T) / 2,
-        cross=T @ (sums.cross - was.cross) + now.cross,
-        feature_sum=T @ (sums.feature_sum - was.feature_sum) + now.feature_sum,
+        cross=T @ np.concatenate(cross) + now.cross,
+        feature_sum=gone[:, -1] + now.feature_sum,
     )
+
+
+def _products(block: Block, new: Tiles, old: Tiles) -> tuple[Array]:
+    """Σ ω·z′(z, 1)ᵀ."""
+    Z = old(block.X)
+    scale = arrays.from_host(block.weights, Z)[:, None]
+    return (new(block.X).T @ arrays.side_by_side([Z * scale, scale]),)
+
+
+def _with_one(sums: Moments) -> np.ndarray:
+    """Σ w(z, 1)(z, 1)ᵀ."""
+    f = sums.feature_sum[:, None]
+    return np.block([[sums.gram, f], [f.T, np.array([[sums.weight]])]])
+
+
+def _regressed(T: np.ndarray, products: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """(T, 0), and what Σ ω·z′(z, 1)ᵀ and W = Σ ω(z, 1)(z, 1)ᵀ tell beside it."""
+    T = np.append(T, np.zeros((len(T), 1)), axis=1)
+    size = np.sqrt(np.diagonal(W))
+    size = np.where(size > 0, size, 1.0)
+    A = W / np.outer(size, size)
+    np.einsum("ii->i", A)[:] += LEAST_SHARE
+    beside = (products - T @ W) / size
+    return T + scipy.linalg.solve(A, beside.T, assume_a="pos").T / size
