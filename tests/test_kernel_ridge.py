@@ -439,7 +439,7 @@ def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch)
     model.fit(X, y)
     assert passes == [False]
     passes.clear()
-    X[np.setdiff1d(np.arange(3000), tried)[:3]] *= 3000
+    X[np.setdiff1d(np.arange(3000), tried)[:3]] *= 30_000
     model.fit(X, y)
     assert passes == [False, True]
 
