@@ -68,7 +68,7 @@ def test_no_cluster_is_missed(sampler, case, seed):
 def test_without_a_look_clusters_are_missed(sampler, seed, monkeypatch):
     """The planted fault; and where none is missed, a look changes no landmark."""
     X, missed = clusters(10, 60), 0
-    runs = range(12 * seed, 12 * (seed + 1))
+    runs = range(20 * seed, 20 * (seed + 1))
     looked = [chosen(sampler, run, X, 54.0) for run in runs]
     without_a_look(monkeypatch)
     for run, after in zip(runs, looked, strict=True):
@@ -81,8 +81,8 @@ def test_without_a_look_clusters_are_missed(sampler, seed, monkeypatch):
         assert added == n_missed(landmarks, 10, 60)
         assert (f"{added} landmarks added" in str(after)) == (added > 0)
         np.testing.assert_array_equal(after.probabilities[len(landmarks) :], 1.0)
-    # More than half of them are, and 2 of 12 have less than a chance in 100 then.
-    assert missed > 2
+    # Of 150 runs 47 % (recursive) or 85 % missed one: 20 without have a chance of 3e-6.
+    assert missed > 0
 
 
 def test_no_cluster_of_weighted_rows_is_missed(seed):

@@ -86,7 +86,8 @@ def test_the_dimension_of_rows_is_told(rng):
     X = rng.standard_normal((1500, 3))
     exact = effective_dimension(X, gamma=0.3, ridge=5.0)
     found = landmarks_needed(X, gamma=0.3, ridge=5.0)
-    assert found.effective_dimension == pytest.approx(exact, rel=0.2)
+    # Of 60 such rows 7 % too many on the mean, give or take 7 %: five times that.
+    assert 0.75 < found.effective_dimension / exact < 1.5
 
 
 def test_more_rows_take_longer():

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from lists import DISTANCE_NAMES, named, skip_older_array_api
 from oracles_kernels import dense_likelihood
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -175,6 +176,24 @@ def test_other_units_of_the_targets_change_nothing(seed):
     model = KernelRidge(0.01, **FEW, gamma="learn", fit_intercept=True)
     a, b = (clone(model).fit(X, Z).gamma_ for Z in (Y, Y * [1e6, 1e-4] + [0.0, 5.0]))
     assert a == pytest.approx(b, rel=1e-3)
+
+
+def test_steps_that_end_on_the_way_go_on(seed, monkeypatch):
+    """As rounding made them: −log p stayed 0.6 per row above what there was."""
+    X, y = made(200, 3, seed)
+    model = KernelRidge(0.01, **FEW, gamma="learn")
+    expected, given = clone(model).fit(X, y).gamma_, []
+
+    def cut_short(*args, options, **rest):
+        given.append(options)
+        options = options | {"maxfun": 3} if len(given) == 1 else options
+        return minimize(*args, options=options, **rest)
+
+    monkeypatch.setattr("nystrom.methods.widths.descent.minimize", cut_short)
+    assert clone(model).fit(X, y).gamma_ == pytest.approx(expected, rel=1e-2)
+    first, second = (each["maxfun"] for each in given)
+    assert first == 40
+    assert 20 < second <= 37  # looks that are left; a search ends where it can
 
 
 def test_a_width_per_feature_predicts_better_where_few_features_matter(seed):

@@ -528,7 +528,7 @@ def test_restarts_are_never_worse(seed):
     options = {"sampler": np.arange(0, N_ROWS, 10)}
     one = [cutter(9, run, **options).fit(X).inertia_ for run in runs]
     several = [cutter(9, run, n_init=8, **options).fit(X).inertia_ for run in runs]
-    assert np.mean(several) < np.mean(one)
+    assert np.mean(several) <= np.mean(one)  # some circles have but one answer
 
 
 def test_clone_is_unfitted_and_fits_the_same(seed):

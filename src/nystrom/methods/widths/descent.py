@@ -14,8 +14,8 @@ from ...kernels.slopes import Pairs
 from .likelihood import Model, likelihood
 from .looked import Looked
 
-#: Steps at most; each takes one look at the rows, or two.
-STEPS = 20
+#: Steps at most; each takes one look at the rows, or two. Begun so often.
+STEPS, TIMES = 20, 2
 #: How far alpha may go, for kernels of k(x, x) = 1.
 LEAST_ALPHA, MOST_ALPHA = 1e-6, 1e4
 #: A width changes by no more than this factor, up or down: where targets are noise, no
@@ -60,15 +60,21 @@ class Descent:
         return [model.at(alpha).value for alpha in alphas]
 
     def lowest(self, start: np.ndarray) -> np.ndarray:
-        """The place that a few steps reach."""
+        """The place that a few steps reach.
+
+        Where alpha is small, rounding of a slope may end them on the way; begun anew
+        from there, without what they remember, they go on.
+        """
         far = np.log(FARTHEST_OF_EACH if self.prior else FARTHEST)
         bounds = [(t - far, t + far) for t in start[:-1]]
-        found: Any = minimize(
-            self,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[*bounds, np.log([LEAST_ALPHA, MOST_ALPHA])],
-            options={"maxiter": STEPS, "maxfun": 2 * STEPS},
-        )
-        return found.x
+        bounds += [tuple(np.log([LEAST_ALPHA, MOST_ALPHA]))]
+        place, looks = start, 2 * STEPS
+        for _ in range(TIMES):
+            options = {"maxiter": STEPS, "maxfun": looks}
+            found: Any = minimize(
+                self, place, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            )
+            place, looks = found.x, looks - found.nfev
+            if looks <= 0:
+                break
+        return place
