@@ -148,7 +148,8 @@ def test_a_cap_that_is_reached_by_looking_is_told(seed, monkeypatch):
         capped = chosen("leverage", run, X, 57.0, n_landmarks=few + 1)
     assert len(capped) == few + 1
     assert capped.n_wanted == few + missed
-    with pytest.raises(ValueError, match=f"takes {few + missed} landmarks"):
+    # Of very few a forecast says it before any is chosen.
+    with pytest.raises(ValueError, match=rf"takes (about \d+|{few + missed}) land"):
         KernelRidge(
             114.0,
             kernel="rbf",

@@ -1026,7 +1026,7 @@ def test_sparse_rows_are_predicted_like_dense_ones(X, X_new, y):
     expected = dense.predict(X_new)
     found = sparse.predict(sp.csr_matrix(X_new))
     # Landmarks with the same non-zeros are close: K_SS is conditioned less well.
-    assert relative(found, expected) < 1e-6
+    assert relative(found, expected) < 1e-5
 
 
 # What is reported
