@@ -421,6 +421,17 @@ def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rn
     np.testing.assert_allclose(error.value, exact.value, rtol=0.03)
 
 
+def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
+    """About their mean they are rounding, which is no direction, also for alpha=0."""
+    y = np.arange(99.0) % 3
+    for entry in rng.uniform(1, 100, 100):
+        X, w = np.full((99, 19), entry), rng.uniform(0.5, 2, 99)
+        few = {"kernel": "poly", "gamma": 4e-5, "n_landmarks": 1}
+        model = KernelRidge(0.0, fit_intercept=True, **few).fit(X, y, w)
+        mean = np.average(y, weights=w)
+        np.testing.assert_allclose(model.predict(X[:3]), mean, rtol=1e-9)
+
+
 def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
     tried = some_rows(3000, precision.TRIED_ROWS)
     X = rng.standard_normal((3000, 3))

@@ -80,7 +80,9 @@ def moments(
     if not np.isfinite(np.trace(A)):
         check_finite(A)
     if mapping.whiten:
-        return Moments(A, C, f, *rest)
+        sums = Moments(A, C, f, *rest)
+        error = precision.rounding_about(mapping.center, sums.weight)
+        return replace(sums, gram_error=error)
     # A few rows may be far larger than the tried ones.
     error = mapping.gram_error(np.diagonal(A))
     if not precision.unwhitened_gram_is_right(error, mapping.alpha, 2):

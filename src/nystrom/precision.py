@@ -190,6 +190,11 @@ def unwhitened_gram_error(squares: np.ndarray, inverse_diagonal: np.ndarray) -> 
     return EPS64 * float(squares @ inverse_diagonal)
 
 
+def rounding_about(shift: np.ndarray, weight: float) -> float:
+    """‖Σ w(z − c)(z − c)ᵀ‖ of rows that are c but for rounding."""
+    return weight * float(shift @ shift) * (ROUNDING_UNITS * EPS64) ** 2
+
+
 def unwhitened_gram_is_right(error: float, alpha: float, margin: float = 1.0) -> bool:
     """Whether a Gram matrix with this rounding is right enough for alpha.
 
