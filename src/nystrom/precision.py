@@ -192,7 +192,8 @@ def unwhitened_gram_error(squares: np.ndarray, inverse_diagonal: np.ndarray) -> 
 
 def rounding_about(shift: np.ndarray, weight: float) -> float:
     """‖Σ w(z − c)(z − c)ᵀ‖ of rows that are c but for rounding."""
-    return weight * float(shift @ shift) * (ROUNDING_UNITS * EPS64) ** 2
+    noise = ROUNDING_UNITS * EPS64 * shift
+    return weight * float(noise @ noise)
 
 
 def unwhitened_gram_is_right(error: float, alpha: float, margin: float = 1.0) -> bool:

@@ -99,8 +99,9 @@ def carried(
     found = engine.reduce(_products, kept, tiles, "products of kept rows")
     with blas_threads_for(len(new.root)):
         T = new.root.T @ (old.columns.host(new.columns.points) @ old.root)
-        T = _regressed(T, arrays.fetched(found)[0], _with_one(was))
-        gone = T @ (_with_one(sums) - _with_one(was))  # Σ Tz(z, 1)ᵀ of all other rows
+        W = _with_one(was)
+        T = _regressed(T, arrays.fetched(found)[0], W)
+        gone = T @ (_with_one(sums) - W)  # Σ Tz(z, 1)ᵀ of all other rows
         gram = gone @ T.T + now.gram
         # What is estimated may have taken more than there was.
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
@@ -132,7 +133,7 @@ def _regressed(T: np.ndarray, products: np.ndarray, W: np.ndarray) -> np.ndarray
     T = np.append(T, np.zeros((len(T), 1)), axis=1)
     size = np.sqrt(np.diagonal(W))
     size = np.where(size > 0, size, 1.0)
-    A = W / np.outer(size, size)
+    A = W / size / size[:, None]
     np.einsum("ii->i", A)[:] += LEAST_SHARE
     beside = (products - T @ W) / size
     return T + scipy.linalg.solve(A, beside.T, assume_a="pos").T / size
