@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
 
 # Before SciPy is imported: scikit-learn's array API checks need it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -27,6 +28,30 @@ def pytest_generate_tests(metafunc):
         wanted = os.environ.get("NYSTROM_SEEDS", "42")
         first, _, last = wanted.partition("-")
         metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
+
+
+def pytest_collection_modifyitems(config, items):
+    """NYSTROM_IN_TURN=1: of each test's sets of parameters a few per seed, in turn.
+
+    A hundred seeds with all parameters are a day's work. So they are three hours, in
+    which every test has every seed, and every set of its parameters one in fifty.
+    """
+    if "NYSTROM_IN_TURN" not in os.environ:
+        return
+    functions = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        if "seed" in getattr(item, "fixturenames", ()):
+            given = {k: v for k, v in item.callspec.indices.items() if k != "seed"}
+            functions[item.function][tuple(given.items())].append(item)
+    kept = {
+        item
+        for sets in functions.values()
+        for turn, alike in enumerate(sets.values())
+        for item in alike
+        if (item.callspec.params["seed"] - turn) % min(len(sets), 50) == 0
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from nystrom.estimators.folds import random_folds
 from nystrom.methods.ridge import cross_validation
 from nystrom.methods.ridge.path import Path
 from nystrom.methods.ridge.problem import Centered
-from nystrom.precision import TRIED_ROWS
+from nystrom.precision import EPS64, TRIED_ROWS
 
 N_ROWS, N_LANDMARKS, GAMMA = 150, 18, 0.3
 ALPHAS = np.array([1e-3, 0.1, 3.0])
@@ -290,6 +290,14 @@ def test_directions_are_left_out_where_alpha_is_below_their_rounding_alone():
     path = path_with(1e-3)
     np.testing.assert_allclose(path.coefficients(1e-4)[:, 0], [0.5 / 1.0001, 0])
     np.testing.assert_allclose(path.coefficients(0.01)[:, 0], [0.5 / 1.01, -5])
+
+
+def test_a_direction_that_the_eigensolver_rounded_up_is_left_out():
+    """LAPACK told 5 units of the largest value where columns were dependent."""
+    rounded = replace(path_with(0.0), values=np.array([1.0, 5 * EPS64]))
+    np.testing.assert_allclose(rounded.coefficients(0.0)[:, 0], [0.5, 0.0])
+    resolved = replace(path_with(0.0), values=np.array([1.0, 100 * EPS64]))
+    assert abs(resolved.coefficients(0.0)[1, 0]) > 1e12
 
 
 # Leave-one-out

@@ -32,14 +32,14 @@ class Path:
 
     @property
     def _value_error(self) -> float:
-        """How far each of the values may be off."""
+        """How far each of the values may be off: by sums, and by the eigensolver."""
         return self.gram_error + 10 * EPS64 * self.values.max(initial=0.0)
 
     @property
     def _cut(self) -> float:
         """σ² up to which a direction of G is rounding."""
         largest = float(self.values.max(initial=0.0))
-        return max(EPS64 * len(self.values) * largest, self.gram_error)
+        return max(EPS64 * len(self.values) * largest, self._value_error)
 
     @cached_property
     def _kept(self) -> int:
