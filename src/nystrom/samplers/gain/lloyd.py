@@ -150,8 +150,9 @@ def _left(points: Any, fresh: Source, work: Work) -> np.ndarray:
     root = ridge_root(K, np.ones(len(K)), ridge)
     ready = prepare(Columns(work.kernel, points), fresh, root, ledger=work.ledger)
     left = residuals(ready, fresh, engine=work.engine.quiet(), name="fresh rows")
-    # The ridge itself leaves up to λ of a row that is spanned: no step gains by that.
-    return row_weights.weighted(fresh.weights, np.where(left > ridge, left, 0.0))
+    # The ridge itself leaves up to λ of a row that is spanned, and rounding far less
+    # than that: no step gains by either.
+    return row_weights.weighted(fresh.weights, np.where(left > 2 * ridge, left, 0.0))
 
 
 def _best_length(lefts: dict[float, np.ndarray]) -> float:
