@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 from nystrom import KernelRidge, Nystroem, engines, select_landmarks
 from nystrom.engines import TILE, Pool, Threads
-from nystrom.engines.travelling import SMALL, Parcel
+from nystrom.engines.travelling import SMALL, Arrived, Parcel
 from nystrom.sinks import ArraySink
-from nystrom.sources import Pair, Source, Subset, as_source
+from nystrom.sources import Block, Pair, Source, Subset, as_source
 
 pytestmark = pytest.mark.timeout(120)
 N_ROWS = 9 * TILE + 5
@@ -119,6 +119,14 @@ def test_every_source_travels(kind, processes, data):
     gram, far = (g.toarray() if sp.issparse(g) else g for g in (here[0], there[0]))
     same(gram, far)
     assert here[1:] == there[1:]
+
+
+def test_rows_that_arrive_between_numbers_are_moved():
+    """XᵀX of such rows was another routine's, and rounded otherwise."""
+    X = np.frombuffer(b"." + bytes(16 * TILE), offset=1).reshape(TILE, 2)
+    assert not X.flags.aligned
+    arrived = Arrived(TILE, [(Block(0, X, None), TILE)])
+    assert arrived.block(0, TILE).X.flags.aligned
 
 
 def test_what_can_be_made_elsewhere_is_not_sent():

@@ -32,6 +32,11 @@ def memory_map(X, folder):
     return np.load(folder / "rows.npy", mmap_mode="r")
 
 
+def between_numbers(X, _=None):
+    """As in a message, whose memory begins anywhere."""
+    return np.frombuffer(b"." + X.tobytes(), X.dtype, offset=1).reshape(X.shape)
+
+
 #: name: (how ROWS are stored, the dtype of the rows that come back)
 STORED: dict[str, tuple[Any, Any]] = {
     "float64": (lambda X, _: X.astype(np.float64), np.float64),
@@ -42,6 +47,7 @@ STORED: dict[str, tuple[Any, Any]] = {
     "uint64": (lambda X, _: X.astype(np.uint64), np.float64),
     "big endian": (lambda X, _: X.astype(">f8"), np.float64),
     "Fortran order": (lambda X, _: np.asfortranarray(X, np.float32), np.float32),
+    "between numbers": (lambda X, _: between_numbers(X * 1.0), np.float64),
     "every other row": (lambda X, _: np.repeat(X, 2, axis=0)[::2] * 1.0, np.float64),
     "every other column": (lambda X, _: np.repeat(X * 1.0, 2, axis=1)[:, ::2], float),
     "backwards": (lambda X, _: np.flip(X * 1.0).copy()[::-1, ::-1], np.float64),
@@ -104,9 +110,11 @@ def test_every_storage_gives_the_same_rows(kind, tmp_path):
         assert rows.dtype == dtype
         np.testing.assert_array_equal(dense(rows), ROWS[numbers])
     if not sp.issparse(rows):
-        # The layout decides how products round: rows one after the other, always.
-        assert source.rows(1, 5).flags.c_contiguous
-        assert source.take(np.array([4, 1])).flags.c_contiguous
+        # The layout decides how products round: rows one after the other, always, and
+        # none that NumPy would copy first.
+        for rows in (source.rows(1, 5), source.take(np.array([4, 1]))):
+            assert rows.flags.c_contiguous
+            assert rows.flags.aligned
 
 
 def listed(rows):

@@ -126,6 +126,11 @@ def _tested(package: Path, named: list[str], told: Path) -> None:
     with told.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    # A server that was begun for other work may have imported the package already.
+    for name, module in list(sys.modules.items()):
+        ours = str(getattr(module, "__file__", None)).startswith(str(TESTS))
+        if ours or name.partition(".")[0] == PACKAGE.name:
+            del sys.modules[name]
     # For this process and for those that tests begin.
     sys.path.insert(0, str(package))
     os.environ["PYTHONPATH"] = str(package)

@@ -22,7 +22,15 @@ from .arithmetic import (
     total,
     zeros,
 )
-from .floats import as_float, epsilon, float_dtype, host_dtype, own_dtype, widen
+from .floats import (
+    aligned,
+    as_float,
+    epsilon,
+    float_dtype,
+    host_dtype,
+    own_dtype,
+    widen,
+)
 from .moving import (
     beside,
     check_torch_device,
@@ -50,6 +58,7 @@ from .rows import (
 __all__ = [
     "Array",
     "additive_chi2",
+    "aligned",
     "append_rows",
     "as_float",
     "at_least",

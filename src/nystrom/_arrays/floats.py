@@ -45,8 +45,17 @@ def as_float(x: Array, dtype: Any = None) -> Array:
     if sp.issparse(x):
         return x.astype(dtype, copy=False)
     if is_numpy(x):
-        return np.ascontiguousarray(x, dtype=dtype)
+        return aligned(np.ascontiguousarray(x, dtype=dtype))
     return array_namespace(x).astype(x, dtype, copy=False)
+
+
+def aligned(x: Any) -> Any:
+    """x, copied where its memory begins in the middle of a number.
+
+    Such arrays come out of messages. NumPy works on copies of them, and a copy times
+    another is not rounded as XᵀX is, on some processors.
+    """
+    return x.copy() if is_numpy(x) and not x.flags.aligned else x
 
 
 def widen(x: Any) -> Any:

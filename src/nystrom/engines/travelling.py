@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _arrays as arrays
 from ..sources import Block, Source
 from ..sources import weights as row_weights
 from . import engine
@@ -49,9 +50,8 @@ class Arrived(Source):
 
     def block(self, start: int, stop: int) -> Block:
         tile, length = self.tiles[start]
-        if tile.weights is not None:
-            return tile
-        return replace(tile, weights=row_weights.ones(length))
+        weights = row_weights.ones(length) if tile.weights is None else tile.weights
+        return replace(tile, X=arrays.aligned(tile.X), weights=weights)
 
     def rows(self, start: int, stop: int) -> Any:
         return self.block(start, stop).X
