@@ -5,6 +5,7 @@
     python3 dev.py test     lint, types and the whole test suite
       test --lowest         the suite with the lowest versions that pyproject allows
       test --wheel          wheel and sdist built into dist/, and the suite against them
+      test --older          the suite as on an older processor (x86), which rounds otherwise
     python3 dev.py lint     ruff and mypy alone
     python3 dev.py types    whether all that users call has types (pyright)
     python3 dev.py mutants  plants every known fault in a copy; the tests must notice
@@ -103,6 +104,8 @@ def test(*rest: str) -> None:
         test_lowest(*rest[1:])
     elif rest[:1] == ("--wheel",):
         test_wheel(*rest[1:])
+    elif rest[:1] == ("--older",):
+        test_older(*rest[1:])
     else:
         HERE.install("test")
         lint()
@@ -164,6 +167,18 @@ def test_wheel(*rest: str) -> None:
         os.environ["NYSTROM_INSTALLED"] = "1"  # a test looks that it is this one
         tests = rest or ("-n", "auto", "tests", "--pyargs", "nystrom")
         suite(empty, *tests, where=unpacked)
+
+
+def test_older(*rest: str) -> None:
+    """The suite as on a processor without AVX2 and FMA: all products round otherwise."""
+    HERE.install("test")
+    found = "print(*numpy.show_config(mode='dicts')['SIMD Extensions']['found'])"
+    features = subprocess.check_output(
+        [HERE.python, "-c", f"import numpy; {found}"], text=True
+    )
+    os.environ["NPY_DISABLE_CPU_FEATURES"] = features.strip()
+    os.environ["OPENBLAS_CORETYPE"] = "Sandybridge"
+    suite(HERE, *rest)
 
 
 def types() -> None:
