@@ -5,7 +5,7 @@
     python3 dev.py test     lint, types and the whole test suite
       test --lowest         the suite with the lowest versions that pyproject allows
       test --wheel          wheel and sdist built into dist/, and the suite against them
-      test --older          the suite as on an older processor (x86), which rounds otherwise
+      test --older          the suite with the rounding of an older processor (x86)
     python3 dev.py lint     ruff and mypy alone
     python3 dev.py types    whether all that users call has types (pyright)
     python3 dev.py mutants  plants every known fault in a copy; the tests must notice
@@ -170,7 +170,7 @@ def test_wheel(*rest: str) -> None:
 
 
 def test_older(*rest: str) -> None:
-    """The suite as on a processor without AVX2 and FMA: all products round otherwise."""
+    """The suite as without AVX2 and FMA, where all products round otherwise."""
     HERE.install("test")
     found = "print(*numpy.show_config(mode='dicts')['SIMD Extensions']['found'])"
     features = subprocess.check_output(
