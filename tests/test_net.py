@@ -1138,7 +1138,8 @@ def differences(found, expected, *, same_machine, float32=False):
         (float32 or on_pools)
         and not same_machine
         and any(
-            expected[entry].dtype.kind not in "fU"
+            # Notes say what was worked out in float64, which rounding decides.
+            (expected[entry].dtype.kind not in "fU" or entry.endswith("notes"))
             and not np.array_equal(found[entry], expected[entry])
             for entry in both
         )
