@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from multiprocessing import get_context
 
 import numpy as np
@@ -160,14 +166,30 @@ def test_passes_over_rows_that_are_held_here_are_told(data):
     assert engine.passes == ["rows that are held here"]
 
 
-def test_a_worker_that_dies_is_one_clear_error(data):
-    with (
-        other_processes(1) as pool,
-        pytest.raises(
-            RuntimeError, match=r"ProcessPoolExecutor died in the pass 'sum'"
-        ),
-    ):
-        Pool(pool).reduce(deadly, Made(N_ROWS), (), "sum")
+def test_a_worker_that_dies_is_one_clear_error():
+    with other_processes(1) as pool:
+        for where in ("in", "before"):  # the second one finds nobody
+            told = rf"ProcessPoolExecutor died {where} the pass 'sum'"
+            with pytest.raises(RuntimeError, match=told):
+                Pool(pool).reduce(deadly, Made(N_ROWS), (), "sum")
+
+
+class Breaking(AtOnce):
+    """A worker dies before the sixth task is handed over."""
+
+    n_tasks = 0
+
+    def submit(self, *task):
+        self.n_tasks += 1
+        if self.n_tasks == 6:
+            raise BrokenExecutor("nobody is there")
+        return super().submit(*task)
+
+
+def test_a_worker_that_dies_while_tasks_are_handed_over_is_the_same_error():
+    told = r"Breaking died in the pass 'sum', at rows \d+ to \d+ or soon after"
+    with pytest.raises(RuntimeError, match=told):
+        Pool(Breaking()).reduce(squares, Made(N_ROWS), (), "sum")
 
 
 def failing(block):

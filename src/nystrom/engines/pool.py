@@ -92,19 +92,23 @@ class Pool(Elsewhere):
         submitted = 0
         try:
             for i, (first, size) in enumerate(blocks):
-                while submitted < min(len(blocks), i + AT_A_TIME * self.n_workers):
-                    start, length = blocks[submitted]
-                    waiting[submitted] = begin(start, min(start + length, n_tiles))
-                    submitted += 1
                 last = min(first + size, n_tiles)
                 try:
+                    while submitted < min(len(blocks), i + AT_A_TIME * self.n_workers):
+                        start, length = blocks[submitted]
+                        waiting[submitted] = begin(start, min(start + length, n_tiles))
+                        submitted += 1
                     result = waiting.pop(i).result()
                 except BrokenExecutor as error:
-                    rows = "rows {} to {}".format(*bounds(first, last, source.n_rows))
+                    where = f"before the pass {name!r}"
+                    if submitted:
+                        rows = bounds(first, last, source.n_rows)
+                        where = "in the pass {!r}, at rows {} to {} or soon after"
+                        where = where.format(name, *rows)
                     raise RuntimeError(
-                        f"A worker of {type(self.executor).__name__} died in the pass "
-                        f"{name!r}, at {rows} or soon after, and the others with it "
-                        f"({error}). Make another executor and fit again."
+                        f"A worker of {type(self.executor).__name__} died {where}, and "
+                        f"the others with it ({error}). Make another executor and fit "
+                        "again."
                     ) from error
                 yield size, result
                 self.progress(name, last, n_tiles)
