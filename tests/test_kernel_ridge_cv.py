@@ -300,6 +300,23 @@ def test_a_direction_that_the_eigensolver_rounded_up_is_left_out():
     assert abs(resolved.coefficients(0.0)[1, 0]) > 1e12
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+def test_folds_of_targets_far_from_0_are_scored_by_the_rows(rng, offset):
+    """Without an intercept: Σy² and what is fitted of it are equal but for rounding."""
+    X = rng.uniform(-1, 1, (500, 2))
+    y = offset + 3 * X[:, 0] + 0.5 * rng.standard_normal(500)
+    alphas, folds = np.logspace(-12, 0, 7), list(KFold(4).split(X))
+    options = {"kernel": kernels.Polynomial(1.0, degree=2, coef0=1.0)}
+    options["sampler"] = X[:12]
+    found = KernelRidgeCV(alphas, cv=folds, **options).fit(X, y)
+    expected = np.zeros(7)
+    for place, alpha in enumerate(alphas):
+        for train, test in folds:
+            refit = KernelRidge(alpha, **options).fit(X[train], y[train])
+            expected[place] += np.mean((refit.predict(X[test]) - y[test]) ** 2) / 4
+    np.testing.assert_allclose(-found.scores_, expected, rtol=1e-3)
+
+
 # Leave-one-out
 
 
@@ -716,9 +733,8 @@ def without_the_constant(sums, coef, about_shift):
 
 
 def without_the_cross_terms(sums, coef, about_shift):
-    return squared_errors(sums, coef, about_shift) + 2 * np.einsum(
-        "rt,rt->t", coef, sums.cross
-    )
+    squares, rounding = squared_errors(sums, coef, about_shift)
+    return squares + 2 * np.einsum("rt,rt->t", coef, sums.cross), rounding
 
 
 def with_train_and_test_swapped(mapping, source, splits, *rest):

@@ -114,6 +114,28 @@ def test_ridge(n_landmarks, targets, X, y):
     close(run(export_onnx(model), X)["prediction"], model.predict(X))
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_ridge_on_all_rows(intercept, X, y, rng):
+    """Its landmarks only precondition: coefficients are those of rows that count."""
+    w = rng.integers(0, 3, len(X)) * 1.0
+    options = {"kernel": "rbf", "gamma": 0.2, "n_landmarks": 40, "random_state": 0}
+    model = KernelRidge(0.1, solver="full", fit_intercept=intercept, **options)
+    model.fit(X, y, sample_weight=w)
+    found = run(export_onnx(model, dtype="float64"), X, np.float64)["prediction"]
+    close(found, model.predict(X), 1e-9)
+
+
+def test_a_far_landmark_takes_no_digits_of_the_others(X, y):
+    """It moved the centre, and all rows looked alike from there."""
+    X[7] = 1e8
+    options = {"kernel": "rbf", "gamma": 0.2, "n_landmarks": 40, "random_state": 0}
+    model = KernelRidge(0.1, **options).fit(X, y)
+    assert np.abs(model.landmarks_.points).max() == 1e8
+    near = np.delete(X, 7, axis=0)
+    found = run(export_onnx(model, dtype="float64"), near, np.float64)["prediction"]
+    close(found, model.predict(near), 1e-9)
+
+
 def test_cross_validated_ridge_with_an_intercept(X, y):
     model = KernelRidgeCV(
         kernel="rbf", gamma=0.2, n_landmarks=40, fit_intercept=True, random_state=0

@@ -67,7 +67,8 @@ def results(nodes: Nodes, x: str, estimator: Any) -> str:
     """Features, coordinates, predictions or decisions, (n, t) in float64."""
     dual, intercept = affine_of(estimator)
     landmarks = estimator.landmarks_
-    points = landmark_points(landmarks.points)
+    # All rows where landmarks only precondition, else the landmarks.
+    points = landmark_points(getattr(estimator, "X_fit_", landmarks.points))
     K = kernel_columns(nodes, nodes.wide(x), landmarks.kernel, points)
     return nodes.linear(K, dual, intercept)
 

@@ -53,8 +53,11 @@ def landmark_points(points: Any) -> np.ndarray:
 
 
 def _squared(nodes: Nodes, x: str, points: np.ndarray, scale: Any) -> str:
-    """‖(x − y)·scale‖², of rows moved to the landmarks' centre, where less cancels."""
-    center = points.mean(axis=0)
+    """‖(x − y)·scale‖², of rows moved to the landmarks' centre, where less cancels.
+
+    Their median: a single far one moves it little, where the mean would follow.
+    """
+    center = np.median(points, axis=0)
     # One number for each feature: runtimes fold a single one into the product, as a
     # float32.
     scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), center.shape)

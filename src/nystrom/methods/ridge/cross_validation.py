@@ -24,6 +24,7 @@ from ...landmarks import Landmarks
 from ...moments import Moments, moments
 from ...sources import Block, Source, Subset
 from .held_out import Fitted, LeftOut, Part, Rotated
+from .path import RIGHT
 from .problem import Centered, squared_errors
 from .row_residuals import residual_squares_of_rows
 
@@ -178,20 +179,50 @@ def cross_validated(
     summing, scoring = parts(engine.progress, 1.0, SCORING)
     with summing:
         pairs, total = sums_of_splits(mapping, source, splits, engine)
-    ranks = [mapping.of_prefix(size).rank for size in sizes]
+    mappings = [mapping.of_prefix(size) for size in sizes]
     scores = []
     with scoring:
         for number, (train, test) in enumerate(pairs):
             engine.progress("scores of alphas", number, len(splits))
-            scores.append(
-                [
-                    _score(
-                        train.of_columns(r), test.of_columns(r), alphas, fit_intercept
-                    )
-                    for r in ranks
-                ]
-            )
+            problems = [
+                (m, Centered.of(train.of_columns(m.rank), fit_intercept))
+                for m in mappings
+            ]
+            held = Subset(source, np.sort(splits[number][1]))
+            found = _squares(problems, test, held, alphas, engine.quiet())
+            scores.append(found / test.weight)
     return np.array(scores), total
+
+
+def _squares(
+    problems: Sequence[tuple[FeatureMap, Centered]],
+    test: Moments,
+    held: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    """(sizes, a, t): Σ w(y − ŷ)² of rows that were held out, from their sums.
+
+    The rows themselves are asked where these leave nothing but rounding: targets far
+    from 0 without an intercept, fits that pass close to all of them.
+    """
+    squares, unsure = [], []
+    for place, (mapping, problem) in enumerate(problems):
+        sums, found = test.of_columns(mapping.rank), []
+        for alpha in alphas:
+            coef = problem.path.coefficients(alpha)
+            about_shift = problem.target_mean - problem.feature_mean @ coef
+            found.append(squared_errors(sums, coef, about_shift))
+        of_sums, rounding = (np.array(each) for each in zip(*found, strict=True))
+        squares.append(of_sums)
+        if np.any(rounding > RIGHT * of_sums):
+            unsure.append(place)
+    if unsure:
+        again = [problems[place] for place in unsure]
+        of_rows = residual_squares_of_rows(again, held, alphas, engine)
+        for place, those in zip(unsure, of_rows, strict=True):
+            squares[place] = those
+    return np.array(squares)
 
 
 def held_out(
@@ -283,15 +314,3 @@ def _moments_of(
 def _sum(terms: Sequence[Moments], mapping: FeatureMap, source: Source) -> Moments:
     assert source.targets is not None
     return sum(terms, Moments.zero(mapping.rank, source.targets.shape[1]))
-
-
-def _score(
-    train: Moments, test: Moments, alphas: np.ndarray, fit_intercept: bool
-) -> np.ndarray:
-    problem = Centered.of(train, fit_intercept)
-    scores = []
-    for alpha in alphas:
-        coef = problem.path.coefficients(alpha)
-        about_shift = problem.target_mean - problem.feature_mean @ coef
-        scores.append(squared_errors(test, coef, about_shift) / test.weight)
-    return np.array(scores)

@@ -16,7 +16,7 @@ import scipy.linalg
 from ...engines.blas import blas_threads_for
 from ...features import FeatureMap
 from ...moments import Moments
-from ...precision import gram_rounding
+from ...precision import EPS64, gram_rounding
 from .path import Path
 
 
@@ -139,11 +139,14 @@ def on_landmarks(
 
 def squared_errors(
     sums: Moments, coef: np.ndarray, about_shift: np.ndarray
-) -> np.ndarray:
-    """(t,): Σ w(y − zᵀθ − β)² over the rows that the sums are of."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """(t,): Σ w(y − zᵀθ − β)² over the rows of the sums, and its rounding at most."""
     fitted = np.einsum("rt,rt->t", coef, sums.gram @ coef)
     mixed = np.einsum("rt,rt->t", coef, sums.cross)
     rest = sums.target_sum - sums.feature_sum @ coef
-    total = sums.target_squares - 2 * mixed + fitted
-    total += about_shift * (about_shift * sums.weight - 2 * rest)
-    return np.maximum(total, 0.0)
+    shifted = about_shift * (about_shift * sums.weight - 2 * rest)
+    total = sums.target_squares - 2 * mixed + fitted + shifted
+    size = sums.target_squares + 2 * np.abs(mixed) + np.abs(fitted) + np.abs(shifted)
+    in_gram = max(sums.gram_error, gram_rounding(float(np.trace(sums.gram))))
+    rounding = 10 * EPS64 * size + in_gram * np.einsum("rt,rt->t", coef, coef)
+    return np.maximum(total, 0.0), rounding
