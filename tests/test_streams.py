@@ -19,6 +19,7 @@ from sklearn.base import clone
 from nystrom import (
     KernelRidge,
     Nystroem,
+    approximate,
     engines,
     kernels,
     load,
@@ -163,6 +164,55 @@ def test_the_error_told_is_that_of_all_rows(seed):
     np.testing.assert_allclose(told, true, rtol=0.25)
 
 
+@pytest.mark.parametrize("shift", [0.0, 2.0, 8.0])
+@pytest.mark.parametrize("n_new", [1, 20, 150])
+def test_rows_unlike_all_before_are_in_the_error_told(shift, n_new, seed):
+    """Too few for landmarks to be due, of which nothing was seen before."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate(
+        [rng.standard_normal((1000, 2)), rng.normal(shift, 1, (n_new, 2))]
+    )
+    kernel = kernels.RBF(1.0)
+    model = Nystroem(kernel, n_components=60, random_state=0)
+    for batch in (X[:500], X[500:1000], X[1000:]):
+        model.partial_fit(batch)
+    told, true = model.approximation_error_, trace_error(model.landmarks_, X)
+    assert told.value == pytest.approx(true, rel=0.3, abs=6 * told.standard_error)
+    refit = trace_error(select_landmarks(X, kernel=kernel, n_landmarks=60), X)
+    assert true < 2 * refit
+
+
+def test_an_error_that_was_asked_for_holds_after_every_batch(seed):
+    rng = np.random.default_rng(seed)
+    options = {"n_components": None, "max_trace_error": 0.01, "random_state": 0}
+    model, seen = Nystroem(kernel=kernels.RBF(0.3), **options), np.empty((0, 2))
+    for n, shift in (
+        (300, 0.0),
+        (300, 0.0),
+        (60, 1.0),
+        (60, 2.0),
+        (60, 4.0),
+        (2, 20.0),
+    ):
+        batch = rng.normal(shift, 1, (n, 2))
+        seen = np.concatenate([seen, batch])
+        model.partial_fit(batch)
+        assert trace_error(model.landmarks_, seen) < 1.25 * 0.01
+
+
+def test_a_stream_of_no_more_rows_than_landmarks_is_exact(rng):
+    """Whatever its batches: all rows are landmarks, as fit has them."""
+    X = rng.standard_normal((90, 2)) * np.linspace(0.2, 5, 90)[:, None]
+    y = np.sin(X[:, 0])
+    options = {"kernel": KERNEL, "n_landmarks": 200, "random_state": 0}
+    stream, exact = KernelRidge(0.01, **options), KernelRidge(0.01, **options).fit(X, y)
+    for rows in np.split(np.arange(90), [30, 60, 70, 71, 80]):
+        stream.partial_fit(X[rows], y[rows])
+    assert len(stream.landmarks_) == 90
+    assert stream.approximation_error_.exact
+    np.testing.assert_allclose(stream.predict(X), exact.predict(X), atol=1e-8)
+
+
 # --- the rows that are kept ---------------------------------------------------------
 
 
@@ -216,6 +266,23 @@ def test_few_rows_are_all_kept_and_the_error_is_exact(rng):
     assert model.approximation_error_.exact
     true = trace_error(model.landmarks_, batches.reshape(-1, 2))
     np.testing.assert_allclose(model.approximation_error_.value, true, atol=1e-12)
+
+
+def test_an_error_is_exact_as_long_as_all_rows_are_kept(rng):
+    """Also where landmarks stay; rows that stand for others have their own k(x, x)."""
+    kernel = kernels.Polynomial(degree=2)
+    for n, exact in ((60, True), (100, False), (1000, False)):
+        model = Nystroem(kernel, n_components=7, random_state=0)  # of rank 10
+        X = rng.standard_normal((n + 5, 3))
+        X[n:] *= 0.3
+        for batch in (X[: n // 2], X[n // 2 : n], X[n:]):
+            model.partial_fit(batch)
+        told = model.approximation_error_
+        assert model.component_indices_.max() < n  # the last few changed nothing
+        assert told.exact == exact
+        left = float(approximate(X, model.landmarks_).trace_error)
+        true = left / np.sum((np.vecdot(X, X) + 1) ** 2)
+        assert told.value == pytest.approx(true, rel=1e-9 if exact else 0.5)
 
 
 def test_landmarks_are_known_by_their_numbers_in_the_stream(rng):

@@ -69,6 +69,20 @@ class TraceError:
         spread *= np.sqrt(1 - m / n_rows)
         return cls(ratio, float(spread), m, exact=m == n_rows)
 
+    def joined(self, whole: float, left: float, more: float, n_more: int) -> TraceError:
+        """With more rows, that add `more` to the sum `whole` and leave `left` of it."""
+        total = whole + more
+        if total <= 0:
+            return replace(self, n_rows=self.n_rows + n_more, path=None)
+        share = whole / total
+        return replace(
+            self,
+            value=share * self.value + max(0.0, left) / total,
+            standard_error=share * self.standard_error,
+            n_rows=self.n_rows + n_more,
+            path=None,
+        )
+
     def __float__(self) -> float:
         return float(self.value)
 

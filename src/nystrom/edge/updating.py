@@ -56,12 +56,12 @@ def updated_landmarks(
     goal: Goal = Size(len(landmarks) if n_landmarks is None else n_landmarks)
     able = as_sampler(sampler, goal)
 
-    def chosen(source: Source, seed: int) -> Landmarks:
+    def chosen(source: Source, seed: int, goal: Goal) -> Landmarks:
         return choose(able, kernel, source, goal, random_state=seed, engine=engine)
 
     # The first seed goes with the rows that are kept.
     seed = 0 if landmarks.reservoir is not None else seed_of(random_state)
-    return with_rows(landmarks, batch, chosen, seed=seed, engine=engine)
+    return with_rows(landmarks, batch, chosen, goal, seed=seed, engine=engine)
 
 
 def check_width(batch: Source, landmarks: Landmarks) -> None:

@@ -47,7 +47,7 @@ def streamed(
     if before is None or before.reservoir is None:
         seed = seed_of(estimator.random_state)
 
-    def chosen(source: Source, seed: int) -> Landmarks:
+    def chosen(source: Source, seed: int, goal: Goal) -> Landmarks:
         return choose_landmarks(
             kernel,
             source,
@@ -60,6 +60,6 @@ def streamed(
         )
 
     landmarks = with_rows(
-        before, batch, chosen, seed=seed, engine=engine, steady=steady
+        before, batch, chosen, goal, seed=seed, engine=engine, steady=steady
     )
     return landmarks, batch, engine
