@@ -172,9 +172,10 @@ class Nystroem(TransformsRows):
         Few weighted rows stand for all that came before, and landmarks are chosen among
         them and the new ones, in O(batch · s²); memory does not grow with the number of
         batches. They are chosen anew once enough rows have come (a quarter of all so
-        far, or twelve per landmark), and the features then change with them. The first
-        call fits; `fit` forgets the stream. A width from the data (gamma="scale") is
-        that of the first batch.
+        far, or twelve per landmark), or rows that raise the error by half or above
+        `max_trace_error`, and the features then change with them. The first call fits;
+        `fit` forgets the stream. A width from the data (gamma="scale") is that of the
+        first batch.
 
         Parameters
         ----------
