@@ -91,7 +91,7 @@ class KernelPCA(TransformsRows):
         One row per point of `X_fit_`. The coordinates of a row are its (centred) kernel
         values with these points, times `eigenvectors_ / sqrt(eigenvalues_)`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The eigenvalues as shares of tr K, less 1ᵀK̃1/n where the mean is taken off, which
+        The eigenvalues as shares of tr K, less 1ᵀK̃1/n where the mean is taken off. That
         is no less than tr HKH: no share is too large.
     explained_variance_path_ : ndarray of shape (n_numbers, n_components)
         The same for the first landmarks alone, as many as `n_landmarks_path_` says: …,
