@@ -125,15 +125,21 @@ def test_ridge_on_all_rows(intercept, X, y, rng):
     close(found, model.predict(X), 1e-9)
 
 
-def test_a_far_landmark_takes_no_digits_of_the_others(X, y):
-    """It moved the centre, and all rows looked alike from there."""
-    X[7] = 1e8
-    options = {"kernel": "rbf", "gamma": 0.2, "n_landmarks": 40, "random_state": 0}
+@pytest.mark.parametrize("n_far", [1, 20, 300])
+@pytest.mark.parametrize(
+    "kernel", [kernels.RBF(0.2), kernels.Matern(2.0, nu=0.5), kernels.Laplacian(0.1)]
+)
+def test_far_landmarks_take_no_digits(n_far, kernel, X, y):
+    """One moved the centre, and all rows looked alike from there; a far one is near
+    itself.
+    """
+    X[:n_far:2] += 1e8
+    X[1:n_far:2] -= 1e8
+    options = {"kernel": kernel, "n_landmarks": 60, "random_state": 0}
     model = KernelRidge(0.1, **options).fit(X, y)
-    assert np.abs(model.landmarks_.points).max() == 1e8
-    near = np.delete(X, 7, axis=0)
-    found = run(export_onnx(model, dtype="float64"), near, np.float64)["prediction"]
-    close(found, model.predict(near), 1e-9)
+    assert np.abs(model.landmarks_.points).max() > 1e7
+    found = run(export_onnx(model, dtype="float64"), X, np.float64)["prediction"]
+    close(found, model.predict(X), 1e-6)
 
 
 def test_cross_validated_ridge_with_an_intercept(X, y):

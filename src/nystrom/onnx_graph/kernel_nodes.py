@@ -21,6 +21,7 @@ from ..kernels import (
     Sigmoid,
 )
 from ..kernels.algebra import Multiple, Product, Sum
+from ..precision import EPS64, FAR
 from .nodes import Nodes
 
 
@@ -55,7 +56,8 @@ def landmark_points(points: Any) -> np.ndarray:
 def _squared(nodes: Nodes, x: str, points: np.ndarray, scale: Any) -> str:
     """‖(x − y)·scale‖², of rows moved to the landmarks' centre, where less cancels.
 
-    Their median: a single far one moves it little, where the mean would follow.
+    Their median: a single far one moves it little, where the mean would follow. From
+    one that is far itself the distances are found by differences.
     """
     center = np.median(points, axis=0)
     # One number for each feature: runtimes fold a single one into the product, as a
@@ -64,10 +66,30 @@ def _squared(nodes: Nodes, x: str, points: np.ndarray, scale: Any) -> str:
     Y = (points - center) * scales
     moved = nodes.node("Sub", x, nodes.constant(center))
     X = nodes.node("Mul", moved, nodes.constant(scales))
+    far = EPS64 * np.einsum("ij,ij->i", Y, Y) > FAR[np.dtype(np.float64)]
+    if not far.any():
+        return _by_products(nodes, X, Y)
+    if far.all():
+        return _by_differences(nodes, X, Y)
+    parts = _by_products(nodes, X, Y[~far]), _by_differences(nodes, X, Y[far])
+    places = np.argsort(np.concatenate([np.flatnonzero(~far), np.flatnonzero(far)]))
+    both = nodes.node("Concat", *parts, axis=1)
+    return nodes.node("Gather", both, nodes.constant(places, np.int64), axis=1)
+
+
+def _by_products(nodes: Nodes, X: str, Y: np.ndarray) -> str:
     cross = nodes.node("MatMul", X, nodes.constant(-2 * Y.T))
     sums = nodes.node("Add", nodes.sum_of_squares(X), cross)
     D = nodes.node("Add", sums, nodes.constant(np.einsum("ij,ij->i", Y, Y)))
     return nodes.node("Max", D, nodes.constant(0.0))
+
+
+def _by_differences(nodes: Nodes, X: str, Y: np.ndarray) -> str:
+    """A number for each row, landmark and feature: for few landmarks."""
+    rows = nodes.node("Unsqueeze", X, nodes.constant([1], np.int64))
+    apart = nodes.node("Sub", rows, nodes.constant(Y))
+    axes = nodes.constant([2], np.int64)
+    return nodes.node("ReduceSumSquare", apart, axes, keepdims=0)
 
 
 def _decay(nodes: Nodes, distances: str, factor: float = -1.0) -> str:
