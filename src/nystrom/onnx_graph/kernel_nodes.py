@@ -56,8 +56,8 @@ def landmark_points(points: Any) -> np.ndarray:
 def _squared(nodes: Nodes, x: str, points: np.ndarray, scale: Any) -> str:
     """‖(x − y)·scale‖², of rows moved to the landmarks' centre, where less cancels.
 
-    Their median: a single far one moves it little, where the mean would follow. From
-    one that is far itself the distances are found by differences.
+    Distances from landmarks that are far from it are found by differences, which takes
+    more memory. So the centre is their median, which few far ones hardly move.
     """
     center = np.median(points, axis=0)
     # One number for each feature: runtimes fold a single one into the product, as a
