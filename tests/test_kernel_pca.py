@@ -1008,3 +1008,36 @@ def test_eigenvalues_that_are_all_alike_are_found_without_arpack(monkeypatch):
     assert calls
     np.testing.assert_allclose(values, 3)
     np.testing.assert_allclose(G @ vectors, 3 * vectors, atol=1e-12)
+
+
+def test_eigenvalues_beyond_float32_are_float64():
+    """Where all rows are landmarks they are float32, as scikit-learn's, if they fit."""
+    X = np.full((2, 18), 4e8, dtype=np.float32) * np.array([[1], [2]], np.float32)
+    options = {"kernel": "poly", "gamma": 0.3, "center": False}
+    found = pca(1, **options).fit(X).eigenvalues_
+    assert np.isfinite(found).all()
+    assert found.dtype == np.float64
+    assert pca(1, **options).fit(X / 1e9).eigenvalues_.dtype == np.float32
+
+
+def test_strings_in_an_array_are_rows_as_they_are_in_a_list():
+    words = ["ab", "abc", "b", "cc", "dd", "abcd"]
+    model = pca(2, kernel=lambda a, b: float(len(set(a) & set(b))))
+    expected = model.fit_transform(words)
+    for rows in (np.array(words), np.array(words, dtype=object)):
+        np.testing.assert_allclose(np.abs(model.fit_transform(rows)), np.abs(expected))
+
+
+def test_entries_that_stand_twice_in_a_row_are_added_up(rng):
+    X = rng.integers(0, 4, (40, 5)) * 1.0
+    twice = sp.csr_matrix(
+        (
+            np.repeat(X.ravel() / 2, 2),
+            np.repeat(np.tile(np.arange(5), 40), 2),
+            np.arange(0, 401, 10),
+        ),
+        shape=X.shape,
+    )
+    model = pca(2, kernel="rbf", gamma=0.3)
+    assert relative(model.fit_transform(twice), model.fit_transform(X)) < 1e-9
+    assert twice.nnz == 400

@@ -300,3 +300,20 @@ def test_linear_svm_on_landmarks_is_as_good_as_the_exact_one(seed):
     assert np.mean(auto) >= np.mean(uniform)
     # The set does tell good landmarks from poor ones.
     assert np.mean(uniform) < np.mean(exact) - 0.02
+
+
+def test_labels_that_are_true_or_false(rng):
+    """A label that is absent is −1, which a bool has no room for."""
+    X = rng.standard_normal((200, 3))
+    options = {"kernel": "rbf", "gamma": 0.3, "n_landmarks": 50, "random_state": 0}
+    found = KernelRidgeClassifier(0.1, **options).fit(X, X > 0.2).predict(X)
+    numbers = KernelRidgeClassifier(0.1, **options).fit(X, (X > 0.2).astype(int))
+    np.testing.assert_array_equal(found, numbers.predict(X))
+    assert 0.2 < found.mean() < 0.7
+
+
+def test_weights_that_are_too_large_are_refused(rng):
+    X = rng.standard_normal((300, 3))
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=50, random_state=0)
+    with pytest.raises(ValueError, match="Divide sample_weight"):
+        model.fit(X, X[:, 0] > 0, sample_weight=np.full(300, 1e160))

@@ -388,3 +388,21 @@ def test_what_y_may_be(X):
         model().fit(X, (X[:, :2] > 0).astype(int))
     with pytest.raises(ValueError, match=r"The class True has no row of weight"):
         model().fit(X, X[:, 0] > 0, (X[:, 0] <= 0).astype(float))
+
+
+def test_a_C_that_overflows_is_refused(rng):
+    X = rng.standard_normal((200, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = KernelLogisticRegression(1e306, n_landmarks=30, random_state=0)
+    with pytest.raises(ValueError, match=r"C=1e\+306 times the weights"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("gamma", ["scale", "median"])
+def test_rows_of_weight_0_have_no_say_in_the_width(gamma, rng):
+    X = rng.standard_normal((300, 3))
+    far = np.concatenate([X, 1e3 * rng.standard_normal((30, 3))])
+    y, w = far[:, 0] > 0, np.repeat([1.0, 0.0], [300, 30])
+    model = KernelLogisticRegression(gamma=gamma, n_landmarks=50, random_state=0)
+    with_them = model.fit(far, y, sample_weight=w).landmarks_.kernel.gamma
+    assert with_them == pytest.approx(model.fit(X, y[:300]).landmarks_.kernel.gamma)

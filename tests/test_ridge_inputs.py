@@ -784,3 +784,22 @@ def test_as_many_landmarks_as_are_needed(name, rng, seed):
     large = estimator(name, seed, ridge=20.0, **options).fit(X, y)
     small = estimator(name, seed, ridge=1.0, **options).fit(X, y)
     assert len(large.landmarks_) < len(small.landmarks_) < 500
+
+
+@pytest.mark.parametrize("n_landmarks", [50, 1000], ids=["landmarks", "exact"])
+@pytest.mark.parametrize("kernel", ["laplacian", "rbf", "linear", "cosine"])
+def test_columns_of_sparse_rows_in_any_order(kernel, n_landmarks, rng):
+    """As products of sparse matrices have them; the caller's stay as they are."""
+    A = sp.csr_matrix(rng.integers(0, 4, (300, 6)) * 1.0)
+    X = A @ sp.csr_matrix(np.eye(6) + np.roll(np.eye(6), 2, axis=1))
+    assert not X.has_sorted_indices
+    before, dense = X.indices.copy(), X.toarray()
+    y = np.sin(dense[:, 0])
+    options = {"kernel": kernel, "sampler": np.arange(50)}
+    if n_landmarks == 1000:
+        options = {"kernel": kernel, "n_landmarks": 1000}
+    model = KernelRidge(0.1, **options)
+    found = model.fit(X, y).predict(X)
+    np.testing.assert_allclose(found, model.fit(dense, y).predict(dense), atol=1e-8)
+    np.testing.assert_array_equal(X.indices, before)
+    np.testing.assert_array_equal(X.toarray(), dense)

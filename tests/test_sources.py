@@ -302,3 +302,12 @@ def test_one_weight_for_all_rows_counts():
     assert row_weights.all_alike(row_weights.ones(5))
     assert not row_weights.all_alike(twos)
     assert row_weights.total(twos, np.ones(5)) == 10
+
+
+def test_sparse_rows_are_canonical():
+    """Others sort and add up in place, and would take the columns from the values."""
+    X = sp.csr_array((np.arange(1.0, 5), [2, 0, 1, 1], [0, 2, 4]), shape=(2, 3))
+    rows = as_source(X).rows(0, 2)
+    assert rows.has_canonical_format
+    np.testing.assert_array_equal(rows.toarray(), [[2, 0, 1], [0, 7, 0]])
+    np.testing.assert_array_equal(X.indices, [2, 0, 1, 1])

@@ -25,6 +25,7 @@ from .arithmetic import (
 from .floats import (
     aligned,
     as_float,
+    canonical,
     epsilon,
     float_dtype,
     host_dtype,
@@ -64,6 +65,7 @@ __all__ = [
     "at_least",
     "beside",
     "by_label",
+    "canonical",
     "check_torch_device",
     "cityblock",
     "column_squares",

@@ -49,6 +49,18 @@ def as_float(x: Array, dtype: Any = None) -> Array:
     return array_namespace(x).astype(x, dtype, copy=False)
 
 
+def canonical(X: Any) -> Any:
+    """CSR rows with sorted columns, each once, as all algebra takes them; else X.
+
+    The caller's matrix stays as it is.
+    """
+    if not sp.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
 def aligned(x: Any) -> Any:
     """x, copied where its memory begins in the middle of a number.
 

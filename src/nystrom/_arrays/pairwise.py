@@ -65,10 +65,13 @@ def cityblock(X: Array, Y: Array) -> Array:
 
 
 def _csr32(X: Any) -> Any:
-    """CSR with 32-bit indices, enough for a block; scikit-learn asks for them."""
+    """CSR with 32-bit indices, enough for a block; scikit-learn asks for them.
+
+    All of it a copy: scikit-learn sorts the values in place.
+    """
     X = sp.csr_array(X)
     index, pointer = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return sp.csr_array((X.data, index, pointer), shape=X.shape)
+    return sp.csr_array((X.data.copy(), index, pointer), shape=X.shape)
 
 
 def additive_chi2(X: Array, Y: Array) -> Array:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from ..engines import Engine
-from ..sources import Block, Source
+from ..sources import Block, Source, Subset
 
 #: One width for all features, or one for each, learnt from targets.
 ONE, EACH = "learn", "learn_each"
@@ -29,6 +29,8 @@ def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     "median": 1/(2·m²) for the median distance m of 1000 evenly spaced rows, and 1/m
     with city-block distances for the Laplacian kernel.
     """
+    if source.is_weighted and not np.all(source.weights > 0):
+        source = Subset(source, np.flatnonzero(source.weights))
     if rule == "scale":
         variance = _variance(source, engine)
         return _one_over(source.n_features * variance, rule) if variance else 1.0  # type: ignore[operator]

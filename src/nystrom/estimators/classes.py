@@ -85,6 +85,8 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             of_class = labels.class_weights(self.class_weight)
         else:
             X, y = self._rows_and_classes(X, y)
+            if y.ndim == 2 and y.dtype == bool:
+                y = y.astype(np.int64)  # a bool has no −1
             Y = binarizer.fit_transform(y).astype(np.float64)
             weights = self._weights_with_classes(y, sample_weight)
             of_class = self._class_weights(binarizer, y)

@@ -12,9 +12,11 @@ from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
+from .. import _arrays as arrays
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..kernels import Kernel
+from ..refusals import check_finite
 from ..sinks import Output
 from ..sources import Block, Source
 from .exact import exact_landmarks
@@ -30,7 +32,7 @@ def takes(ours: Any, X: Any) -> bool:
     known = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
         callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
     )
-    plain = isinstance(X, np.ndarray) or sp.issparse(X)
+    plain = (isinstance(X, np.ndarray) and X.ndim == 2) or sp.issparse(X)
     width = ours.gamma is None or isinstance(ours.gamma, Real)
     return known and plain and width and bool(ours.center)
 
@@ -39,6 +41,7 @@ def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[st
     """What is fitted: the attributes of their class, which become ours."""
     names = ExactKernelPCA().get_params(deep=False)
     theirs = ExactKernelPCA(**{name: getattr(ours, name) for name in names})
+    X = arrays.canonical(X)
     with blas_threads_for(source.n_rows):
         try:
             theirs.set_output(transform="default").fit(X)
@@ -49,6 +52,7 @@ def fitted_exactly(ours: Any, X: Any, kernel: Kernel, source: Source) -> dict[st
                 f"eigen_solver='arpack' fails on the kernel matrix of these rows: "
                 f"{error} Use eigen_solver='dense'."
             ) from None
+    check_finite(np.asarray(theirs.eigenvalues_))
     fitted: dict[str, Any] = {"_exact": theirs}
     for name, value in vars(theirs).items():
         if name.endswith("_") or name == "_centerer":
@@ -77,7 +81,7 @@ def singular(alpha: float) -> str:
 def by_theirs(theirs: ExactKernelPCA, X: Any) -> np.ndarray:
     """The coordinates of rows that are checked."""
     with blas_threads_for(theirs.eigenvectors_.shape[0]):
-        return theirs.transform(X)
+        return theirs.transform(arrays.canonical(X))
 
 
 def block_by_block(

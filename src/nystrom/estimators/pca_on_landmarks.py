@@ -61,9 +61,12 @@ def fitted_on_landmarks(
     # The coordinates get the signs that the eigenvectors have.
     signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
     like = landmarks.kernel.like(landmarks.points)
-    # Where all rows are landmarks, in the precision that scikit-learn's would have.
+    # Where all rows are landmarks, in the precision that scikit-learn's would have, if
+    # it has such numbers.
+    narrow = arrays.host_dtype(like)
+    fits = values.max(initial=0.0) <= np.finfo(narrow).max
     whole = len(landmarks) == source.n_rows
-    dtype = arrays.host_dtype(like) if whole else values.dtype
+    dtype = narrow if whole and fits else values.dtype
     narrowed, total = values.astype(dtype), float(found.total)
     shares = narrowed / total if total > 0 else np.zeros(len(narrowed))
     return {

@@ -44,7 +44,7 @@ class Sparse(Source):
     n_features: int | None
 
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
-        self.X = sp.csr_array(X)
+        self.X = arrays.canonical(sp.csr_array(X))
         self.n_rows, self.n_features = X.shape
         self.weights = weights
 

@@ -79,6 +79,11 @@ def reach(
                     tolerance=SAMPLE_TOLERANCE,
                     most_iterations=SAMPLE_ITERATIONS,
                 ).x
+        if not np.isfinite(C * loss_of_none(source)):
+            raise ValueError(
+                f"C={C:g} times the weights of all rows is too large for float64; a "
+                "smaller C changes nothing that rounding does not."
+            )
         expect(engine.progress, min(USUAL_PASSES, settings.most_iterations), about=True)
         first = slope(start)
         if not first.value <= C * loss_of_none(source):

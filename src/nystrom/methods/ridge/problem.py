@@ -39,6 +39,7 @@ class Centered:
     fit_intercept: bool
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # refused where it is solved
     def of(cls, sums: Moments, fit_intercept: bool) -> Centered:
         """Take the weighted means off, if there is to be an intercept."""
         # A row of weight w counts as w rows; small weights do not make fewer rows.
@@ -102,6 +103,11 @@ class Centered:
     @cached_property
     def path(self) -> Path:
         """The solutions for every α, from one eigendecomposition."""
+        if not np.all(np.isfinite(self.gram)):
+            raise ValueError(
+                "Sums over rows are too large for float64. Divide sample_weight by a "
+                "number, and alpha by the same: that changes no solution."
+            )
         with blas_threads_for(len(self.gram)):
             # Not numpy's, which is no faster and takes two more matrices to work in.
             values, vectors = scipy.linalg.eigh(self.gram)
