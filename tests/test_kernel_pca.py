@@ -1041,3 +1041,18 @@ def test_entries_that_stand_twice_in_a_row_are_added_up(rng):
     model = pca(2, kernel="rbf", gamma=0.3)
     assert relative(model.fit_transform(twice), model.fit_transform(X)) < 1e-9
     assert twice.nnz == 400
+
+
+def test_arpack_gives_up_where_lapack_is_as_fast(monkeypatch):
+    """Many eigenvalues as good as equal; a limit that is given is that one."""
+    limits = []
+
+    def eigsh(G, k, *, maxiter, **_):
+        limits.append(maxiter)
+        raise ArpackNoConvergence("no convergence", np.zeros(0), np.zeros((0, 0)))
+
+    monkeypatch.setattr(pca_method, "eigsh", eigsh)
+    for given in (None, 7):
+        values, _ = leading_eigenpairs(np.eye(300), 2, "arpack", 0, 0.0, given, "auto")
+        np.testing.assert_allclose(values, 1.0)
+    assert limits == [150, 7]

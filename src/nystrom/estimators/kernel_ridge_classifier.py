@@ -31,7 +31,8 @@ class KernelRidgeClassifier(Calibrated):
  delta, ridge, max_trace_error
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with `sample_weight`.
+        Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the
+        number of rows of each, as in scikit-learn, and not by their weights.
     fit_intercept : bool, default=True
         Whether to fit a constant, which the ridge does not shrink.
     random_state, n_jobs, verbose

@@ -29,6 +29,8 @@ from .ridge.problem import Centered
 
 #: With fewer components than this, and more landmarks than that, Lanczos is faster.
 FEW_COMPONENTS, MANY_LANDMARKS = 10, 200
+#: Restarts that ARPACK has at least.
+LEAST_RESTARTS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +147,13 @@ def leading_eigenpairs(
 def _by_lanczos(
     G: np.ndarray, k: int, seed: int, tol: float, max_iter: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same by ARPACK; by LAPACK where that fails, many being as good as equal."""
+    """The same by ARPACK; by LAPACK where that fails, many being as good as equal.
+
+    From half as many restarts as G has rows on LAPACK would have been faster; ARPACK's
+    own limit is twenty times that, which took a minute for a thousand rows.
+    """
     start = np.random.default_rng(seed).uniform(-1, 1, len(G))
+    max_iter = max(LEAST_RESTARTS, len(G) // 2) if max_iter is None else max_iter
     try:
         return eigsh(G, k, which="LA", tol=tol, maxiter=max_iter, v0=start)
     except ArpackError:
