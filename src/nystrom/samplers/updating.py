@@ -89,13 +89,13 @@ def _chosen(
             probabilities=None,
         )
         kept, error = reservoir.looked_at(chosen, engine)
-        if not isinstance(goal, MaxTraceError):
+        if not (isinstance(goal, MaxTraceError) and isinstance(aim, MaxTraceError)):
             break
         chosen = chosen.updated(max_trace_error=goal.tolerance)
         if error.value <= goal.tolerance or len(chosen) == goal.at_most:
             break
         closer = CLOSER * goal.tolerance / error.value
-        aim = replace(aim, tolerance=closer * aim.tolerance)  # type: ignore[union-attr, call-arg, arg-type]
+        aim = replace(aim, tolerance=closer * aim.tolerance)
     return chosen, kept, error
 
 
