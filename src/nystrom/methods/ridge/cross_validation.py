@@ -127,11 +127,7 @@ def generalised(
         for place, (_, problem) in enumerate(problems)
         if not problem.path.residuals_are_right(alphas)
     ]
-    if unsure:
-        again = [problems[place] for place in unsure]
-        found = residual_squares_of_rows(again, source, alphas, engine)
-        for place, those in zip(unsure, found, strict=True):
-            squares[place] = those
+    _ask_rows(squares, unsure, problems, source, alphas, engine)
     paths = [problem.path for _, problem in problems]
     return np.array([p.gcv(alphas, s) for p, s in zip(paths, squares, strict=True)])
 
@@ -217,12 +213,25 @@ def _squares(
         squares.append(of_sums)
         if np.any(rounding > RIGHT * of_sums):
             unsure.append(place)
-    if unsure:
-        again = [problems[place] for place in unsure]
-        of_rows = residual_squares_of_rows(again, held, alphas, engine)
-        for place, those in zip(unsure, of_rows, strict=True):
-            squares[place] = those
+    _ask_rows(squares, unsure, problems, held, alphas, engine)
     return np.array(squares)
+
+
+def _ask_rows(
+    squares: list[np.ndarray],
+    unsure: Sequence[int],
+    problems: Sequence[tuple[FeatureMap, Centered]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> None:
+    """Put what the rows leave in the place of what sums leave nothing right of."""
+    if not unsure:
+        return
+    again = [problems[place] for place in unsure]
+    found = residual_squares_of_rows(again, source, alphas, engine)
+    for place, those in zip(unsure, found, strict=True):
+        squares[place] = those
 
 
 def held_out(
