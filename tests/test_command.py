@@ -139,6 +139,21 @@ def test_predict_keeps_columns_and_tells_deviations(folder, tmp_path):
     assert within.mean() > 0.8
 
 
+def test_columns_are_kept_beside_their_predictions_in_every_piece(folder, tmp_path):
+    """More rows than a piece has: each prediction stays with its row."""
+    table = houses().sample(66_000, replace=True, random_state=0)
+    table = table.assign(number=np.arange(len(table)))
+    new, out, alone = (tmp_path / f"{name}.parquet" for name in ("new", "out", "alone"))
+    table.to_parquet(new, index=False)
+    assert run("predict", folder / "m", new, "-o", out, "--keep-columns").exit_code == 0
+    assert run("predict", folder / "m", new, "-o", alone).exit_code == 0
+    found = pd.read_parquet(out)
+    assert found["number"].tolist() == [*range(66_000)]
+    pd.testing.assert_frame_equal(found[table.columns], pd.read_parquet(new))
+    expected = pd.read_parquet(alone)["prediction"]
+    pd.testing.assert_series_equal(found["prediction"], expected)
+
+
 def test_probabilities_add_up_and_decide(folder):
     done = run("predict", folder / "c", folder / "dear.csv", "--probabilities")
     lines = [line.split(",") for line in done.stdout.splitlines()]

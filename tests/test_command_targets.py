@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from test_command import houses, run
 
+from nystrom import load
 from nystrom_cli.columns import Columns
+from nystrom_cli.learning import learn, split
 from nystrom_cli.searching import searched
 from nystrom_cli.target import guess_task, labels
 
@@ -124,6 +127,137 @@ def test_a_class_of_one_row_is_told(tmp_path):
     assert done.exit_code == 0
     assert "class 'unicorn' has 1 of 300 rows" in done.stderr
     assert "3: cat, dog, unicorn" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [[3] * 10, [2] * 15, [18, 2], [16, 2, 2], [*[4] * 2, *[3] * 7, 1], [17, 2, 1]],
+    ids=str,
+)
+def test_small_tables_of_classes_are_learnt(counts, tmp_path, seed):
+    kinds = np.repeat([f"k{i:02}" for i in range(len(counts))], counts)
+    X = pd.DataFrame(np.random.default_rng(seed).standard_normal((len(kinds), 3)))
+    _, done = fitted(X.set_axis(list("abc"), axis=1).assign(y=kinds), tmp_path)
+    assert done.exit_code == 0, done.stderr
+    few = sum(count < 5 for count in counts)
+    told = " ".join(done.stderr.split())
+    assert f"{few} classes have fewer than 5" in told or few == 1
+    classes = load(tmp_path / "m").nystrom_summary_["classes"]
+    assert classes == sorted({*kinds})
+    assert "Error" not in told
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([19, 1], "2 classes in 20 rows, and only 1 with two rows or more"),
+        ([1] * 20, "20 classes in 20 rows, and none with two rows or more"),
+        ([28, 1, 1], "3 classes in 30 rows, and only 1 with two rows or more"),
+        ([30], "all rows have the same 'y'"),
+        ([3, 2], "has 5 rows with a value of 'y'; 20 are needed"),
+        ([1, 1], "has 2 rows with a value of 'y'; 20 are needed"),
+    ],
+    ids=str,
+)
+def test_too_few_rows_of_classes_are_told(counts, message, tmp_path):
+    kinds = np.repeat([f"k{i:02}" for i in range(len(counts))], counts)
+    X = pd.DataFrame({"a": np.random.default_rng(0).standard_normal(len(kinds))})
+    _, done = fitted(X.assign(y=kinds), tmp_path)
+    assert (done.exit_code, message in done.stderr) == (1, True), done.stderr
+
+
+def test_every_class_of_two_rows_is_trained_on(seed):
+    """And a class of one row, which held out could only be wrong."""
+    counts = [150, 40, 2, 2, 1, 1]
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(6), counts))
+    train, test = split(y, "classification", seed)
+    assert {*y[train]} == {*range(6)}
+    assert sorted([*train, *test]) == [*range(196)]
+    assert len(test) == 39
+    np.testing.assert_allclose(np.bincount(y[test])[:2], [30, 8], atol=2)
+    assert not {4, 5} & {*y[test]}
+
+
+# --- against a linear model and a constant ------------------------------------------
+
+
+def compared_with_baselines(table, tmp_path, *words):
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "y", "-o", tmp_path / "m", "--landmarks", 20, *words]
+    return run("fit", tmp_path / "t.csv", *words, "--report", tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "told_as"),
+    [
+        ("a line", "linear", "a linear model"),
+        ("two sides of a line", "linear", "a linear model"),
+        ("rare at random", "constant", "a constant"),
+    ],
+)
+def test_a_model_that_is_no_better_is_told(kind, name, told_as, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 2))
+    y = X @ [1.0, 2.0] + 0.1 * rng.standard_normal(300)
+    if kind == "two sides of a line":
+        y = np.where(y > 0, "up", "down")
+    if kind == "rare at random":
+        y = rng.permutation(np.repeat(["often", "seldom"], [285, 15]))
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    done = compared_with_baselines(table, tmp_path)
+    assert done.exit_code == 0, done.stderr
+    about = load(tmp_path / "m").nystrom_summary_
+    assert name in about["no_better_than"]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for told in (" ".join(done.stderr.split()), page):
+        assert "is no better than" in told
+        assert f"{told_as} ({about['held_out'][name]:.4f}" in told
+    short = f": no better than {' or '.join(about['no_better_than'])}"
+    for shown in (done, run("info", tmp_path / "m")):
+        assert short in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_model_that_is_better_has_no_warning(task, tmp_path, seed):
+    X, inside = pets(600, seed)
+    y = np.hypot(X.x, X.y) if task == "regression" else np.where(inside, "yes", "no")
+    table = X.set_axis(["a", "b"], axis=1).assign(y=y)
+    done = compared_with_baselines(table, tmp_path)
+    assert "no better than" not in done.output
+    assert "no better than" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    told = json.loads(run("info", tmp_path / "m", "--json").stdout)
+    assert told["no_better_than"] == []
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_differences_are_judged_by_their_standard_error(task, seed):
+    """From differences row by row, here to a constant."""
+    X, inside = pets(300, seed)
+    y = np.hypot(X.x, X.y) if task == "regression" else np.where(inside, "yes", "no")
+    table = X.set_axis(["a", "b"], axis=1).assign(y=y)
+    options = {"n_landmarks": 10, "categories": (), "ignored": (), "seed": seed}
+    found = learn(table, "y", "t.csv", task=task, **options, verbose=0, say=str)
+    truth = found.truth
+    if task == "classification":
+        ahead = (found.predicted == truth) * 1.0 - (truth == table["y"].mode()[0])
+    else:
+        constant = (y.sum() - truth.sum()) / 240  # of the rows that are not held out
+        ahead = (truth - constant) ** 2 - (truth - found.predicted) ** 2
+        ahead /= np.mean((truth - truth.mean()) ** 2)
+    score, constant = found.scores["nystrom"], found.scores["constant"]
+    np.testing.assert_allclose(np.mean(ahead), score - constant)
+    expected = np.std(ahead, ddof=1) / np.sqrt(60)
+    np.testing.assert_allclose(found.standard_errors["constant"], expected)
+
+    def judged(ours):
+        scores = {"nystrom": ours, "linear": 0.5, "constant": 0.3}
+        errors = {"linear": 0.1, "constant": 0.2}
+        other = replace(found, scores=scores, standard_errors=errors)
+        return other.summary()["no_better_than"]
+
+    assert judged(0.45) == ["linear", "constant"]
+    assert judged(0.55) == ["linear"]
+    assert judged(0.65) == []
 
 
 def test_widths_beyond_the_end_are_tried():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from .columns import Columns, check_names
 from .searching import chosen_estimator
-from .target import check_target, guess_task, rare, target_values
+from .target import FEW_ROWS, check_target, guess_task, rare, target_values
 
 #: The share of rows that is held out, and the most of them.
 HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
@@ -40,6 +41,8 @@ class Learnt:
     truth: np.ndarray = field(repr=False)
     predicted: np.ndarray = field(repr=False)  # by a model that did not see these rows
     of_table: str | None = None  # truth and predictions are of a table given later
+    # Of the score minus that of the linear and of the constant model.
+    standard_errors: dict[str, float] = field(default_factory=dict)
 
     @property
     def estimator(self) -> Any:
@@ -74,6 +77,12 @@ class Learnt:
             "score": self.score_name,
             "held_out_rows": len(self.truth),
             "held_out": {name: float(value) for name, value in self.scores.items()},
+            "standard_errors": dict(self.standard_errors),
+            "no_better_than": [
+                name
+                for name, error in self.standard_errors.items()
+                if self.scores["nystrom"] - self.scores[name] <= error
+            ],
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
         }
 
@@ -104,8 +113,7 @@ def learn(
     if not present.all():
         say(f"rows without a value of {target!r}, left out: {(~present).sum()}")
     if task == "classification":
-        for name, count in rare(y).items():
-            say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
+        _say_rare(y, say)
     with _timed(seconds, "reading columns"):
         rows = table.drop(columns=list({target, *ignored}))
         columns = Columns.of(rows, where, categories=categories)
@@ -117,13 +125,9 @@ def learn(
             f"column {name!r} counts up by one from row to row; if it only "
             f"numbers them, --ignore {name}"
         )
-    stratify = (
-        y if task == "classification" and np.bincount(_codes(y)).min() > 1 else None
-    )
-    share = min(HELD_OUT, MOST_HELD_OUT / len(y))
-    train, test, y_train, y_test = train_test_split(
-        values, y, test_size=share, random_state=seed, stratify=stratify
-    )
+    in_train, in_test = split(y, task, seed)
+    train, test = values.iloc[in_train], values.iloc[in_test]
+    y_train, y_test = y[in_train], y[in_test]
     size = n_landmarks or int(min(1000, max(20, len(y_train) // 4)))
     with _timed(seconds, "choosing"):
         chosen = chosen_estimator(columns, train, y_train, task, size, seed, verbose)
@@ -135,7 +139,9 @@ def learn(
         scores = {
             name: float(model.score(test, y_test)) for name, model in fitted.items()
         }
-        predicted = fitted["nystrom"].predict(test)
+        predictions = {name: model.predict(test) for name, model in fitted.items()}
+        predicted = predictions["nystrom"]
+        standard_errors = _standard_errors(y_test, predictions)
     with _timed(seconds, "fitting all rows"):
         model = make_pipeline(columns.encoder(), chosen).fit(values, y)
     dropped = int((~present).sum())
@@ -151,8 +157,12 @@ def learn(
         test,
         y_test,
         predicted,
+        standard_errors=standard_errors,
     )
     model.nystrom_summary_ = found.summary()
+    warning = no_better(model.nystrom_summary_)
+    if warning:
+        say(f"Warning: {warning}")
     return found
 
 
@@ -164,8 +174,84 @@ def _numbering(rows: pd.DataFrame, columns: Columns) -> list[str]:
     return [name for name, x in numbers.items() if (x - rows.index).nunique() == 1]
 
 
-def _codes(y: np.ndarray) -> np.ndarray:
-    return np.unique(y, return_inverse=True)[1]
+def _say_rare(y: np.ndarray, say: Any) -> None:
+    """Which classes have few rows: one line, however many there are."""
+    few = rare(y)
+    if len(few) == 1:
+        ((name, count),) = few.items()
+        say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
+    elif few:
+        named = ", ".join(f"{name!r} {count}" for name, count in list(few.items())[:5])
+        more = ", …" if len(few) > 5 else ""
+        say(
+            f"{len(few)} classes have fewer than {FEW_ROWS} of {len(y)} rows, too few "
+            f"to rely on: {named}{more}"
+        )
+
+
+def split(y: np.ndarray, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on, and those held out; classes in the same shares.
+
+    Every class is trained on; of a class of one row nothing is held out, as it could
+    only be wrong.
+    """
+    share = min(HELD_OUT, MOST_HELD_OUT / len(y))
+    rows = np.arange(len(y))
+    if task == "regression":
+        train, test = train_test_split(rows, test_size=share, random_state=seed)
+        return train, test
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    alone = counts[codes] == 1
+    rest = rows[~alone]
+    n_test = max(math.ceil(share * len(rest)), int(np.sum(counts > 1)))
+    train, test = train_test_split(
+        rest, test_size=n_test, random_state=seed, stratify=codes[rest]
+    )
+    return np.concatenate([train, rows[alone]]), test
+
+
+def _standard_errors(
+    truth: np.ndarray, predictions: dict[str, np.ndarray]
+) -> dict[str, float]:
+    """Of our score minus each other one, from the differences row by row."""
+    if truth.dtype.kind == "f":
+        spread = float(np.var(truth)) or 1.0
+        values = {
+            name: -((truth - found) ** 2) / spread
+            for name, found in predictions.items()
+        }
+    else:
+        values = {
+            name: (found == truth).astype(float) for name, found in predictions.items()
+        }
+    ours = values.pop("nystrom")
+    return {
+        name: float(np.std(ours - other, ddof=1) / math.sqrt(len(truth)))
+        for name, other in values.items()
+    }
+
+
+def no_better(about: dict[str, Any]) -> str:
+    """A warning where held-out rows do not show that the model is worth it, or ""."""
+    names = about["no_better_than"]
+    if not names:
+        return ""
+    scores, errors = about["held_out"], about["standard_errors"]
+    article = {"linear": "a linear model", "constant": "a constant"}
+    against = " or ".join(
+        f"{article[name]} ({scores[name]:.4f}, standard error of the difference "
+        f"{errors[name]:.2g})"
+        for name in names
+    )
+    advice = (
+        "the columns may say little about the target, or the rows be too few"
+        if "constant" in names
+        else "a linear model is simpler, and may be as good"
+    )
+    return (
+        f"on {about['held_out_rows']} rows held out the model ({about['score']} "
+        f"{scores['nystrom']:.4f}) is no better than {against}: {advice}"
+    )
 
 
 def _rivals(chosen: Any, task: str) -> dict[str, Any]:

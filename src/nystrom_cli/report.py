@@ -12,7 +12,7 @@ import nystrom
 from nystrom.displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
 from nystrom.sinks import replacing
 
-from .learning import Learnt
+from .learning import Learnt, no_better
 from .page import CSS, figure, page, section, table
 from .predicting import measures
 
@@ -47,7 +47,7 @@ def _in_short(found: Learnt, about: dict[str, Any]) -> str:
     ours, linear, constant = (
         about["held_out"][name] for name in ("nystrom", "linear", "constant")
     )
-    better = "better than" if ours > linear else "no better than"
+    better = "no better than" if "linear" in about["no_better_than"] else "better than"
     name = about["score"]
     said = (
         f"{name[0].upper()}{name[1:]} {ours:.4f} on {about['held_out_rows']} rows held "
@@ -60,7 +60,9 @@ def _in_short(found: Learnt, about: dict[str, Any]) -> str:
             f" On {len(found.truth)} rows of {found.of_table} it is {here:.4f}; rows "
             "that the model was fitted to would say little about new ones."
         )
-    return f"<p>{escape(said)}</p>"
+    warning = no_better(about)
+    note = f"<p><strong>Warning:</strong> {escape(warning)}.</p>" if warning else ""
+    return f"<p>{escape(said)}</p>{note}"
 
 
 def _rows_shown(found: Learnt) -> str:

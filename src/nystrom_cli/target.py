@@ -60,12 +60,20 @@ def target_values(y: pd.Series, task: str, target: str, where: str) -> np.ndarra
         found = Columns(numbers=[target]).values(y.to_frame(), where, advice)
         return found[target].to_numpy()
     found = labels(y)
-    n_classes = len(np.unique(found))
+    names, counts = np.unique(found, return_counts=True)
+    n_classes = len(names)
     if n_classes > MOST_CLASSES and 2 * n_classes > len(found):
         raise CommandError(
             f"{shown(where)}: column {target!r} has {n_classes} different values in "
             f"{len(found)} rows, such as {str(found[0])[:30]!r}, which are no classes. "
             "Choose another target; to learn a number, write digits and a point alone."
+        )
+    if np.sum(counts > 1) < 2:
+        raise CommandError(
+            f"{shown(where)}: column {target!r} has {n_classes} classes in "
+            f"{len(found)} rows, and {'only 1' if counts.max() > 1 else 'none'} with "
+            "two rows or more; at least 2 such classes are needed to learn from. Add "
+            "rows, or put rare classes together."
         )
     return found
 

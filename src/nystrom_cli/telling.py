@@ -52,7 +52,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         (
             f"{found['score']}",
             f"{ours:.4f} on {found['held_out_rows']} rows held out "
-            f"(linear {linear:.4f}, constant {constant:.4f})",
+            f"(linear {linear:.4f}, constant {constant:.4f})" + _no_better(found),
         ),
         ("seconds", f"{sum(found['seconds'].values()):.1f}"),
     ]
@@ -64,6 +64,11 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if "model" in found:
         lines.append(("model", found["model"]))
     return lines
+
+
+def _no_better(found: dict[str, Any]) -> str:
+    names = found["no_better_than"]
+    return f": no better than {' or '.join(names)}" if names else ""
 
 
 def _rows(found: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 The table is the TOML files beside this one, a file for each floor of the house:
 
     [[fault]]
-    file = "scores.py"             # in src/nystrom
+    file = "scores.py"             # in src/nystrom, or "../nystrom_cli/…" beside it
     text = "left /= ridge"         # exactly once in it
     becomes = "left *= ridge"
     why = "scores grow with the ridge"

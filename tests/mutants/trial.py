@@ -1,4 +1,4 @@
-"""One fault at a time in a copy of the package, and the tests that must notice it."""
+"""One fault at a time in a copy of the packages, and the tests that must notice it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from typing import Any
 
 from .faults import PACKAGE, TESTS, Fault
 
+#: The package of the command, beside that of the library.
+COMMAND = "nystrom_cli"
 #: Seconds that a test may take, and all tests of a fault: one may make a loop endless.
 ONE_TEST, ALL_TESTS = 120, 300
 #: What is imported before the first test, where it is there: not the package.
@@ -56,13 +58,14 @@ class Outcome:
 
 
 class Copies:
-    """Copies of the package, in a folder that goes when all is done."""
+    """Copies of the library and the command, in a folder that goes when all is done."""
 
     def __init__(self, package: Path = PACKAGE) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="nystrom-mutants-")
         self.clean = Path(self.folder.name, "clean")
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(package, self.clean / "nystrom", ignore=ignored)
+        for each in (package, package.with_name(COMMAND)):
+            shutil.copytree(each, self.clean / each.name, ignore=ignored)
         # Once for all copies: most files are the same in each.
         compileall.compile_dir(self.clean, quiet=2)
 
@@ -129,7 +132,7 @@ def _tested(package: Path, named: list[str], told: Path) -> None:
     # A server that was begun for other work may have imported the package already.
     for name, module in list(sys.modules.items()):
         ours = str(getattr(module, "__file__", None)).startswith(str(TESTS))
-        if ours or name.partition(".")[0] == PACKAGE.name:
+        if ours or name.partition(".")[0] in (PACKAGE.name, COMMAND):
             del sys.modules[name]
     # For this process and for those that tests begin.
     sys.path.insert(0, str(package))
