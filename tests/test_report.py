@@ -7,8 +7,14 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
+
+from nystrom import load
+from nystrom.displays.axes import number
+from nystrom_cli.columns import Columns
 
 pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
 
@@ -20,16 +26,22 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     table = houses()
     table.to_csv(folder / "t.csv", index=False)
-    for target, name in (("price", "regression"), ("town", "classification")):
-        words = ["--target", target, "-o", folder / "m", "--report", folder / name]
+    for target, name, model in (
+        ("price", "regression", "r"),
+        ("town", "classification", "m"),
+    ):
+        words = ["--target", target, "-o", folder / model, "--report", folder / name]
         done = run("fit", folder / "t.csv", *words, "--quiet")
         assert (done.exit_code, done.output) == (0, "")
     done = run("report", folder / "m", folder / "t.csv", "-o", folder / "later")
     assert done.exit_code == 0, done.output
-    return {
+    found = {
         name: (folder / name).read_text(encoding="utf-8")
         for name in ("regression", "classification", "later")
     }
+    for name, of in (("regression", "r"), ("classification", "m"), ("later", "m")):
+        found[f"{name} model"] = load(folder / of)
+    return found | {"table": table}
 
 
 class Tags(HTMLParser):
@@ -68,6 +80,38 @@ def test_it_tells_what_the_summary_tells(pages):
         assert part in text
     assert "of each class" in " ".join(Tags(pages["classification"]).text)
     assert "predicted as each" in " ".join(Tags(pages["later"]).text)
+
+
+@pytest.mark.parametrize("name", ["regression", "classification", "later"])
+def test_there_is_one_effective_dimension_that_of_all_rows_at_alpha(name, pages):
+    """Beside the landmarks, in the picture and in words: the same number."""
+    about = pages[f"{name} model"].nystrom_summary_
+    model, table = pages[f"{name} model"], pages["table"]
+    rows = table.dropna(subset=about["target"])
+    Z = model[:-1].transform(Columns.of_model(model).values(rows, "t"))
+    K = rbf_kernel(Z, gamma=about["gamma"])
+    S = model[-1].landmarks_.indices
+    approximated = K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], hermitian=True) @ K[S]
+    ridged = approximated + about["alpha"] * np.eye(len(K))
+    expected = np.trace(np.linalg.solve(ridged, approximated))
+    assert about["effective_dimension"] == pytest.approx(expected, rel=1e-4)
+    said = " ".join(" ".join(Tags(pages[name]).text).split())
+    # Text of pictures is drawn as curves, and stands in a comment.
+    said += " ".join(re.findall(r"<!--(.*?)-->", pages[name]))
+    found = re.findall(r"effective dimension,? ([\d.]+\d)", said)
+    assert {*found} == {f"{expected:.3g}"}
+    assert len(found) >= 3
+    assert f"λ = {number(about['alpha'])} " in said
+
+
+def test_eigenvalues_of_some_rows_stand_for_all(tmp_path, monkeypatch, pages):
+    pages["table"].to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.setattr("nystrom_cli.learning.MOST_FOR_EIGENVALUES", 200)
+    words = ["--target", "price", "-o", tmp_path / "m", "--quiet"]
+    assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
+    some = load(tmp_path / "m").nystrom_eigenvalues_
+    all_rows = pages["regression model"].nystrom_eigenvalues_
+    np.testing.assert_allclose(some[:3], all_rows[:3], rtol=0.2)
 
 
 def test_rows_of_a_table_are_not_said_to_be_held_out(pages):

@@ -17,10 +17,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from nystrom import approximate
+
 from .columns import Columns, check_names
 from .searching import chosen_estimator
 from .target import FEW_ROWS, check_target, guess_task, rare, target_values
 
+#: Rows that the eigenvalues are of at most; with more they are scaled to all.
+MOST_FOR_EIGENVALUES = 20_000
 #: The share of rows that is held out, and the most of them.
 HELD_OUT, MOST_HELD_OUT = 0.2, 20_000
 
@@ -54,6 +58,12 @@ class Learnt:
         """What the scores are."""
         return "R²" if self.task == "regression" else "accuracy"
 
+    @property
+    def effective_dimension(self) -> float:
+        """Σ σ/(σ + alpha) over the eigenvalues σ of K̃: parameters that alpha leaves."""
+        values = self.model.nystrom_eigenvalues_
+        return float(np.sum(values / (values + self.estimator.alpha)))
+
     def summary(self) -> dict[str, Any]:
         """Plain numbers and text, for people and machines."""
         estimator, landmarks = self.estimator, self.estimator.landmarks_
@@ -73,6 +83,7 @@ class Learnt:
             "kernel": str(landmarks.kernel),
             "gamma": float(estimator.gamma),
             "alpha": float(estimator.alpha),
+            "effective_dimension": self.effective_dimension,
             "approximation_error": float(landmarks.error.value),
             "score": self.score_name,
             "held_out_rows": len(self.truth),
@@ -144,6 +155,8 @@ def learn(
         standard_errors = _standard_errors(y_test, predictions)
     with _timed(seconds, "fitting all rows"):
         model = make_pipeline(columns.encoder(), chosen).fit(values, y)
+        # Kept with the model: a report that is written later has other rows.
+        model.nystrom_eigenvalues_ = _eigenvalues(model, values, seed)
     dropped = int((~present).sum())
     found = Learnt(
         model,
@@ -229,6 +242,14 @@ def _standard_errors(
         name: float(np.std(ours - other, ddof=1) / math.sqrt(len(truth)))
         for name, other in values.items()
     }
+
+
+def _eigenvalues(model: Pipeline, rows: pd.DataFrame, seed: int) -> np.ndarray:
+    """Of the approximated kernel matrix K̃ of all rows, descending."""
+    some = np.random.default_rng(seed).permutation(len(rows))[:MOST_FOR_EIGENVALUES]
+    landmarks = model[-1].landmarks_
+    of_some = approximate(model[:-1].transform(rows.iloc[some]), landmarks)
+    return of_some.eigenvalues() * (len(rows) / len(some))
 
 
 def no_better(about: dict[str, Any]) -> str:

@@ -89,6 +89,7 @@ def _model(about: dict[str, Any]) -> str:
             ("kernel", about["kernel"]),
             ("width, gamma", f"{about['gamma']:.4g}"),
             ("ridge, alpha", f"{about['alpha']:.4g}"),
+            ("effective dimension", f"{about['effective_dimension']:.3g}"),
             ("landmarks", str(about["landmarks"])),
         ]
     )
@@ -119,33 +120,42 @@ def _approximation(found: Learnt, about: dict[str, Any]) -> str:
                 f"{landmarks.error_path[-1]:.2g} with all {len(landmarks)}.",
             )
         )
+    pictures.append(_spectrum(found, about))
     # Fewer rows have smaller sums: the ridge that they would have had.
     ridge = about["alpha"] * len(rows) / about["rows"]
-    pictures += _pictures_of_rows(landmarks, rows, ridge, _rows_shown(found))
+    pictures.append(_leverage(landmarks, rows, ridge, _rows_shown(found)))
     return f"<p>{escape(said)}</p>" + "".join(pictures)
 
 
-def _pictures_of_rows(
-    landmarks: Any, rows: np.ndarray, ridge: float, which: str
-) -> list[str]:
-    def draw_spectrum(ax: Any) -> None:
-        SpectrumDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
+def _spectrum(found: Learnt, about: dict[str, Any]) -> str:
+    def draw(ax: Any) -> None:
+        values = found.model.nystrom_eigenvalues_
+        SpectrumDisplay(values, ridge=about["alpha"]).plot(ax)
 
-    def draw_scores(ax: Any) -> None:
+    return figure(
+        draw,
+        "The eigenvalues σ of the approximated kernel matrix of all rows, with λ = "
+        f"alpha. The effective dimension, {about['effective_dimension']:.3g}, is the "
+        "sum of σ/(σ + alpha): of the directions that the landmarks span, those with "
+        "σ far above alpha count as 1 and those far below as 0. It is how many "
+        f"parameters the ridge leaves to the model; near {about['landmarks']}, the "
+        "number of landmarks, more of them may help.",
+        "Eigenvalues of the approximation, falling, with alpha as a line.",
+    )
+
+
+def _leverage(landmarks: Any, rows: np.ndarray, ridge: float, which: str) -> str:
+    def draw(ax: Any) -> None:
         LeverageDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
+        # Among few rows scores add up to another number than that of all rows.
+        ax.set(title="", xlabel="ridge leverage score")
 
-    return [
-        figure(
-            draw_scores,
-            f"Ridge leverage scores of {which}; one of score 1 is like no other.",
-            "Histogram of ridge leverage scores.",
-        ),
-        figure(
-            draw_spectrum,
-            "The spectrum: directions with eigenvalues above λ count.",
-            "Eigenvalues of the approximation, falling, with λ as a line.",
-        ),
-    ]
+    return figure(
+        draw,
+        f"Ridge leverage scores of {which}, among each other; one of score 1 is like "
+        "no other.",
+        "Histogram of ridge leverage scores.",
+    )
 
 
 def _predictions(found: Learnt) -> str:

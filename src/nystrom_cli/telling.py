@@ -47,7 +47,11 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
             if columns[part]
         ],
         ("landmarks", f"{found['landmarks']}, {found['kernel']}"),
-        ("ridge", f"alpha = {found['alpha']:.3g}"),
+        (
+            "ridge",
+            f"alpha = {found['alpha']:.3g}, which leaves an effective dimension of "
+            f"{found['effective_dimension']:.3g}",
+        ),
         ("error", f"{error:.3g} of tr K is not covered by the landmarks"),
         (
             f"{found['score']}",
