@@ -93,6 +93,14 @@ def test_ridge_of_a_sampler(ridge):
         ("polynomal", "polynomial"),
         ("matern_52", "matern52"),
         ("precomputd", "precomputed"),
+        ("gaussian", "rbf"),
+        ("Gaussian kernel", "rbf"),
+        ("squared_exponential", "rbf"),
+        ("squared-exponential", "rbf"),
+        ("se", "rbf"),
+        ("rbf_kernel", "rbf"),
+        ("exponential", "matern12"),
+        ("poly3", "poly"),
     ],
 )
 def test_unknown_kernel(name, nearest):
@@ -193,10 +201,24 @@ def test_gamma_that_is_negative_or_not_finite(kernel, gamma):
 
 
 @pytest.mark.parametrize("kernel", GAMMA_NAMES)
-@pytest.mark.parametrize("gamma", ["scael", "auto", ""])
+@pytest.mark.parametrize("gamma", ["scael", "automatic", ""])
 def test_gamma_that_is_an_unknown_word(kernel, gamma):
-    message = rf"gamma='{gamma}' is unknown; allowed: .*'scale', 'median'"
+    message = rf"gamma='{gamma}' is unknown; allowed: .*'scale', 'auto', 'median'"
     refused(np.abs(X), message, kernel=kernel, gamma=gamma)
+
+
+@pytest.mark.filterwarnings("ignore:.*not positive semi-definite")
+@pytest.mark.parametrize("kernel", GAMMA_NAMES)
+def test_gamma_auto_is_that_of_svc(kernel):
+    """1/n_features, also where the kernel has another default."""
+    X = np.abs(RNG.standard_normal((50, 4)))
+    for rows in (X,) if kernel in HISTOGRAM_NAMES else (X, sp.csr_array(X)):
+        auto, number = (
+            Nystroem(kernel=kernel, gamma=gamma, n_components=5, random_state=0)
+            for gamma in ("auto", 0.25)
+        )
+        expected = number.fit_transform(rows)
+        np.testing.assert_array_equal(auto.fit_transform(rows), expected)
 
 
 @pytest.mark.parametrize("kernel", DISTANCE_NAMES)

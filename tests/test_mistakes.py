@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
+import pickle
+import re
+from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,10 +21,14 @@ from sklearn.metrics import pairwise
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+import nystrom
 from nystrom import (
     KernelCCA,
+    KernelLogisticRegression,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+    KernelRidgeCV,
     Nystroem,
     kernels,
     leverage_scores,
@@ -264,3 +274,153 @@ def test_labels_that_are_missing(missing):
 def test_text_that_is_numbers_goes_on_as_numbers():
     found = features().fit_transform(FRAME.astype(str))
     np.testing.assert_allclose(found, features().fit_transform(X), atol=1e-9)
+
+
+# --- NaN and infinity, with their place ---------------------------------------------
+
+INSTEAD = {
+    "array": lambda rows: rows,
+    "list": lambda rows: rows.tolist(),
+    "objects": lambda rows: np.where(np.isnan(rows), None, rows).astype(object),
+    "sparse": sp.csr_array,
+    "pandas": lambda rows: pd.DataFrame(rows, columns=list("abc")),
+    "polars": lambda rows: pl.DataFrame(rows, schema=list("abc")),
+    "nullable": lambda rows: pd.DataFrame(rows, columns=list("abc")).convert_dtypes(),
+}
+
+
+@pytest.mark.parametrize("storage", INSTEAD)
+def test_a_value_that_is_missing_in_x_is_told_with_its_place(storage):
+    rows = X.copy()
+    rows[[17, 40], [1, 0]] = np.nan
+    column = "'b'" if storage in ("pandas", "polars", "nullable") else "1"
+    message = (
+        rf"Input X contains NaN: row 17, column {column} \(2 rows have such values\)\. "
+        "Impute it, .*SimpleImputer.* drop such rows, .*HistGradientBoosting"
+    )
+    refused(INSTEAD[storage](rows), message)
+    for estimator in ESTIMATORS:
+        new, fitted = INSTEAD[storage](rows), fit(estimator, INSTEAD[storage](X))
+        method = "predict" if hasattr(fitted, "predict") else "transform"
+        with pytest.raises(ValueError, match=message):
+            getattr(fitted, method)(new)
+
+
+def test_an_infinite_value_in_x_is_told_with_its_place():
+    rows = X.copy()
+    rows[5, 2] = -np.inf
+    message = r"Input X contains infinity: row 5, column 2\. Replace it"
+    refused(rows, message)
+    refused(sp.csr_array(rows), message)
+
+
+SUPERVISED = [
+    KernelRidge(),
+    KernelRidgeCV(),
+    KernelRidgeClassifier(),
+    KernelRidgeClassifierCV(),
+    KernelLogisticRegression(),
+]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, None, pd.NA])
+@pytest.mark.parametrize("estimator", SUPERVISED, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("rows", ["array", "file"])
+def test_a_value_that_is_missing_in_y_is_told_with_its_row(
+    estimator, value, rows, tmp_path
+):
+    np.save(tmp_path / "X.npy", X)
+    given = X if rows == "array" else tmp_path / "X.npy"
+    y = Y > 0 if is_classifier(estimator) else Y
+    objects = y.astype(object)
+    objects[[9, 30]] = value
+    if value is not np.inf:
+        message = r"(Input y contains NaN: row|y has no label in row) 9\b.*[dD]rop such"
+        with pytest.raises(ValueError, match=message):
+            clone(estimator).fit(given, objects)
+    if isinstance(value, float):
+        word = "NaN" if np.isnan(value) else "infinity"
+        message = rf"Input y contains {word}: row 9 \(2 rows have such values\)\. Drop"
+        for y in (objects.astype(float), pd.Series(objects.astype(float))):
+            with pytest.raises(ValueError, match=message):
+                clone(estimator).fit(given, y)
+
+
+def test_the_second_view_is_called_y():
+    y = X[:, :2].copy()
+    y[7, 1] = np.nan
+    with pytest.raises(ValueError, match=r"y contains NaN: row 7, column 1\. Drop"):
+        KernelCCA(n_landmarks=8).fit(X, y)
+
+
+def test_rows_of_several_lengths():
+    for rows in ([[1.0, 2.0], [3.0]] * 30, [(1.0,), (3.0, 4.0)] * 30):
+        with pytest.raises(ValueError, match="all of one length; row 0 of X has"):
+            KernelRidge(kernel="rbf", n_landmarks=8).fit(rows, Y)
+
+
+# --- words that a user can know -----------------------------------------------------
+
+
+def public_classes():
+    """All that the package and its public modules name."""
+    modules = [getattr(nystrom, name) for name in nystrom.__all__]
+    modules = [nystrom, *filter(inspect.ismodule, modules)]
+    named = {name: getattr(home, name) for home in modules for name in home.__all__}
+    return {name: each for name, each in named.items() if inspect.isclass(each)}
+
+
+#: Parts of an estimator or a display; samplers, kernels and engines are called by code.
+FOR_USERS = ("Kernel", "Nystroem", "Display")
+
+
+def test_errors_of_python_name_no_private_class():
+    """Methods that are inherited from one have its name, as Python tells it."""
+    known = public_classes()
+    seen = set()
+    for name, each in known.items():
+        if not name.startswith(FOR_USERS[:2]) and not name.endswith(FOR_USERS[2]):
+            continue
+        for method in dir(each):
+            called = getattr(each, method)
+            if method.startswith("_") or not inspect.isroutine(called):
+                continue
+            if not str(called.__module__).startswith("nystrom"):
+                continue  # scikit-learn's own
+            with pytest.raises(TypeError) as told:
+                called()  # without self, or without the estimator
+            owner, dot, rest = str(told.value).partition("(")[0].partition(".")
+            assert not dot or owner in known, told.value
+            seen.add(rest or owner)
+    assert {"predict", "predict_proba", "score", "fit", "from_estimator"} <= seen
+
+
+def test_messages_name_no_private_class():
+    """Names of two words, such as OfRows: those of one are words of English."""
+    package = Path(nystrom.__file__).parent
+    trees = [ast.parse(path.read_text("utf-8")) for path in package.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    ours = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    private = {name for name in ours if re.match(r"[A-Z]\w*[a-z]\w*[A-Z]", name)}
+    private -= {*public_classes()}
+    said = [
+        part.value
+        for node in nodes
+        if isinstance(node, ast.Raise)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    assert len(private) > 20 < len(said)
+    assert not [
+        (text, name)
+        for text in said
+        for name in re.findall(r"\w+", text)
+        if name in private
+    ]
+
+
+def test_a_method_sent_to_another_process_is_still_found():
+    fitted = KernelRidgeClassifier(kernel="rbf", n_landmarks=8).fit(X, Y > 0)
+    for dumps in (pickle.dumps, cloudpickle.dumps):
+        sent = pickle.loads(dumps(fitted.predict))
+        np.testing.assert_array_equal(sent(X), fitted.predict(X))

@@ -5,15 +5,32 @@ An error says what was given, what is allowed and, where it can, what was meant.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from inspect import isfunction
 from numbers import Integral, Real
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
+
+C = TypeVar("C", bound=type)
 
 
 class KernelNotFiniteError(ValueError):
     """A kernel returned nan or inf."""
+
+
+def named_plainly(cls: C) -> C:
+    """Leave a private class out of the names that Python's own errors have of methods.
+
+    "predict() missing 1 required positional argument: 'X'" is what a user can read;
+    the class that a method is inherited from is nothing they know.
+    """
+    for name, value in vars(cls).items():
+        function = getattr(value, "__func__", value)
+        if isfunction(function) and not name.startswith("_"):
+            function.__qualname__ = name
+    return cls
 
 
 def check_finite(K: np.ndarray) -> None:
@@ -26,9 +43,16 @@ def check_finite(K: np.ndarray) -> None:
         )
 
 
-def unknown(kind: str, name: Any, allowed: list[str]) -> ValueError:
-    """The error for a name that is not in a list, with the nearest one that is."""
-    near = get_close_matches(str(name).lower(), allowed, n=1)
+def unknown(
+    kind: str, name: Any, allowed: list[str], synonyms: Mapping[str, str] | None = None
+) -> ValueError:
+    """The error for a name that is not in a list, with the one that is meant.
+
+    That is what the name means elsewhere, by `synonyms`, or the nearest in spelling.
+    """
+    plain = str(name).lower().replace(" ", "_").replace("-", "_")
+    meant = (synonyms or {}).get(plain.removesuffix(f"_{kind}"))
+    near = [meant] if meant else get_close_matches(plain, allowed, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     names = ", ".join(repr(a) for a in allowed)
     return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")

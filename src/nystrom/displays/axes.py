@@ -8,11 +8,13 @@ import numpy as np
 
 from ..landmarks import Landmarks
 from ..optional import library
+from ..refusals import named_plainly
 
 #: More rows than this are thinned out before they are drawn: a picture has no more.
 MOST_POINTS = 5000
 
 
+@named_plainly
 class OfRows:
     """A display of rows and landmarks, which an estimator has as well."""
 

@@ -43,9 +43,17 @@ def kernel_and_source(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
     )
     if not numeric and not resolved.traits.any_rows:
+        first = source.take(np.arange(1))[0]
+        if isinstance(first, (list, tuple, np.ndarray)):
+            raise ValueError(
+                f"The kernel {resolved} needs rows of numbers, all of one length; row "
+                f"0 of X has {len(first)} entries, and others have more, fewer, or "
+                "text. Give every row the same features, or pass a kernel for such "
+                "rows: a callable of two of them."
+            )
         raise ValueError(
             f"The kernel {resolved} needs rows of numbers, but X holds "
-            f"{type(source.take(np.arange(1))[0]).__name__} values. Encode them as "
+            f"{type(first).__name__} values. Encode them as "
             "numbers, or pass a kernel for such rows: a callable of two of them."
         )
     return resolved, source
@@ -55,7 +63,7 @@ def dense_values(X: Any) -> Any:
     """Values of a precomputed kernel as an array; they are not read from files."""
     X = X.X if isinstance(X, Dense) else X
     if isinstance(X, Source) or sp.issparse(X):
-        given = "a sparse matrix" if sp.issparse(X) else f"a {type(X).__name__} source"
+        given = "a sparse matrix" if sp.issparse(X) else "a source, or a file"
         raise ValueError(
             f"A precomputed kernel must be a dense square array, and the values of new "
             f"rows a dense array too; X is {given}. Load it, or convert it by "

@@ -44,6 +44,10 @@ def refuse_mistakes(given: Any, name: str = "X") -> None:
 
 def refuse_missing_labels(y: np.ndarray) -> None:
     """Labels of rows that have none: scikit-learn calls their type unknown."""
+    if y.dtype.kind == "f":
+        found = not_finite(y, "y")
+        if found is not None:
+            raise found
     if y.dtype.kind != "O":
         return
     for row, label in enumerate(y.ravel()):
@@ -52,6 +56,64 @@ def refuse_missing_labels(y: np.ndarray) -> None:
                 f"y has no label in row {row}, but {label!r}; drop such rows, or give "
                 "them a label of their own."
             )
+
+
+def not_finite(given: Any, name: str) -> ValueError | None:
+    """The error for the first NaN or infinity, with its place; None if there is none.
+
+    Called where a check has failed already: it may take time.
+    """
+    try:
+        rows, columns, is_missing = _where_not_finite(given)
+    except (TypeError, ValueError):  # no numbers at all: another error tells
+        return None
+    if not len(rows):
+        return None
+    missing = is_missing[0]
+    kind = "NaN" if missing else "infinity"
+    place = f"row {rows[0]}"
+    if np.ndim(given) > 1:
+        names = list(getattr(given, "columns", range(np.shape(given)[1])))
+        place += f", column {names[columns[0]]!r}"
+    n_rows = len(np.unique(rows))
+    of_others = f" ({n_rows} rows have such values)" if n_rows > 1 else ""
+    if name == "X" and missing:
+        advice = (
+            "Impute it, such as by scikit-learn's SimpleImputer in a pipeline, drop "
+            "such rows, or use an estimator that takes NaN, such as "
+            "HistGradientBoostingRegressor or HistGradientBoostingClassifier."
+        )
+    elif name == "X":
+        advice = "Replace it by a finite number, or drop such rows."
+    else:
+        advice = f"Drop such rows of X and {name}; nothing can be learnt from them."
+    return ValueError(f"Input {name} contains {kind}: {place}{of_others}. {advice}")
+
+
+def _where_not_finite(given: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and whether it is NaN, of entries in the order of rows."""
+    if sp.issparse(given):
+        entries = given.tocsr().tocoo()  # by rows
+        rows, columns, values = entries.row, entries.col, entries.data
+        at = np.flatnonzero(~np.isfinite(values))
+        return rows[at], columns[at], np.isnan(values[at])
+    if hasattr(given, "columns"):
+        frame = given.iloc if hasattr(given, "iloc") else given  # pandas, or polars
+        each = [_as_floats(frame[:, i]) for i in range(given.shape[1])]
+        values = np.column_stack(each)
+    else:
+        values = _as_floats(given)
+    places = np.nonzero(~np.isfinite(values))
+    return places[0], places[-1], np.isnan(values[places])
+
+
+def _as_floats(values: Any) -> np.ndarray:
+    """float64, with NaN for None and pandas.NA."""
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        gap = [type(v).__name__ in ("NAType", "NoneType") for v in values.ravel()]
+        values = np.where(np.reshape(gap, values.shape), np.nan, values)
+    return values.astype(np.float64)
 
 
 def _library(given: Any) -> str:

@@ -15,7 +15,7 @@ from ..engines.using import current_device
 from ..sources import Objects, Source, as_source, is_dask, recognised
 from ..sources.dask_rows import computed
 from ..sources.on_device import OnDevice
-from .mistakes import refuse_mistakes
+from .mistakes import not_finite, refuse_mistakes
 
 
 def not_in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
@@ -40,7 +40,7 @@ def in_memory(y: Any, name: str = "y") -> Any:
     return np.asarray(computed(y)) if is_dask(y) else y
 
 
-def check_rows(X: Any) -> Any:
+def check_rows(X: Any, name: str = "X") -> Any:
     """X, if it is rows of finite numbers or of objects; else one clear error.
 
     Rows of a file are checked block by block, when they are read.
@@ -52,8 +52,8 @@ def check_rows(X: Any) -> Any:
         return _check_foreign(X)
     if holds_objects(X):
         return X
-    with explaining_text():
-        return check_array(X, accept_sparse="csr", dtype="numeric", input_name="X")
+    with explaining(**{name: X}):
+        return check_array(X, accept_sparse="csr", dtype="numeric", input_name=name)
 
 
 def holds_objects(X: Any) -> bool:
@@ -74,20 +74,32 @@ def holds_objects(X: Any) -> bool:
 
 
 @contextmanager
-def explaining_text() -> Iterator[None]:
-    """scikit-learn's "could not convert string to float", with what to do about it."""
+def explaining(**given: Any) -> Iterator[None]:
+    """scikit-learn's errors for text, NaN and infinity, with place and what to do.
+
+    `given` is what is checked, by its name: X=X, y=y.
+    """
     try:
         # scikit-learn looks for what is not finite by a sum, which may overflow.
         with np.errstate(invalid="ignore"):
             yield
     except ValueError as error:
+        said = str(error)
         text = ("could not convert string", "arrays of bytes/strings")
-        if not any(said in str(error) for said in text):
-            raise
-        raise ValueError(
-            f"X holds text where numbers are needed: {error}. Encode it as numbers, or "
-            "pass a list of objects with a kernel for them, a callable of two."
-        ) from None
+        if any(part in said for part in text):
+            raise ValueError(
+                f"X holds text where numbers are needed: {error}. Encode it as "
+                "numbers, or pass a list of objects with a kernel for them, a "
+                "callable of two."
+            ) from None
+        if "contains NaN" in said or "contains infinity" in said:
+            # The one that is named; either where none is.
+            named = [name for name in given if f"Input {name} " in said] or [*given]
+            for name in named:
+                found = not_finite(given[name], name)
+                if found is not None:
+                    raise found from None
+        raise
 
 
 def rows_of(X: Any, weights: np.ndarray | None = None) -> Source:
@@ -119,7 +131,8 @@ def _check_foreign(X: Any) -> Any:
             "one row and one feature."
         )
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError("X contains NaN or infinity; impute or drop such rows.")
+        found = not_finite(arrays.to_host(X), "X")
+        raise found or ValueError("X contains NaN or infinity; drop such rows.")
     return X
 
 

@@ -1,4 +1,4 @@
-"""gamma from the data: "scale" and "median"; "learn" where there are targets."""
+"""gamma from the data: "scale", "auto", "median"; "learn" where there are targets."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def is_learnt(gamma: Any) -> bool:
 
 
 def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> float:
-    """The number that gamma="scale" or gamma="median" stands for.
+    """The number that gamma="scale", gamma="auto" or gamma="median" stands for.
 
     "scale": 1/(n_features · variance of all entries), as scikit-learn's `SVC`.
+    "auto": 1/n_features, as there; that is the default of all kernels but chi2.
     "median": 1/(2·m²) for the median distance m of 1000 evenly spaced rows, and 1/m
     with city-block distances for the Laplacian kernel.
     """
@@ -34,6 +35,8 @@ def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     if rule == "scale":
         variance = _variance(source, engine)
         return _one_over(source.n_features * variance, rule) if variance else 1.0  # type: ignore[operator]
+    if rule == "auto":
+        return 1.0 / source.n_features  # type: ignore[operator]
     if is_learnt(rule):
         raise ValueError(
             f"gamma={rule!r} is learnt from targets, and there are none here: it is "
@@ -43,8 +46,8 @@ def width_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     if rule != "median":
         raise ValueError(
             f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
-            f"'scale', 'median', {ONE!r} or {EACH!r} where there are targets, or None "
-            "for the kernel's default."
+            f"'scale', 'auto', 'median', {ONE!r} or {EACH!r} where there are targets, "
+            "or None for the kernel's default."
         )
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
         raise ValueError(

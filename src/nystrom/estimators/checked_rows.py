@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from .. import _arrays as arrays
-from ..edge.rows import check_rows, explaining_text, holds_objects, not_in_memory
+from ..edge.rows import check_rows, explaining, holds_objects, not_in_memory
 from ..sources import Source
 
 
@@ -41,7 +41,7 @@ class ChecksRows:
             _check_feature_names(self, X, reset=reset)
             _check_n_features(self, X, reset=reset)
             return X
-        with explaining_text():
+        with explaining(X=X):
             if not reset and self._names_unheard(X):
                 X = check_array(X, accept_sparse="csr", dtype="numeric", estimator=self)
                 _check_n_features(self, X, reset=False)

@@ -11,10 +11,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from .. import _arrays as arrays
+from ..edge.mistakes import not_finite
 from ..edge.rows import (
     check_lengths,
     check_targets,
-    explaining_text,
+    explaining,
     holds_objects,
     in_memory,
     not_in_memory,
@@ -44,11 +45,12 @@ class ChecksTargets(ChecksRows):
         if isinstance(X, Source) or holds_objects(X) or not arrays.on_host(X):
             self._require(y)
             X = self._validated(X, reset=reset)
-            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            with explaining(y=y):
+                y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             check_lengths(X, y)
         else:
             check_lengths(X, y)
-            with explaining_text():
+            with explaining(X=X, y=y):
                 X, y = validate_data(
                     self,
                     X,
@@ -59,6 +61,8 @@ class ChecksTargets(ChecksRows):
                     reset=reset,
                 )
         y = y.astype(np.float64, copy=False)
+        if not np.isfinite(y).all():  # None among objects, which is a number to NumPy
+            raise not_finite(y, "y") or ValueError("y is not finite.")
         if y.ndim > 2:
             raise ValueError(
                 f"y has shape {y.shape}; it must be (n_samples,) or (n_samples, "
@@ -94,6 +98,9 @@ def _refuse_text(y: Any) -> None:
         try:
             values.astype(np.float64)
         except (TypeError, ValueError) as error:
+            found = not_finite(values, "y")  # pandas.NA among numbers
+            if found is not None:
+                raise found from None
             raise ValueError(
                 "y holds something that is not a number: "
                 f"{str(error).rstrip('.')}. Encode it as numbers; for classes use "

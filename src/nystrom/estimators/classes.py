@@ -28,12 +28,13 @@ from ..edge.mistakes import refuse_missing_labels
 from ..edge.rows import (
     check_lengths,
     check_targets,
-    explaining_text,
+    explaining,
     holds_objects,
     in_memory,
     not_in_memory,
 )
 from ..edge.showing import shown
+from ..refusals import named_plainly
 from ..sinks import Output, ThenSink
 from ..sources import Source, recognised
 from .labels_in_source import LabelsInSource, balanced
@@ -58,6 +59,7 @@ class Classes:
         return self.binarizer.y_type_.startswith("multilabel")
 
 
+@named_plainly
 class OnClasses(Scoring, ClassifierMixin, OnRidge):
     """The base of KernelRidgeClassifier and KernelLogisticRegression."""
 
@@ -234,7 +236,7 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             check_lengths(X, y)
         else:
             check_lengths(X, y)
-            with explaining_text():
+            with explaining(X=X, y=y):
                 X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
         y = np.asarray(y)
         check_classification_targets(y)

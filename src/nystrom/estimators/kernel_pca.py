@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..edge.engine import engine_for
+from ..edge.rows import explaining
 from ..edge.showing import shown
 from ..engines import Engine
 from ..engines.progress import expect, parts
@@ -44,8 +45,9 @@ class KernelPCA(TransformsRows):
         Number of components; None keeps all with an eigenvalue above 0.
     kernel : str, callable or Kernel, default="linear"
         As for `Nystroem`.
-    gamma : float, sequence of float, "scale", "median" or None, default=None
-        The width of the kernel; None is scikit-learn's default.
+    gamma : float, sequence of float, str or None, default=None
+        The width of the kernel; "scale", "auto" or "median", from the rows. None is
+        scikit-learn's default.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -278,7 +280,8 @@ class KernelPCA(TransformsRows):
         if isinstance(X, AtLandmarks):  # all training rows are, in their order
             X = X.values
         if not isinstance(X, Source):
-            X = validate_data(self, X, accept_sparse="csr", reset=False)
+            with explaining(X=X):
+                X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):
             return by_theirs(self._exact, X)
         source = as_source(self._validated(X, reset=False)).having(targets=None)

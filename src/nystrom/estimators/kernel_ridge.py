@@ -41,11 +41,11 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
     kernel : str, callable or Kernel, default="linear"
         As for `Nystroem`.
     gamma : float, sequence of float, str or None, default=None
-        The width of the kernel, one or one per feature. From the rows: "scale" or
-        "median". From rows and targets: "learn", one width, or "learn_each", one per
-        feature, by the likelihood of 1000 rows' targets under a model of at most 250
-        landmarks; never less likely than "scale" and "median" there. None is
-        scikit-learn's default.
+        The width of the kernel, one or one per feature. From the rows: "scale" and
+        "auto", as `SVC` has them, or "median". From rows and targets: "learn", one
+        width, or "learn_each", one per feature, by the likelihood of 1000 rows'
+        targets under a model of at most 250 landmarks; never less likely than "scale"
+        and "median" there. None is scikit-learn's default.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1

@@ -44,7 +44,7 @@ class KernelRidgeClassifierCV(Calibrated, OnGrids):
         equally good ones the largest is taken.
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`.
-    gamma : float, "scale" or "median", default=None
+    gamma : float, "scale", "auto" or "median", default=None
         The width, as for `KernelRidge`, where it is not to be chosen.
     degree, coef0, kernel_params, sampler
         As for `KernelRidge`.

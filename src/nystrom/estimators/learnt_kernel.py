@@ -9,7 +9,7 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import check_array
 
 from .. import _arrays as arrays
-from ..edge.rows import check_lengths, in_memory
+from ..edge.rows import check_lengths, explaining, in_memory
 from ..edge.widths import EACH, width_from_data
 from ..engines import Engine
 from ..kernels import Kernel
@@ -82,5 +82,6 @@ def targets_or_classes(X: Any, y: Any) -> Any:
     check_lengths(X, y)
     if y.dtype.kind != "f":
         return LabelBinarizer(neg_label=-1).fit_transform(y).astype(np.float64)
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    with explaining(y=y):
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     return y[:, None] if y.ndim == 1 else y

@@ -44,8 +44,8 @@ class Nystroem(TransformsRows):
         "rational_quadratic"; a function of two rows; a value from `nystrom.kernels`; or
         "precomputed".
     gamma : float, sequence of float, str or None, default=None
-        The width of the kernel, one or one per feature; "scale" or "median", from the
-        rows; "learn" or "learn_each", from the y that `fit` is given, as for
+        The width of the kernel, one or one per feature; "scale", "auto" or "median",
+        from the rows; "learn" or "learn_each", from the y that `fit` is given, as for
         `KernelRidge`. None is scikit-learn's default.
     coef0 : float, default=None
         Zero coefficient of polynomial and sigmoid kernels.

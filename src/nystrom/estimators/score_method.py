@@ -9,10 +9,12 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from .. import _arrays as arrays
 from ..edge.rows import check_targets
+from ..refusals import named_plainly
 from ..sources import recognised
 from .checked_targets import all_targets
 
 
+@named_plainly
 class Scoring:
     """A mixin before scikit-learn's own: predictions may be on a device."""
 

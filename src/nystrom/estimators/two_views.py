@@ -51,10 +51,10 @@ def _as_rows(y: Any) -> Any:
         with suppress(TypeError, ValueError):
             y = y.astype(np.float64)
     if isinstance(y, Source) or holds_objects(y):
-        return check_rows(y)
+        return check_rows(y, "y")
     rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
     y = y if rows else np.asarray(y)
-    return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y)
+    return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y, "y")
 
 
 def check_two_rows(X: Any) -> None:

@@ -91,7 +91,7 @@ def check_landmarks(landmarks: Any) -> None:
     """Refuse what is no value of that name."""
     if not isinstance(landmarks, Landmarks):
         raise TypeError(
-            f"landmarks={landmarks!r} are not landmarks; pass what select_landmarks "
+            f"landmarks is a {type(landmarks).__name__}; pass what select_landmarks "
             "returned, or an estimator's landmarks_. Row numbers and points become "
             "landmarks by select_landmarks(X, sampler=...)."
         )

@@ -44,7 +44,7 @@ def select_landmarks(
         A name as in scikit-learn ("rbf", "laplacian", "polynomial", …) or "matern",
         "matern12", "matern32", "matern52", "rational_quadratic"; a function of two
         rows; or a value from `nystrom.kernels`.
-    gamma : float, sequence, "scale", "median" or None
+    gamma : float, sequence, "scale", "auto", "median" or None
         The kernel's width; one number per feature where the kernel is a function of
         distances. None: scikit-learn's default, 1/n_features for most.
     degree, coef0 : float or None

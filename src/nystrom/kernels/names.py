@@ -80,6 +80,19 @@ NAMES: dict[str, Named] = {
     "sigmoid": Named(Sigmoid, frozenset({"gamma", "coef0"})),
 }
 
+#: What other libraries and textbooks call them.
+SYNONYMS = {
+    "exponential": "matern12",
+    "gauss": "rbf",
+    "gaussian": "rbf",
+    "radial": "rbf",
+    "rbf": "rbf",
+    "rq": "rational_quadratic",
+    "se": "rbf",
+    "squared_exponential": "rbf",
+    "tanh": "sigmoid",
+}
+
 
 def takes_width(name: str) -> bool:
     """Whether the kernel of this name has a gamma; so has one that nobody knows."""
@@ -158,7 +171,7 @@ def _by_name(
     name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
 ) -> Kernel:
     if name not in NAMES:
-        raise unknown("kernel", name, [*NAMES, "precomputed"])
+        raise unknown("kernel", name, [*NAMES, "precomputed"], SYNONYMS)
     named = NAMES[name]
     for key, least in (("degree", 0.0), ("coef0", -np.inf)):
         if key in given:  # looked at, also where the kernel does not take it

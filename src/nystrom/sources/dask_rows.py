@@ -142,8 +142,8 @@ def _checked(rows: Any, start: Any) -> np.ndarray:
         place, column = np.argwhere(~np.isfinite(rows))[0]
         row = start + place if np.ndim(start) == 0 else start[place]
         raise ValueError(
-            f"X contains NaN or infinity: row {row}, column {column}. Impute or drop "
-            "such rows."
+            f"X contains NaN or infinity: row {row}, column {column}. Impute it, such "
+            "as by scikit-learn's SimpleImputer, or drop such rows."
         )
     return rows
 

@@ -78,13 +78,18 @@ def place(path: str, column: Any, row: int) -> str:
 def missing(path: str, column: Any, row: int) -> FileError:
     """The error for a cell that is empty."""
     return FileError(
-        f"{place(path, column, row)}: a value is missing. Impute it, drop such rows, "
-        "or leave the column out with columns=[...]."
+        f"{place(path, column, row)}: a value is missing. Impute it (no target), "
+        "drop such rows, or leave the column out with columns=[...]."
     )
 
 
 def no_number(path: str, column: Any, row: int, value: Any) -> FileError:
-    """The error for a cell with text."""
+    """The error for a cell with text, or with a number that is not finite."""
+    if isinstance(value, float):
+        return FileError(
+            f"{place(path, column, row)}: {value} is not a finite number. Replace it, "
+            "drop such rows, or leave the column out with columns=[...]."
+        )
     return FileError(
         f"{place(path, column, row)}: {value!r} is not a number. Encode it as one, or "
         "leave the column out with columns=[...]."
