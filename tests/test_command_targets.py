@@ -108,8 +108,9 @@ def test_labels_that_the_model_does_not_know_are_no_score(tmp_path):
         ([None] * 299 + ["1"], "has 1 row with a value of 'price'"),
         ([*map(str, range(299)), "12,5"], "its decimal sign is a point: 12.5"),
         ([*map(str, range(299)), "many"], "line 301, column 'price': 'many' is not"),
+        ([*map(str, range(299)), "-1e200"], "line 301, column 'price': -1e200 is too"),
     ],
-    ids=["money", "dates", "one", "none", "comma", "a slip"],
+    ids=["money", "dates", "one", "none", "comma", "a slip", "too large"],
 )
 def test_targets_of_which_nothing_can_be_learnt(values, message, tmp_path):
     _, done = fitted(pets()[0].assign(price=values), tmp_path)
@@ -117,6 +118,21 @@ def test_targets_of_which_nothing_can_be_learnt(values, message, tmp_path):
     assert message in done.stderr
     assert "--category" not in done.stderr
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("option", ["category", "ignore"])
+def test_the_target_is_no_column_to_learn_from(option, tmp_path):
+    X, inside = pets()
+    _, done = fitted(X.assign(inside=inside), tmp_path, **{option: "inside"})
+    assert done.exit_code == 1
+    assert f"--{option} inside is the target" in done.stderr
+
+
+def test_a_negative_seed_is_a_wrong_option(tmp_path):
+    X, inside = pets()
+    _, done = fitted(X.assign(inside=inside), tmp_path, seed="-1")
+    assert done.exit_code == 2
+    assert "Invalid value for '--seed'" in done.stderr
 
 
 def test_a_class_of_one_row_is_told(tmp_path):

@@ -595,7 +595,7 @@ def test_infinity_is_refused_and_large_numbers_are_not(X, tmp_path):
     assert opened(tmp_path, "parquet", X).rows(0, N_ROWS).max() == 1e308
     X[77, 1] = -np.inf
     for kind in ("npy", "parquet"):
-        with pytest.raises(FileError, match=r"column '?x?1'?, row 77: -inf is not a n"):
+        with pytest.raises(FileError, match=r"column '?x?1'?, row 77: -inf is not a f"):
             opened(tmp_path, kind, X).rows(0, N_ROWS)
 
 

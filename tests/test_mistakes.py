@@ -355,8 +355,9 @@ def test_the_second_view_is_called_y():
 
 def test_rows_of_several_lengths():
     for rows in ([[1.0, 2.0], [3.0]] * 30, [(1.0,), (3.0, 4.0)] * 30):
-        with pytest.raises(ValueError, match="all of one length; row 0 of X has"):
-            KernelRidge(kernel="rbf", n_landmarks=8).fit(rows, Y)
+        for model in (KernelRidge(kernel="rbf"), KernelLogisticRegression()):
+            with pytest.raises(ValueError, match="all of one length; row 0 of X has"):
+                model.set_params(n_landmarks=8).fit(rows, Y > 0)
 
 
 # --- words that a user can know -----------------------------------------------------

@@ -689,7 +689,7 @@ def test_precomputed_values_of_new_rows_that_are_sparse(K, kind):
 
 def test_precomputed_values_of_new_rows_in_a_file(K, tmp_path):
     np.save(tmp_path / "new.npy", K[:5])
-    with pytest.raises(ValueError, match=r"dense array.* source\. Load it"):
+    with pytest.raises(ValueError, match=r"dense.* a source, or a file\. Load it"):
         precomputed().fit(K).transform(tmp_path / "new.npy")
 
 

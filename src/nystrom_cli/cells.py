@@ -13,6 +13,8 @@ from .tables import DECIMAL_COMMA
 
 #: Values that are not numbers, as a share, up to which they are taken for mistakes.
 FEW = 0.02
+#: The largest number: squares of larger ones have no place in float64.
+LARGEST = 1e150
 #: What to do about a value that is no number.
 MEND = "Mend it, or leave it empty."
 
@@ -40,6 +42,12 @@ def numbers_of(column: pd.Series, where: str, advice: str) -> np.ndarray:
         raise CommandError(
             f"{_place(where, column, at)}: {column.iloc[at]} is not a "
             "finite number; mend it, or leave it empty."
+        )
+    if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
+        at = int(np.flatnonzero(np.abs(values) > LARGEST)[0])
+        raise CommandError(
+            f"{_place(where, column, at)}: {column.iloc[at]} is too large, as its "
+            f"square overflows; write the column in another unit, up to {LARGEST:g}."
         )
     return values
 

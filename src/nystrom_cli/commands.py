@@ -16,7 +16,13 @@ EXIT_CODES = (
 _table = click.argument("table", metavar="TABLE")
 _model = click.argument("model", type=click.Path(), metavar="MODEL")
 _json = click.option("--json", "as_json", is_flag=True, help="Tell it as JSON.")
-_seed = click.option("--seed", default=0, show_default=True, help="Of all draws.")
+_seed = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),  # scikit-learn takes no others
+    default=0,
+    show_default=True,
+    help="Of all draws.",
+)
 
 
 def _version(context: click.Context, _: Any, wanted: bool) -> None:

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from nystrom import approximate
 
 from .columns import Columns, check_names
+from .failures import CommandError
 from .searching import chosen_estimator
 from .target import FEW_ROWS, check_target, guess_task, rare, target_values
 
@@ -114,6 +115,12 @@ def learn(
     """Choose width, ridge and number of landmarks, score it, fit it on all rows."""
     seconds: dict[str, float] = {}
     check_names(table, (target, *categories, *ignored), where)
+    for option, names in (("category", categories), ("ignore", ignored)):
+        if target in names:
+            raise CommandError(
+                f"--{option} {target} is the target; it is no column to learn from. "
+                "For classes give --task classification."
+            )
     y_given = table[target]
     check_target(y_given, target, where)
     if task is None:

@@ -36,9 +36,10 @@ def kernel_and_source(
         return Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
     source = rows_of(X, weights)
     numeric = not isinstance(source, Objects)
-    if isinstance(gamma, str) and isinstance(kernel, str) and numeric:
+    if isinstance(gamma, str) and isinstance(kernel, str):
         engine = engine_in_use(source) or Threads(n_jobs)
-        gamma = width_from_data(gamma, kernel, source, engine)
+        # Of objects no named kernel is, and what is refused below are the rows.
+        gamma = width_from_data(gamma, kernel, source, engine) if numeric else None
     resolved = as_kernel(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
     )
