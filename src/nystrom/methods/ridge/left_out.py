@@ -2,9 +2,17 @@
 
 The value of a row by a fit without it is y − (y − f)/(1 − h), exact for fixed
 landmarks, where h, its leverage, comes from the Gram matrix that the fit has made.
+
+A row that is a landmark leaves as both. Otherwise its basis function stays, and the
+other rows, where it is small, determine its coefficient: with little ridge the value at
+the landmark itself is then far off, as no value of a new row is. New rows have no basis
+function of their own.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -26,6 +34,32 @@ from .problem import with_ridge
 Projections = list[tuple[Operand, Operand, np.ndarray]]
 
 
+@dataclass(frozen=True, eq=False)
+class OwnLandmarks:
+    """Which of some rows are landmarks, and which landmarks these are."""
+
+    rows: np.ndarray  # positions among the rows, ascending
+    landmarks: np.ndarray  # their numbers, of the same length
+
+    @classmethod
+    def of(cls, landmarks: Landmarks, rows: np.ndarray, root: np.ndarray) -> Self:
+        """Landmarks that are no rows, or have no basis function, do not count."""
+        if landmarks.indices is None:
+            none = np.empty(0, dtype=np.intp)
+            return cls(none, none)
+        used = np.flatnonzero(root.any(axis=1))
+        _, at, numbers = np.intersect1d(
+            rows, landmarks.indices[used], return_indices=True
+        )
+        return cls(at, used[numbers])
+
+    def within(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """The same for the rows of a block."""
+        ends = [block.start, block.start + len(block)]
+        first, last = np.searchsorted(self.rows, ends)
+        return self.rows[first:last] - block.start, self.landmarks[first:last]
+
+
 def left_out_values(
     landmarks: Landmarks,
     source: Source,
@@ -36,12 +70,14 @@ def left_out_values(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(rows, t) twice: the values of some rows by fits without them, and the targets.
 
-    A row of weight w is w rows, of which one is left out.
+    The rows are in ascending order. A row of weight w is w rows, of which one is left
+    out. If it is a landmark, its basis function is removed too.
     """
     some = Subset(source, rows)
     columns = landmarks.columns(wide=mapping.wide)
     fit = Operand(mapping.dual), Operand(mapping.intercept)
-    shared = (columns, *fit, _projections(posterior), posterior.own)
+    own = OwnLandmarks.of(landmarks, rows, posterior.root)
+    shared = (columns, *fit, _projections(posterior), posterior.own, own)
     n_targets = mapping.dual.shape[1]
     sink = ArraySink((len(rows), 2 * n_targets))
     engine.map(_left_out, some, sink, shared, "leave-one-out")
@@ -80,6 +116,7 @@ def _left_out(
     intercept: Operand,
     projections: Projections,
     own: float,
+    own_landmarks: OwnLandmarks,
 ) -> np.ndarray:
     assert block.targets is not None
     K = columns.float64(block.X)
@@ -87,9 +124,31 @@ def _left_out(
     F = arrays.to_host(K @ dual.beside(K) + intercept.beside(K))
     copies = np.minimum(block.weights, 1.0)
     values = np.empty_like(F)
+    rows, numbers = own_landmarks.within(block)
     for M, offset, places in projections:
-        squares = arrays.squared_norms(K @ M.beside(K) - offset.beside(K))
-        leverage = copies * (arrays.to_host(squares) + own)
+        P = K @ M.beside(K) - offset.beside(K)
+        squares, fitted = arrays.to_host(arrays.squared_norms(P)), F[:, places]
+        if len(rows):
+            basis = M.values[numbers]
+            projected = arrays.to_host(arrays.take_rows(P, rows))
+            share, rest = _without(projected, basis)
+            squares = squares.copy()
+            squares[rows] = rest
+            fitted[rows] -= share[:, None] * dual.values[np.ix_(numbers, places)]
+        leverage = copies * (squares + own)
         left = np.maximum(1 - leverage, 10 * EPS64)[:, None]
-        values[:, places] = Y[:, places] - (Y[:, places] - F[:, places]) / left
+        values[:, places] = Y[:, places] - (Y[:, places] - fitted) / left
     return np.hstack([values, Y])
+
+
+def _without(P: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row: what its value changes by per coefficient removed, and its leverage.
+
+    (MMᵀ)ᵢᵢ is the variance of landmark i's coefficient, and Mᵢ·p its covariance with
+    the row's value: the constraint that the coefficient is 0 is a step along Mᵢ.
+    """
+    squares = np.vecdot(basis, basis)
+    share = np.vecdot(P, basis)
+    share = np.divide(share, squares, out=np.zeros_like(share), where=squares > 0)
+    rest = P - share[:, None] * basis
+    return share, np.vecdot(rest, rest)
