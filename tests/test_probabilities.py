@@ -10,10 +10,16 @@ import pytest
 from pyarrow import parquet
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
-from sklearn.datasets import load_breast_cancer, load_digits, make_moons
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    make_classification,
+    make_moons,
+)
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import compute_sample_weight
 
 from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, sources
 from nystrom.engines import Threads
@@ -52,7 +58,8 @@ def fitted(X, y, seed, weights=None, **options):
 def left_out(model, X, Y, weights, rows):
     source = sources.as_source(X).having(targets=Y, weights=weights)
     fit = model._model.map, model._model.posterior
-    return left_out_values(model.landmarks_, source, rows, *fit, Threads(1))
+    found = left_out_values(model.landmarks_, source, rows, *fit, Threads(1))
+    return found.values[: len(rows)], found.targets[: len(rows)]
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -138,6 +145,44 @@ def calibration_error(P, y, n_bins=15):
     confidence, right = P.max(axis=1), P.argmax(axis=1) == y
     bins = np.minimum((n_bins * confidence).astype(int), n_bins - 1)
     return np.abs(np.bincount(bins, confidence - right)).sum() / len(y)
+
+
+def test_weights_of_classes_leave_with_their_rows(seed):
+    """Else rows of a heavy class are fitted to where they are said to be left out."""
+    X, y = make_classification(
+        4000, 10, n_informative=5, weights=[0.93], flip_y=0.03, random_state=seed
+    )
+    model = KernelRidgeClassifier(
+        0.01,
+        kernel="rbf",
+        gamma="scale",
+        class_weight="balanced",
+        n_landmarks=300,
+        random_state=seed,
+    ).fit(X[:1500], y[:1500])
+    weights = compute_sample_weight("balanced", y[1500:])
+    P = model.predict_proba(X[1500:])
+    # (1 + f)/2, which has nothing to fit.
+    fixed = np.clip(model.decision_function(X[1500:]), -0.9, 0.9) / 2 + 0.5
+    ours, theirs = (
+        log_loss(y[1500:], p, sample_weight=weights) for p in (P[:, 1], fixed)
+    )
+    assert ours < theirs
+
+
+@pytest.mark.parametrize("n_landmarks", [12, N_ROWS])
+def test_weights_are_copies_near_interpolation(X, rng, seed, n_landmarks):
+    """Of the copies of a landmark one is left out with it, the others as other rows."""
+    y, w = classes_of(X, rng, 3), rng.integers(1, 4, N_ROWS)
+    landmarks = np.random.default_rng(seed).permutation(N_ROWS)[:n_landmarks]
+    first = np.cumsum(w) - w  # of the copies of each row
+    options = {"kernel": "rbf", "gamma": GAMMA, "random_state": seed}
+    weighted = KernelRidgeClassifier(1e-3, sampler=landmarks, **options).fit(X, y, w)
+    repeated = KernelRidgeClassifier(1e-3, sampler=first[landmarks], **options)
+    repeated.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(
+        weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5
+    )
 
 
 def test_values_far_off_do_not_make_all_rows_doubtful(seed):

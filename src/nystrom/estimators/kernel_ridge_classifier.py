@@ -20,8 +20,9 @@ class KernelRidgeClassifier(Calibrated):
     Classes become targets of ±1, one per class where there are more than two, as in
     `sklearn.linear_model.RidgeClassifier`. What the regression's values mean is fitted
     too: after the Gram matrix at most 16 384 rows are asked what a fit without them
-    says of each, and `predict_proba` is calibrated on that, with the weights of rows
-    and classes. (Not with solver="cg", which makes no Gram matrix.)
+    (and without the landmark that such a row may be) says of each, and `predict_proba`
+    is calibrated on that, with the weights of rows and classes. (Not with solver="cg",
+    which makes no Gram matrix.)
 
     Parameters
     ----------
@@ -153,9 +154,7 @@ class KernelRidgeClassifier(Calibrated):
                 weighted=weights is not None,
             )
             self._keep_classes(given.binarizer)
-            self._calibrate(
-                landmarks, source, fit, engine, several=given.several, seed=seed
-            )
+            self._calibrate(landmarks, source, fit, engine, given, seed)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -27,6 +27,7 @@ from ...precision import EPS64, least_ridge
 from ...sinks import ArraySink
 from ...sources import Block, Source, Subset
 from ..linear_map import LinearMap
+from ..link import classes_of
 from .posterior import Posterior
 from .problem import with_ridge
 
@@ -60,6 +61,15 @@ class OwnLandmarks:
         return self.rows[first:last] - block.start, self.landmarks[first:last]
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOutValues:
+    """Values of rows by fits without them, their targets and what they count for."""
+
+    values: np.ndarray  # (m, t)
+    targets: np.ndarray  # (m, t)
+    weights: np.ndarray  # (m,)
+
+
 def left_out_values(
     landmarks: Landmarks,
     source: Source,
@@ -67,21 +77,34 @@ def left_out_values(
     mapping: LinearMap,
     posterior: Posterior,
     engine: Engine,
-) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, t) twice: the values of some rows by fits without them, and the targets.
+    class_weights: np.ndarray | None = None,
+) -> LeftOutValues:
+    """Of some rows, in ascending order.
 
-    The rows are in ascending order. A row of weight w is w rows, of which one is left
-    out. If it is a landmark, its basis function is removed too.
+    A row of weight w is w rows, of which one is left out; but the weight of its class
+    (k,), which weights of rows were multiplied by, is left out with it. If the row is a
+    landmark, its basis function is removed too, from one of the w: for the others, of
+    which there are copies, there is a value more, at the end.
     """
     some = Subset(source, rows)
     columns = landmarks.columns(wide=mapping.wide)
     fit = Operand(mapping.dual), Operand(mapping.intercept)
     own = OwnLandmarks.of(landmarks, rows, posterior.root)
-    shared = (columns, *fit, _projections(posterior), posterior.own, own)
+    projections = _projections(posterior)
+    shared = (columns, *fit, projections, posterior.own, own, class_weights)
     n_targets = mapping.dual.shape[1]
-    sink = ArraySink((len(rows), 2 * n_targets))
+    sink = ArraySink((len(rows), 3 * n_targets + 1))
     engine.map(_left_out, some, sink, shared, "leave-one-out")
-    return sink.array[:, :n_targets], sink.array[:, n_targets:]
+    F, kept, Y, removed = np.split(sink.array, np.arange(1, 4) * n_targets, axis=1)
+    w, copies = np.array(source.weights_of(rows), dtype=np.float64), own.rows
+    rest = w[copies] - removed[copies, 0]
+    copies, rest = copies[rest > 0], rest[rest > 0]
+    w[copies] = removed[copies, 0]
+    return LeftOutValues(
+        np.concatenate([F, kept[copies]]),
+        np.concatenate([Y, Y[copies]]),
+        np.concatenate([w, rest]),
+    )
 
 
 def _projections(posterior: Posterior) -> Projections:
@@ -117,28 +140,36 @@ def _left_out(
     projections: Projections,
     own: float,
     own_landmarks: OwnLandmarks,
+    class_weights: np.ndarray | None,
 ) -> np.ndarray:
     assert block.targets is not None
     K = columns.float64(block.X)
     Y = np.asarray(block.targets)
     F = arrays.to_host(K @ dual.beside(K) + intercept.beside(K))
-    copies = np.minimum(block.weights, 1.0)
-    values = np.empty_like(F)
+    of_class = 1.0 if class_weights is None else class_weights[classes_of(Y)]
+    removed = np.minimum(block.weights, of_class)
+    values, kept = np.empty_like(F), np.empty_like(F)
     rows, numbers = own_landmarks.within(block)
     for M, offset, places in projections:
         P = K @ M.beside(K) - offset.beside(K)
-        squares, fitted = arrays.to_host(arrays.squared_norms(P)), F[:, places]
+        squares = arrays.to_host(arrays.squared_norms(P))
+        fitted, y = F[:, places], Y[:, places]
+        left = _not_own(squares + own, removed)
+        kept[:, places] = y - (y - fitted) / left
+        values[:, places] = kept[:, places]
         if len(rows):
-            basis = M.values[numbers]
             projected = arrays.to_host(arrays.take_rows(P, rows))
-            share, rest = _without(projected, basis)
-            squares = squares.copy()
-            squares[rows] = rest
-            fitted[rows] -= share[:, None] * dual.values[np.ix_(numbers, places)]
-        leverage = copies * (squares + own)
-        left = np.maximum(1 - leverage, 10 * EPS64)[:, None]
-        values[:, places] = Y[:, places] - (Y[:, places] - fitted) / left
-    return np.hstack([values, Y])
+            share, rest = _without(projected, M.values[numbers])
+            fitted = fitted[rows]
+            fitted -= share[:, None] * dual.values[np.ix_(numbers, places)]
+            left = _not_own(rest + own, removed[rows])
+            values[np.ix_(rows, places)] = y[rows] - (y[rows] - fitted) / left
+    return np.hstack([values, kept, Y, removed[:, None]])
+
+
+def _not_own(leverage: np.ndarray, removed: np.ndarray) -> np.ndarray:
+    """(n, 1): the share of a row's value that is not by itself, at least rounding."""
+    return np.maximum(1 - removed * leverage, 10 * EPS64)[:, None]
 
 
 def _without(P: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
