@@ -28,8 +28,10 @@ class KernelRidgeClassifier(Calibrated):
     ----------
     alpha : float, default=1.0
         The ridge.
-    kernel, gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon,\
- delta, ridge, max_trace_error
+    kernel : str, callable or Kernel, default="rbf"
+        As for `KernelRidge`, whose default is scikit-learn's "linear".
+    gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon, delta,\
+ ridge, max_trace_error
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the
@@ -53,7 +55,7 @@ class KernelRidgeClassifier(Calibrated):
     >>> from nystrom import KernelRidgeClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> model = KernelRidgeClassifier(
-    ...     kernel="rbf", gamma=1e-3, alpha=0.1, n_landmarks=300, random_state=0
+    ...     gamma=1e-3, alpha=0.1, n_landmarks=300, random_state=0
     ... ).fit(X[:1200], y[:1200])
     >>> model.score(X[1200:], y[1200:]) > 0.95
     True
@@ -67,7 +69,7 @@ class KernelRidgeClassifier(Calibrated):
         self,
         alpha: Any = 1.0,
         *,
-        kernel: Any = "linear",
+        kernel: Any = "rbf",
         gamma: Any = None,
         degree: Any = 3,
         coef0: Any = 1,
