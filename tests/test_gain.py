@@ -372,6 +372,22 @@ def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
     np.testing.assert_array_equal(one.indices, two.indices)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
+    """The first and the last row of each part lie far from all others."""
+    n = MOST_ROWS + 50
+    X = rng.standard_normal((n, 3))
+    cuts = bounds(n)
+    assert len(cuts) == 3
+    apart = np.array([0, cuts[1] - 1, cuts[1], n - 1])
+    X[apart] = 50 * (1 + np.arange(4))[:, None]
+    assert Plan(n, 300).whole_pool
+    found = select_landmarks(
+        X.astype(dtype), gamma=GAMMA, n_landmarks=300, random_state=seed
+    )
+    assert np.isin(apart, found.indices).all()
+
+
 @pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 4096, 4097, 12_000])
 def test_parts_have_all_rows_once(n):
     cuts = bounds(n)

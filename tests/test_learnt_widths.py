@@ -225,6 +225,19 @@ def test_rows_of_weight_0_are_not_looked_at(seed):
     assert np.ptp(looked.observed.targets) < 20
 
 
+def test_exact_targets_count_for_more_than_inexact_ones(seed):
+    """A fast wave with large weights, beside as many rows of a slow one with small."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (400, 1))
+    fast = np.arange(400) % 2 == 0
+    y = np.where(fast, np.sin(4 * X[:, 0]), X[:, 0]) + 0.05 * rng.standard_normal(400)
+    weights = np.where(fast, 1.0, 1e-4), np.where(fast, 1e-4, 1.0)
+    models = [KernelRidge(0.1, **FEW, gamma="learn").fit(X, y, w) for w in weights]
+    assert models[0].gamma_ > 5 * models[1].gamma_
+    alone = KernelRidge(0.1, **FEW, gamma="learn").fit(X[fast], y[fast])
+    assert 1 / 3 < models[0].gamma_ / alone.gamma_ < 3
+
+
 # --- in estimators ------------------------------------------------------------------
 
 

@@ -352,6 +352,19 @@ def test_several_C_are_chosen_by_the_loss_left_out(X, rng, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+def test_C_means_the_same_on_fewer_rows(n_classes):
+    """Rows of a class are alike, and one in five is left out: C counts for all rows."""
+    y = np.arange(50 * n_classes) % n_classes
+    X = np.eye(n_classes)[y]
+    options = {"kernel": "linear", "gamma": None, "fit_intercept": False}
+    options["sampler"] = np.arange(n_classes)
+    costs = [1e-3, 1e-2, 1e-1]
+    fitted = model(costs, **options).fit(X, y)
+    each = [log_loss(y, model(C, **options).fit(X, y).predict_proba(X)) for C in costs]
+    np.testing.assert_allclose(fitted.losses_, each, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_only_row_of_a_class_is_not_left_out(X, rng, n_classes):
     """Without it the constant of the class goes to −∞, where no step leads back."""
     y = np.maximum(np.arange(N_ROWS) - N_ROWS + n_classes, 0)

@@ -442,6 +442,31 @@ def test_the_fewest_that_are_as_good(noise, seed):
     assert fewer.best_score_ == fewer.scores_[place].max()
 
 
+@pytest.mark.filterwarnings("ignore:The best of alphas")
+def test_the_standard_error_is_that_of_the_mean_over_folds(seed):
+    """Where fewer are worse by one to √k standard errors, they are not chosen."""
+    X = clustered(seed, 300)
+    noise = np.geomspace(0.1, 10, 40)
+    Y = X[:, [0]] + noise * np.random.default_rng(seed).standard_normal((300, 40))
+    common = {"n_landmarks": [2, 5, 10], "random_state": seed, **CV}
+    folds, each = random_folds(300, 5, seed), {"alpha_per_target": True, **common}
+    by_fold = [
+        -KernelRidgeCV([1.0], cv=[fold], **each).fit(X, Y).scores_[:, 0]
+        for fold in folds
+    ]
+    errors = np.mean(by_fold, axis=0)  # (numbers, targets)
+    best = errors.argmin(axis=0)
+    spread = np.std(by_fold, axis=0, ddof=1)[best, np.arange(40)]
+    far = (errors - errors.min(axis=0)) / (spread / np.sqrt(5))
+    wanted = np.argmax(far <= 1, axis=0)
+    between = np.flatnonzero(wanted != np.argmax(far <= np.sqrt(5), axis=0))
+    assert len(between)
+    for target in between:
+        model = KernelRidgeCV([1.0], cv=folds, prefer_fewer=True, **common)
+        found = model.fit(X, Y[:, target]).n_landmarks_
+        assert found == common["n_landmarks"][wanted[target]]
+
+
 def test_fewer_than_the_best_are_taken_somewhere(seed):
     """The rule above says something: noise hides what the last ones gain."""
     X = clustered(seed, 900)

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from lists import ESTIMATORS, GAMMA_NAMES
 from sklearn.base import clone, is_classifier
+from sklearn.decomposition import KernelPCA as SklearnKernelPCA
+from sklearn.kernel_approximation import Nystroem as SklearnNystroem
+from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 
 from nystrom import (
     KernelCCA,
@@ -44,6 +47,30 @@ SWITCHES = [
     (KernelRidgeClassifierCV, "prefer_fewer"),
     (KernelLogisticRegression, "fit_intercept"),
 ]
+
+
+def test_only_names_of_scikit_learn_have_its_default_kernel():
+    """All others are "rbf": relatives of each other do not differ in silence."""
+    theirs = {
+        "KernelPCA": SklearnKernelPCA,
+        "KernelRidge": SklearnKernelRidge,
+        "Nystroem": SklearnNystroem,
+    }
+    for estimator in ESTIMATORS:
+        name = type(estimator).__name__
+        wanted = theirs[name]().kernel if name in theirs else "rbf"
+        assert type(estimator)().kernel == wanted, name
+
+
+def test_classes_in_a_ring_are_found_without_a_parameter():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 2))
+    y = np.linalg.norm(rows, axis=1) > 1.2
+    for make in (KernelRidgeClassifier, KernelLogisticRegression):
+        assert make().fit(rows[:200], y[:200]).score(rows[200:], y[200:]) > 0.9
+    values = np.linalg.norm(rows, axis=1)
+    model = KernelRidgeCV().fit(rows[:200], values[:200])
+    assert model.score(rows[200:], values[200:]) > 0.9
 
 
 def small(estimator, **params):

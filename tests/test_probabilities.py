@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    make_classification,
+    make_moons,
+)
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import compute_sample_weight
 
 from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, sources
 from nystrom.engines import Threads
-from nystrom.methods.link import Link, below_the_top, doubted, fit_link
+from nystrom.methods.link import TAIL, Link, below_the_top, doubted, fit_link
 from nystrom.methods.ridge.left_out import left_out_values
 
 N_ROWS, GAMMA, ALPHA = 150, 0.3, 0.1
@@ -50,7 +58,8 @@ def fitted(X, y, seed, weights=None, **options):
 def left_out(model, X, Y, weights, rows):
     source = sources.as_source(X).having(targets=Y, weights=weights)
     fit = model._model.map, model._model.posterior
-    return left_out_values(model.landmarks_, source, rows, *fit, Threads(1))
+    found = left_out_values(model.landmarks_, source, rows, *fit, Threads(1))
+    return found.values[: len(rows)], found.targets[: len(rows)]
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -60,28 +69,135 @@ def test_a_row_left_out_has_the_value_of_a_fit_without_it(
 ):
     y = classes_of(X, rng, n_classes)
     Y, w = signs(y), rng.integers(1, 4, N_ROWS).astype(float)
-    model = fitted(X, y, seed, w, fit_intercept=intercept)
-    rows = np.array([0, 3, 77, N_ROWS - 1])
+    landmarks = model_landmarks(seed)
+    model = fitted(X, y, seed, w, fit_intercept=intercept, sampler=landmarks)
+    rows = np.sort([0, 77, N_ROWS - 1, *landmarks[[0, 4, 9]]])
+    assert 0 < np.isin(rows, landmarks).sum() < len(rows)
     found, targets = left_out(model, X, Y, w, rows)
     np.testing.assert_array_equal(targets, Y[rows])
-    Z = Nystroem(gamma=GAMMA, sampler=model.landmarks_.indices).fit(X).transform(X)
     for value, row in zip(found, rows, strict=True):
         others = w.copy()
         others[row] -= 1  # one of so many
-        ridge = Ridge(ALPHA, fit_intercept=intercept, solver="cholesky")
-        ridge.fit(Z, Y, sample_weight=others)
-        np.testing.assert_allclose(value, ridge.predict(Z[[row]]).ravel(), atol=1e-6)
+        expected = refitted(X, Y, others, landmarks, row, intercept)
+        np.testing.assert_allclose(value, expected, atol=1e-6)
+
+
+def model_landmarks(seed):
+    """In any order: few enough that all have a say of their own."""
+    return np.random.default_rng(seed).permutation(N_ROWS)[:12]
+
+
+def refitted(X, Y, weights, landmarks, row, intercept=True):
+    """The value of a row by a ridge regression without it, and without its landmark."""
+    landmarks = landmarks[landmarks != row]
+    Z = Nystroem(gamma=GAMMA, sampler=landmarks).fit(X).transform(X)
+    ridge = Ridge(ALPHA, fit_intercept=intercept, solver="cholesky")
+    return ridge.fit(Z, Y, sample_weight=weights).predict(Z[[row]]).ravel()
 
 
 def test_small_weights_are_left_out_whole(X, rng, seed):
-    y = classes_of(X, rng, 2)
+    y, landmarks = classes_of(X, rng, 2), model_landmarks(seed)
     w = rng.uniform(0.1, 0.9, N_ROWS)
-    model = fitted(X, y, seed, w)
-    found, _ = left_out(model, X, signs(y), w, np.array([5]))
-    Z = Nystroem(gamma=GAMMA, sampler=model.landmarks_.indices).fit(X).transform(X)
-    others = np.where(np.arange(N_ROWS) == 5, 0.0, w)
-    ridge = Ridge(ALPHA, solver="cholesky").fit(Z, signs(y)[:, 0], sample_weight=others)
-    np.testing.assert_allclose(found[0], ridge.predict(Z[[5]]), atol=1e-6)
+    model = fitted(X, y, seed, w, sampler=landmarks)
+    for row in (5, landmarks[3]):
+        found, _ = left_out(model, X, signs(y), w, np.array([row]))
+        others = np.where(np.arange(N_ROWS) == row, 0.0, w)
+        expected = refitted(X, signs(y), others, landmarks, row)
+        np.testing.assert_allclose(found[0], expected, atol=1e-6)
+
+
+def test_a_landmark_that_is_given_twice_is_left_out_with_its_row(X, rng, seed):
+    y, landmarks = classes_of(X, rng, 2), model_landmarks(seed)
+    twice = np.concatenate([landmarks[[3, 1]], landmarks])
+    model = fitted(X, y, seed, sampler=twice)
+    rows = np.sort(landmarks)
+    found, _ = left_out(model, X, signs(y), None, rows)
+    once, _ = left_out(fitted(X, y, seed, sampler=landmarks), X, signs(y), None, rows)
+    np.testing.assert_allclose(found, once, atol=1e-6)
+
+
+def test_points_that_are_no_rows_are_not_left_out(X, rng, seed):
+    y, points = classes_of(X, rng, 2), rng.standard_normal((12, 2))
+    model = fitted(X, y, seed, sampler=points)
+    found, _ = left_out(model, X, signs(y), None, np.array([7]))
+    others = (np.arange(N_ROWS) != 7).astype(float)
+    Z = Nystroem(gamma=GAMMA, sampler=points).fit(X).transform(X)
+    ridge = Ridge(ALPHA, solver="cholesky").fit(Z, signs(y), sample_weight=others)
+    np.testing.assert_allclose(found[0], ridge.predict(Z[[7]]).ravel(), atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [KernelRidgeClassifier, KernelRidgeClassifierCV])
+def test_probabilities_near_interpolation_are_calibrated(make, seed):
+    """Landmarks that stay when their rows are left out have wild values: 0.1 to 0.5."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    train, test = order[:898], order[898:]
+    X = StandardScaler().fit(X[train]).transform(X)
+    one = make is KernelRidgeClassifier
+    options = {"alpha": 1e-6} if one else {"alphas": [1e-6], "gammas": None}
+    options |= {"kernel": "rbf", "gamma": "scale", "random_state": seed}
+    model = make(n_landmarks=300, **options).fit(X[train], y[train])
+    assert calibration_error(model.predict_proba(X[test]), y[test]) < 0.05
+
+
+def calibration_error(P, y, n_bins=15):
+    """Expected calibration error: |confidence − accuracy| over bins of confidence."""
+    confidence, right = P.max(axis=1), P.argmax(axis=1) == y
+    bins = np.minimum((n_bins * confidence).astype(int), n_bins - 1)
+    return np.abs(np.bincount(bins, confidence - right)).sum() / len(y)
+
+
+def test_weights_of_classes_leave_with_their_rows(seed):
+    """Else rows of a heavy class are fitted to where they are said to be left out."""
+    X, y = make_classification(
+        4000, 10, n_informative=5, weights=[0.93], flip_y=0.03, random_state=seed
+    )
+    model = KernelRidgeClassifier(
+        0.01,
+        kernel="rbf",
+        gamma="scale",
+        class_weight="balanced",
+        n_landmarks=300,
+        random_state=seed,
+    ).fit(X[:1500], y[:1500])
+    weights = compute_sample_weight("balanced", y[1500:])
+    P = model.predict_proba(X[1500:])
+    # (1 + f)/2, which has nothing to fit.
+    fixed = np.clip(model.decision_function(X[1500:]), -0.9, 0.9) / 2 + 0.5
+    ours, theirs = (
+        log_loss(y[1500:], p, sample_weight=weights) for p in (P[:, 1], fixed)
+    )
+    assert ours < theirs
+
+
+@pytest.mark.parametrize("n_landmarks", [12, N_ROWS])
+def test_weights_are_copies_near_interpolation(X, rng, seed, n_landmarks):
+    """Of the copies of a landmark one is left out with it, the others as other rows."""
+    y, w = classes_of(X, rng, 3), rng.integers(1, 4, N_ROWS)
+    landmarks = np.random.default_rng(seed).permutation(N_ROWS)[:n_landmarks]
+    first = np.cumsum(w) - w  # of the copies of each row
+    options = {"kernel": "rbf", "gamma": GAMMA, "random_state": seed}
+    weighted = KernelRidgeClassifier(1e-3, sampler=landmarks, **options).fit(X, y, w)
+    repeated = KernelRidgeClassifier(1e-3, sampler=first[landmarks], **options)
+    repeated.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(
+        weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5
+    )
+
+
+def test_values_far_off_do_not_make_all_rows_doubtful(seed):
+    """With hardly a ridge, values have heavy tails: in proportion to these 0.23."""
+    errors, losses = [], []
+    for run in range(4):
+        X, y = make_moons(2300, noise=0.35, random_state=100 * seed + run)
+        model = KernelRidgeClassifier(
+            1e-8, kernel="rbf", gamma="scale", n_landmarks=250, random_state=seed
+        ).fit(X[:300], y[:300])
+        P = model.predict_proba(X[300:])
+        errors.append(calibration_error(P, y[300:]))
+        losses.append(log_loss(y[300:], P))
+    assert np.mean(errors) < 0.12
+    assert np.mean(losses) < 0.52
 
 
 # --- the link -------------------------------------------------------------------------
@@ -98,7 +214,7 @@ def test_the_link_has_the_least_loss(rng, n_classes):
     Q = doubted(y, n_classes, w)
 
     def loss(slopes, sharpness):
-        logs = log_softmax(slopes * below_the_top(F, sharpness), axis=1)
+        logs = log_softmax(slopes * below_the_top(F, sharpness, TAIL), axis=1)
         return -np.sum(Q * logs) / Q.sum()
 
     ours = loss(link.slopes, link.sharpness)
@@ -108,6 +224,19 @@ def test_the_link_has_the_least_loss(rng, n_classes):
         assert ours <= done.fun + 1e-8
         if sharpness == link.sharpness:
             assert ours == pytest.approx(done.fun, abs=1e-8)
+
+
+def test_the_fitted_link_is_the_one_that_is_used(rng):
+    """Other slopes have a larger loss also as probabilities of far values."""
+    Y = signs(rng.integers(2, size=400))
+    F = 0.5 * Y + rng.standard_t(1, Y.shape)
+    link = fit_link(F, Y, np.ones(400))
+    Q = doubted((Y[:, 0] > 0).astype(int), 2, np.ones(400))
+    losses = [
+        -np.vdot(Q, replace(link, slopes=link.slopes * factor).log_probabilities(F))
+        for factor in (1.0, 0.98, 1.02)
+    ]
+    assert losses[0] < min(losses[1:])
 
 
 def test_doubt_is_platts():
@@ -140,7 +269,7 @@ def test_values_that_say_nothing_or_all_have_finite_links(rng, n_classes):
 
 def test_probabilities_of_two_classes_are_those_of_two_columns(rng):
     F = rng.standard_normal((50, 1))
-    link = Link(3.0, np.array([1.5, 0.7]))
+    link = Link(3.0, np.array([1.5, 0.7]), TAIL)
     np.testing.assert_allclose(
         link.probabilities(F), link.probabilities(np.hstack([-F, F]))
     )

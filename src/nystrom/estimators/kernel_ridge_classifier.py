@@ -20,15 +20,18 @@ class KernelRidgeClassifier(Calibrated):
     Classes become targets of ±1, one per class where there are more than two, as in
     `sklearn.linear_model.RidgeClassifier`. What the regression's values mean is fitted
     too: after the Gram matrix at most 16 384 rows are asked what a fit without them
-    says of each, and `predict_proba` is calibrated on that, with the weights of rows
-    and classes. (Not with solver="cg", which makes no Gram matrix.)
+    (and without the landmark that such a row may be) says of each, and `predict_proba`
+    is calibrated on that, with the weights of rows and classes. (Not with solver="cg",
+    which makes no Gram matrix.)
 
     Parameters
     ----------
     alpha : float, default=1.0
         The ridge.
-    kernel, gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon,\
- delta, ridge, max_trace_error
+    kernel : str, callable or Kernel, default="rbf"
+        As for `KernelRidge`, whose default is scikit-learn's "linear".
+    gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon, delta,\
+ ridge, max_trace_error
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the
@@ -52,7 +55,7 @@ class KernelRidgeClassifier(Calibrated):
     >>> from nystrom import KernelRidgeClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> model = KernelRidgeClassifier(
-    ...     kernel="rbf", gamma=1e-3, alpha=0.1, n_landmarks=300, random_state=0
+    ...     gamma=1e-3, alpha=0.1, n_landmarks=300, random_state=0
     ... ).fit(X[:1200], y[:1200])
     >>> model.score(X[1200:], y[1200:]) > 0.95
     True
@@ -66,7 +69,7 @@ class KernelRidgeClassifier(Calibrated):
         self,
         alpha: Any = 1.0,
         *,
-        kernel: Any = "linear",
+        kernel: Any = "rbf",
         gamma: Any = None,
         degree: Any = 3,
         coef0: Any = 1,
@@ -153,9 +156,7 @@ class KernelRidgeClassifier(Calibrated):
                 weighted=weights is not None,
             )
             self._keep_classes(given.binarizer)
-            self._calibrate(
-                landmarks, source, fit, engine, several=given.several, seed=seed
-            )
+            self._calibrate(landmarks, source, fit, engine, given, seed)
         return self
 
     def __sklearn_tags__(self) -> Any:

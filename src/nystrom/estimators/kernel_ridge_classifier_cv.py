@@ -200,8 +200,8 @@ n_features_in_
                 found.source,
                 found.fit,
                 found.engine,
-                several=False,
-                seed=seed,
+                given,
+                seed,
             )
         return self
 

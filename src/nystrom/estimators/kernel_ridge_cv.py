@@ -33,7 +33,9 @@ class KernelRidgeCV(Scoring, RegressorMixin, OnGrids):
     alphas : array-like of float > 0, default=None
         The ridges to try. None: 13 of them, from a thousandth to a thousand times the
         power of ten nearest to a typical k(x, x), which of many kernels is 1.
-    kernel, gamma, degree, coef0, kernel_params, sampler
+    kernel : str, callable or Kernel, default="rbf"
+        As for `KernelRidge`, whose default is scikit-learn's "linear".
+    gamma, degree, coef0, kernel_params, sampler
         As for `KernelRidge`.
     gammas : sequence or "auto", default=None
         Widths to try, each with landmarks and a pass of its own, instead of `gamma`.
@@ -91,7 +93,7 @@ risk_bound_, n_features_in_
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, (3000, 1))
     >>> y = np.sin(X[:, 0]) + 0.5 * rng.standard_normal(3000)
-    >>> model = KernelRidgeCV(np.logspace(-4, 4, 9), kernel="rbf", gamma=1.0)
+    >>> model = KernelRidgeCV(np.logspace(-4, 4, 9), gamma=1.0)
     >>> model = model.set_params(n_landmarks=50, random_state=0).fit(X, y)
     >>> bool(abs(model.best_score_ + 0.25) < 0.02)
     True
@@ -103,7 +105,7 @@ risk_bound_, n_features_in_
         self,
         alphas: Any = None,
         *,
-        kernel: Any = "linear",
+        kernel: Any = "rbf",
         gamma: Any = None,
         degree: Any = 3,
         coef0: Any = 1,

@@ -15,7 +15,7 @@ from ..methods.ridge.fit import RidgeFit
 from ..methods.ridge.left_out import left_out_values
 from ..randomness import some_rows
 from ..sources import Source
-from .classes import OnClasses
+from .classes import Classes, OnClasses
 
 
 def passes_to_link(n_rows: int) -> float:
@@ -27,8 +27,9 @@ class Calibrated(OnClasses):
     """The base of the ridge classifiers.
 
     Their probabilities come from `decision_function` by a link that is fitted with the
-    model, to what it says of its training rows when each is left out, on at most 16 384
-    of them. The most probable class is that of `predict`.
+    model, to what it says of its training rows when each is left out, with its landmark
+    if it is one, on at most 16 384 of them. The most probable class is that of
+    `predict`.
     """
 
     _links: list[Link] | None
@@ -39,8 +40,7 @@ class Calibrated(OnClasses):
         source: Source,
         fit: RidgeFit,
         engine: Engine,
-        *,
-        several: bool,
+        given: Classes,
         seed: int,
     ) -> None:
         """Fit the link to leave-one-out values of some rows: a pass over these."""
@@ -49,9 +49,17 @@ class Calibrated(OnClasses):
             return
         expect(engine.progress, 1)
         rows = some_rows(source.n_rows, LINKED_ROWS, seed)
-        F, Y = left_out_values(landmarks, source, rows, fit.map, fit.posterior, engine)
-        w = source.weights_of(rows)
-        columns = [[j] for j in range(Y.shape[1])] if several else [slice(None)]
+        left_out = left_out_values(
+            landmarks,
+            source,
+            rows,
+            fit.map,
+            fit.posterior,
+            engine,
+            given.class_weights,
+        )
+        F, Y, w = left_out.values, left_out.targets, left_out.weights
+        columns = [[j] for j in range(Y.shape[1])] if given.several else [slice(None)]
         self._links = [fit_link(F[:, own], Y[:, own], w) for own in columns]
 
     def _shares(self, method: str, log: bool) -> Callable[[np.ndarray], np.ndarray]:

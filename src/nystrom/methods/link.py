@@ -7,6 +7,11 @@ sharp, and nearly Platt's straight line with little sharpness. A class whose g i
 below the largest is exp(−slope·d) as probable as that, with a slope of its own: the
 most probable class is the one that the values say. The link is fitted to values of rows
 that a fit has not seen.
+
+Values beyond the targets ±1 are brought nearer to them first: the excess t becomes
+tail·log(1 + t/tail). Fits with little ridge have values with heavy tails. In proportion
+to these, a few rows that are far off on the wrong side would make the slopes so small
+that every row is doubtful.
 """
 
 from __future__ import annotations
@@ -28,6 +33,11 @@ LEAST_SLOPE = 0.01
 #: leave rounding, divided by rounding.
 LARGEST = 1e3
 
+#: How fast values beyond ±1 still grow. Of 0.25, 0.5, 1 and no tail at all, on 156 sets
+#: and ridges, it had the least log-loss (0.390, 0.392, 0.394, 0.402 on the mean), and
+#: was on none of them worse than no tail by more than 0.0004.
+TAIL = 0.25
+
 #: A log-loss, and slopes that have it.
 Fit = tuple[float, np.ndarray]
 
@@ -38,10 +48,12 @@ class Link:
 
     sharpness: float
     slopes: np.ndarray  # (classes,) all above 0
+    tail: float = np.inf  # files of older versions have none
 
     def log_probabilities(self, F: np.ndarray) -> np.ndarray:
         """(n, classes), from values (n, 1) or (n, classes)."""
-        return log_softmax(self.slopes * below_the_top(F, self.sharpness), axis=1)
+        D = below_the_top(F, self.sharpness, self.tail)
+        return log_softmax(self.slopes * D, axis=1)
 
     def probabilities(self, F: np.ndarray) -> np.ndarray:
         """Their exponentials."""
@@ -52,9 +64,12 @@ class Link:
         return -self.log_probabilities(F)[np.arange(len(F)), own]
 
 
-def below_the_top(F: np.ndarray, sharpness: float) -> np.ndarray:
+def below_the_top(F: np.ndarray, sharpness: float, tail: float) -> np.ndarray:
     """(n, classes): how far g of each is below the largest, as a number up to 0."""
     F = np.clip(F, -LARGEST, LARGEST)
+    if np.isfinite(tail):
+        excess = np.maximum(np.abs(F) - 1, 0)
+        F = np.clip(F, -1, 1) + np.copysign(tail * np.log1p(excess / tail), F)
     F = np.hstack([-F, F]) if F.shape[1] == 1 else F
     u = sharpness * (1 + F)
     # Far below 0 it is u itself, and its exponential nothing.
@@ -79,7 +94,8 @@ def fit_link(F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Link:
 
     def tried(place: int, start: np.ndarray) -> Fit:
         if place not in known:
-            known[place] = _fitted(below_the_top(F, SHARPNESS[place]), Q, start)
+            D = below_the_top(F, SHARPNESS[place], TAIL)
+            known[place] = _fitted(D, Q, start)
         return known[place]
 
     place = SHARPNESS.index(FIRST)
@@ -90,7 +106,7 @@ def fit_link(F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Link:
             if other[0] >= best[0]:
                 break
             place, best = place + step, other
-    return Link(SHARPNESS[place], best[1])
+    return Link(SHARPNESS[place], best[1], TAIL)
 
 
 def doubted(own: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:

@@ -37,6 +37,8 @@ def _below_the_top(nodes: Nodes, F: str, link: Link, n_classes: int) -> str:
     """As `methods.link.below_the_top`."""
     F = nodes.node("Max", F, nodes.constant(-LARGEST))
     F = nodes.node("Min", F, nodes.constant(LARGEST))
+    if np.isfinite(link.tail):
+        F = _with_tail(nodes, F, link.tail)
     if n_classes == 2:
         other = nodes.node("Neg", F)
         F = nodes.node("Concat", other, F, axis=1)
@@ -47,6 +49,18 @@ def _below_the_top(nodes: Nodes, F: str, link: Link, n_classes: int) -> str:
     g = nodes.node("Where", far, u, g)
     top = nodes.node("ReduceMax", g, nodes.constant([1], np.int64), keepdims=1)
     return nodes.node("Sub", g, top)
+
+
+def _with_tail(nodes: Nodes, F: str, tail: float) -> str:
+    """±(1 + tail·log(1 + t/tail)) for values ±(1 + t)."""
+    inner = nodes.node("Max", F, nodes.constant(-1.0))
+    inner = nodes.node("Min", inner, nodes.constant(1.0))
+    excess = nodes.node("Sub", F, inner)  # with the sign of F
+    grown = nodes.node("Mul", nodes.node("Abs", excess), nodes.constant(1 / tail))
+    logs = nodes.node("Log", nodes.node("Add", grown, nodes.constant(1.0)))
+    rest = nodes.node("Mul", logs, nodes.constant(tail))
+    rest = nodes.node("Mul", rest, nodes.node("Sign", excess))
+    return nodes.node("Add", inner, rest)
 
 
 def _softplus(nodes: Nodes, u: str) -> str:
