@@ -454,6 +454,82 @@ def twice(factor):
     return lambda x: factor * x
 
 
+class Slotted:
+    """A value that prints as an address."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+def test_values_in_a_circle_and_in_sets_have_digests():
+    circles = []
+    for last in (1, 1, 2):
+        circle = [last]
+        circle.append(circle)
+        circles.append(prints.digest(circle))
+    assert circles[0] == circles[1] != circles[2]
+    assert prints.digest({"a", "b", "c"}) == prints.digest({"c", "b", "a"})
+    shared = [1]
+    for _ in range(50):  # 2⁵⁰ values, if each were looked at again
+        shared = [shared, shared]
+    assert prints.digest(shared)
+
+
+GAMMA = 0.5
+
+
+def of_global(x):
+    return GAMMA * x
+
+
+def test_what_a_function_reads_from_its_module_counts(monkeypatch):
+    before = prints.digest(of_global)
+    monkeypatch.setitem(globals(), "GAMMA", 0.6)
+    assert prints.digest(of_global) != before
+
+
+class Molecule:
+    """An object whose text says nothing of it."""
+
+    def __init__(self, values):
+        self.values = values
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_checkpoint_of_other_objects_or_of_another_kernel_is_refused(long, path, rng):
+    """Neither long arrays nor objects that print as addresses are taken for others."""
+    values = [rng.standard_normal(1200) for _ in range(30)]
+    rows = [v if long else Molecule(v) for v in values]
+    changed = [*values]
+    changed[7] = np.where(np.arange(1200) == 600, 5.0, values[7])
+    others = [v if long else Molecule(v) for v in changed]
+
+    def inner(f):
+        def kernel(x, y):
+            x, y = (x, y) if long else (x.values, y.values)
+            return float(f(x @ y / 1200))
+
+        return kernel
+
+    def fit(rows, kernel):
+        Nystroem(n_components=5, kernel=kernel, random_state=0).fit(rows)
+
+    with engines.using(checkpoint=path):
+        fit(rows, inner(np.exp))
+    with (
+        pytest.raises(CheckpointError, match="of another run"),
+        engines.using(checkpoint=path),
+    ):
+        fit(others, inner(np.exp))
+    with (
+        pytest.raises(CheckpointError, match="of another run"),
+        engines.using(checkpoint=path),
+    ):
+        fit(rows, inner(np.tanh))
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -469,6 +545,15 @@ def twice(factor):
         (np.exp, np.log),
         ({"a": 1}, {"a": 2}),
         (("ab", "c"), ("a", "bc")),
+        (lambda x: np.sin(x), lambda x: np.cos(x)),
+        (lambda x: (lambda z: z + 1)(x), lambda x: (lambda z: z + 2)(x)),
+        (lambda x: x in (1, 2), lambda x: x in (1, 3)),
+        (lambda *, a=1: a, lambda *, a=2: a),
+        (sp.csr_array((2, 3)), sp.csr_array((2, 4))),
+        (np.array([None, "a"]), np.array([None, "b"])),
+        (Slotted(1), Slotted(2)),
+        (Slotted(Slotted(Slotted({1}))), Slotted(Slotted(Slotted({2})))),
+        ([np.arange(2000), 1], [np.arange(2000) % 1999, 1]),
     ],
 )
 def test_other_values_have_other_digests(one, other):

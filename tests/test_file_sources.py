@@ -160,6 +160,20 @@ def _sums(block):
     return block.X.sum(axis=0)
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint16, ">i8"])
+def test_numbers_of_rows_count_whatever_their_dtype(kind, dtype, X, y, tmp_path):
+    """[1, 0] in 32 bits has the bytes of [1] in 64."""
+    source = opened(tmp_path, kind, X, target=y)
+    # As many zeros behind it as make the bytes of one number of 64 bits.
+    padded = np.zeros(8 // np.dtype(dtype).itemsize, dtype)
+    padded[0] = 1
+    for numbers in (padded, np.array([1]), padded[:1], np.array([1, 0])):
+        rows, targets = source.take(numbers), source.targets[numbers]
+        np.testing.assert_array_equal(rows, X[numbers.astype(int)])
+        np.testing.assert_array_equal(targets[:, 0], y[numbers.astype(int)])
+
+
 def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkeypatch):
     source = opened(tmp_path, "parquet", X, target=y)
     numbers = np.array([7, 2000, 7, 11])
@@ -840,6 +854,21 @@ def test_paths_that_cannot_be_opened(X, tmp_path):
         sources.open([path, sources.open(path)])
     with pytest.raises(ValueError, match="chosen where these are opened"):
         sources.open([sources.open(path)], target=1)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_weights_of_more_rows_than_are_read_at_a_time(kind, rng, tmp_path):
+    """They are read by 65,536, and a model is that of the weights in memory."""
+    n = 2**16 + 2**15
+    X = rng.standard_normal((n, 2))
+    y, w = np.sin(X[:, 0]), rng.integers(0, 5, n) * 1.0
+    y[2**16 :] += 3 * (w[2**16 :] > 2)  # where the weights count
+    source = opened(tmp_path, kind, X, 2**14, target=y, weight=w)
+    np.testing.assert_array_equal(source.weights, w)
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=20, random_state=0)
+    found = model.fit(source).predict(X[:100])
+    expected = model.fit(X, y, sample_weight=w).predict(X[:100])
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_weights_must_be_weights(X, tmp_path):

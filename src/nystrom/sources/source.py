@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import weights as row_weights
-from .fingerprint import digest, of_rows, seen_rows
+from .fingerprint import digest, seen_rows
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Source(ABC):
         Of many rows in memory some are looked at; of a file its path, size and time.
         """
         width = 8 * (self.n_features or 1)
-        rows = of_rows(self.take(seen_rows(self.n_rows, width)))
+        rows = self.take(seen_rows(self.n_rows, width))
         shape = (type(self).__name__, self.n_rows, self.n_features)
         return digest(shape, rows, self._given())
 
