@@ -8,11 +8,16 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from inspect import signature
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import is_classifier
+from lists import ESTIMATORS
+from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from nystrom import (
@@ -162,8 +167,6 @@ SOURCES = {
 
 def framed(X):
     """A data frame whose lengths nobody knows, with the same rows."""
-    import pandas as pd
-
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     return dd.from_pandas(frame, npartitions=3).dropna()
 
@@ -512,6 +515,46 @@ def test_an_asynchronous_client_is_refused():
 
     with pytest.raises(TypeError, match="asynchronous"):
         Dask(Asynchronous())
+
+
+# --- scores -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["plain", "processes"])
+@pytest.mark.parametrize("store", ["array", "frame"])
+@pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if hasattr(e, "score")], ids=str
+)
+def test_scores_of_dask_rows_targets_and_weights(estimator, store, where, request):
+    """Whichever of them are Dask's, and whoever computes: the score of the arrays."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 3))
+    y, w = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(900), rng.uniform(0, 2, 900)
+    if is_classifier(estimator):
+        y = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    fitted = clone(estimator).fit(X[:300], y[:300])
+    lazily = [framed(X), dd.from_pandas(pd.Series(y), npartitions=2)]
+    if store == "array":
+        lazily = [da.from_array(X, chunks=(400, 2)), da.from_array(y, chunks=250)]
+    weights = [{}]
+    if "sample_weight" in signature(fitted.score).parameters:
+        weights += [{"sample_weight": each} for each in (w, da.from_array(w, 400))]
+    client = request.getfixturevalue("client") if where == "processes" else None
+    with nullcontext() if client is None else client.as_current():
+        for given in weights:
+            expected = fitted.score(X, y, **(given and {"sample_weight": w}))
+            for rows, targets in product((X, lazily[0]), (y, lazily[1])):
+                found = fitted.score(rows, targets, **given)
+                assert isinstance(found, float)
+                assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_score_of_persisted_rows_is_computed_where_they_are_held(client, data):
+    X, y = data
+    rows = client.persist(da.from_array(X, chunks=(3000, 8)))
+    targets = client.persist(da.from_array(y, chunks=4000))
+    fitted = ridge().fit(X[:2000], y[:2000])
+    assert fitted.score(rows, targets) == pytest.approx(fitted.score(X, y), rel=1e-9)
 
 
 # --- lazy results -------------------------------------------------------------------

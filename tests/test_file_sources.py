@@ -19,9 +19,12 @@ import pyarrow as pa
 import pytest
 import zarr
 from files import FORMATS, opened, stored, table, write_parquet
+from lists import ESTIMATORS
 from pyarrow import dataset, parquet
+from sklearn.base import clone, is_classifier
 
 from nystrom import (
+    KernelCCA,
     KernelKMeans,
     KernelPCA,
     KernelRidge,
@@ -456,9 +459,84 @@ def test_what_newcomers_do_is_told(X, y, tmp_path):
         path.write_bytes(text.encode("latin1"))
         with pytest.raises(FileError, match="the text is not UTF-8"):
             sources.open(path, target="b")
-    np.save(tmp_path / "y.npy", y)
-    with pytest.raises(ValueError, match=r"is a path; .* target=pathlib.Path\('"):
-        KernelRidge().fit(X, str(tmp_path / "y.npy"))
+    with pytest.raises(ValueError, match=r"y='y' names no file; .* such as 'y.npy'"):
+        KernelRidge().fit(X, "y")
+    with pytest.raises(ValueError, match=r"sample_weight='w.npy' names no file"):
+        KernelRidge().fit(X, y, sample_weight="w.npy")
+    with pytest.raises(ValueError, match=r"y='y.csv' names no file"):
+        KernelCCA().fit(X, "y.csv")
+
+
+def in_a_file(folder, name, kind, values):
+    """One column of a file of some format."""
+    path = folder / f"{name}.{kind}"
+    if kind == "npy":
+        np.save(path, values)
+    elif kind == "parquet":
+        parquet.write_table(pa.table({name: values}), path)
+    else:
+        pandas.DataFrame({name: values}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
+@pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if hasattr(e, "score")], ids=str
+)
+def test_targets_and_weights_may_be_paths(estimator, kind, rng, tmp_path, monkeypatch):
+    """`fit("X.npy", "y.npy")` is `fit(X, y)`, and so is `score`."""
+    monkeypatch.chdir(tmp_path)
+    X = rng.standard_normal((200, 3))
+    y, w = X[:, 0] + 0.1 * rng.standard_normal(200), rng.uniform(0.5, 2, 200)
+    if is_classifier(estimator):
+        y = np.array(["no", "yes"])[(y > 0).astype(int)]
+    np.save("X.npy", X)
+    paths = [in_a_file(tmp_path, name, kind, v) for name, v in (("y", y), ("w", w))]
+    y_given, w_given = paths[0].name, paths[1]  # text, and a path
+    expected, found = clone(estimator), clone(estimator)
+    if isinstance(estimator, KernelCCA):
+        expected.fit(X, y)
+        found.fit("X.npy", y_given)
+        assert found.score("X.npy", y_given) == expected.score(X, y)
+        return
+    expected.fit(X, y, sample_weight=w)
+    for rows in (X, "X.npy"):
+        found.fit(rows, y_given, sample_weight=w_given)
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+        np.testing.assert_array_equal(
+            getattr(found, "classes_", []), getattr(expected, "classes_", [])
+        )
+        score = found.score(rows, y_given, w_given)
+        assert score == expected.score(X, y, sample_weight=w)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_classes_in_a_file_of_their_own_keep_their_type(kind, X, tmp_path):
+    labels = np.digitize(X[:, 0], [-0.5, 0.5]) - 1
+    path = in_a_file(tmp_path, "y", kind, labels)
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=20, class_weight="balanced")
+    model.set_params(random_state=0).fit(X, path)
+    assert model.classes_.tolist() == [-1, 0, 1]
+    assert model.classes_.dtype.kind == "i"
+    np.save(tmp_path / "w.npy", np.ones(len(X)))
+    weighted = clone(model).fit(X, path, sample_weight=tmp_path / "w.npy")
+    np.testing.assert_allclose(
+        weighted.decision_function(X), model.decision_function(X), atol=1e-9
+    )
+
+
+def test_two_columns_of_targets_in_a_file(X, y, tmp_path):
+    both = np.column_stack([y, -y])
+    np.save(tmp_path / "y.npy", both)
+    model = KernelRidge(kernel="rbf", n_landmarks=20, random_state=0)
+    expected = model.fit(X, both).predict(X)
+    found = model.fit(X, tmp_path / "y.npy").predict(X)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X[:-1], tmp_path / "y.npy")
+    np.save(tmp_path / "objects.npy", np.array([None] * len(X)), allow_pickle=True)
+    with pytest.raises(FileError, match=r"objects.npy"):
+        model.fit(X, tmp_path / "objects.npy")
 
 
 def test_columns_may_be_named_by_any_sequence(X, tmp_path):
