@@ -163,7 +163,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
             Training rows; the square kernel matrix for kernel="precomputed".
         y : ignored
             For pipelines.
-        sample_weight : float or array-like of shape (n_samples,), default=None
+        sample_weight : float, array-like or path, default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns
@@ -295,7 +295,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
             Rows.
         y : ignored
             For pipelines.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or path, default=None
             Weights of the rows.
 
         Returns

@@ -149,7 +149,7 @@ class Nystroem(TransformsRows):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like, default=None
+        y : array-like or path, default=None
             What gamma="learn" learns from: floating-point numbers, or classes of any
             other kind. Ignored otherwise.
 

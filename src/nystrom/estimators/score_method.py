@@ -23,9 +23,9 @@ class Scoring:
         ----------
         X : as for `predict`
             Rows.
-        y : array-like
+        y : array-like or path
             Their targets or classes; None where the source has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or path, default=None
             Weights of the rows.
 
         Returns
