@@ -36,7 +36,7 @@ from nystrom import (
 from nystrom.engines import TILE, Threads
 from nystrom.engines.travelling import SMALL, Parcel
 from nystrom.sinks import ArraySink
-from nystrom.sources import Dense, Source, Subset, as_source
+from nystrom.sources import Dense, Source, Subset, as_source, dask_rows
 
 distributed = pytest.importorskip("distributed", reason="needs nystrom[dask]")
 da = pytest.importorskip("dask.array", reason="needs nystrom[dask]")
@@ -383,6 +383,77 @@ def test_neither_chunks_nor_what_can_be_made_travel(data):
         assert parcel.content is not None
         assert len(parcel.content) < SMALL // 100
     assert Parcel(Dense(X)).content is None
+
+
+WAYS_TO_CARRY = {
+    "a memory map": lambda X: da.from_array(X, chunks=(len(X) // 8, X.shape[1])),
+    "an array": lambda X: da.from_array(np.asarray(X), chunks=(len(X) // 3, 5)),
+    "lazily changed": lambda X: 2.0 * da.from_array(X, chunks=-1) / 2.0,
+    "a frame": lambda X: dd.from_pandas(pd.DataFrame(X), npartitions=4),
+}
+
+
+@pytest.fixture(scope="module")
+def many_rows(tmp_path_factory):
+    """64 MB in a memory map."""
+    path = tmp_path_factory.mktemp("rows") / "X.npy"
+    X = np.random.default_rng(0).standard_normal((80_000, 100))
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.fixture(scope="module")
+def small_workers():
+    """Two worker processes with little memory."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="700MB", **QUIET
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("way", WAYS_TO_CARRY)
+def test_data_in_the_graph_do_not_go_along_with_every_task(
+    way, many_rows, small_workers
+):
+    """Workers hold a share of the rows; as many copies as tasks would kill them."""
+    X, y = many_rows, np.sin(many_rows[:, 0])
+    model, workers = ridge(gamma=0.002), small_workers.run(os.getpid)
+    rows = WAYS_TO_CARRY[way](X)
+    with (
+        small_workers.as_current(),
+        pytest.warns(UserWarning, match=r"holds 61 MiB .* in its graph") as told,
+    ):
+        found = model.fit(rows, y).predict(X[:500])
+    assert sum("in its graph" in str(each.message) for each in told) == 1
+    assert small_workers.run(os.getpid) == workers  # none died
+    same(found, model.fit(X, y).predict(X[:500]))
+
+
+def test_what_workers_read_or_hold_is_not_carried(client, many_rows, tmp_path):
+    made = da.random.default_rng(0).standard_normal((80_000, 100), chunks=(20_000, 50))
+    assert as_source(made).chunks.carried == 0
+    made.to_zarr(str(tmp_path / "X.zarr"))
+    assert as_source(da.from_zarr(str(tmp_path / "X.zarr"))).chunks.carried == 0
+    persisted = client.persist(made)
+    assert as_source(persisted).chunks.carried == 0
+    some = as_source(made).some(np.arange(0, 80_000, 2))  # numbers of rows are no rows
+    assert some.chunks.carried == 0
+    here = as_source(da.from_array(many_rows, chunks=(40_000, 100)))
+    assert here.chunks.carried == many_rows.nbytes
+    assert here.some(np.arange(5)).chunks.carried == many_rows.nbytes
+
+
+def test_large_chunks_are_read_by_slices(many_rows, monkeypatch):
+    monkeypatch.setattr(dask_rows, "READ_BYTES", 2**20)
+    source = as_source(da.from_array(many_rows, chunks=-1))
+    np.testing.assert_array_equal(source.rows(5_000, 5_010), many_rows[5_000:5_010])
+    assert sum(rows.nbytes for rows in source.chunks._recent.values()) <= 2**20
+    np.testing.assert_array_equal(source.rows(0, 4000), many_rows[:4000])
+    taken = np.array([70_000, 3, 3])
+    np.testing.assert_array_equal(source.take(taken), many_rows[taken])
 
 
 def test_rows_that_are_held_here_are_sent_once_and_seen_when_they_change(client, data):
