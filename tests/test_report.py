@@ -22,7 +22,7 @@ def pages(tmp_path_factory):
     table.to_csv(folder / "t.csv", index=False)
     for target, name in (("price", "regression"), ("town", "classification")):
         words = ["--target", target, "-o", folder / "m", "--report", folder / name]
-        done = run("fit", folder / "t.csv", *words, "--quiet")
+        done = run("fit", folder / "t.csv", *words, "--quiet", "--overwrite")
         assert (done.exit_code, done.output) == (0, "")
     done = run("report", folder / "m", folder / "t.csv", "-o", folder / "later")
     assert done.exit_code == 0, done.output

@@ -289,8 +289,9 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled. With `return_std` twice as many columns: the
-            predictions, and after them their deviations.
+            all; or an array to be filled. A file that exists is replaced only by
+            `out=nystrom.sinks.Overwrite(path)`. With `return_std` twice as many
+            columns: the predictions, and after them their deviations.
 
         Returns
         -------
