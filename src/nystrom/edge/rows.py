@@ -48,9 +48,11 @@ def in_memory(y: Any, name: str = "y") -> Any:
 def refuse_no_file(y: Any, name: str) -> None:
     """Text in the place of targets or weights is the path of a file."""
     if not os.path.exists(y):
+        column = "weight" if name == "sample_weight" else "target"
         raise ValueError(
             f"{name}={os.fspath(y)!r} names no file; give an array with an entry for "
-            "each row, or the path of a file that holds one, such as 'y.npy'."
+            "each row, or the path of a file that holds one, such as 'y.npy'. A column "
+            f"of X's own file is sources.open(X, {column}={os.fspath(y)!r})."
         )
 
 
