@@ -622,6 +622,45 @@ def test_csv_without_a_header_and_with_other_signs(X, tmp_path):
     np.testing.assert_array_equal(source.rows(0, 9), X[:9, :2])
 
 
+def test_sources_are_told_in_a_line(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y, w=y**2)
+    source = sources.open(path, target="y", weight="w")
+    expected = "'rows.parquet', 3,000 rows × 4 features, target 'y', weighted"
+    assert repr(source) == f"ParquetSource({expected})"
+    assert repr(source.targets) == "Targets(3,000 rows × 1)"
+    path = stored(tmp_path, "npy", np.column_stack([X, y]))
+    np.save(tmp_path / "y.npy", y)
+    shared = tmp_path / "y.npy"
+    one = "'rows.npy', 3,000 rows × 4 features"
+    for found, expected in [
+        (sources.open(path), "NpySource('rows.npy', 3,000 rows × 5 features)"),
+        (sources.open(path, target=-1), f"NpySource({one}, target column 4)"),
+        (
+            sources.open(path, target=[0, 1]),
+            "NpySource('rows.npy', 3,000 rows × 3 features, targets column 0 and "
+            "column 1)",
+        ),
+        (
+            sources.open([path, path]),
+            "NpySource(2 files, 6,000 rows × 5 features)",
+        ),
+        (
+            sources.open(path, columns=[0], target=shared),
+            "NpySource('rows.npy', 3,000 rows × 1 feature, target in 'y.npy')",
+        ),
+        (as_source(X), "Dense(3,000 rows × 4 features)"),
+        (as_source(X[:1, :1]), "Dense(1 row × 1 feature)"),
+        (
+            as_source(X).having(targets=np.ones((3000, 2)), weights=y**2),
+            "Dense(3,000 rows × 4 features, 2 targets, weighted)",
+        ),
+        (as_source(["a", "b"]), "Objects(2 rows)"),
+        (Stacked([as_source(X)] * 2), "Stacked(2 sources, 6,000 rows × 4 features)"),
+        (Subset(as_source(X), np.arange(9)), "Subset(9 rows × 4 features)"),
+    ]:
+        assert repr(found) == expected
+
+
 def test_fingerprints_tell_rows_apart(X, y, tmp_path):
     path = stored(tmp_path, "parquet", X, y=y)
     one = sources.open(path, target="y")
