@@ -79,7 +79,9 @@ def attempt(fit, path, result, log):
         return found
 
     engines.RunFile.part = noted
-    with engines.using(checkpoint=engines.RunFile(path, every=0)):
+    # It may be killed once it is done, too.
+    run = engines.RunFile(path, every=0)
+    with engines.using(checkpoint=run, keep_checkpoint=True):
         fitted = arrays_of(fit())
     temporary = result.with_suffix(".part")
     temporary.write_bytes(pickle.dumps(fitted))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from zipfile import ZipFile
@@ -79,7 +80,7 @@ def saved(path, fit, *args, last=np.inf, **options):
     """(fitted, tiles worked on) under a checkpoint; None where it was stopped."""
     engine = Counting(last)
     try:
-        with engines.using(engine, checkpoint=often(path)):
+        with engines.using(engine, checkpoint=often(path), keep_checkpoint=True):
             return fit(*args, **options), engine.seen[0]
     except KeyboardInterrupt:
         return None, engine.seen[0]
@@ -200,7 +201,7 @@ def test_an_estimator_fits_alike_and_then_at_once(estimator, path, rng):
     plain = arrays_of(clone(estimator).fit(X, y))
     for attempt in range(2):
         engine = Counting()
-        with engines.using(engine, checkpoint=path):
+        with engines.using(engine, checkpoint=path, keep_checkpoint=True):
             fitted = clone(estimator).fit(X, y)
         assert arrays_of(fitted) == plain
         if getattr(estimator, "solver", None) != "full":  # its steps are not saved
@@ -238,7 +239,7 @@ def test_seeds_that_nobody_gave_are_kept(path, X):
 
 
 def test_a_block_without_an_engine_has_threads_by_n_jobs(path, X):
-    with engines.using(checkpoint=path) as engine:
+    with engines.using(checkpoint=path, keep_checkpoint=True) as engine:
         assert engine is None
         assert engines.current() is None
         with engines.using(Threads(1)):
@@ -274,6 +275,71 @@ def test_saving_takes_a_small_share_of_the_time(path, monkeypatch):
             tick(1.0)  # each pass takes as long as saving does
             run.finish(number, key, np.zeros(1), keep=True)
     assert 5 <= len(writes) <= 8  # the first, then every twentieth, and the last
+
+
+# --- done, and continued ------------------------------------------------------------
+
+
+def test_the_file_is_removed_after_success_unless_it_is_kept(path, X):
+    other = path.with_name("kept.ckpt")
+    for kept in (False, True):
+        file = other if kept else path
+        with engines.using(checkpoint=often(file), keep_checkpoint=kept):
+            ridge(X)
+            assert file.exists()  # while it may still be needed
+        assert file.exists() == kept
+    assert list(path.parent.iterdir()) == [other]
+    with suppress(ZeroDivisionError), engines.using(checkpoint=often(path)):
+        ridge(X)
+        raise ZeroDivisionError
+    assert path.exists()  # what comes after the fit may fail
+    engine = Counting()
+    with engines.using(engine, checkpoint=path):
+        ridge(X)
+    assert engine.seen[0] == 0
+    assert not path.exists()
+    with pytest.raises(ValueError, match=r"keep_checkpoint=True .* checkpoint='run"):
+        engines.using(keep_checkpoint=True).__enter__()
+
+
+def test_the_file_of_a_longer_run_is_not_removed(path, X):
+    """Its beginning was repeated, and the rest of it is still worth something."""
+    saved(path, lambda: (ridge(X), ridge(X, gamma=0.1)))
+    before = path.read_bytes()
+    with engines.using(checkpoint=path):
+        ridge(X)
+    assert path.read_bytes() == before
+    saved(path.with_name("partial"), ridge, X, last=8)
+    with engines.using(checkpoint=path.with_name("partial")):
+        pass
+    assert path.with_name("partial").exists()
+
+
+@pytest.mark.parametrize("last", [3, 8, 14])
+def test_it_is_said_where_a_run_continues(last, path, X, caplog, capsys):
+    found, n_tiles = saved(path, ridge, X, last=last)
+    assert found is None
+    assert n_tiles == last
+    done = RunFile(path)
+    with done.running():
+        n_saved, partial = len(done._about["passes"]), done._about["partial"]
+    with caplog.at_level("INFO", logger="nystrom"), engines.using(checkpoint=path):
+        ridge(X, verbose=1)
+    where = f"resumed at pass {n_saved + 1}"
+    if partial is not None:
+        where += f", row {partial['next_tile'] * TILE:,} of {len(X):,}"
+    assert [record.message for record in caplog.records] == [f"{where} (run.ckpt)"]
+    assert capsys.readouterr().err.count(f"{where} (run.ckpt)") == 1
+
+
+def test_nothing_is_said_of_a_run_that_begins_or_was_done(path, X, caplog, monkeypatch):
+    """Nor of rows that are too many to be saved, and are made again."""
+    monkeypatch.setattr(checkpoint, "MOST_BYTES", 1000)
+    est = Nystroem(n_components=9, random_state=0).fit(X)
+    with caplog.at_level("INFO", logger="nystrom"):
+        for _ in range(2):
+            saved(path, lambda: (est.transform(X), ridge(X)))
+    assert not caplog.records
 
 
 # --- refused ------------------------------------------------------------------------
@@ -454,6 +520,82 @@ def twice(factor):
     return lambda x: factor * x
 
 
+class Slotted:
+    """A value that prints as an address."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        self.held = held
+
+
+def test_values_in_a_circle_and_in_sets_have_digests():
+    circles = []
+    for last in (1, 1, 2):
+        circle = [last]
+        circle.append(circle)
+        circles.append(prints.digest(circle))
+    assert circles[0] == circles[1] != circles[2]
+    assert prints.digest({"a", "b", "c"}) == prints.digest({"c", "b", "a"})
+    shared = [1]
+    for _ in range(50):  # 2⁵⁰ values, if each were looked at again
+        shared = [shared, shared]
+    assert prints.digest(shared)
+
+
+GAMMA = 0.5
+
+
+def of_global(x):
+    return GAMMA * x
+
+
+def test_what_a_function_reads_from_its_module_counts(monkeypatch):
+    before = prints.digest(of_global)
+    monkeypatch.setitem(globals(), "GAMMA", 0.6)
+    assert prints.digest(of_global) != before
+
+
+class Molecule:
+    """An object whose text says nothing of it."""
+
+    def __init__(self, values):
+        self.values = values
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_checkpoint_of_other_objects_or_of_another_kernel_is_refused(long, path, rng):
+    """Neither long arrays nor objects that print as addresses are taken for others."""
+    values = [rng.standard_normal(1200) for _ in range(30)]
+    rows = [v if long else Molecule(v) for v in values]
+    changed = [*values]
+    changed[7] = np.where(np.arange(1200) == 600, 5.0, values[7])
+    others = [v if long else Molecule(v) for v in changed]
+
+    def inner(f):
+        def kernel(x, y):
+            x, y = (x, y) if long else (x.values, y.values)
+            return float(f(x @ y / 1200))
+
+        return kernel
+
+    def fit(rows, kernel):
+        Nystroem(n_components=5, kernel=kernel, random_state=0).fit(rows)
+
+    with engines.using(checkpoint=path, keep_checkpoint=True):
+        fit(rows, inner(np.exp))
+    with (
+        pytest.raises(CheckpointError, match="of another run"),
+        engines.using(checkpoint=path),
+    ):
+        fit(others, inner(np.exp))
+    with (
+        pytest.raises(CheckpointError, match="of another run"),
+        engines.using(checkpoint=path),
+    ):
+        fit(rows, inner(np.tanh))
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -469,6 +611,15 @@ def twice(factor):
         (np.exp, np.log),
         ({"a": 1}, {"a": 2}),
         (("ab", "c"), ("a", "bc")),
+        (lambda x: np.sin(x), lambda x: np.cos(x)),
+        (lambda x: (lambda z: z + 1)(x), lambda x: (lambda z: z + 2)(x)),
+        (lambda x: x in (1, 2), lambda x: x in (1, 3)),
+        (lambda *, a=1: a, lambda *, a=2: a),
+        (sp.csr_array((2, 3)), sp.csr_array((2, 4))),
+        (np.array([None, "a"]), np.array([None, "b"])),
+        (Slotted(1), Slotted(2)),
+        (Slotted(Slotted(Slotted({1}))), Slotted(Slotted(Slotted({2})))),
+        ([np.arange(2000), 1], [np.arange(2000) % 1999, 1]),
     ],
 )
 def test_other_values_have_other_digests(one, other):
@@ -528,21 +679,24 @@ from nystrom import Nystroem, engines
 X = np.random.default_rng(0).standard_normal((5000, 3))
 def fit(k):
     return Nystroem(n_components=k, random_state=0).fit(X).normalization_
-with engines.using(checkpoint=engines.RunFile(sys.argv[1], every=0)):
+def saving():
+    run = engines.RunFile(sys.argv[1], every=0)
+    return engines.using(checkpoint=run, keep_checkpoint=True)
+with saving():
     first = fit(9)
 before = open(sys.argv[1], "rb").read()
 room = int(len(before) * float(sys.argv[2]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    with engines.using(checkpoint=engines.RunFile(sys.argv[1], every=0)):
+    with saving():
         again, more = fit(9), fit(60)
 assert open(sys.argv[1], "rb").read() == before, "the last good one is gone"
 assert [w.category for w in told] == [RuntimeWarning], told
 assert "could not be written" in str(told[0].message)
 assert np.array_equal(again, first)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-with engines.using(checkpoint=engines.RunFile(sys.argv[1], every=0)):
+with saving():
     assert np.array_equal(fit(9), first)
     assert np.array_equal(fit(60), more)
 assert len(open(sys.argv[1], "rb").read()) > len(before)
@@ -569,7 +723,7 @@ def test_what_could_not_be_saved_is_saved_later(path, X, monkeypatch):
     monkeypatch.setattr(RunFile, "_write", writing)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        with engines.using(checkpoint=often(path)):
+        with engines.using(checkpoint=often(path), keep_checkpoint=True):
             first = ridge(X)
             assert not path.exists()
             full[0] = False

@@ -232,6 +232,7 @@ from pathlib import Path
 import numpy as np
 import nystrom
 from nystrom import Nystroem, load, save
+from nystrom.sinks import Overwrite
 folder, limited = Path(sys.argv[1]), sys.argv[2] == "limit"
 X = np.random.default_rng(0).standard_normal((3000, 8))
 small = Nystroem(n_components=2, random_state=0).fit(X[:50])
@@ -241,7 +242,7 @@ def save_to(path):
     return lambda model, X: save(model, path)
 
 def rows_to(path):
-    return lambda model, X: model.transform(X, out=path)
+    return lambda model, X: model.transform(X, out=Overwrite(path))
 
 def content(path):
     if path.is_dir():

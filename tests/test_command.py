@@ -90,8 +90,30 @@ def test_fit_is_better_than_a_line_and_says_so_as_json(folder, tmp_path):
     assert held_out["nystrom"] > held_out["linear"] > held_out["constant"]
     assert found["task"] == "regression"
     assert found["rows_without_target"] == 1
-    again = json.loads(run(*words, "--json").stdout)
+    again = json.loads(run(*words, "--json", "--overwrite").stdout)
     assert again["held_out"] == held_out
+
+
+def test_what_exists_is_replaced_only_when_asked_for(folder, tmp_path):
+    table, made = folder / "houses.csv", tmp_path / "made.csv"
+    model = tmp_path / "model.nystrom"
+    assert run("fit", table, "--target", "price", "-o", model).exit_code == 0
+    for words in (
+        ["fit", table, "--target", "price", "--landmarks", 5, "-o"],
+        ["fit", table, "--target", "price", "-o", tmp_path / "other", "--report"],
+        ["predict", model, table, "-o"],
+        ["landmarks", table, "-n", 5, "-o"],
+        ["report", model, table, "-o"],
+    ):
+        made.write_text("precious")
+        done = run(*words, made)
+        assert done.exit_code == 1
+        assert f"{made} exists already" in done.output
+        assert "--overwrite" in done.output
+        assert made.read_text() == "precious"
+        done = run(*words, made, "--overwrite")
+        assert done.exit_code == 0, done.output
+        assert made.read_bytes() != b"precious"
 
 
 def test_score_on_rows_held_out_is_that_of_a_model_that_did_not_see_them(folder):
@@ -188,7 +210,8 @@ def test_options_decide_over_guesses(folder, tmp_path):
     words = ["--target", "rooms", "-o", tmp_path / "m", "--json"]
     guessed = json.loads(run("fit", folder / "houses.csv", *words).stdout)
     assert guessed["task"] == "classification"
-    words += ["--task", "regression", "--ignore", "price", "--landmarks", 15]
+    words += ["--overwrite", "--task", "regression"]
+    words += ["--ignore", "price", "--landmarks", 15]
     told = json.loads(run("fit", folder / "houses.csv", *words).stdout)
     assert told["task"] == "regression"
     assert told["landmarks"] <= 15

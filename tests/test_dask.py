@@ -8,11 +8,16 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from inspect import signature
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import is_classifier
+from lists import ESTIMATORS
+from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from nystrom import (
@@ -31,7 +36,7 @@ from nystrom import (
 from nystrom.engines import TILE, Threads
 from nystrom.engines.travelling import SMALL, Parcel
 from nystrom.sinks import ArraySink
-from nystrom.sources import Dense, Source, Subset, as_source
+from nystrom.sources import Dense, Source, Subset, as_source, dask_rows
 
 distributed = pytest.importorskip("distributed", reason="needs nystrom[dask]")
 da = pytest.importorskip("dask.array", reason="needs nystrom[dask]")
@@ -162,8 +167,6 @@ SOURCES = {
 
 def framed(X):
     """A data frame whose lengths nobody knows, with the same rows."""
-    import pandas as pd
-
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     return dd.from_pandas(frame, npartitions=3).dropna()
 
@@ -382,6 +385,77 @@ def test_neither_chunks_nor_what_can_be_made_travel(data):
     assert Parcel(Dense(X)).content is None
 
 
+WAYS_TO_CARRY = {
+    "a memory map": lambda X: da.from_array(X, chunks=(len(X) // 8, X.shape[1])),
+    "an array": lambda X: da.from_array(np.asarray(X), chunks=(len(X) // 3, 5)),
+    "lazily changed": lambda X: 2.0 * da.from_array(X, chunks=-1) / 2.0,
+    "a frame": lambda X: dd.from_pandas(pd.DataFrame(X), npartitions=4),
+}
+
+
+@pytest.fixture(scope="module")
+def many_rows(tmp_path_factory):
+    """64 MB in a memory map."""
+    path = tmp_path_factory.mktemp("rows") / "X.npy"
+    X = np.random.default_rng(0).standard_normal((80_000, 100))
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.fixture(scope="module")
+def small_workers():
+    """Two worker processes with little memory."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="700MB", **QUIET
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("way", WAYS_TO_CARRY)
+def test_data_in_the_graph_do_not_go_along_with_every_task(
+    way, many_rows, small_workers
+):
+    """Workers hold a share of the rows; as many copies as tasks would kill them."""
+    X, y = many_rows, np.sin(many_rows[:, 0])
+    model, workers = ridge(gamma=0.002), small_workers.run(os.getpid)
+    rows = WAYS_TO_CARRY[way](X)
+    with (
+        small_workers.as_current(),
+        pytest.warns(UserWarning, match=r"holds 61 MiB .* in its graph") as told,
+    ):
+        found = model.fit(rows, y).predict(X[:500])
+    assert sum("in its graph" in str(each.message) for each in told) == 1
+    assert small_workers.run(os.getpid) == workers  # none died
+    same(found, model.fit(X, y).predict(X[:500]))
+
+
+def test_what_workers_read_or_hold_is_not_carried(client, many_rows, tmp_path):
+    made = da.random.default_rng(0).standard_normal((80_000, 100), chunks=(20_000, 50))
+    assert as_source(made).chunks.carried == 0
+    made.to_zarr(str(tmp_path / "X.zarr"))
+    assert as_source(da.from_zarr(str(tmp_path / "X.zarr"))).chunks.carried == 0
+    persisted = client.persist(made)
+    assert as_source(persisted).chunks.carried == 0
+    some = as_source(made).some(np.arange(0, 80_000, 2))  # numbers of rows are no rows
+    assert some.chunks.carried == 0
+    here = as_source(da.from_array(many_rows, chunks=(40_000, 100)))
+    assert here.chunks.carried == many_rows.nbytes
+    assert here.some(np.arange(5)).chunks.carried == many_rows.nbytes
+
+
+def test_large_chunks_are_read_by_slices(many_rows, monkeypatch):
+    monkeypatch.setattr(dask_rows, "READ_BYTES", 2**20)
+    source = as_source(da.from_array(many_rows, chunks=-1))
+    np.testing.assert_array_equal(source.rows(5_000, 5_010), many_rows[5_000:5_010])
+    assert sum(rows.nbytes for rows in source.chunks._recent.values()) <= 2**20
+    np.testing.assert_array_equal(source.rows(0, 4000), many_rows[:4000])
+    taken = np.array([70_000, 3, 3])
+    np.testing.assert_array_equal(source.take(taken), many_rows[taken])
+
+
 def test_rows_that_are_held_here_are_sent_once_and_seen_when_they_change(client, data):
     X = data[0].copy()
     engine = Dask(client)
@@ -512,6 +586,46 @@ def test_an_asynchronous_client_is_refused():
 
     with pytest.raises(TypeError, match="asynchronous"):
         Dask(Asynchronous())
+
+
+# --- scores -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["plain", "processes"])
+@pytest.mark.parametrize("store", ["array", "frame"])
+@pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if hasattr(e, "score")], ids=str
+)
+def test_scores_of_dask_rows_targets_and_weights(estimator, store, where, request):
+    """Whichever of them are Dask's, and whoever computes: the score of the arrays."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 3))
+    y, w = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(900), rng.uniform(0, 2, 900)
+    if is_classifier(estimator):
+        y = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    fitted = clone(estimator).fit(X[:300], y[:300])
+    lazily = [framed(X), dd.from_pandas(pd.Series(y), npartitions=2)]
+    if store == "array":
+        lazily = [da.from_array(X, chunks=(400, 2)), da.from_array(y, chunks=250)]
+    weights = [{}]
+    if "sample_weight" in signature(fitted.score).parameters:
+        weights += [{"sample_weight": each} for each in (w, da.from_array(w, 400))]
+    client = request.getfixturevalue("client") if where == "processes" else None
+    with nullcontext() if client is None else client.as_current():
+        for given in weights:
+            expected = fitted.score(X, y, **(given and {"sample_weight": w}))
+            for rows, targets in product((X, lazily[0]), (y, lazily[1])):
+                found = fitted.score(rows, targets, **given)
+                assert isinstance(found, float)
+                assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_score_of_persisted_rows_is_computed_where_they_are_held(client, data):
+    X, y = data
+    rows = client.persist(da.from_array(X, chunks=(3000, 8)))
+    targets = client.persist(da.from_array(y, chunks=4000))
+    fitted = ridge().fit(X[:2000], y[:2000])
+    assert fitted.score(rows, targets) == pytest.approx(fitted.score(X, y), rel=1e-9)
 
 
 # --- lazy results -------------------------------------------------------------------

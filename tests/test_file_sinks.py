@@ -14,6 +14,7 @@ import pytest
 import zarr
 from files import opened, stored
 from pyarrow import parquet
+from sklearn.base import clone
 
 from nystrom import (
     KernelKMeans,
@@ -24,7 +25,7 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads
-from nystrom.sinks import Output, ThenSink, in_order, replacing
+from nystrom.sinks import Output, Overwrite, ThenSink, in_order, replacing
 from nystrom.sinks.npy import NpySink
 from nystrom.sources import Dense
 
@@ -77,7 +78,7 @@ def test_predictions_from_a_file_into_a_file(
     expected = ridge.predict(X)
     (tmp_path / "out").mkdir()
     path = tmp_path / "out" / f"predictions{ending}"
-    for name in (path, str(path)):  # the second time there is something to replace
+    for name in (path, Overwrite(path), Overwrite(str(path))):  # new, then replaced
         out = ridge.predict(source, out=name)
         assert out == path
         assert left_in(path.parent) == [path.name]
@@ -122,10 +123,10 @@ def test_columns_of_a_table_have_names(ridge, X, tmp_path):
         "nystroem1",
         "nystroem2",
     ]
-    ridge.predict(X, out=path)
+    ridge.predict(X, out=Overwrite(path))
     assert parquet.read_table(path).column_names == ["prediction"]
     several = KernelRidge(n_landmarks=5).fit(X, X[:, :2])
-    several.predict(X, out=path)
+    several.predict(X, out=Overwrite(path))
     assert parquet.read_table(path).column_names == ["prediction0", "prediction1"]
 
 
@@ -239,7 +240,7 @@ def test_a_pass_that_fails_leaves_what_was_there(ending, before, ridge, X, tmp_p
         ridge.predict(X[:10], out=path)
     there = left_in(tmp_path)
     with pytest.raises(sources.FileError, match="row 2222"):
-        ridge.predict(source, out=path)
+        ridge.predict(source, out=Overwrite(path))
     assert left_in(tmp_path) == there
     if before:
         np.testing.assert_array_equal(read(path), ridge.predict(X[:10]))
@@ -317,6 +318,39 @@ def test_out_is_refused_before_the_work_begins(ridge, X, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (Nystroem(n_components=20), "transform"),
+        (Nystroem(n_components=20), "fit_transform"),
+        (KernelPCA(3, kernel="rbf", n_landmarks=20), "transform"),
+        (KernelPCA(3, kernel="rbf", n_landmarks=N_ROWS), "fit_transform"),
+        (KernelKMeans(3, n_landmarks=20), "transform"),
+        (KernelKMeans(3, n_landmarks=20), "predict"),
+        (KernelRidge(n_landmarks=20), "predict"),
+        (KernelRidgeClassifier(n_landmarks=20), "predict"),
+        (KernelRidgeClassifier(n_landmarks=20), "decision_function"),
+        (KernelRidgeClassifier(n_landmarks=20), "predict_proba"),
+    ],
+)
+def test_a_file_that_exists_is_replaced_only_when_asked_for(
+    ending, model, method, X, tmp_path
+):
+    model = clone(model).set_params(random_state=0).fit(X, (X[:, 0] > 0).astype(float))
+    path = tmp_path / f"rows{ending}"
+    Output(path).keep(X)
+    told = r"exists already.*replace it: out=nystrom.sinks.Overwrite\('.*rows"
+    for given in (path, str(path)):
+        with pytest.raises(FileExistsError, match=told):
+            getattr(model, method)(X, out=given)
+    np.testing.assert_array_equal(read(path), X)
+    out = getattr(model, method)(X, out=Overwrite(path))
+    assert out == path
+    expected = getattr(model, method)(X)
+    np.testing.assert_array_equal(read(path), expected)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_path):
     path = tmp_path / f"rows{ending}"
     Output(path).keep(X)
@@ -328,6 +362,8 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
             with pytest.raises(
                 ValueError, match="the file that the rows are read from"
             ):
+                method(given, out=Overwrite(again))
+            with pytest.raises(FileExistsError, match="exists already"):
                 method(given, out=again)
     np.testing.assert_array_equal(read(path), X)
     assert left_in(tmp_path) == ["folder", f"rows{ending}"]

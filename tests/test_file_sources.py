@@ -19,9 +19,12 @@ import pyarrow as pa
 import pytest
 import zarr
 from files import FORMATS, opened, stored, table, write_parquet
+from lists import ESTIMATORS
 from pyarrow import dataset, parquet
+from sklearn.base import clone, is_classifier
 
 from nystrom import (
+    KernelCCA,
     KernelKMeans,
     KernelPCA,
     KernelRidge,
@@ -158,6 +161,20 @@ def test_a_pass_decodes_every_chunk_once(kind, X, y, tmp_path, monkeypatch):
 def _sums(block):
     assert block.targets is not None
     return block.X.sum(axis=0)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint16, ">i8"])
+def test_numbers_of_rows_count_whatever_their_dtype(kind, dtype, X, y, tmp_path):
+    """[1, 0] in 32 bits has the bytes of [1] in 64."""
+    source = opened(tmp_path, kind, X, target=y)
+    # As many zeros behind it as make the bytes of one number of 64 bits.
+    padded = np.zeros(8 // np.dtype(dtype).itemsize, dtype)
+    padded[0] = 1
+    for numbers in (padded, np.array([1]), padded[:1], np.array([1, 0])):
+        rows, targets = source.take(numbers), source.targets[numbers]
+        np.testing.assert_array_equal(rows, X[numbers.astype(int)])
+        np.testing.assert_array_equal(targets[:, 0], y[numbers.astype(int)])
 
 
 def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkeypatch):
@@ -442,9 +459,84 @@ def test_what_newcomers_do_is_told(X, y, tmp_path):
         path.write_bytes(text.encode("latin1"))
         with pytest.raises(FileError, match="the text is not UTF-8"):
             sources.open(path, target="b")
-    np.save(tmp_path / "y.npy", y)
-    with pytest.raises(ValueError, match=r"is a path; .* target=pathlib.Path\('"):
-        KernelRidge().fit(X, str(tmp_path / "y.npy"))
+    with pytest.raises(ValueError, match=r"y='y' names no file; .* such as 'y.npy'"):
+        KernelRidge().fit(X, "y")
+    with pytest.raises(ValueError, match=r"sample_weight='w.npy' names no file"):
+        KernelRidge().fit(X, y, sample_weight="w.npy")
+    with pytest.raises(ValueError, match=r"y='y.csv' names no file"):
+        KernelCCA().fit(X, "y.csv")
+
+
+def in_a_file(folder, name, kind, values):
+    """One column of a file of some format."""
+    path = folder / f"{name}.{kind}"
+    if kind == "npy":
+        np.save(path, values)
+    elif kind == "parquet":
+        parquet.write_table(pa.table({name: values}), path)
+    else:
+        pandas.DataFrame({name: values}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
+@pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if hasattr(e, "score")], ids=str
+)
+def test_targets_and_weights_may_be_paths(estimator, kind, rng, tmp_path, monkeypatch):
+    """`fit("X.npy", "y.npy")` is `fit(X, y)`, and so is `score`."""
+    monkeypatch.chdir(tmp_path)
+    X = rng.standard_normal((200, 3))
+    y, w = X[:, 0] + 0.1 * rng.standard_normal(200), rng.uniform(0.5, 2, 200)
+    if is_classifier(estimator):
+        y = np.array(["no", "yes"])[(y > 0).astype(int)]
+    np.save("X.npy", X)
+    paths = [in_a_file(tmp_path, name, kind, v) for name, v in (("y", y), ("w", w))]
+    y_given, w_given = paths[0].name, paths[1]  # text, and a path
+    expected, found = clone(estimator), clone(estimator)
+    if isinstance(estimator, KernelCCA):
+        expected.fit(X, y)
+        found.fit("X.npy", y_given)
+        assert found.score("X.npy", y_given) == expected.score(X, y)
+        return
+    expected.fit(X, y, sample_weight=w)
+    for rows in (X, "X.npy"):
+        found.fit(rows, y_given, sample_weight=w_given)
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+        np.testing.assert_array_equal(
+            getattr(found, "classes_", []), getattr(expected, "classes_", [])
+        )
+        score = found.score(rows, y_given, w_given)
+        assert score == expected.score(X, y, sample_weight=w)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_classes_in_a_file_of_their_own_keep_their_type(kind, X, tmp_path):
+    labels = np.digitize(X[:, 0], [-0.5, 0.5]) - 1
+    path = in_a_file(tmp_path, "y", kind, labels)
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=20, class_weight="balanced")
+    model.set_params(random_state=0).fit(X, path)
+    assert model.classes_.tolist() == [-1, 0, 1]
+    assert model.classes_.dtype.kind == "i"
+    np.save(tmp_path / "w.npy", np.ones(len(X)))
+    weighted = clone(model).fit(X, path, sample_weight=tmp_path / "w.npy")
+    np.testing.assert_allclose(
+        weighted.decision_function(X), model.decision_function(X), atol=1e-9
+    )
+
+
+def test_two_columns_of_targets_in_a_file(X, y, tmp_path):
+    both = np.column_stack([y, -y])
+    np.save(tmp_path / "y.npy", both)
+    model = KernelRidge(kernel="rbf", n_landmarks=20, random_state=0)
+    expected = model.fit(X, both).predict(X)
+    found = model.fit(X, tmp_path / "y.npy").predict(X)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X[:-1], tmp_path / "y.npy")
+    np.save(tmp_path / "objects.npy", np.array([None] * len(X)), allow_pickle=True)
+    with pytest.raises(FileError, match=r"objects.npy"):
+        model.fit(X, tmp_path / "objects.npy")
 
 
 def test_columns_may_be_named_by_any_sequence(X, tmp_path):
@@ -528,6 +620,45 @@ def test_csv_without_a_header_and_with_other_signs(X, tmp_path):
     path.write_text("a;b\n" + "\n".join(f"{a};{b}" for a, b in X[:9, :2].tolist()))
     source = sources.open(path, delimiter=";")
     np.testing.assert_array_equal(source.rows(0, 9), X[:9, :2])
+
+
+def test_sources_are_told_in_a_line(X, y, tmp_path):
+    path = stored(tmp_path, "parquet", X, y=y, w=y**2)
+    source = sources.open(path, target="y", weight="w")
+    expected = "'rows.parquet', 3,000 rows × 4 features, target 'y', weighted"
+    assert repr(source) == f"ParquetSource({expected})"
+    assert repr(source.targets) == "Targets(3,000 rows × 1)"
+    path = stored(tmp_path, "npy", np.column_stack([X, y]))
+    np.save(tmp_path / "y.npy", y)
+    shared = tmp_path / "y.npy"
+    one = "'rows.npy', 3,000 rows × 4 features"
+    for found, expected in [
+        (sources.open(path), "NpySource('rows.npy', 3,000 rows × 5 features)"),
+        (sources.open(path, target=-1), f"NpySource({one}, target column 4)"),
+        (
+            sources.open(path, target=[0, 1]),
+            "NpySource('rows.npy', 3,000 rows × 3 features, targets column 0 and "
+            "column 1)",
+        ),
+        (
+            sources.open([path, path]),
+            "NpySource(2 files, 6,000 rows × 5 features)",
+        ),
+        (
+            sources.open(path, columns=[0], target=shared),
+            "NpySource('rows.npy', 3,000 rows × 1 feature, target in 'y.npy')",
+        ),
+        (as_source(X), "Dense(3,000 rows × 4 features)"),
+        (as_source(X[:1, :1]), "Dense(1 row × 1 feature)"),
+        (
+            as_source(X).having(targets=np.ones((3000, 2)), weights=y**2),
+            "Dense(3,000 rows × 4 features, 2 targets, weighted)",
+        ),
+        (as_source(["a", "b"]), "Objects(2 rows)"),
+        (Stacked([as_source(X)] * 2), "Stacked(2 sources, 6,000 rows × 4 features)"),
+        (Subset(as_source(X), np.arange(9)), "Subset(9 rows × 4 features)"),
+    ]:
+        assert repr(found) == expected
 
 
 def test_fingerprints_tell_rows_apart(X, y, tmp_path):
@@ -840,6 +971,21 @@ def test_paths_that_cannot_be_opened(X, tmp_path):
         sources.open([path, sources.open(path)])
     with pytest.raises(ValueError, match="chosen where these are opened"):
         sources.open([sources.open(path)], target=1)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_weights_of_more_rows_than_are_read_at_a_time(kind, rng, tmp_path):
+    """They are read by 65,536, and a model is that of the weights in memory."""
+    n = 2**16 + 2**15
+    X = rng.standard_normal((n, 2))
+    y, w = np.sin(X[:, 0]), rng.integers(0, 5, n) * 1.0
+    y[2**16 :] += 3 * (w[2**16 :] > 2)  # where the weights count
+    source = opened(tmp_path, kind, X, 2**14, target=y, weight=w)
+    np.testing.assert_array_equal(source.weights, w)
+    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=20, random_state=0)
+    found = model.fit(source).predict(X[:100])
+    expected = model.fit(X, y, sample_weight=w).predict(X[:100])
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_weights_must_be_weights(X, tmp_path):

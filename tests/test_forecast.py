@@ -82,6 +82,13 @@ def test_few_rows_tell_the_dimension_of_all(weight):
         assert found.effective_dimension == pytest.approx(expected, rel=0.03)
 
 
+def test_a_forecast_is_told_in_a_line(rng):
+    found = landmarks_needed(rng.standard_normal((3000, 2)), ridge=30.0)
+    assert repr(found) == f"Forecast({found})"
+    assert f"about {found.n_landmarks} landmarks of 3000 rows" in repr(found)
+    assert len(repr(found)) < 140
+
+
 def test_the_dimension_of_rows_is_told(rng):
     X = rng.standard_normal((1500, 3))
     exact = effective_dimension(X, gamma=0.3, ridge=5.0)

@@ -107,6 +107,33 @@ def test_weights_of_classes_by_their_text(ending, weights, X, labels, tmp_path):
 
 
 @pytest.mark.parametrize("ending", WRITERS)
+def test_places_among_other_classes_are_not_taken_for_these(ending, rng, tmp_path):
+    """A file that was read by itself, then beside one with classes before its own."""
+    X = rng.standard_normal((600, 3))
+    first = np.where(X[:300, 0] > 0, "cat", "dog")
+    second = np.where(X[300:, 0] > 0, "ant", "cow")
+    paths = [
+        written(tmp_path, ending, X[:300], "f1", y=first),
+        written(tmp_path, ending, X[300:], "f2", y=second),
+    ]
+    alone = sources.open(paths[0], target="y")
+    some = np.array([3, 1, 2])
+    before = alone.targets[:300], alone.targets[some]
+    both = sources.open(paths, target="y")
+    labels = both.targets.names[both.targets[:600][:, 0].astype(int)]
+    np.testing.assert_array_equal(labels, np.append(first, second))
+    labels = both.targets.names[both.targets[some][:, 0].astype(int)]
+    np.testing.assert_array_equal(labels, first[some])
+    assert both.targets.of.fingerprint() != alone.targets.of.fingerprint()
+    again = sources.open(paths[0], target="y")
+    np.testing.assert_array_equal(again.targets[:300], before[0])
+    np.testing.assert_array_equal(again.targets[some], before[1])
+    model = classifier().fit(both)
+    expected = classifier().fit(X, np.append(first, second))
+    np.testing.assert_array_equal(model.predict(both), expected.predict(X))
+
+
+@pytest.mark.parametrize("ending", WRITERS)
 def test_files_of_a_folder_have_one_list_of_classes(ending, X, labels, tmp_path):
     """The first of them has not all classes."""
     for part, rows in enumerate(np.array_split(np.arange(N_ROWS), 3)):
@@ -367,5 +394,5 @@ def test_labels_of_other_rows_are_refused(X, labels, tmp_path):
 
 def test_a_column_named_for_y_is_told(X, labels, tmp_path):
     path = written(tmp_path, ".csv", X, y=X[:, 0])
-    with pytest.raises(ValueError, match=r"y='y' is text; .*open\(X, target='y'\)"):
+    with pytest.raises(ValueError, match=r"y='y' names no .*open\(X, target='y'\)"):
         KernelRidge().fit(path, "y")

@@ -24,6 +24,7 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
+from nystrom.sinks import Overwrite
 
 N_ROWS = 2300  # three tiles
 #: Those that pass over rows on the engine.
@@ -112,7 +113,8 @@ def test_from_files_into_files(kind, processes, data, tmp_path, monkeypatch):
     )
 
     def predictions():
-        out = model.fit(source).predict(source, out=tmp_path / "predictions.npy")
+        path = Overwrite(tmp_path / "predictions.npy")
+        out = model.fit(source).predict(source, out=path)
         return np.load(out)
 
     same(*on_both(processes, predictions))
@@ -276,7 +278,8 @@ def test_what_is_saved_on_other_processes_is_what_threads_would_save(
         return model.fit(X, y).dual_coef_
 
     path = tmp_path / "run.ckpt"
-    with engines.using(processes, checkpoint=engines.RunFile(path, every=0)):
+    run = engines.RunFile(path, every=0)
+    with engines.using(processes, checkpoint=run, keep_checkpoint=True):
         there = fit()
     before = processes.n_tasks[0]
     with engines.using(checkpoint=path):  # begun there, continued here

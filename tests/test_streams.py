@@ -534,7 +534,8 @@ def test_a_stream_is_saved_with_a_run(rng, tmp_path):
     batches = rng.standard_normal((3, 300, 3))
     plain = followed(batches, 0, 10)
     for _ in range(2):
-        with engines.using(checkpoint=tmp_path / "run.ckpt"):
+        path = tmp_path / "run.ckpt"
+        with engines.using(checkpoint=path, keep_checkpoint=True):
             again = followed(batches, 0, 10)
         np.testing.assert_array_equal(again.normalization_, plain.normalization_)
 

@@ -21,9 +21,11 @@ def choose_rows(
     ignored: tuple[str, ...],
     output: str,
     seed: int,
+    *,
+    overwrite: bool,
 ) -> None:
     """Write the rows chosen, with their line in the file, the most telling first."""
-    check_places([output], [path])
+    check_places([output], [path], overwrite=overwrite)
     table = tables.whole(path)
     check_names(table, (*categories, *ignored), path)
     rows = table.drop(columns=list(ignored))

@@ -15,6 +15,9 @@ EXIT_CODES = (
 )
 _table = click.argument("table", metavar="TABLE")
 _model = click.argument("model", type=click.Path(), metavar="MODEL")
+_overwrite = click.option(
+    "--overwrite", is_flag=True, help="Replace files that exist already."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Tell it as JSON.")
 _seed = click.option(
     "--seed",
@@ -55,6 +58,7 @@ def nystrom(debug: bool) -> None:
 @_table
 @click.option("--target", required=True, help="The column to predict.")
 @click.option("-o", "--output", required=True, help="Where the model goes.")
+@_overwrite
 @click.option(
     "--task",
     type=click.Choice(["regression", "classification"]),
@@ -72,6 +76,7 @@ def fit(
     table: str,
     target: str,
     output: str,
+    overwrite: bool,
     task: str | None,
     landmarks: int | None,
     category: tuple[str, ...],
@@ -94,7 +99,7 @@ def fit(
 
     if output == "-" or report == "-":
         raise click.UsageError("Models and reports go to files, not to -.")
-    check_places([output, report], [table])
+    check_places([output, report], [table], overwrite=overwrite)
     tell = Teller(quiet=quiet or as_json)
     rows = tables.whole(table)
     tell(f"rows: {len(rows)}, columns: {rows.shape[1]}")
@@ -128,6 +133,7 @@ def fit(
 @_model
 @_table
 @click.option("-o", "--output", default="-", help="A table; - is standard output.")
+@_overwrite
 @click.option("--probabilities", is_flag=True, help="Of every class, of a classifier.")
 @click.option("--deviations", is_flag=True, help="Of predictions, of a regression.")
 @click.option("--keep-columns", is_flag=True, help="Write the columns of TABLE too.")
@@ -136,6 +142,7 @@ def predict(
     model: str,
     table: str,
     output: str,
+    overwrite: bool,
     probabilities: bool,
     deviations: bool,
     keep_columns: bool,
@@ -147,6 +154,7 @@ def predict(
         model,
         table,
         output,
+        overwrite=overwrite,
         probabilities=probabilities,
         deviations=deviations,
         keep=keep_columns,
@@ -189,6 +197,7 @@ def score(model: str, table: str, as_json: bool) -> None:
 @click.option("--category", multiple=True, help="A column that is a category.")
 @click.option("--ignore", multiple=True, help="A column to leave out.")
 @click.option("-o", "--output", default="-", help="A table; - is standard output.")
+@_overwrite
 @_seed
 @without_tracebacks
 def landmarks(
@@ -198,26 +207,30 @@ def landmarks(
     category: tuple[str, ...],
     ignore: tuple[str, ...],
     output: str,
+    overwrite: bool,
     seed: int,
 ) -> None:
     """Choose rows of TABLE that stand for all of them, the most telling first."""
     from .choosing_rows import choose_rows
 
-    choose_rows(table, number, gamma, category, ignore, output, seed)
+    choose_rows(
+        table, number, gamma, category, ignore, output, seed, overwrite=overwrite
+    )
 
 
 @nystrom.command()
 @_model
 @_table
 @click.option("-o", "--output", required=True, help="The HTML page.")
+@_overwrite
 @without_tracebacks
-def report(model: str, table: str, output: str) -> None:
+def report(model: str, table: str, output: str, overwrite: bool) -> None:
     """Write an HTML page about MODEL, with rows of TABLE that it was not fitted to."""
     from .predicting import learnt_again
     from .report import write_report
     from .writing import check_places
 
-    check_places([output], [model, table])
+    check_places([output], [model, table], overwrite=overwrite)
     write_report(learnt_again(model, table), output)
 
 

@@ -53,12 +53,13 @@ def predict_table(
     table: str,
     output: str,
     *,
+    overwrite: bool,
     probabilities: bool,
     deviations: bool,
     keep: bool,
 ) -> None:
     """Write predictions beside each other or beside the columns that were there."""
-    check_places([output], [path, table])
+    check_places([output], [path, table], overwrite=overwrite)
     kind_of(output)
     model = loaded(path)
     classifier = is_classifier(model)

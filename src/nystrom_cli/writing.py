@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,9 @@ from .kinds import kind_of
 from .plain_text import opened, separator_of
 
 
-def check_places(writes: Sequence[str | None], reads: Sequence[str]) -> None:
+def check_places(
+    writes: Sequence[str | None], reads: Sequence[str], *, overwrite: bool = False
+) -> None:
     """Refuse before hours of work what could not, or should not, be written after."""
     taken = {_resolved(path): path for path in reads if path != "-"}
     for path in writes:
@@ -31,6 +34,11 @@ def check_places(writes: Sequence[str | None], reads: Sequence[str]) -> None:
             )
         taken[_resolved(path)] = path
         _check_folder(path)
+        if os.path.lexists(path) and not overwrite:
+            raise CommandError(
+                f"{path} exists already; choose another name, or add --overwrite to "
+                "replace it."
+            )
 
 
 def _resolved(path: str) -> Path:

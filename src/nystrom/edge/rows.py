@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from ..engines.using import current_device
 from ..sources import Objects, Source, as_source, is_dask, recognised
 from ..sources.dask_rows import computed
 from ..sources.on_device import OnDevice
+from ..sources.opening import values_in
 from .mistakes import not_finite, refuse_mistakes
 
 
@@ -35,9 +37,23 @@ def not_in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def in_memory(y: Any, name: str = "y") -> Any:
-    """Targets or weights, here: computed where they are Dask's."""
+    """Targets or weights, here: computed where they are Dask's, read from a path."""
     refuse_mistakes(y, name)
+    if isinstance(y, (str, os.PathLike)):
+        refuse_no_file(y, name)
+        return values_in(os.path.abspath(y))
     return np.asarray(computed(y)) if is_dask(y) else y
+
+
+def refuse_no_file(y: Any, name: str) -> None:
+    """Text in the place of targets or weights is the path of a file."""
+    if not os.path.exists(y):
+        column = "weight" if name == "sample_weight" else "target"
+        raise ValueError(
+            f"{name}={os.fspath(y)!r} names no file; give an array with an entry for "
+            "each row, or the path of a file that holds one, such as 'y.npy'. A column "
+            f"of X's own file is sources.open(X, {column}={os.fspath(y)!r})."
+        )
 
 
 def check_rows(X: Any, name: str = "X") -> Any:

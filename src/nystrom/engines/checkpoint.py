@@ -10,6 +10,7 @@ and if they are few: features and predictions of many rows are made again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,11 +23,12 @@ from ..sources import Block, Source
 from . import engine
 from .engine import Engine
 from .fingerprint import digest, fingerprint
-from .progress import Hook
+from .progress import Hook, note
 from .run_file import Part, PassKey, RunFile
 from .summing import FAN_IN, Tree, whole_sum
 from .tiles import count_tiles
 
+_LOG = logging.getLogger("nystrom")
 #: Bytes of rows that are saved with a run.
 MOST_BYTES = 2**24
 
@@ -67,6 +69,7 @@ class Checkpoint(Engine):
             with sinks.opened(sink):
                 sink.put(0, self.run.result(number))
             return
+        self._say_resumed(number, source, 0)
         self.passes.append(name)
         self.inner.telling(self.progress).map(f, source, sink, shared, name)
         rows = sink.array if type(sink) is sinks.ArraySink else None
@@ -82,8 +85,10 @@ class Checkpoint(Engine):
         if self.run.is_done(number):
             self._skip(source, name)
             return self.run.result(number)
+        done = self.run.part(number)
+        self._say_resumed(number, source, done.next_tile)
         self.passes.append(name)
-        total = self._sum(f, source, shared, key, self.run.part(number))
+        total = self._sum(f, source, shared, key, done)
         self.run.finish(number, key, total, keep=True)
         return total
 
@@ -133,6 +138,15 @@ class Checkpoint(Engine):
                 self.progress(name, first + done, n_tiles)
 
         return tell
+
+    def _say_resumed(self, number: int, source: Source, tile: int) -> None:
+        """Where a run that was saved goes on, before its first new tile."""
+        if not self.run.resumed_at(number):
+            return
+        where = f", row {tile * engine.TILE:,} of {source.n_rows:,}" if tile else ""
+        text = f"resumed at pass {number + 1}{where} ({self.run.path.name})"
+        note(self.progress, text)
+        _LOG.info("%s", text)
 
     def _skip(self, source: Source, name: str) -> None:
         """A pass that was run before counts as one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,8 @@ class Dask(Elsewhere):
 
     def _parcel(self, source: Source) -> Parcel:
         parcel = Parcel(_as_lazy(source), Chunks)
+        if parcel.content is None:
+            _say_what_is_carried(source)
         for chunks in parcel.left:
             if chunks.client not in (None, self.client):
                 raise ValueError(
@@ -99,6 +102,24 @@ class Dask(Elsewhere):
         self.passes.append(name)
         watch = Watch(self.client, self.patience, name)
         return Pass(work, parcel, watch, self.sent, self.progress)
+
+
+def _say_what_is_carried(source: Any) -> None:
+    """Once for each array that comes with its data: its rows are sent from here."""
+    for thing in vars(source).values():
+        if isinstance(thing, Source):
+            _say_what_is_carried(thing)
+        elif isinstance(thing, Chunks) and thing.carried and not thing.told:
+            thing.told = True
+            warnings.warn(
+                f"The Dask array holds {thing.carried / 2**20:.0f} MiB of data in its "
+                "graph, as dask.array.from_array of an array does, and each task would "
+                "take all of it to a worker. So rows are read in this process, block "
+                "by block, and sent to the workers. To have workers read them, keep X "
+                "in files: nystrom.sources.open(path), or dask.array.from_zarr.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def _is_little(parcel: Parcel) -> bool:

@@ -87,14 +87,39 @@ class RunFile:
         self.path, self.every = Path(os.path.realpath(path)), float(every)
 
     @contextmanager
-    def running(self) -> Iterator[RunFile]:
-        """One run: from its first pass, or on from where it was saved."""
+    def running(self, *, keep: bool = True) -> Iterator[RunFile]:
+        """One run: from its first pass, or on from where it was saved.
+
+        Unless it is to be kept, the file is removed where the run ends without an
+        error; not one of a longer run, of which this was the beginning.
+        """
         self._begin()
         try:
             yield self
-        finally:
-            if self._unsaved:
-                self.save()
+        except BaseException:
+            self._save_rest()
+            raise
+        about = self._about
+        longer = self.n_passes < len(about["passes"]) or about["partial"] is not None
+        if keep or longer:
+            self._save_rest()
+        else:
+            self._remove()
+
+    def _save_rest(self) -> None:
+        if self._unsaved:
+            self.save()
+
+    def _remove(self) -> None:
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint {self.path} of a run that is done could not be "
+                f"removed: {error}. Delete it.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def _begin(self) -> None:
         if not self.path.parent.is_dir():
@@ -113,6 +138,7 @@ class RunFile:
         exists = self.path.exists()
         self._about = self._read_about() if exists else _new_run()
         self._n_saved = len(self._about["passes"])
+        self._resumed = exists and (self._n_saved, self._about["partial"]) != (0, None)
         self._unsaved: dict[str, list[np.ndarray]] = {}
         self.n_passes = self.n_seeds = 0
         self._warned, self._cost, self._saved_at = False, 0.0, time.perf_counter()
@@ -142,6 +168,13 @@ class RunFile:
                 f"{before.differs_from(key)}. Repeat what it was made by, with the "
                 "same data, parameters and versions, or delete the file to begin anew."
             )
+
+    def resumed_at(self, number: int) -> bool:
+        """Whether this is the pass at which a saved run continues: true once."""
+        if not self._resumed or number < self._n_saved:
+            return False
+        self._resumed = False
+        return True
 
     def is_done(self, number: int) -> bool:
         """Whether the result of a pass is at hand."""

@@ -183,10 +183,14 @@ class _Leaving(Pickler):
 
     def persistent_id(self, thing: Any) -> tuple[str, int] | None:
         if isinstance(thing, np.ndarray):
+            if thing.nbytes > SMALL and not any(c is thing for c in self.columns):
+                raise _TooLargeError  # before all of a memory map is read
             for place, column in enumerate(self.columns):
                 if column is thing:
                     return "column", place
         elif self.lazily and isinstance(thing, self.lazily):
+            if getattr(thing, "carried", 0):  # data of a graph is held here
+                raise _TooLargeError
             self.left.append(thing)
             return "left", len(self.left) - 1
         return None

@@ -26,6 +26,7 @@ def using(
     *,
     device: str | None = None,
     checkpoint: str | os.PathLike[str] | RunFile | None = None,
+    keep_checkpoint: bool = False,
 ) -> Iterator[Engine | None]:
     """Run all passes of a block of code on one engine, on a device, or save them.
 
@@ -45,11 +46,15 @@ def using(
         A file that keeps what passes have found: after every pass, and within one every
         five minutes (`RunFile(path, every=seconds)`: more or less often). Where the
         process is killed, the same code continues from there, to the same result to the
-        last bit; `random_state=None` stands for seeds that the file keeps. Fits of one
-        block follow each other in it. The file stays when all is done: the same code
-        then returns at once, but for what maps rows to rows, such as `transform`, which
-        is saved up to 16 MB. Other data, parameters or versions are refused. A disk
-        that is full is a warning, and the file stays as it was.
+        last bit; `random_state=None` stands for seeds that the file keeps. `verbose=1`
+        and the log "nystrom" say at which pass. Fits of one block follow each other in
+        it. The file is removed when the block ends without an error: so what is done
+        with a model, such as `nystrom.save`, belongs into the block. Other data,
+        parameters or versions are refused. A disk that is full is a warning, and the
+        file stays as it was.
+    keep_checkpoint : bool, default=False
+        Whether the file stays when all is done. The same code then returns at once, but
+        for what maps rows to rows, such as `transform`, which is saved up to 16 MB.
 
     Examples
     --------
@@ -65,13 +70,18 @@ def using(
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with engines.using(checkpoint=f"{folder}/run.ckpt"):
+    ...     with engines.using(checkpoint=f"{folder}/run.ckpt", keep_checkpoint=True):
     ...         model = Nystroem(n_components=20).fit(X)
     ...     with engines.using(checkpoint=f"{folder}/run.ckpt"):
     ...         again = Nystroem(n_components=20).fit(X)
     >>> bool((model.component_indices_ == again.component_indices_).all())
     True
     """
+    if keep_checkpoint and checkpoint is None:
+        raise ValueError(
+            "keep_checkpoint=True is given without a checkpoint; name its file, "
+            "checkpoint='run.ckpt'."
+        )
     unsaid = engine is None and (device, checkpoint) != (None, None)
     with ExitStack() as stack:
         if not unsaid:
@@ -81,7 +91,7 @@ def using(
             stack.enter_context(_having(_device, device))
         if checkpoint is not None:
             run = checkpoint if isinstance(checkpoint, RunFile) else RunFile(checkpoint)
-            stack.enter_context(run.running())
+            stack.enter_context(run.running(keep=keep_checkpoint))
             stack.enter_context(seeds_drawn_by(run.seed))
             stack.enter_context(_having(_run, run))
         yield current()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -84,15 +83,6 @@ def _refuse_text(y: Any) -> None:
         return
     if sp.issparse(y):
         raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
-    if isinstance(y, (str, os.PathLike)):
-        if isinstance(y, str) and not os.path.exists(y):
-            kind, target = "text", repr(y)
-        else:
-            kind, target = "a path", f"pathlib.Path({os.fspath(y)!r})"
-        raise ValueError(
-            f"y={y!r} is {kind}; targets that are in a file come with the rows, "
-            f"sources.open(X, target={target})."
-        )
     values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
     if values.dtype.kind in "OUS":
         try:

@@ -90,7 +90,8 @@ class OnClasses(Scoring, ClassifierMixin, OnRidge):
             if y.ndim == 2 and y.dtype == bool:
                 y = y.astype(np.int64)  # a bool has no −1
             Y = binarizer.fit_transform(y).astype(np.float64)
-            weights = self._weights_with_classes(y, sample_weight)
+            given = in_memory(sample_weight, "sample_weight")
+            weights = self._weights_with_classes(y, given)
             of_class = self._class_weights(binarizer, y)
         if len(binarizer.classes_) < 2:
             raise ValueError(

@@ -143,7 +143,7 @@ class KernelCCA(TransformsRows):
         ----------
         X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             The first view.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or list
+        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets), or list
             The second view. None where the source has it:
             `sources.open(path, target=[...])`.
 

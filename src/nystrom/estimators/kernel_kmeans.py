@@ -19,12 +19,13 @@ from ..methods.spectral_embedding import Embedding
 from ..randomness import seed_of
 from ..refusals import count, number
 from ..sinks import Output
-from ..sources import Source
+from ..sources import Source, is_dask
 from ..trace_error import TraceError
 from .callbacks import with_callbacks
 from .fitting import fitting
 from .lazily import chunk_by_chunk
 from .nearest_centers import OnEmbedding, OnFeatures, fit_embedding, fit_features
+from .score_method import here
 from .transforms import TransformsRows
 
 #: What follows the choice of landmarks, in passes with all of them that make Z.
@@ -162,7 +163,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
             Training rows; the square kernel matrix for kernel="precomputed".
         y : ignored
             For pipelines.
-        sample_weight : float or array-like of shape (n_samples,), default=None
+        sample_weight : float, array-like or path, default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns
@@ -294,7 +295,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
             Rows.
         y : ignored
             For pipelines.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or path, default=None
             Weights of the rows.
 
         Returns
@@ -302,8 +303,11 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         score : float
             The higher the better.
         """
-        nearest = arrays.host_values(self.transform(X)).min(axis=1) ** 2
-        weights = arrays.fetched(sample_weight)
+        distances = self.transform(X)
+        if is_dask(distances):  # of each row one, not one for each centre, comes here
+            distances = here(distances.min(axis=1))[:, None]
+        nearest = arrays.host_values(distances).min(axis=1) ** 2
+        weights = here(sample_weight, "sample_weight")
         weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
 

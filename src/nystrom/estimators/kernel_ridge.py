@@ -190,9 +190,10 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         ----------
         X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets. None where the source has them: `sources.open(path, target=...)`.
-        sample_weight : float or array-like of shape (n_samples,), default=None
+        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
+            Targets, or a file that holds them, such as "y.npy". None where the source
+            has them: `sources.open(path, target=...)`.
+        sample_weight : float, array-like or path, default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns
@@ -251,9 +252,9 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         ----------
         X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             The rows of the batch.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
             Their targets; None where the source has them.
-        sample_weight : float or array-like of shape (n_samples,), default=None
+        sample_weight : float, array-like or path, default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns
@@ -288,8 +289,9 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled. With `return_std` twice as many columns: the
-            predictions, and after them their deviations.
+            all; or an array to be filled. A file that exists is replaced only by
+            `out=nystrom.sinks.Overwrite(path)`. With `return_std` twice as many
+            columns: the predictions, and after them their deviations.
 
         Returns
         -------

@@ -114,11 +114,11 @@ class KernelRidgeClassifier(Calibrated):
         ----------
         X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        y : array-like or path, of shape (n_samples,) or (n_samples, n_labels)
             Classes; 0 and 1 for each label where a row may have several. None where the
             source has them, one number or text per row:
             `sources.open(path, target="label")`.
-        sample_weight : float or array-like of shape (n_samples,), default=None
+        sample_weight : float, array-like or path, default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns

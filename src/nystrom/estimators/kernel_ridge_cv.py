@@ -152,9 +152,10 @@ risk_bound_, n_features_in_
         ----------
         X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets. None where the source has them: `sources.open(path, target=...)`.
-        sample_weight : float or array-like of shape (n_samples,), default=None
+        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
+            Targets, or a file that holds them, such as "y.npy". None where the source
+            has them: `sources.open(path, target=...)`.
+        sample_weight : float, array-like or path, default=None
             A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns

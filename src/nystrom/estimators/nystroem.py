@@ -149,7 +149,7 @@ class Nystroem(TransformsRows):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like, default=None
+        y : array-like or path, default=None
             What gamma="learn" learns from: floating-point numbers, or classes of any
             other kind. Ignored otherwise.
 
@@ -250,7 +250,8 @@ class Nystroem(TransformsRows):
         out : str, Path or array, default=None
             Where the features go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled.
+            all; or an array to be filled. A file that exists is replaced only by
+            `out=nystrom.sinks.Overwrite(path)`.
 
         Returns
         -------

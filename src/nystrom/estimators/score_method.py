@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from .. import _arrays as arrays
-from ..edge.rows import check_targets
+from ..edge.rows import check_targets, in_memory
 from ..refusals import named_plainly
 from ..sources import recognised
 from .checked_targets import all_targets
@@ -25,9 +25,9 @@ class Scoring:
         ----------
         X : as for `predict`
             Rows.
-        y : array-like
+        y : array-like or path
             Their targets or classes; None where the source has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or path, default=None
             Weights of the rows.
 
         Returns
@@ -44,6 +44,12 @@ class Scoring:
                 f"{type(self).__name__}.score requires y to be passed, but the target "
                 "y is None."
             )
-        predicted = arrays.fetched(self.predict(X))  # type: ignore[attr-defined]
-        y, weights = arrays.fetched(y), arrays.fetched(sample_weight)
-        return metric(y, predicted, sample_weight=weights)
+        predicted = here(self.predict(X))  # type: ignore[attr-defined]
+        return metric(
+            here(y), predicted, sample_weight=here(sample_weight, "sample_weight")
+        )
+
+
+def here(values: Any, name: str = "y") -> Any:
+    """Targets, predictions or weights on the host: computed, read, or fetched."""
+    return arrays.fetched(in_memory(values, name))

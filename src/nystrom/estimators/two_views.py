@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import Any
 
@@ -16,16 +17,18 @@ from ..edge.rows import (
     count_rows,
     holds_objects,
     not_in_memory,
+    refuse_no_file,
 )
 from ..kernels import Precomputed
 from ..refusals import number
-from ..sources import Source
+from ..sources import Source, is_dask
+from ..sources.opening import Options, targets_in
 from .checked_targets import refuse_text_targets
 
 
 def both_views(X: Any, y: Any) -> tuple[Any, Any]:
     """X and y; where a source has targets of its own, they are the second view."""
-    X = not_in_memory(X)
+    X, y = not_in_memory(X), _from_file(y)
     refuse_mistakes(y, "y")
     if check_targets(X, y, "KernelCCA"):
         targets = X.targets
@@ -36,9 +39,19 @@ def both_views(X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
+def _from_file(y: Any) -> Any:
+    """The rows of a file, where y is its path; one dimension is one column."""
+    if not isinstance(y, (str, os.PathLike)):
+        return y
+    refuse_no_file(y, "y")
+    targets = targets_in(os.path.abspath(y), Options(flat=True))
+    refuse_text_targets(targets, "KernelCCA")
+    return targets.of
+
+
 def second_view(y: Any, *, beside: Any) -> Any:
     """y as rows, where X is: blocks of both are multiplied."""
-    y = _as_rows(y)
+    y = _as_rows(_from_file(y))
     dense = arrays.is_array(beside) and arrays.is_array(y)
     apart = dense and arrays.place(beside) != arrays.place(y)
     return arrays.beside(y, beside) if apart else y
@@ -50,6 +63,8 @@ def _as_rows(y: Any) -> Any:
         # Rows that are not numbers are for a kernel that takes them.
         with suppress(TypeError, ValueError):
             y = y.astype(np.float64)
+    if is_dask(y) and y.ndim == 1 and hasattr(y, "to_frame"):
+        y = y.to_frame()
     if isinstance(y, Source) or holds_objects(y):
         return check_rows(y, "y")
     rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")

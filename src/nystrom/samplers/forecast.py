@@ -37,7 +37,7 @@ PASSES = 3.0
 SMALL = 4.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """What it takes to choose landmarks for ‖K − K̃‖₂ ≤ ridge: an estimate.
 
@@ -69,6 +69,9 @@ class Forecast:
             f"{self.n_rows} rows{whole}, effective dimension about "
             f"{self.effective_dimension:.0f}, about {self.seconds:.2g} s"
         )
+
+    def __repr__(self) -> str:
+        return f"Forecast({self})"
 
 
 def forecast(

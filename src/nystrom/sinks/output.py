@@ -27,13 +27,47 @@ ENDINGS: dict[str, Callable[[Path, Layout], WholeFile]] = {
 
 
 @dataclass(frozen=True)
+class Overwrite(os.PathLike):
+    """The path of a file that may be replaced, for `out=` of any method.
+
+    A file that exists is refused otherwise. Until the new one is complete, the old one
+    stays in its place.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the result goes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from nystrom import Nystroem, sinks
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> model = Nystroem(n_components=5, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/Z.npy"
+    ...     _ = model.transform(X, out=path)
+    ...     _ = model.transform(X[:100], out=sinks.Overwrite(path))
+    ...     np.load(path).shape
+    (100, 5)
+    """
+
+    path: str | os.PathLike[str]
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+
+@dataclass(frozen=True)
 class Output:
     """What a user gave as `out`, and how the columns are called in a table.
 
     Parameters
     ----------
     where : None, str, Path, array or sink
-        None makes an array. A path is written to by its ending, complete or not at all.
+        None makes an array. A path is written to by its ending, complete or not at all;
+        what exists there is replaced only where it is an `Overwrite`.
     name : str
         What a column is called; several have numbers after it.
     names : sequence of str or None
@@ -50,6 +84,8 @@ class Output:
     def __post_init__(self) -> None:
         if isinstance(self.where, (str, os.PathLike)):
             _refuse_path(Path(self.where))
+            if not isinstance(self.where, Overwrite):
+                _refuse_existing(Path(self.where))
         elif self.where is not None and not _takes_rows(self.where):
             raise TypeError(
                 f"out={self.where!r} is not allowed; it is a path that ends in "
@@ -129,6 +165,15 @@ def _refuse_overwriting(path: Path, files: Sequence[str]) -> None:
                 f"out={str(path)!r} is the file that the rows are read from, which "
                 "would be lost. Choose another name."
             )
+
+
+def _refuse_existing(path: Path) -> None:
+    """What is there is not lost by a name that is used twice."""
+    if os.path.lexists(path):
+        raise FileExistsError(
+            f"out={str(path)!r} exists already. Choose another name, or replace it: "
+            f"out=nystrom.sinks.Overwrite({str(path)!r})."
+        )
 
 
 def _refuse_path(path: Path) -> None:

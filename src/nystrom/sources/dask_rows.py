@@ -5,9 +5,11 @@ With `engines/dask.py` and `estimators/lazily.py`, all that knows Dask.
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,11 @@ from .source import Source, names_among
 #: Chunks that are kept while their tiles are worked on: by a few threads, at places not
 #: far from each other, and a tile may be of two chunks.
 KEPT_CHUNKS = 3
+#: A graph that holds more bytes of arrays than this, and more than this share of what
+#: it makes, is not sent to workers: each of its tasks would take them along.
+MOST_CARRIED, SHARE_CARRIED = 2**21, 1 / 8
+#: Bytes of rows that are read at a time of such an array.
+READ_BYTES = 2**26
 
 
 def is_dask(X: Any) -> bool:
@@ -65,7 +72,10 @@ class DaskRows(Source):
 
     def some(self, indices: np.ndarray) -> DaskRows:
         """These rows, in ascending order, as lazy as all of them."""
-        return DaskRows(self.chunks.X[indices])
+        some = DaskRows(self.chunks.X[indices])
+        # The numbers of rows in its graph are no rows.
+        some.chunks = Chunks(some.chunks.X, carried=self.chunks.carried)
+        return some
 
 
 def names_of(X: Any) -> tuple[str, ...] | None:
@@ -94,6 +104,32 @@ def computed(X: Any) -> Any:
     return _computed(X, holder_of(X))
 
 
+def carried_bytes(X: Any) -> int:
+    """The bytes of arrays that the graph of X holds, as `da.from_array` puts them."""
+    from cloudpickle import Pickler
+
+    class Counting(Pickler):
+        """Goes through all that would be sent, and passes over what arrays hold."""
+
+        def persistent_id(self, thing: Any) -> int | None:
+            if not isinstance(thing, np.ndarray) or thing.dtype.hasobject:
+                return None
+            sizes[id(thing)] = thing.nbytes
+            return id(thing)
+
+    sizes: dict[int, int] = {}
+    with suppress(Exception):  # what cannot be pickled is sent in ways of Dask's own
+        Counting(_Nowhere(), protocol=5).dump(X.__dask_graph__())
+    return sum(sizes.values())
+
+
+class _Nowhere(io.BytesIO):
+    """A stream that keeps nothing."""
+
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes
+
+
 def _computed(X: Any, client: Any) -> Any:
     return X.compute() if client is None else client.compute(X, sync=True)
 
@@ -114,7 +150,12 @@ def as_table(X: Any, lengths: bool = True) -> Any:
     """
     client = holder_of(X)
     with nullcontext() if client is None else client.as_current():
-        return _as_table(X, lengths)
+        if not lengths or client is not None or carried_bytes(X) <= MOST_CARRIED:
+            return _as_table(X, lengths)
+        import dask
+
+        with dask.config.set(scheduler="threads"):  # counted where the data is
+            return _as_table(X, lengths)
 
 
 def _as_table(X: Any, lengths: bool) -> Any:
@@ -151,14 +192,30 @@ def _checked(rows: Any, start: Any) -> np.ndarray:
 class Chunks:
     """The array, chunk by chunk; those read last are kept for the tiles to come."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, carried: int | None = None) -> None:
         self.X, self.client = X, holder_of(X)
+        #: Bytes that the graph brings along; 0 where workers make, read or hold them.
+        self.carried = self._carried() if carried is None else carried
+        #: Whether this was said; see `engines/dask.py`.
+        self.told = False
         self._bounds = np.cumsum([0, *X.chunks[0]])
+        if self.carried:
+            most = max(1, READ_BYTES // max(1, X.dtype.itemsize * X.shape[1]))
+            between = [np.arange(a, b, most) for a, b in pairwise(self._bounds)]
+            self._bounds = np.concatenate([*between, self._bounds[-1:]])
         self._lock = threading.Lock()
         self._recent: dict[int, np.ndarray] = {}
 
     def __reduce__(self) -> tuple[type, tuple]:
-        return type(self), (self.X,)  # where it is copied to, it begins anew
+        # Where it is copied to, it begins anew.
+        return type(self), (self.X, self.carried)
+
+    def _carried(self) -> int:
+        if self.client is not None:
+            return 0
+        carried = carried_bytes(self.X)
+        much = carried > max(MOST_CARRIED, SHARE_CARRIED * self.X.nbytes)
+        return carried if much else 0
 
     def __getitem__(self, wanted: slice) -> np.ndarray:
         start, stop = wanted.start, wanted.stop
@@ -187,5 +244,7 @@ class Chunks:
             return rows
 
     def computed(self, part: Any) -> Any:
-        """Some of the array, by the cluster that holds it."""
+        """Some of the array, by the cluster that holds it; here, where data is here."""
+        if self.carried:
+            return part.compute(scheduler="threads")
         return _computed(part, self.client)

@@ -13,7 +13,7 @@ import numpy as np
 from ..refusals import unknown
 from .arrow_ipc import ArrowFile
 from .csv import CsvFile
-from .file_errors import FileError
+from .file_errors import FileError, decoding
 from .hdf5 import Hdf5File
 from .npy import NpyFile
 from .parquet import ParquetFile
@@ -198,22 +198,46 @@ def with_columns(path: Any, names: Sequence[str] | None) -> Source:
 
 
 def targets_apart(path: str, source: Source, options: Options) -> Targets:
-    """Targets in a file of their own: numbers, or one column of text."""
-    files = [stored(file, options) for file in files_in(path)]
-    names = files[0].names
-    if len(names) == 1 and files[0].holds_text(names[0]):
-        for further in files[1:]:
-            check_same(further, Picked((), names, (), single=True, text=True))
-        targets = _labels(files, names[0])
-    else:
-        rows = source_of(files, pick(files[0], None, None, None))
-        targets = Targets(rows, rows.n_features == 1, _truth(files, names))
+    """Targets in a file of their own, one for each row of a source."""
+    targets = targets_in(path, options)
     if len(targets) != source.n_rows:
         raise FileError(
             f"{path} has {len(targets)} rows, but there are {source.n_rows} to have "
             "targets."
         )
     return targets
+
+
+def targets_in(path: str, options: Options) -> Targets:
+    """All that a file holds, as targets: numbers, or one column of text."""
+    files = [stored(file, options) for file in files_in(path)]
+    names = files[0].names
+    if len(names) == 1 and files[0].holds_text(names[0]):
+        for further in files[1:]:
+            check_same(further, Picked((), names, (), single=True, text=True))
+        return _labels(files, names[0])
+    rows = source_of(files, pick(files[0], None, None, None))
+    return Targets(rows, rows.n_features == 1, _truth(files, names))
+
+
+def values_in(path: str) -> np.ndarray:
+    """All that a file holds, in memory: (n,) of one column, else (n, columns).
+
+    `.npy` files as they are stored; others in float64, whole numbers as such where the
+    file says so.
+    """
+    if ending_of(path) == ".npy":
+        found = NpyFile(path, flat=True)
+        with decoding(path, found.stamp, path, 0):
+            return np.load(path, allow_pickle=False)
+    targets = targets_in(path, Options(flat=True))
+    values = targets[: len(targets)]
+    values = values[:, 0] if targets.single else values
+    if targets.names is not None:
+        return targets.names[values.astype(int)]
+    files = [stored(file, Options(flat=True)) for file in files_in(path)]
+    dtype = np.result_type(*(file.dtype(file.names) for file in files))
+    return values.astype(dtype) if dtype.kind in "iu" else values
 
 
 def stored(path: str, options: Options) -> Stored:

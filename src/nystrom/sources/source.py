@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import weights as row_weights
-from .fingerprint import digest, of_rows, seen_rows
+from .fingerprint import digest, seen_rows
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Source(ABC):
         Of many rows in memory some are looked at; of a file its path, size and time.
         """
         width = 8 * (self.n_features or 1)
-        rows = of_rows(self.take(seen_rows(self.n_rows, width)))
+        rows = self.take(seen_rows(self.n_rows, width))
         shape = (type(self).__name__, self.n_rows, self.n_features)
         return digest(shape, rows, self._given())
 
@@ -132,12 +133,52 @@ class Source(ABC):
             targets = targets[some]
         return digest(weights, targets)
 
+    def __repr__(self) -> str:
+        parts = getattr(self, "parts", None) or [self]
+        kinds = {type(getattr(part, "stored", part)).__name__ for part in parts}
+        kind, where = type(self).__name__, []
+        if self.files and len(kinds) == 1:
+            kind = kinds.pop().removesuffix("File") + "Source"
+        if len(self.files) == 1:
+            where = [repr(os.path.basename(self.files[0]))]
+        elif self.files:
+            where = [f"{len(self.files)} files"]
+        elif len(parts) > 1:
+            where = [f"{len(parts)} sources"]
+        shape = counted(getattr(self, "n_rows", 0), "row")
+        if self.n_features is not None:
+            shape += f" × {counted(self.n_features, 'feature')}"
+        said = [*where, shape, *_targets_in_words(self.targets, self.files)]
+        return f"{kind}({', '.join([*said, *['weighted'] * self.is_weighted])})"
+
     def having(self, **values: Any) -> Source:
         """The same rows with other `weights` or `targets`."""
         changed = copy.copy(self)
         for name, value in values.items():
             setattr(changed, name, value)
         return changed
+
+
+def counted(number: int, what: str) -> str:
+    """1 row, 1,000 rows."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _targets_in_words(targets: Any, files: tuple[str, ...]) -> list[str]:
+    """What a repr says of targets: their columns, or the file that they are in."""
+    if targets is None:
+        return []
+    of = getattr(targets, "of", None)
+    first = (getattr(of, "parts", None) or [of])[0]
+    stored, names = getattr(first, "stored", None), getattr(first, "names", None)
+    if stored is None or names is None:
+        return [counted(targets.shape[1] if len(targets.shape) == 2 else 1, "target")]
+    if stored.path not in files:
+        return [f"target in {os.path.basename(stored.path)!r}"]
+    if len(names) > 3:
+        return [f"{len(names)} targets"]
+    texts = [repr(n) if isinstance(n, str) else f"column {n}" for n in names]
+    return [f"target{'s' * (len(names) > 1)} {' and '.join(texts)}"]
 
 
 def names_among(columns: Iterable[Any]) -> tuple[str, ...] | None:

@@ -164,6 +164,7 @@ class Chunked(Source):
         self._group = group
         self._places = None if group == names else [group.index(n) for n in names]
         self._dtype = float_dtype(stored.dtype(names))
+        self._key: Hashable = names  # what values depend on, besides file and rows
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         bounds = self.stored.bounds
@@ -180,10 +181,10 @@ class Chunked(Source):
         return np.concatenate([none, *map(self._picked, parts)])
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        indices = np.asarray(indices)
+        indices = np.asarray(indices, np.int64)  # equal bytes are equal numbers
         if not 0 < len(indices) <= FEW_ROWS:
             return self._take(indices)
-        key = (self.names, indices.tobytes())
+        key = (self._key, indices.tobytes())
         return self.stored.remembered(key, lambda: self._take(indices))
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
@@ -199,7 +200,7 @@ class Chunked(Source):
         return out
 
     def fingerprint(self) -> str:
-        return digest(self.stored.identity, self.names, self._given())
+        return digest(self.stored.identity, self._key, self._given())
 
     def _rows_of(self, chunk: int) -> np.ndarray:
         return self.stored.chunk(chunk, self._group)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
-from .source import Source
+from .source import Source, counted
 
 
 class Targets:
@@ -40,6 +40,10 @@ class Targets:
     def on(self, rows: Source) -> Targets:
         """The same targets of other rows."""
         return Targets(rows, self.single, self.names)
+
+    def __repr__(self) -> str:
+        classes = "" if self.names is None else f", labels of {len(self.names)} classes"
+        return f"Targets({counted(len(self), 'row')} × {self.shape[1]}{classes})"
 
     def __len__(self) -> int:
         return self.shape[0]

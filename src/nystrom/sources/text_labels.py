@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .file_errors import FileError
+from .fingerprint import digest
 from .recent import RECENT
 from .stored import Chunked, Stored
 
@@ -22,10 +23,12 @@ class TextLabels(Chunked):
         self.stored, self.names, self.found = stored, (name,), found
         self.n_rows, self.n_features = stored.n_rows, 1
         self._dtype, self._places = np.dtype(np.float64), None
+        # The same text has another place in another list of classes.
+        self._key = (*self.names, "text", digest(found))
 
     def _rows_of(self, chunk: int) -> np.ndarray:
         bounds = self.stored.bounds[chunk : chunk + 2].tolist()
-        key = (self.stored.identity, *bounds, "text", *self.names)
+        key = (self.stored.identity, *bounds, self._key)
         return RECENT.get(key, lambda: self._places_of(chunk))
 
     def _places_of(self, chunk: int) -> np.ndarray:
