@@ -33,7 +33,19 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from nystrom import KernelRidge, kernels, moments, precision, select_landmarks
+from nystrom import (
+    KernelCCA,
+    KernelKMeans,
+    KernelLogisticRegression,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Nystroem,
+    kernels,
+    moments,
+    precision,
+    select_landmarks,
+)
 from nystrom.columns import Columns
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.features import FeatureMap
@@ -893,6 +905,159 @@ def test_deviations_of_float32_rows(X, X_new, y, seed):
     points = model.X_fit_.astype(np.float64)
     reference = Dense.of(rbf, narrow.astype(float), points, narrow_new.astype(float))
     np.testing.assert_allclose(std, reference.deviation(y, 0.1), rtol=1e-3)
+
+
+# White noise of Gaussian-process kernels counts as alpha
+
+SIGNAL = gp_kernels.ConstantKernel(2.0) * gp_kernels.RBF(1.2)
+#: The same process in several ways to write it: noise of variance 0.02.
+NOISY = [
+    SIGNAL + gp_kernels.WhiteKernel(0.02),
+    gp_kernels.WhiteKernel(0.02) + SIGNAL,
+    2.0 * (gp_kernels.RBF(1.2) + gp_kernels.WhiteKernel(0.01)),
+    (gp_kernels.WhiteKernel(0.005) + SIGNAL) + 0.5 * gp_kernels.WhiteKernel(0.03),
+    gp_kernels.ConstantKernel(2.0) ** 2
+    * (gp_kernels.WhiteKernel(0.005) + 0.5 * gp_kernels.RBF(1.2)),
+]
+AWAY = [
+    gp_kernels.WhiteKernel(0.1) * gp_kernels.RBF(),
+    (SIGNAL + gp_kernels.WhiteKernel(0.1)) * gp_kernels.DotProduct(),
+    (SIGNAL + gp_kernels.WhiteKernel(0.1)) ** 2,
+    gp_kernels.CompoundKernel([SIGNAL, gp_kernels.WhiteKernel(0.1)]),
+]
+
+
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("solver", ["exact", "direct", "full"])
+@pytest.mark.parametrize("kernel", NOISY, ids=str)
+def test_white_noise_is_that_of_the_gaussian_process(
+    X, X_new, y, kernel, solver, noise
+):
+    n, alpha = 150, 1e-3
+    X, y = X[:n], y[:n]
+    options = {"n_landmarks": n}
+    if solver != "exact":
+        options |= {"sampler": np.arange(n), "solver": solver}
+    model = KernelRidge(alpha, kernel=kernel, **options).fit(X, y)
+    assert model.solver_ == solver
+    mean, std = model.predict(X_new, return_std=True, noise=noise)
+    theirs = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None).fit(X, y)
+    their_mean, their_std = theirs.predict(X_new, return_std=True)
+    error = 1e-4 if solver == "full" else 1e-6
+    assert relative(mean, their_mean) < error
+    # k(x, x) has the white noise in it there too; alpha is added by noise=True.
+    scale = y @ np.linalg.solve(kernel(X) + alpha * np.eye(n), y) / n
+    expected = np.sqrt(scale * (their_std**2 + alpha * noise))
+    np.testing.assert_allclose(std, expected, rtol=error)
+    both = np.empty((N_NEW, 2))
+    model.predict(X_new, return_std=True, noise=noise, out=both)
+    np.testing.assert_allclose(both, np.column_stack([mean, std]), rtol=error)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n", "solver"), [(800, "exact"), (1500, "direct")])
+def test_exact_and_on_landmarks_white_noise_is_that_of_the_dense_solution(
+    seed, n, solver, dtype
+):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 2)).astype(dtype)
+    X_new = rng.uniform(-3, 3, (100, 2)).astype(dtype)
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(n)
+    signal = gp_kernels.ConstantKernel(2.0) * gp_kernels.RBF(0.7)
+    kernel = signal + gp_kernels.WhiteKernel(0.01)
+    model = KernelRidge(1e-10, kernel=kernel, random_state=seed).fit(X, y)
+    assert model.solver_ == solver
+    mean, std = model.predict(X_new, return_std=True)
+    X, X_new = X.astype(np.float64), X_new.astype(np.float64)
+    K = signal(X) + 0.01 * np.eye(n)
+    across = signal(X_new, X)
+    assert relative(mean, across @ np.linalg.solve(K, y)) < 1e-4
+    left = np.einsum("mn,nm->m", across, np.linalg.solve(K, across.T))
+    expected = np.sqrt((2.01 - left) * (y @ np.linalg.solve(K, y)) / n)
+    np.testing.assert_allclose(std, expected, rtol=1e-3)
+
+
+def test_copies_of_a_row_have_their_own_white_noise(X, X_new, y):
+    X, y = np.repeat(X[:40], 2, axis=0), y[:80]
+    for sampler in ("auto", np.arange(80)):
+        model = KernelRidge(1e-6, kernel=NOISY[0], n_landmarks=80, sampler=sampler)
+        found = model.fit(X, y).predict(X_new)
+        expected = SIGNAL(X_new, X) @ np.linalg.solve(
+            SIGNAL(X) + (0.02 + 1e-6) * np.eye(80), y
+        )
+        assert relative(found, expected) < 1e-6
+
+
+def test_a_stream_and_classes_have_white_noise_as_alpha(X, X_new, y, seed):
+    plain = {"kernel": SIGNAL, "n_landmarks": N_LANDMARKS, "random_state": seed}
+    noisy = plain | {"kernel": NOISY[0]}
+    stream, expected = KernelRidge(0.01, **noisy), KernelRidge(0.03, **plain)
+    for rows in (slice(0, 300), slice(300, None)):
+        stream.partial_fit(X[rows], y[rows])
+        expected.partial_fit(X[rows], y[rows])
+    np.testing.assert_array_equal(stream.predict(X_new), expected.predict(X_new))
+    labels = y > 2
+    found = KernelRidgeClassifier(0.01, **noisy).fit(X, labels)
+    expected = KernelRidgeClassifier(0.03, **plain).fit(X, labels)
+    np.testing.assert_array_equal(
+        found.predict_proba(X_new), expected.predict_proba(X_new)
+    )
+
+
+def test_landmarks_for_a_risk_know_the_white_noise(X, y, seed):
+    options = {"epsilon": 0.5, "n_landmarks": None, "random_state": seed}
+    found = KernelRidge(0.0, kernel=NOISY[0], **options).fit(X, y)
+    expected = KernelRidge(0.02, kernel=SIGNAL, **options).fit(X, y)
+    np.testing.assert_array_equal(found.landmarks_.indices, expected.landmarks_.indices)
+
+
+@pytest.mark.parametrize("kernel", AWAY, ids=str)
+def test_white_noise_that_is_no_term_of_a_sum_is_refused(X, y, kernel):
+    with pytest.raises(ValueError, match=r"cannot be moved to alpha\. Write"):
+        KernelRidge(0.1, kernel=kernel).fit(X, y)
+
+
+def test_white_noise_alone_is_refused(X, y):
+    with pytest.raises(ValueError, match="white noise alone"):
+        KernelRidge(0.1, kernel=2.0 * gp_kernels.WhiteKernel()).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [Nystroem, KernelPCA, KernelKMeans, KernelCCA, KernelLogisticRegression],
+)
+@pytest.mark.parametrize("blocks", [False, True])
+def test_without_a_ridge_white_noise_is_refused_with_what_to_do(
+    X, y, estimator, blocks
+):
+    kernel = kernels.blockwise(NOISY[0]) if blocks else NOISY[0]
+    targets = X[:, :2] if estimator is KernelCCA else y > 2
+    with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
+        estimator(kernel=kernel).fit(X, targets)
+
+
+def test_functions_refuse_white_noise(X):
+    with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
+        select_landmarks(X, kernel=NOISY[0], n_landmarks=10)
+
+
+def test_deviations_of_float32_rows_where_alpha_needs_float64(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (1500, 2)).astype(np.float32)
+    X_new = rng.uniform(-3, 3, (100, 2)).astype(np.float32)
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(1500)
+    model = KernelRidge(0.01, kernel="rbf", gamma=1.0, random_state=seed).fit(X, y)
+    assert model.landmarks_.notes == ("kernel values in float64 for this alpha",)
+    found = model.predict(X_new, return_std=True)[1]
+    X, X_new = X.astype(np.float64), X_new.astype(np.float64)
+    K, across = rbf_kernel(X, gamma=1.0), rbf_kernel(X_new, X, gamma=1.0)
+    K[np.diag_indices(1500)] += 0.01
+    left = 1 - np.einsum("mn,nm->m", across, np.linalg.solve(K, across.T))
+    scale = y @ np.linalg.solve(K, y) / 1500
+    np.testing.assert_allclose(found, np.sqrt(scale * left), rtol=1e-3)
+    both = np.empty((100, 2))
+    model.predict(X_new.astype(np.float32), return_std=True, out=both)
+    np.testing.assert_allclose(both[:, 1], np.sqrt(scale * left), rtol=1e-3)
 
 
 @intercept_or_not

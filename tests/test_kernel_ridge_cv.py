@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     KFold,
@@ -735,6 +736,34 @@ def without_the_constant(sums, coef, about_shift):
 def without_the_cross_terms(sums, coef, about_shift):
     squares, rounding = squared_errors(sums, coef, about_shift)
     return squares + 2 * np.einsum("rt,rt->t", coef, sums.cross), rounding
+
+
+# White noise of Gaussian-process kernels counts as alpha
+
+
+@pytest.mark.parametrize("cv", [None, "loo", KFold(4)])
+def test_white_noise_is_added_to_every_alpha(X, Y, seed, cv):
+    signal = gp_kernels.RBF(1 / np.sqrt(2 * GAMMA))
+    options = {"gamma": None, "cv": cv}
+    noisy = model(seed, kernel=signal + gp_kernels.WhiteKernel(0.5), **options)
+    plain = model(seed, alphas=ALPHAS + 0.5, kernel=signal, **options)
+    noisy.fit(X, Y)
+    plain.fit(X, Y)
+    np.testing.assert_array_equal(noisy.scores_, plain.scores_)
+    np.testing.assert_array_equal(noisy.alphas_, ALPHAS)
+    np.testing.assert_allclose(noisy.alpha_ + 0.5, plain.alpha_)
+    np.testing.assert_array_equal(noisy.predict(X), plain.predict(X))
+    # The noise is in k(x, x), so it is in the deviation; alpha_ only with noise=True.
+    found = noisy.predict(X, return_std=True, noise=True)[1]
+    expected = plain.predict(X, return_std=True, noise=True)[1]
+    np.testing.assert_array_equal(found, expected)
+    given = KernelRidge(
+        noisy.alpha_, kernel=noisy.kernel, sampler=noisy.landmarks_.indices
+    )
+    given.set_params(solver="direct", n_landmarks=N_LANDMARKS).fit(X, Y)
+    np.testing.assert_allclose(
+        noisy.predict(X, return_std=True), given.predict(X, return_std=True), rtol=1e-6
+    )
 
 
 def with_train_and_test_swapped(mapping, source, splits, *rest):

@@ -166,7 +166,11 @@ class KernelLogisticRegression(OnClasses):
                     "each of them: sklearn.multioutput.MultiOutputClassifier."
                 )
             kernel, source, engine = self._resolved(
-                given.X, task, given.weights, targets=given.Y
+                given.X,
+                task,
+                given.weights,
+                targets=given.Y,
+                kernel=self.kernel,  # white noise is refused: there is no alpha
             )
             _check_weighted(source, given.binarizer.classes_)
             landmarks = self._chosen(kernel, source, engine, passes_after=PASSES_AFTER)

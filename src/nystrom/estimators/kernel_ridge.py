@@ -39,7 +39,8 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
     alpha : float or array-like of shape (n_targets,), default=1
         The ridge, one or one per target; 0 is least squares on the landmarks.
     kernel : str, callable or Kernel, default="linear"
-        As for `Nystroem`.
+        As for `Nystroem`. A `WhiteKernel` in a sum of scikit-learn's Gaussian-process
+        kernels is noise of the targets, and added to alpha.
     gamma : float, sequence of float, str or None, default=None
         The width of the kernel, one or one per feature. From the rows: "scale" or
         "median". From rows and targets: "learn", one width, or "learn_each", one per
@@ -204,7 +205,7 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
             for name in ("_running", "_full"):
                 self.__dict__.pop(name, None)
             X, Y, ravel = self._rows_and_targets(X, y)
-            alphas = check_alphas(self.alpha, Y.shape[1])
+            alphas = check_alphas(self.alpha, Y.shape[1]) + self._white_noise()
             solver = check_solver(self.solver, alphas, (*SOLVERS, "full"))
             kernel, source, engine = self._resolved(X, task, sample_weight, targets=Y)
             goal = goal_for(self, float(alphas.min()))
@@ -284,7 +285,9 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
             After solver="full" with K itself, by conjugate gradients for every few
             rows: each as long as the fit.
         noise : bool, default=False
-            Whether the deviation includes the noise of a new target.
+            Whether the deviation includes the noise alpha of a new target. That of a
+            `WhiteKernel` is always included, as in scikit-learn's
+            `GaussianProcessRegressor`.
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at

@@ -81,7 +81,8 @@ class OnAllRows(OnRidge):
         self.residual_ = fit.residual
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         mapping = LinearMap.as_precise_as_needed(rows, source, fit.dual, fit.intercept)
-        self._keep_model(rows, Model(mapping, ravel, None, without_matrix(rows)))
+        model = Model(mapping, ravel, None, without_matrix(rows), self._white_noise())
+        self._keep_model(rows, model)
         self._full = FullPosterior(weights, alphas, fit.scales)
 
     def _basis(self) -> Landmarks:
@@ -122,4 +123,6 @@ class OnAllRows(OnRidge):
             fit_intercept=self.fit_intercept,
             engine=engine,
         )
-        return posterior.deviations(problem, source, noise=noise)
+        return posterior.deviations(
+            problem, source, noise=noise, white=self._model.white
+        )

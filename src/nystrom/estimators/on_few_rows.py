@@ -77,7 +77,8 @@ class OnFewRows(OnRidge):
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         wide = landmarks.columns().narrow
         mapping = LinearMap(dual, np.zeros(len(alphas)), wide)
-        self._keep_model(landmarks, Model(mapping, ravel, None))
+        model = Model(mapping, ravel, None, white=self._white_noise())
+        self._keep_model(landmarks, model)
         if isinstance(X, Source):
             # A source may stand for a file that is gone; the rows of K are K itself.
             X = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points
