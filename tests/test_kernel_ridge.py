@@ -897,6 +897,23 @@ def test_rows_of_weight_zero_do_not_change_deviations_of_the_exact_solution(
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 0.01])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_float32_loses_of_rows_that_are_no_landmarks_counts(seed, alpha, weighted):
+    """Near-copies among the landmarks say nothing of each other, and much of others."""
+    rng = np.random.default_rng(seed)
+    n, m = 1000, 40
+    X = rng.standard_normal((m, 3))[np.arange(n) % m]
+    X = (X + 5e-6 * rng.standard_normal((n, 3))).astype(np.float32)
+    y = target_of(X, rng)
+    w = rng.uniform(0.5, 2.0, n) if weighted else None
+    twice = np.concatenate([np.arange(m // 2), m + np.arange(m // 2)])
+    model = ridge(alpha, n_landmarks=m, sampler=twice)
+    found = model.fit(X, y, w).predict(X)
+    expected = model.fit(X.astype(np.float64), y, w).predict(X.astype(np.float64))
+    assert relative(found, expected) < 1e-3
+
+
 def test_deviations_of_float32_rows(X, X_new, y, seed):
     narrow, narrow_new = X.astype(np.float32), X_new.astype(np.float32)
     model = ridge(seed=seed, solver="direct").fit(narrow, y)

@@ -97,7 +97,7 @@ class FeatureMap:
                 wide = columns.widened()
                 exact = wide.host(rows.points)
                 noise = precision.noise_of(K, exact, factor.scale)
-                lost = landmarks.factor.lost_to(factor) / len(landmarks)
+                lost = _lost(landmarks.factor, factor, exact, rows.weights)
                 if precision.ridge_needs_float64(
                     factor.inverse_norm, lost, noise, n, alpha
                 ):
@@ -182,6 +182,24 @@ class FeatureMap:
         """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal."""
         inverse_diagonal = np.vecdot(self.root, self.root)
         return precision.unwhitened_gram_error(squares, inverse_diagonal)
+
+
+def _lost(
+    whole: Factor, fewer: Factor, exact: np.ndarray, weights: np.ndarray
+) -> float:
+    """What the float32 factor does not resolve of the mean row's k(x, x).
+
+    From the landmarks, and from the tried rows, `exact` kernel values of them: what is
+    lost of a row may be far more than of any landmark.
+    """
+    if fewer is whole:
+        return 0.0
+    squares = []
+    for factor in (whole, fewer):
+        Z = exact @ factor.root
+        squares.append(np.vecdot(Z, Z))
+    of_rows = precision.most_lost(squares[0], squares[1], weights)
+    return max(of_rows, whole.lost_to(fewer) / len(whole.L))
 
 
 def _resolves_trace(
