@@ -21,7 +21,7 @@ from .features import FeatureMap, Tiles, features, features_need_float64
 from .landmarks import Landmarks
 from .moments import Moments, moments, trace_error
 from .operands import Operand
-from .precision import EPS64
+from .precision import EPS64, residual_unit
 from .randomness import some_rows
 from .refusals import check_finite, count
 from .residuals import prepare, residuals
@@ -143,7 +143,10 @@ class Approximation:
     def relative_trace_error(self) -> TraceError:
         """tr(K − K̃)/tr K, exact."""
         whole = row_weights.total(self.source.weights, self._exact_diagonal)
-        return TraceError.of_all(self.trace_error, whole, self.shape[0])
+        rounding = residual_unit(np.float64, len(self.landmarks)) * whole
+        return TraceError.of_all(
+            self.trace_error, whole, self.shape[0], rounding=rounding
+        )
 
     def spectral_error(
         self, n_rows: int | None = None, *, random_state: int = 0
@@ -282,7 +285,11 @@ def estimated_error(
     rows = some_rows(source.n_rows, ERROR_ROWS)
     part = Approximation(Subset(source, rows), landmarks, engine)
     return TraceError.of_some(
-        part._residuals, part._exact_diagonal, part.source.weights, source.n_rows
+        part._residuals,
+        part._exact_diagonal,
+        part.source.weights,
+        source.n_rows,
+        residual_unit(np.float64, len(landmarks)),
     )
 
 

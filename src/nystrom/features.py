@@ -278,7 +278,8 @@ def features_and_error(
     engine.map(_features_and_sums, source, both, shared, "features")
     kept, whole, squares = arrays.fetched(sums.total())
     nested = squares if landmarks.factor.is_nested else None
-    error = TraceError.of_all(whole - kept, whole, source.n_rows, nested)
+    rounding = whole * _rounding_of_features(landmarks, source, wide)
+    error = TraceError.of_all(whole - kept, whole, source.n_rows, nested, rounding)
     return output.result(sink), error
 
 
@@ -297,6 +298,19 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
     """Whether float32 values would show in what the features leave of k(x, x)."""
     if not landmarks.columns().narrow:
         return False
+    narrow, wide, kxx, _ = _left_of_tried(landmarks, source)
+    return precision.features_need_float64(narrow, wide, kxx)
+
+
+def _rounding_of_features(landmarks: Landmarks, source: Source, wide: bool) -> float:
+    """How far tr K̃ of these features may be off, as a share of tr K."""
+    if wide or not landmarks.columns().narrow:
+        return precision.residual_unit(np.float64, len(landmarks))
+    return precision.rounding_of_left(*_left_of_tried(landmarks, source))
+
+
+def _left_of_tried(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, ...]:
+    """What is left of the tried rows, by float32 and float64; k(x, x); weights."""
     rows = tried_rows(source)
     columns, X = landmarks.columns(), rows.points
     kxx, left = arrays.to_host(columns.diag(X)), []
@@ -305,7 +319,7 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
             taken = c.operand(root).squared_norms(c(X))
             left.append(kxx - arrays.to_host(taken))
-    return precision.features_need_float64(left[0], left[1], kxx)
+    return left[0], left[1], kxx, rows.weights
 
 
 def _features(block: Block, columns: Columns, root: ColumnBlocks, dtype: Any) -> Array:

@@ -153,7 +153,13 @@ def trace_error(mapping: FeatureMap, sums: Moments) -> TraceError:
         by_landmark = np.zeros(len(mapping.columns))
         by_landmark[mapping.factor.kept] = np.maximum(squares, 0.0)
     left = whole - float(squares.sum())
-    return TraceError.of_all(left, whole, sums.n_rows, by_landmark)
+    # That of float32 values was found small on a few rows before.
+    rounding = precision.rounding_of_trace(
+        sums.gram_error, mapping.factor.inverse_trace, 0.0, whole, sums.weight
+    )
+    least = precision.residual_unit(np.float64, len(mapping.columns)) * whole
+    rounding = max(rounding, least)
+    return TraceError.of_all(left, whole, sums.n_rows, by_landmark, rounding)
 
 
 def trace_left(mapping: FeatureMap, sums: Moments) -> float:

@@ -162,6 +162,21 @@ def trace_needs_float64(
     return not error <= RESIDUAL_ERROR * float(np.maximum(weights * wide, 0.0).sum())
 
 
+def rounding_of_left(
+    narrow: np.ndarray, wide: np.ndarray, kxx: np.ndarray, weights: np.ndarray
+) -> float:
+    """How far float32 gets what is left of all rows, as a share of tr K.
+
+    By the tried rows, if they are typical, and never less than a unit of float32.
+    """
+    whole = float((weights * np.abs(kxx)).sum())
+    if whole <= 0:
+        return 0.0
+    off = weights * (narrow - wide)
+    error = abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
+    return max(error / whole, epsilon(np.float32) / 2)
+
+
 def most_lost(wide: np.ndarray, narrow: np.ndarray, weights: np.ndarray) -> float:
     """What a factor loses of the mean row, from ‖z‖² of the tried rows by both.
 
