@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import tracemalloc
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +66,9 @@ N_ROWS, N_NEW, N_LANDMARKS = 500, 60, 40
 #: up to rounding times a condition number of some 10⁶; conjugate gradients stop at 1e-7
 #: in the preconditioner's norm, and its condition number is a small constant.
 ERROR = {"direct": 1e-8, "cg": 1e-6}
+
+#: What is said of an alpha below rounding.
+SMALL = r"alpha=\S+ is less than float64 resolves.*raise it to \S+ or more"
 
 both_solvers = pytest.mark.parametrize("solver", ["direct", "cg"])
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
@@ -433,6 +438,7 @@ def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rn
     np.testing.assert_allclose(error.value, exact.value, rtol=0.03)
 
 
+@pytest.mark.filterwarnings("ignore:All rows of X are alike")
 def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
     """About their mean they are rounding, which is no direction, also for alpha=0."""
     y = np.arange(99.0) % 3
@@ -444,6 +450,7 @@ def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
         np.testing.assert_allclose(model.predict(X[:3]), mean, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
 def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
     tried = some_rows(3000, precision.TRIED_ROWS)
     X = rng.standard_normal((3000, 3))
@@ -569,7 +576,9 @@ def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
         X = np.eye(4)[rng.integers(0, 4, n)]
         y = X @ [1.0, 2.0, 3.0, 4.0] + 0.1 * rng.standard_normal(n)
         model = ridge(1e-20, seed, kernel="linear", fit_intercept=True, solver=solver)
-        model.fit(X, y)
+        told = pytest.warns(UserWarning, match=SMALL)
+        with told if solver == "direct" else nullcontext():
+            model.fit(X, y)
         means = [y[X[:, j] == 1].mean() for j in range(4)]
         np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
 
@@ -1453,6 +1462,35 @@ def test_nothing_the_size_of_rows_times_landmarks_is_held(rng, seed, solver):
     assert predicting < whole / 3
 
 
+@pytest.mark.filterwarnings("ignore:Singular matrix in solving dual problem")
+@pytest.mark.parametrize("n_landmarks", [200, N_ROWS])
+def test_an_alpha_that_rounding_hides_is_told(X, y, seed, n_landmarks):
+    """Beside eigenvalues that are rounding too; it changes nothing beside others."""
+    smooth = {"gamma": 0.001, "n_landmarks": n_landmarks}
+    with pytest.warns(UserWarning, match=SMALL) as caught:
+        ridge(1e-15, seed, **smooth).fit(X, y)
+    told = str(caught[0].message)
+    least = float(re.search(r"raise it to (\S+)", told)[1])
+    assert 1e-14 < least < 1e-11
+    ridge(1.1 * least, seed, **smooth).fit(X, y)  # warnings are errors here
+    ridge(0.0, seed, **smooth).fit(X, y)
+    ridge(1e-15, seed, gamma=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize("n_landmarks", [40, N_ROWS])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_that_are_all_alike_are_told(y, seed, n_landmarks, kernel, dtype):
+    X = np.full((N_ROWS, 3), 0.7, dtype)
+    model = ridge(0.1, seed, kernel=kernel, n_landmarks=n_landmarks)
+    with pytest.warns(UserWarning, match="All rows of X are alike to") as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+    X[::7] = 0.6
+    model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
 @intercept_or_not
 def test_an_alpha_below_rounding_solves_for_no_noise(intercept):
     # Weights up to 1e30 make it so. A factor of the Gram matrix may exist, by chance,

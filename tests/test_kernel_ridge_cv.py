@@ -690,6 +690,7 @@ def test_a_constant_column_changes_no_score(X, Y, seed, cv):
     np.testing.assert_array_equal(fitted.alpha_, plain.alpha_)
 
 
+@pytest.mark.filterwarnings("ignore:All rows of X are alike")
 @EVERY_CV
 def test_rows_that_are_all_the_same(Y, seed, cv):
     """K is of ones: what is left of the fit is the mean, shrunk by n/(n + alpha)."""

@@ -162,6 +162,15 @@ def trace_error(mapping: FeatureMap, sums: Moments) -> TraceError:
     return TraceError.of_all(left, whole, sums.n_rows, by_landmark, rounding)
 
 
+def are_alike(sums: Moments) -> bool:
+    """Whether features do not vary: nothing but a constant follows from them."""
+    if sums.n_rows < 2 or sums.kernel_trace <= 0:
+        return False
+    mean = sums.feature_sum / sums.weight
+    spread = float(np.trace(sums.gram)) - sums.weight * float(mean @ mean)
+    return spread <= precision.ALIKE * sums.kernel_trace
+
+
 def trace_left(mapping: FeatureMap, sums: Moments) -> float:
     """An upper bound of tr(K − K̃), rounding included."""
     kept = float(_column_squares(mapping, sums).sum())

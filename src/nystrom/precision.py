@@ -264,6 +264,19 @@ def least_component(narrow: bool) -> float:
     return 2e-7 if narrow else 1e-12
 
 
+#: Rows are alike where features vary by no more than this share of their squares.
+ALIKE = 1e-9
+
+
+def least_resolved_alpha(trace: float) -> float:
+    """The least α that is not lost beside a kernel or Gram matrix with this trace.
+
+    Ten units of rounding of the trace, which bounds the norm: at that, eigenvalues are
+    off by a tenth of α, and with fewer by all of it.
+    """
+    return 10 * gram_rounding(trace)
+
+
 #: The least α of (K + αI)x = y on all rows, in units of rounding of ‖K‖.
 LEAST_ALPHA = 100
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..approximation import estimated_error
-from ..edge.warnings import warn
+from ..edge.warnings import warn, warn_alike
 from ..engines.progress import parts
 from ..methods.logistic.cost import best_cost
 from ..methods.logistic.fit import Settings, feature_map, on_landmarks, reach
@@ -199,6 +199,7 @@ class KernelLogisticRegression(OnClasses):
                 )
             error = estimated_error(landmarks, source, engine)
             landmarks = self._keep_landmarks(landmarks, error)
+            warn_alike(landmarks)
             found = on_landmarks(landmarks, source, mapping, reached.x)
             ravel = given.Y.shape[1] == 1
             self._keep_model(landmarks, Model(found, ravel, posterior=None))

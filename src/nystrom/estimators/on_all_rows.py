@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..edge.warnings import warn
+from ..edge.warnings import warn, warn_alike
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..engines.progress import parts
@@ -75,7 +75,7 @@ class OnAllRows(OnRidge):
         if not fit.converged:
             warn(not_converged(fit), ConvergenceWarning)
         error = estimated_error(landmarks, source, engine)
-        self._keep_landmarks(landmarks, error)
+        warn_alike(self._keep_landmarks(landmarks, error))
         self.approximation_error_ = TraceError.of_all(0.0, 1.0, source.n_rows)
         self.solver_, self.n_iter_ = "full", fit.n_steps
         self.residual_ = fit.residual

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from ..edge.warnings import warn
+from ..edge.warnings import warn, warn_alike, warn_of_small_alpha
 from ..engines import Engine
 from ..engines.progress import expect
 from ..kernels import Kernel
@@ -96,6 +96,8 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
                 "use solver='direct'.",
                 ConvergenceWarning,
             )
+        warn_alike(landmarks, fit.alike)
+        warn_of_small_alpha(float(alphas.min()), fit.least_alpha)
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
         self.risk_bound_ = None

@@ -12,7 +12,7 @@ from ...engines.blas import blas_threads_for
 from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...landmarks import Landmarks
-from ...moments import Moments, moments, trace_left
+from ...moments import Moments, are_alike, moments, trace_left
 from ...sources import Source
 from ...trace_error import TraceError
 from ..linear_map import LinearMap
@@ -43,6 +43,8 @@ class RidgeFit:
     n_iterations: int | None
     converged: bool
     notes: tuple[str, ...]
+    least_alpha: float = 0.0  # rounding hides a smaller one in some direction
+    alike: bool | None = None  # whether features are the same for all rows
 
 
 def fit_ridge(
@@ -113,6 +115,8 @@ def finish(
             n_iterations=None,
             converged=True,
             notes=notes_of(mapping),
+            least_alpha=problem.least_alpha(float(alphas.min())),
+            alike=are_alike(sums),
         )
 
 
