@@ -739,6 +739,31 @@ def without_the_cross_terms(sums, coef, about_shift):
     return squares + 2 * np.einsum("rt,rt->t", coef, sums.cross), rounding
 
 
+# Residuals from the rows
+
+
+@pytest.mark.parametrize(("n", "s", "gamma"), [(400, 30, 0.05), (150, 100, 1.0)])
+@with_and_without_intercept
+def test_gcv_of_fits_that_pass_close_to_all_targets(seed, n, s, gamma, intercept):
+    """Sums over rows leave rounding there, 10⁴ to 10¹⁰ times as much."""
+    rng, alpha = np.random.default_rng(seed), 1e-10
+    X = rng.standard_normal((n, 2))
+    y = 5.0 * intercept + rbf_kernel(X, X[:5], gamma) @ rng.standard_normal(5)
+    common = {"kernel": "rbf", "gamma": gamma, "n_landmarks": s, "random_state": seed}
+    fitted = KernelRidgeCV([alpha], fit_intercept=intercept, **common).fit(X, y)
+    Z = features(fitted, X, gamma)
+    if intercept:
+        Z, y = Z - Z.mean(axis=0), y - y.mean()
+    # Least squares with rows of √alpha below: no Gram matrix, and no rounding of one.
+    below = np.sqrt(alpha) * np.eye(Z.shape[1])
+    targets = np.concatenate([y, np.zeros(len(below))])
+    coef = np.linalg.lstsq(np.vstack([Z, below]), targets, rcond=None)[0]
+    squares = np.sum((y - Z @ coef) ** 2)
+    values = np.linalg.svd(Z, compute_uv=False) ** 2
+    left = n - intercept - np.sum(values / (values + alpha))
+    assert -fitted.best_score_ == pytest.approx(n * squares / left**2, rel=0.05)
+
+
 # White noise of Gaussian-process kernels counts as alpha
 
 

@@ -313,6 +313,21 @@ def test_standard_error_is_calibrated(seed):
     assert 15 < squares < 80
 
 
+def test_standard_error_is_calibrated_where_rows_differ_in_size(seed):
+    """What is left of long rows is more, and so is k(x, x): their ratio varies less."""
+    rng = np.random.default_rng(seed)
+    squares = 0.0
+    for _ in range(40):
+        X = rng.standard_normal((2500, 20))
+        X *= rng.uniform(0.1, 2.0, (2500, 1)) / np.linalg.norm(X, axis=1)[:, None]
+        estimator = Nystroem(kernel="linear", n_components=8, sampler=np.arange(8))
+        estimated = estimator.fit(X).approximation_error_
+        estimator.fit_transform(X)
+        exact = float(estimator.approximation_error_)
+        squares += ((float(estimated) - exact) / estimated.standard_error) ** 2
+    assert 15 < squares < 80  # 3 where the spread of what is left counts alone
+
+
 @pytest.mark.parametrize("period", [2, 4, 8])
 def test_estimated_error_is_right_for_rows_that_come_in_turns(rng, seed, period):
     """Rows of a quarterly table, say: every fourth is of one kind."""

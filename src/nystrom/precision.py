@@ -157,9 +157,13 @@ def trace_needs_float64(
 
     By that of the tried rows, and what it would be at most if they are typical.
     """
-    off = weights * (narrow - wide)
-    error = abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
+    error = _most_in_sum(weights * (narrow - wide))
     return not error <= RESIDUAL_ERROR * float(np.maximum(weights * wide, 0.0).sum())
+
+
+def _most_in_sum(off: np.ndarray) -> float:
+    """What rows such as these add up to at most: two standard errors are added."""
+    return abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
 
 
 def rounding_of_left(
@@ -172,9 +176,8 @@ def rounding_of_left(
     whole = float((weights * np.abs(kxx)).sum())
     if whole <= 0:
         return 0.0
-    off = weights * (narrow - wide)
-    error = abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
-    return max(error / whole, epsilon(np.float32) / 2)
+    most = _most_in_sum(weights * (narrow - wide))
+    return max(most / whole, epsilon(np.float32) / 2)
 
 
 def most_lost(wide: np.ndarray, narrow: np.ndarray, weights: np.ndarray) -> float:
