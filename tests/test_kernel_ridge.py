@@ -1260,7 +1260,7 @@ def test_the_error_of_the_approximation_is_estimated_after_conjugate_gradients(
     left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices)) / 1500
     error = model.approximation_error_
     assert not error.exact
-    assert error.n_rows == 1024
+    assert 850 < error.n_rows < 1200  # 1024 on average
     assert error.standard_error > 0
     assert abs(error.value - left) < 5 * error.standard_error
     # Far less than the spread of the residuals, which lie between 0 and 1.

@@ -100,6 +100,21 @@ class TraceError:
         spread = np.hypot(spread, rounding)
         return cls(ratio, float(spread), m, exact=False, rounding=rounding)
 
+    @classmethod
+    def of_drawn(
+        cls, left: float, variance: float, whole: float, n_rows: int, rounding: float
+    ) -> TraceError:
+        """Estimated: `left`, and its variance, from rows drawn by unequal chances.
+
+        `whole` is that of all rows; `rounding`, a share of it, is part of the standard
+        error.
+        """
+        if whole <= 0:
+            return cls(0.0, 0.0, n_rows, exact=False)
+        spread = float(np.hypot(np.sqrt(variance) / whole, rounding))
+        value = max(0.0, left) / whole
+        return cls(value, spread, n_rows, exact=False, rounding=rounding)
+
     def joined(self, whole: float, left: float, more: float, n_more: int) -> TraceError:
         """With more rows, that add `more` to the sum `whole` and leave `left` of it."""
         total = whole + more

@@ -112,7 +112,9 @@ class OnGrids(OnRidge):
         landmarks, mapping, sums = best.at(place)
         chosen = self._choose_alphas(alphas, best.errors[place], Y.shape[1])
         intercept, white = bool(self.fit_intercept), self._white_noise()
-        fit = finish(landmarks, mapping, sums, source, chosen + white, intercept)
+        fit = finish(
+            landmarks, mapping, sums, source, chosen + white, intercept, engine
+        )
         self._keep_scores(
             landmarks, alphas, chosen, best, place, curves, search.top, ravel
         )

@@ -77,7 +77,9 @@ def fit_ridge(
                 sums = moments(mapping, source, engine)
             with solving:
                 told("solution", 0, 1)
-                return finish(landmarks, mapping, sums, source, alphas, fit_intercept)
+                return finish(
+                    landmarks, mapping, sums, source, alphas, fit_intercept, engine
+                )
         solved = solve_cg(mapping, source, alphas, fit_intercept, engine, seed)
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(
@@ -100,6 +102,7 @@ def finish(
     source: Source,
     alphas: np.ndarray,
     fit_intercept: bool,
+    engine: Engine | None = None,
 ) -> RidgeFit:
     """From the sums over all rows to the fit."""
     with blas_threads_for(len(landmarks)):
@@ -109,7 +112,7 @@ def finish(
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(landmarks, source, dual, intercept),
             solver="direct",
-            error=told_error(landmarks, mapping, sums, source, Threads(1)),
+            error=told_error(landmarks, mapping, sums, source, engine or Threads(1)),
             trace_left=trace_left(mapping, sums),
             posterior=posterior(mapping, problem, alphas, coef),
             n_iterations=None,
