@@ -20,7 +20,11 @@ from nystrom.kernels.inner_product import InnerProduct
 from nystrom.sources import as_source
 
 #: Such rows are what the warning is about; here it is what comes of them.
-pytestmark = pytest.mark.filterwarnings("ignore:K is nearly")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:K is nearly",
+    "ignore:All rows of X are alike",
+    "ignore:alpha=.* is less than float64 resolves",
+)
 
 #: Where squares, and then the numbers themselves, leave the range of the precision.
 SCALES = {

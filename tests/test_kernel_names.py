@@ -161,7 +161,7 @@ def test_a_kernel_stays_itself_and_precomputed_is_one():
     [
         gaussian_process.RBF(0.7),
         gaussian_process.Matern(0.7, nu=0.8),
-        2.0 * gaussian_process.RBF(0.7) + gaussian_process.WhiteKernel(0.1),
+        2.0 * gaussian_process.RBF(0.7) + gaussian_process.ConstantKernel(0.1),
         gaussian_process.DotProduct() * gaussian_process.RationalQuadratic(),
     ],
     ids=str,
@@ -170,7 +170,6 @@ def test_gaussian_process_kernels_work_on_blocks(theirs, X):
     kernel = as_kernel(theirs)
     np.testing.assert_allclose(kernel(X, X[:5]), theirs(X, X[:5]))
     np.testing.assert_allclose(kernel.diag(X), theirs.diag(X))
-    # White noise is on the diagonal of K(X) and nowhere else.
     np.testing.assert_allclose(kernel.gram(X), theirs(X), rtol=1e-12)
     narrow = X.astype(np.float32)
     assert kernel(narrow, narrow).dtype == kernel.diag(narrow).dtype == np.float32

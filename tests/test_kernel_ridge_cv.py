@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     KFold,
@@ -689,6 +690,7 @@ def test_a_constant_column_changes_no_score(X, Y, seed, cv):
     np.testing.assert_array_equal(fitted.alpha_, plain.alpha_)
 
 
+@pytest.mark.filterwarnings("ignore:All rows of X are alike")
 @EVERY_CV
 def test_rows_that_are_all_the_same(Y, seed, cv):
     """K is of ones: what is left of the fit is the mean, shrunk by n/(n + alpha)."""
@@ -735,6 +737,59 @@ def without_the_constant(sums, coef, about_shift):
 def without_the_cross_terms(sums, coef, about_shift):
     squares, rounding = squared_errors(sums, coef, about_shift)
     return squares + 2 * np.einsum("rt,rt->t", coef, sums.cross), rounding
+
+
+# Residuals from the rows
+
+
+@pytest.mark.parametrize(("n", "s", "gamma"), [(400, 30, 0.05), (150, 100, 1.0)])
+@with_and_without_intercept
+def test_gcv_of_fits_that_pass_close_to_all_targets(seed, n, s, gamma, intercept):
+    """Sums over rows leave rounding there, 10⁴ to 10¹⁰ times as much."""
+    rng, alpha = np.random.default_rng(seed), 1e-10
+    X = rng.standard_normal((n, 2))
+    y = 5.0 * intercept + rbf_kernel(X, X[:5], gamma) @ rng.standard_normal(5)
+    common = {"kernel": "rbf", "gamma": gamma, "n_landmarks": s, "random_state": seed}
+    fitted = KernelRidgeCV([alpha], fit_intercept=intercept, **common).fit(X, y)
+    Z = features(fitted, X, gamma)
+    if intercept:
+        Z, y = Z - Z.mean(axis=0), y - y.mean()
+    # Least squares with rows of √alpha below: no Gram matrix, and no rounding of one.
+    below = np.sqrt(alpha) * np.eye(Z.shape[1])
+    targets = np.concatenate([y, np.zeros(len(below))])
+    coef = np.linalg.lstsq(np.vstack([Z, below]), targets, rcond=None)[0]
+    squares = np.sum((y - Z @ coef) ** 2)
+    values = np.linalg.svd(Z, compute_uv=False) ** 2
+    left = n - intercept - np.sum(values / (values + alpha))
+    assert -fitted.best_score_ == pytest.approx(n * squares / left**2, rel=0.05)
+
+
+# White noise of Gaussian-process kernels counts as alpha
+
+
+@pytest.mark.parametrize("cv", [None, "loo", KFold(4)])
+def test_white_noise_is_added_to_every_alpha(X, Y, seed, cv):
+    signal = gp_kernels.RBF(1 / np.sqrt(2 * GAMMA))
+    options = {"gamma": None, "cv": cv}
+    noisy = model(seed, kernel=signal + gp_kernels.WhiteKernel(0.5), **options)
+    plain = model(seed, alphas=ALPHAS + 0.5, kernel=signal, **options)
+    noisy.fit(X, Y)
+    plain.fit(X, Y)
+    np.testing.assert_array_equal(noisy.scores_, plain.scores_)
+    np.testing.assert_array_equal(noisy.alphas_, ALPHAS)
+    np.testing.assert_allclose(noisy.alpha_ + 0.5, plain.alpha_)
+    np.testing.assert_array_equal(noisy.predict(X), plain.predict(X))
+    # The noise is in k(x, x), so it is in the deviation; alpha_ only with noise=True.
+    found = noisy.predict(X, return_std=True, noise=True)[1]
+    expected = plain.predict(X, return_std=True, noise=True)[1]
+    np.testing.assert_array_equal(found, expected)
+    given = KernelRidge(
+        noisy.alpha_, kernel=noisy.kernel, sampler=noisy.landmarks_.indices
+    )
+    given.set_params(solver="direct", n_landmarks=N_LANDMARKS).fit(X, Y)
+    np.testing.assert_allclose(
+        noisy.predict(X, return_std=True), given.predict(X, return_std=True), rtol=1e-6
+    )
 
 
 def with_train_and_test_swapped(mapping, source, splits, *rest):

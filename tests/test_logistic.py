@@ -302,6 +302,20 @@ def test_a_flat_sample_makes_no_long_steps(rng, monkeypatch, n_classes):
     assert sum(passes) < 1.5 * fitted.n_iter_  # 1.3 at most, and 1.8 at least
 
 
+def test_by_default_probabilities_are_those_of_the_minimum(seed):
+    """Also where labels are renamed, which changes rounding, and steps by that."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((4000, 3))
+    y, renamed = classes_of(X, 3, rng), np.array([2, 0, 1])
+    options = {"gamma": GAMMA, "n_landmarks": 60, "random_state": seed}
+    found = KernelLogisticRegression(1e3, **options).fit(X, y).predict_proba(X)
+    again = KernelLogisticRegression(1e3, **options).fit(X, renamed[y])
+    tight = KernelLogisticRegression(1e3, tol=1e-13, max_iter=500, **options)
+    expected = tight.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=3e-3)
+    np.testing.assert_allclose(again.predict_proba(X)[:, renamed], found, atol=3e-3)
+
+
 def test_too_few_steps_are_told(X, rng):
     y = classes_of(X, 3, rng)
     with pytest.warns(ConvergenceWarning, match=r"2 steps.*left.*Raise max_iter=2"):
@@ -379,7 +393,9 @@ def test_rows_that_are_all_alike(rng):
     """Only a constant is to be had: the shares of the classes, whatever they weigh."""
     X, y = np.zeros((40, 2)), np.arange(40) % 4 // 2 + (np.arange(40) == 1)
     for weight in (1e-9, 1.0, 1e9):
-        fitted = model(sampler="auto", n_landmarks=20).fit(X, y, np.full(40, weight))
+        fitted = model(sampler="auto", n_landmarks=20)
+        with pytest.warns(UserWarning, match="All rows of X are alike to RBF"):
+            fitted.fit(X, y, np.full(40, weight))
         shares = np.bincount(y) / 40
         near = {"atol": 1e-5, "rtol": 0}
         np.testing.assert_allclose(fitted.predict_proba(X[:1])[0], shares, **near)

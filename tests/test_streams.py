@@ -416,6 +416,7 @@ def test_sums_are_carried_by_a_regression_of_kept_rows(rng, monkeypatch):
         np.testing.assert_allclose(getattr(found, name), expected, atol=1e-8 * scale)
 
 
+@pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
 def test_sums_that_are_projected_alone_would_show(seed, monkeypatch):
     monkeypatch.setattr(
         "nystrom.methods.ridge.running.moments",

@@ -121,6 +121,92 @@ def test_what_float32_sums_do_not_resolve_is_not_told_as_exact(estimator, seed):
         assert abs(error.value - exact) < 6 * error.standard_error
 
 
+def in_80_bits(X, points, gamma):
+    """The relative trace error by pivoted Cholesky of 80-bit numbers."""
+    rows = np.concatenate([points, X]).astype(np.longdouble)
+    s = len(points)
+    K = np.exp(-gamma * ((rows[:, None] - rows[None, :s]) ** 2).sum(axis=2))
+    left, taken = np.ones(len(rows), np.longdouble), np.zeros((len(rows), s), K.dtype)
+    for column in range(s):
+        pivot = int(np.argmax(left[:s]))
+        if left[pivot] < 1e-17:
+            break
+        new = K[:, pivot] - taken[:, :column] @ taken[pivot, :column]
+        taken[:, column] = new / np.sqrt(left[pivot])
+        left = left - taken[:, column] ** 2
+        left[pivot] = 0
+    return float(left[s:].mean())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("alpha", [1e3, 1.0, None])
+def test_below_rounding_an_error_is_told_as_a_bound(seed, dtype, alpha):
+    """From a Gram matrix, or from float32 features; `alpha` None is Nystroem."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (1500, 2)).astype(dtype)
+    bounds = []
+    for gamma in np.geomspace(0.1, 3.0, 8):
+        common = {"kernel": "rbf", "gamma": gamma, "random_state": seed}
+        if alpha is None:
+            model = Nystroem(n_components=60, **common)
+            model.fit_transform(X)
+        else:
+            model = KernelRidge(alpha, n_landmarks=60, solver="direct", **common)
+            model.fit(X, np.sin(X[:, 0]))
+        error = model.approximation_error_
+        left = in_80_bits(X, model.landmarks_.points, gamma)
+        if not error.exact:
+            continue
+        bounds.append(error.at_most)
+        assert float(error) == error.value
+        if error.at_most:
+            assert left <= error.value <= left + 1e-5
+            assert str(error) == f"≤ {error.value:.2g} (up to rounding)"
+            assert str(error) in str(model.landmarks_)
+            assert str(error) in model.landmarks_._repr_html_()
+        else:
+            np.testing.assert_allclose(error.value, left, rtol=0.05)
+            assert str(error).endswith("(exact)")
+    # float64 features resolve all that there is, and so do not all Gram matrices. Sums
+    # of float32 values that do not are not told at all, but estimated.
+    assert any(bounds) == ((alpha is None) == (dtype == np.float32))
+    assert not all(bounds)
+
+
+def test_what_few_rows_do_not_tell_well_enough_is_not_told_as_exact(seed):
+    """Rounding of float32 may cancel on the 256 rows that are tried, by luck."""
+    for i in range(20):
+        X = np.random.default_rng([seed, i]).uniform(-2, 2, (2000, 2))
+        model = KernelRidge(10.0, kernel="rbf", gamma=0.35, n_landmarks=60)
+        model.set_params(random_state=i, solver="direct")
+        model.fit(X.astype(np.float32), np.sin(X[:, 0]))
+        in_float64 = model.landmarks_.notes != ()
+        assert in_float64 or not model.approximation_error_.exact
+
+
+def test_a_bound_is_one_of_few_landmarks_only_where_little_is_left():
+    squares = np.array([1.0, 0.5, 1e-3, 1e-9])
+    error = TraceError.of_all(1e-9, 2.0, 100, squares, rounding=1e-6)
+    assert error.at_most
+    assert error.value == pytest.approx(0.5e-9 + 0.5e-6)
+    assert error.of_prefix(3).at_most
+    assert not error.of_prefix(2).at_most
+    assert error.of_prefix(2).value == pytest.approx(0.5e-3, rel=2e-3)
+    more = error.joined(2.0, 0.1, 2.0, 100)
+    assert not more.at_most
+    assert not TraceError.of_all(1e-3, 2.0, 100, squares, rounding=1e-6).at_most
+    assert str(TraceError.of_all(0.0, 1.0, 10)) == "0 (exact)"
+
+
+def test_a_bound_does_not_replace_a_value(data):
+    X = data[0]
+    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=5, random_state=0)
+    value = TraceError.of_all(1e-9, 1.0, 1500)
+    bound = TraceError.of_all(1e-9, 1.0, 1500, rounding=1e-6)
+    assert landmarks.told(value).told(bound).error is value
+    assert landmarks.told(bound).told(value).error is value
+
+
 def landmarks_in_float64(landmarks):
     return replace(landmarks, points=landmarks.points.astype(np.float64))
 

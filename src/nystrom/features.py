@@ -97,7 +97,7 @@ class FeatureMap:
                 wide = columns.widened()
                 exact = wide.host(rows.points)
                 noise = precision.noise_of(K, exact, factor.scale)
-                lost = landmarks.factor.lost_to(factor) / len(landmarks)
+                lost = _lost(landmarks.factor, factor, exact, rows.weights)
                 if precision.ridge_needs_float64(
                     factor.inverse_norm, lost, noise, n, alpha
                 ):
@@ -184,6 +184,24 @@ class FeatureMap:
         return precision.unwhitened_gram_error(squares, inverse_diagonal)
 
 
+def _lost(
+    whole: Factor, fewer: Factor, exact: np.ndarray, weights: np.ndarray
+) -> float:
+    """What the float32 factor does not resolve of the mean row's k(x, x).
+
+    From the landmarks, and from the tried rows, `exact` kernel values of them: what is
+    lost of a row may be far more than of any landmark.
+    """
+    if fewer is whole:
+        return 0.0
+    squares = []
+    for factor in (whole, fewer):
+        Z = exact @ factor.root
+        squares.append(np.vecdot(Z, Z))
+    of_rows = precision.most_lost(squares[0], squares[1], weights)
+    return max(of_rows, whole.lost_to(fewer) / len(whole.L))
+
+
 def _resolves_trace(
     landmarks: Landmarks, rows: Source, narrow: np.ndarray, exact: np.ndarray
 ) -> bool:
@@ -260,7 +278,8 @@ def features_and_error(
     engine.map(_features_and_sums, source, both, shared, "features")
     kept, whole, squares = arrays.fetched(sums.total())
     nested = squares if landmarks.factor.is_nested else None
-    error = TraceError.of_all(whole - kept, whole, source.n_rows, nested)
+    rounding = whole * _rounding_of_features(landmarks, source, wide)
+    error = TraceError.of_all(whole - kept, whole, source.n_rows, nested, rounding)
     return output.result(sink), error
 
 
@@ -279,6 +298,19 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
     """Whether float32 values would show in what the features leave of k(x, x)."""
     if not landmarks.columns().narrow:
         return False
+    narrow, wide, kxx, _ = _left_of_tried(landmarks, source)
+    return precision.features_need_float64(narrow, wide, kxx)
+
+
+def _rounding_of_features(landmarks: Landmarks, source: Source, wide: bool) -> float:
+    """How far tr K̃ of these features may be off, as a share of tr K."""
+    if wide or not landmarks.columns().narrow:
+        return precision.residual_unit(np.float64, len(landmarks))
+    return precision.rounding_of_left(*_left_of_tried(landmarks, source))
+
+
+def _left_of_tried(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, ...]:
+    """What is left of the tried rows, by float32 and float64; k(x, x); weights."""
     rows = tried_rows(source)
     columns, X = landmarks.columns(), rows.points
     kxx, left = arrays.to_host(columns.diag(X)), []
@@ -287,7 +319,7 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
         with np.errstate(over="ignore", invalid="ignore"):
             taken = c.operand(root).squared_norms(c(X))
             left.append(kxx - arrays.to_host(taken))
-    return precision.features_need_float64(left[0], left[1], kxx)
+    return left[0], left[1], kxx, rows.weights
 
 
 def _features(block: Block, columns: Columns, root: ColumnBlocks, dtype: Any) -> Array:

@@ -153,7 +153,22 @@ def trace_error(mapping: FeatureMap, sums: Moments) -> TraceError:
         by_landmark = np.zeros(len(mapping.columns))
         by_landmark[mapping.factor.kept] = np.maximum(squares, 0.0)
     left = whole - float(squares.sum())
-    return TraceError.of_all(left, whole, sums.n_rows, by_landmark)
+    # That of float32 values was found small on a few rows before.
+    rounding = precision.rounding_of_trace(
+        sums.gram_error, mapping.factor.inverse_trace, 0.0, whole, sums.weight
+    )
+    least = precision.residual_unit(np.float64, len(mapping.columns)) * whole
+    rounding = max(rounding, least)
+    return TraceError.of_all(left, whole, sums.n_rows, by_landmark, rounding)
+
+
+def are_alike(sums: Moments) -> bool:
+    """Whether features do not vary: nothing but a constant follows from them."""
+    if sums.n_rows < 2 or sums.kernel_trace <= 0:
+        return False
+    mean = sums.feature_sum / sums.weight
+    spread = float(np.trace(sums.gram)) - sums.weight * float(mean @ mean)
+    return spread <= precision.ALIKE * sums.kernel_trace
 
 
 def trace_left(mapping: FeatureMap, sums: Moments) -> float:

@@ -157,9 +157,40 @@ def trace_needs_float64(
 
     By that of the tried rows, and what it would be at most if they are typical.
     """
-    off = weights * (narrow - wide)
-    error = abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
+    error = _most_in_sum(weights * (narrow - wide))
     return not error <= RESIDUAL_ERROR * float(np.maximum(weights * wide, 0.0).sum())
+
+
+def _most_in_sum(off: np.ndarray) -> float:
+    """What rows such as these add up to at most: two standard errors are added."""
+    return abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
+
+
+def rounding_of_left(
+    narrow: np.ndarray, wide: np.ndarray, kxx: np.ndarray, weights: np.ndarray
+) -> float:
+    """How far float32 gets what is left of all rows, as a share of tr K.
+
+    By the tried rows, if they are typical, and never less than a unit of float32.
+    """
+    whole = float((weights * np.abs(kxx)).sum())
+    if whole <= 0:
+        return 0.0
+    most = _most_in_sum(weights * (narrow - wide))
+    return max(most / whole, epsilon(np.float32) / 2)
+
+
+def most_lost(wide: np.ndarray, narrow: np.ndarray, weights: np.ndarray) -> float:
+    """What a factor loses of the mean row, from ‖z‖² of the tried rows by both.
+
+    Two standard errors are added, as few rows may hold most of it.
+    """
+    total = float(weights.sum())
+    if total <= 0:
+        return 0.0
+    lost = weights * (wide - narrow)
+    most = float(lost.sum()) + 2 * float(lost.std()) * np.sqrt(len(lost))
+    return max(0.0, most / total)
 
 
 def ridge_needs_float64(
@@ -167,13 +198,13 @@ def ridge_needs_float64(
 ) -> bool:
     """Whether float32 kernel values, off by `noise`, would show in a ridge solution.
 
-    `lost` is what float32 does not resolve of the mean landmark's k(x, x).
+    `lost` is what float32 does not resolve of the mean row's k(x, x).
     """
     # Rounding adds to the Gram matrix, and mixes with what is in it already.
     added = n_rows * (noise * noise) * inverse_norm
     mixed = 2 * np.sqrt(alpha * added / n_rows)
     # What is lost of a landmark counts for n/s rows, and by its sum: 82 small ones made
-    # 1.2e-3.
+    # 1.2e-3. Among near-copies rows lost 8 to 120 times alpha, their landmarks 1e-5.
     missed = lost * n_rows
     return added > 4 * GRAM_ERROR * alpha or max(mixed, missed) > GRAM_ERROR * alpha
 
@@ -234,6 +265,19 @@ RESOLUTION = 1e-6
 def least_component(narrow: bool) -> float:
     """Components with less than this share of the largest eigenvalue are rounding."""
     return 2e-7 if narrow else 1e-12
+
+
+#: Rows are alike where features vary by no more than this share of their squares.
+ALIKE = 1e-9
+
+
+def least_resolved_alpha(trace: float) -> float:
+    """The least α that is not lost beside a kernel or Gram matrix with this trace.
+
+    Ten units of rounding of the trace, which bounds the norm: at that, eigenvalues are
+    off by a tenth of α, and with fewer by all of it.
+    """
+    return 10 * gram_rounding(trace)
 
 
 #: The least α of (K + αI)x = y on all rows, in units of rounding of ‖K‖.

@@ -99,7 +99,7 @@ def _approximation(found: Learnt, about: dict[str, Any]) -> str:
     landmarks, error = found.estimator.landmarks_, about["approximation_error"]
     said = (
         f"{about['landmarks']} rows stand for all. Of the kernel matrix's trace they "
-        f"leave {error:.3g} uncovered; "
+        f"leave {'at most ' * landmarks.error.at_most}{error:.3g} uncovered; "
         + (
             "what is left hardly shows in predictions."
             if error < 0.05

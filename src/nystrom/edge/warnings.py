@@ -18,6 +18,8 @@ DIAGONAL, FEW_ROWS = 0.9, 2.0
 #: K is nearly constant where its least entry is more than this share of its largest,
 #: among so many landmarks.
 CONSTANT, SOME_LANDMARKS = 0.9999, 32
+#: What is left of all rows is nothing where float32 rounding may have made it.
+NOTHING_LEFT = 1e-5
 
 
 def warn_about(landmarks: Landmarks) -> None:
@@ -88,6 +90,36 @@ def _is_constant(landmarks: Landmarks) -> bool:
         return False  # they are the same
     K = landmarks.kernel.gram(points)
     return bool(K.min() > CONSTANT * K.max())
+
+
+def warn_alike(landmarks: Landmarks, alike: bool | None = None) -> None:
+    """Say so where nothing can be predicted, as a kernel sees no difference of rows.
+
+    None where nobody has looked: one landmark that leaves nothing of a kernel of a
+    distance is the same as all rows.
+    """
+    at_distance = landmarks.kernel.traits.of_distance
+    if alike is None:
+        error = landmarks.error
+        little = error is not None and error.value <= NOTHING_LEFT
+        alike = at_distance and landmarks.rank == 1 and little and landmarks.n_rows > 1
+    # Different rows that are alike to a kernel of a distance: that was said of gamma.
+    if alike and not (at_distance and _is_constant(landmarks)):
+        warn(
+            f"All rows of X are alike to {landmarks.kernel}, so that nothing but a "
+            "constant can be predicted from them: look at the columns of X, and at the "
+            "kernel."
+        )
+
+
+def warn_of_small_alpha(alpha: float, least: float) -> None:
+    """Say so where alpha is lost in the rounding of what it is added to."""
+    if 0 < alpha < least:
+        warn(
+            f"alpha={alpha:.3g} is less than float64 resolves beside this kernel "
+            f"matrix, so that rounding decides how much it shrinks: raise it to "
+            f"{least:.2g} or more, or use alpha=0 for least squares."
+        )
 
 
 def warn_indefinite(kernel: Kernel, consequence: str) -> None:

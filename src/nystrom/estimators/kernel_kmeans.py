@@ -84,7 +84,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
     landmarks_ : Landmarks
         All that is known about the landmarks; prints as one line.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact with `max_trace_error`, else estimated on 1024 rows.
+        tr(K − K̃)/tr K: exact with `max_trace_error`, else estimated on about 1024 rows.
     n_features_in_ : int
         Number of features seen during fit.
 

@@ -39,7 +39,8 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
     alpha : float or array-like of shape (n_targets,), default=1
         The ridge, one or one per target; 0 is least squares on the landmarks.
     kernel : str, callable or Kernel, default="linear"
-        As for `Nystroem`.
+        As for `Nystroem`. A `WhiteKernel` in a sum of scikit-learn's Gaussian-process
+        kernels is noise of the targets, and added to alpha.
     gamma : float, sequence of float, str or None, default=None
         The width of the kernel, one or one per feature. From the rows: "scale" and
         "auto", as `SVC` has them, or "median". From rows and targets: "learn", one
@@ -97,8 +98,8 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         All that is known about the landmarks; prints as one line. After "full" those
         that precondition, with the error of K̃ in `landmarks_.error`.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact after "direct", estimated on 1024 rows after "cg", 0 after
-        "full". None where the kernel is indefinite.
+        tr(K − K̃)/tr K: exact after "direct", estimated on about 1024 rows after "cg",
+        0 after "full"; its `at_most` is True where rounding leaves but a bound. None where the kernel is indefinite.
     risk_bound_ : RiskBound or None
         What is known about the risk beside exact kernel ridge regression, where the
         trace error or `delta` gives a bound. None with an intercept or weights, for
@@ -205,7 +206,7 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
             for name in ("_running", "_full"):
                 self.__dict__.pop(name, None)
             X, Y, ravel = self._rows_and_targets(X, y)
-            alphas = check_alphas(self.alpha, Y.shape[1])
+            alphas = check_alphas(self.alpha, Y.shape[1]) + self._white_noise()
             solver = check_solver(self.solver, alphas, (*SOLVERS, "full"))
             kernel, source, engine = self._resolved(X, task, sample_weight, targets=Y)
             goal = goal_for(self, float(alphas.min()))
@@ -285,7 +286,9 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
             After solver="full" with K itself, by conjugate gradients for every few
             rows: each as long as the fit.
         noise : bool, default=False
-            Whether the deviation includes the noise of a new target.
+            Whether the deviation includes the noise alpha of a new target. That of a
+            `WhiteKernel` is always included, as in scikit-learn's
+            `GaussianProcessRegressor`.
         out : str, Path or array, default=None
             Where predictions go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at

@@ -129,7 +129,7 @@ class KernelRidgeClassifier(Calibrated):
         with fitting(self, X, y) as task:
             given = self._classes(X, y, sample_weight)
             Y, weights = given.Y, given.weights
-            alphas = check_alphas(self.alpha, Y.shape[1])
+            alphas = check_alphas(self.alpha, Y.shape[1]) + self._white_noise()
             solver = check_solver(self.solver, alphas)
             kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
             seed = seed_of(self.random_state)

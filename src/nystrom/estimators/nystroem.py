@@ -85,7 +85,7 @@ class Nystroem(TransformsRows):
         All that is known about the landmarks; prints as one line.
     approximation_error_ : TraceError or None
         tr(K − K̃)/tr K: exact after `fit_transform` and with `max_trace_error`,
-        estimated on 1024 rows after `fit`. None where the kernel is indefinite.
+        estimated on about 1024 rows after `fit`. None where the kernel is indefinite.
     gamma_ : float or ndarray of shape (n_features,)
         What gamma="learn" or "learn_each" has learnt; absent otherwise.
     n_features_in_ : int

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _arrays as arrays
 from ..approximation import estimated_error
-from ..edge.warnings import warn
+from ..edge.warnings import warn, warn_alike
 from ..engines import Engine
 from ..engines.blas import blas_threads_for
 from ..engines.progress import parts
@@ -75,13 +75,14 @@ class OnAllRows(OnRidge):
         if not fit.converged:
             warn(not_converged(fit), ConvergenceWarning)
         error = estimated_error(landmarks, source, engine)
-        self._keep_landmarks(landmarks, error)
+        warn_alike(self._keep_landmarks(landmarks, error))
         self.approximation_error_ = TraceError.of_all(0.0, 1.0, source.n_rows)
         self.solver_, self.n_iter_ = "full", fit.n_steps
         self.residual_ = fit.residual
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         mapping = LinearMap.as_precise_as_needed(rows, source, fit.dual, fit.intercept)
-        self._keep_model(rows, Model(mapping, ravel, None, without_matrix(rows)))
+        model = Model(mapping, ravel, None, without_matrix(rows), self._white_noise())
+        self._keep_model(rows, model)
         self._full = FullPosterior(weights, alphas, fit.scales)
 
     def _basis(self) -> Landmarks:
@@ -122,4 +123,6 @@ class OnAllRows(OnRidge):
             fit_intercept=self.fit_intercept,
             engine=engine,
         )
-        return posterior.deviations(problem, source, noise=noise)
+        return posterior.deviations(
+            problem, source, noise=noise, white=self._model.white
+        )

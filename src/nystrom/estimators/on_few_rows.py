@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
+from ..edge.warnings import warn_alike, warn_of_small_alpha
 from ..engines.blas import blas_threads_for
 from ..factor import factorize
 from ..kernels import Kernel, Precomputed
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.posterior import Posterior
 from ..methods.ridge.risk import RiskBound
+from ..precision import ALIKE, least_resolved_alpha
 from ..refusals import check_finite
 from ..sources import Source
 from .checked_targets import columns_of
@@ -69,6 +71,11 @@ class OnFewRows(OnRidge):
         with blas_threads_for(source.n_rows):
             K = kernel.gram(landmarks.points)
             check_finite(K)
+            alike = len(K) > 1 and 0 < K.max() * (1 - ALIKE) <= K.min()
+            warn_alike(landmarks, bool(alike))
+            least = least_resolved_alpha(float(np.trace(K)))
+            if 0 < alphas.min() < least and np.linalg.eigvalsh(K)[0] < least:
+                warn_of_small_alpha(float(alphas.min()), least)
             dual = columns_of(theirs.fit(K, Y, weights).dual_coef_)
         self.landmarks_ = without_matrix(landmarks)
         self.approximation_error_ = landmarks.error
@@ -77,7 +84,8 @@ class OnFewRows(OnRidge):
         self.risk_bound_ = RiskBound(1.0, 1.0, "being exact")
         wide = landmarks.columns().narrow
         mapping = LinearMap(dual, np.zeros(len(alphas)), wide)
-        self._keep_model(landmarks, Model(mapping, ravel, None))
+        model = Model(mapping, ravel, None, white=self._white_noise())
+        self._keep_model(landmarks, model)
         if isinstance(X, Source):
             # A source may stand for a file that is gone; the rows of K are K itself.
             X = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points

@@ -49,7 +49,7 @@ class Chosen:
 
     landmarks: Landmarks
     fit: RidgeFit
-    alphas: np.ndarray  # (t,)
+    alphas: np.ndarray  # (t,) with white noise of the kernel
     source: Source
     engine: Engine
 
@@ -111,14 +111,16 @@ class OnGrids(OnRidge):
         place = self._choose_size(best)
         landmarks, mapping, sums = best.at(place)
         chosen = self._choose_alphas(alphas, best.errors[place], Y.shape[1])
-        intercept = bool(self.fit_intercept)
-        fit = finish(landmarks, mapping, sums, source, chosen, intercept)
+        intercept, white = bool(self.fit_intercept), self._white_noise()
+        fit = finish(
+            landmarks, mapping, sums, source, chosen + white, intercept, engine
+        )
         self._keep_scores(
             landmarks, alphas, chosen, best, place, curves, search.top, ravel
         )
         if source.n_rows >= LEAST_ROWS:
             self._warn_at_ends(alphas, gammas, best, place, curves)
-        return Chosen(landmarks, fit, chosen, source, engine)
+        return Chosen(landmarks, fit, chosen + white, source, engine)
 
     def _scored(
         self,
@@ -148,7 +150,7 @@ class OnGrids(OnRidge):
             landmarks,
             source,
             sizes,
-            alphas,
+            alphas + self._white_noise(),
             search.splits,
             engine,
             fit_intercept=bool(self.fit_intercept),

@@ -11,9 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from ..edge.warnings import warn
+from ..edge.warnings import warn, warn_alike, warn_of_small_alpha
 from ..engines import Engine
 from ..engines.progress import expect
+from ..kernels import Kernel
+from ..kernels.white_noise import split_white_noise
 from ..landmarks import Landmarks
 from ..methods.linear_map import LinearMap
 from ..methods.ridge.fit import RidgeFit
@@ -26,7 +28,7 @@ from ..methods.ridge.risk import RiskBound, risk_bound
 from ..sinks import Output
 from ..sources import Source
 from ..trace_error import TraceError
-from .callbacks import CallbackSupportMixin
+from .callbacks import CallbackSupportMixin, CallbackTask
 from .checked_targets import ChecksTargets
 from .on_landmarks import OnLandmarks, in_library_of
 from .ridge_parameters import check_noise
@@ -40,6 +42,7 @@ class Model:
     ravel: bool  # y had one dimension
     posterior: Posterior | None
     rows: Landmarks | None = None  # all rows, where these are not the landmarks
+    white: float = 0.0  # the part of alpha that is a WhiteKernel of the given kernel
 
 
 class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
@@ -57,6 +60,23 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
     risk_bound_: RiskBound | None
     solver_: str
     n_iter_: int | None
+
+    def _resolved(
+        self,
+        X: Any,
+        task: CallbackTask,
+        sample_weight: Any = None,
+        *,
+        targets: Any = None,
+        **changed: Any,
+    ) -> tuple[Kernel, Source, Engine]:
+        """Kernel without white noise, rows and engine."""
+        changed.setdefault("kernel", split_white_noise(self.kernel)[0])
+        return super()._resolved(X, task, sample_weight, targets=targets, **changed)
+
+    def _white_noise(self) -> float:
+        """The variance of white noise in the kernel, which counts as alpha."""
+        return split_white_noise(self.kernel)[1]
 
     def _keep(
         self,
@@ -76,6 +96,8 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
                 "use solver='direct'.",
                 ConvergenceWarning,
             )
+        warn_alike(landmarks, fit.alike)
+        warn_of_small_alpha(float(alphas.min()), fit.least_alpha)
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
         self.risk_bound_ = None
@@ -83,7 +105,8 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
             self.risk_bound_ = risk_bound(
                 float(alphas.min()), fit.trace_left, landmarks.guarantee
             )
-        self._keep_model(landmarks, Model(fit.map, ravel, fit.posterior))
+        model = Model(fit.map, ravel, fit.posterior, white=self._white_noise())
+        self._keep_model(landmarks, model)
 
     def _keep_model(self, landmarks: Landmarks, model: Model) -> None:
         self._model = model
@@ -140,6 +163,7 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
             self._known_posterior(),
             engine,
             noise=noise,
+            white=self._model.white,
             output=output,
         )
 
@@ -154,6 +178,7 @@ class OnRidge(CallbackSupportMixin, ChecksTargets, OnLandmarks, BaseEstimator):
             engine,
             wide=self._model.map.wide,
             noise=noise,
+            white=self._model.white,
         )
 
     def _known_posterior(self) -> Posterior:

@@ -32,6 +32,7 @@ def fit_batch(
     targets = targets[:]  # a batch is held
     _refuse_other_targets(estimator, targets, ravel, running)
     alphas = check_alphas(estimator.alpha, targets.shape[1])
+    alphas += estimator._white_noise()
     landmarks, batch, engine = streamed(
         estimator,
         X,

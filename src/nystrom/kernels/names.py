@@ -18,6 +18,7 @@ from .given import Blockwise, Pairwise
 from .inner_product import Cosine, Linear, Polynomial, Sigmoid
 from .parameters import per_feature
 from .precomputed import Precomputed
+from .white_noise import refuse_white_noise
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,10 @@ def as_kernel(
                 f"{kernel}; put its parameters into the kernel itself."
             )
         if isinstance(kernel, Kernel):
+            if isinstance(kernel, Blockwise):
+                refuse_white_noise(kernel.function, caller)
             return kernel
+        refuse_white_noise(kernel, caller)
         return Blockwise(kernel, kernel.diag)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         name = kernel.__name__

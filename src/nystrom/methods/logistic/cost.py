@@ -17,6 +17,8 @@ from .sample import drawn_rows, knows_all_classes, part_of
 
 #: Rows that C is chosen on at most; of each class one in so many is left out.
 MOST_ROWS, ONE_IN = 2**16, 5
+#: To compare them, no less of the objective need be left.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ def best_cost(
         part_of(source, rows[those], weights[those], engine) for those in (out, ~out)
     )
     scale = source.total_weight / trained.total_weight
+    settings = replace(settings, tolerance=max(settings.tolerance, TOLERANCE))
     losses = np.full(len(costs), np.inf)
     coef, best = None, None
     each = parts(engine.progress, *[1.0] * len(costs))

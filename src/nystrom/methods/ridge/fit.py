@@ -12,7 +12,7 @@ from ...engines.blas import blas_threads_for
 from ...engines.progress import expect, parts
 from ...features import FeatureMap
 from ...landmarks import Landmarks
-from ...moments import Moments, moments, trace_left
+from ...moments import Moments, are_alike, moments, trace_left
 from ...sources import Source
 from ...trace_error import TraceError
 from ..linear_map import LinearMap
@@ -43,6 +43,8 @@ class RidgeFit:
     n_iterations: int | None
     converged: bool
     notes: tuple[str, ...]
+    least_alpha: float = 0.0  # rounding hides a smaller one in some direction
+    alike: bool | None = None  # whether features are the same for all rows
 
 
 def fit_ridge(
@@ -75,7 +77,9 @@ def fit_ridge(
                 sums = moments(mapping, source, engine)
             with solving:
                 told("solution", 0, 1)
-                return finish(landmarks, mapping, sums, source, alphas, fit_intercept)
+                return finish(
+                    landmarks, mapping, sums, source, alphas, fit_intercept, engine
+                )
         solved = solve_cg(mapping, source, alphas, fit_intercept, engine, seed)
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(
@@ -98,6 +102,7 @@ def finish(
     source: Source,
     alphas: np.ndarray,
     fit_intercept: bool,
+    engine: Engine | None = None,
 ) -> RidgeFit:
     """From the sums over all rows to the fit."""
     with blas_threads_for(len(landmarks)):
@@ -107,12 +112,14 @@ def finish(
         return RidgeFit(
             map=LinearMap.as_precise_as_needed(landmarks, source, dual, intercept),
             solver="direct",
-            error=told_error(landmarks, mapping, sums, source, Threads(1)),
+            error=told_error(landmarks, mapping, sums, source, engine or Threads(1)),
             trace_left=trace_left(mapping, sums),
             posterior=posterior(mapping, problem, alphas, coef),
             n_iterations=None,
             converged=True,
             notes=notes_of(mapping),
+            least_alpha=problem.least_alpha(float(alphas.min())),
+            alike=are_alike(sums),
         )
 
 

@@ -31,9 +31,12 @@ class FullPosterior:
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
 
     def deviations(
-        self, problem: FullRidge, source: Source, *, noise: bool
+        self, problem: FullRidge, source: Source, *, noise: bool, white: float = 0.0
     ) -> np.ndarray:
-        """(m, t): the predictive standard deviation of every new row and target."""
+        """(m, t): the predictive standard deviation of every new row and target.
+
+        With all of the noise α, or with the part of it that is `white`.
+        """
         memory = get_config()["working_memory"] * 2**20 / 4
         few = memory / (8 * HELD * problem.rows.n_rows)
         size = int(np.clip(few, 1, MOST_ROWS))
@@ -42,7 +45,8 @@ class FullPosterior:
             stop = min(start + size, source.n_rows)
             X = source.rows(start, stop)
             for alpha in np.unique(self.alphas):
-                variance = self._variances(problem, X, float(alpha)) + noise * alpha
+                variance = self._variances(problem, X, float(alpha))
+                variance += alpha if noise else white
                 those = self.alphas == alpha
                 scaled = variance[:, None] * self.scales[those]
                 out[start:stop, those] = np.sqrt(scaled)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import _arrays as arrays
+from ... import precision
 from ...columns import Columns
 from ...engines import Engine
 from ...engines.blas import blas_threads_for
@@ -18,6 +19,7 @@ from ...operands import Operand
 from ...residuals import prepare, residual, residuals
 from ...sinks import ArraySink, Output
 from ...sources import Block, Source
+from ...tried import tried_rows
 from ..linear_map import LinearMap, mapped
 from .problem import Centered
 
@@ -74,19 +76,24 @@ def deviations(
     *,
     wide: bool,
     noise: bool,
+    white: float = 0.0,
 ) -> np.ndarray:
-    """(n, t): the predictive standard deviation of every row and target."""
+    """(n, t): the predictive standard deviation of every row and target.
+
+    With all of the noise α, or with the part of it that is `white`.
+    """
     root = posterior.root
     ready = prepare(landmarks.columns(), source, root)
     left = residuals(ready, source, engine=engine, name="residuals")
-    columns = landmarks.columns(wide=wide)
+    columns = _columns(landmarks, source, posterior, wide)
     out = np.empty((source.n_rows, len(posterior.alphas)))
     for alpha in np.unique(posterior.alphas):
         R = posterior.shrunk_root(alpha)
         sink = ArraySink((source.n_rows,))
         shared = (columns, Operand(R), Operand(posterior.center @ R))
         engine.map(squared_projections, source, sink, shared, "deviations")
-        variance = left + alpha * (sink.array + posterior.own + noise)
+        share = _noise_share(alpha, noise, white)
+        variance = left + alpha * (sink.array + posterior.own + share)
         those = posterior.alphas == alpha
         out[:, those] = np.sqrt(variance[:, None] * posterior.scales[those])
     return out
@@ -100,6 +107,7 @@ def predictions_and_deviations(
     engine: Engine,
     *,
     noise: bool,
+    white: float = 0.0,
     output: Output,
 ) -> Any:
     """(n, 2·t): predictions, and beside them their deviations, in one pass.
@@ -115,13 +123,13 @@ def predictions_and_deviations(
     for alpha in np.unique(posterior.alphas):
         R = posterior.shrunk_root(alpha)
         M, offset = Operand(R), Operand(posterior.center @ R)
-        projections.append((float(alpha), M, offset))
+        own = posterior.own + _noise_share(alpha, noise, white)
+        projections.append((float(alpha), own, M, offset))
     spread = Spread(
-        landmarks.columns(wide=mapping.wide),
+        _columns(landmarks, source, posterior, mapping.wide),
         projections,
         posterior.alphas,
         posterior.scales,
-        posterior.own + noise,
     )
     shared = (mapping.shared(landmarks, dtype), left, spread, dtype)
     engine.map(_both, source, sink, shared, "predictions")
@@ -133,20 +141,24 @@ class Spread:
     """What variances need besides the part of k(x, x) that is left."""
 
     columns: Columns
-    projections: list[tuple[float, Operand, Operand]]  # one for each different alpha
+    projections: list[tuple[float, float, Operand, Operand]]  # one for each alpha
     alphas: np.ndarray
     scales: np.ndarray
-    own: float
 
     def deviations(self, block: Block, left: np.ndarray) -> np.ndarray:
         """(rows, t)."""
         out = np.empty((len(block), len(self.alphas)))
-        for alpha, M, offset in self.projections:
+        for alpha, own, M, offset in self.projections:
             projected = squared_projections(block, self.columns, M, offset)
-            variance = left + alpha * (projected + self.own)
+            variance = left + alpha * (projected + own)
             those = self.alphas == alpha
             out[:, those] = np.sqrt(variance[:, None] * self.scales[those])
         return out
+
+
+def _noise_share(alpha: float, noise: bool, white: float) -> float:
+    """The share of alpha that a deviation includes as noise of a new target."""
+    return 1.0 if noise else white / alpha
 
 
 def _both(
@@ -155,6 +167,33 @@ def _both(
     mean = mapped(block, *of_mean)
     found = spread.deviations(block, residual(block, *of_left))
     return arrays.side_by_side([mean, arrays.from_host(found, mean, mean.dtype)])
+
+
+def _columns(
+    landmarks: Landmarks, source: Source, posterior: Posterior, wide: bool
+) -> Columns:
+    """Kernel values as precise as the projections need.
+
+    float32 may do for predictions and not here: 1/√(σ² + α) times the root of a float64
+    factor made deviations 220 times too large out of float32 rounding.
+    """
+    columns = landmarks.columns(wide=wide)
+    if not columns.narrow:
+        return columns
+    tried = tried_rows(source)
+    block = tried.block(0, tried.n_rows)
+    found = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for each in (columns, columns.widened()):
+            by_alpha = []
+            for alpha in np.unique(posterior.alphas):
+                R = posterior.shrunk_root(alpha)
+                shared = (Operand(R), Operand(posterior.center @ R))
+                by_alpha.append(squared_projections(block, each, *shared))
+            found.append(np.column_stack(by_alpha) + posterior.own)
+    # Deviations are the roots of these: half of the error.
+    wrong = precision.results_need_float64(*found)
+    return columns.widened() if wrong else columns
 
 
 def squared_projections(

@@ -16,7 +16,7 @@ import scipy.linalg
 from ...engines.blas import blas_threads_for
 from ...features import FeatureMap
 from ...moments import Moments
-from ...precision import EPS64, gram_rounding
+from ...precision import EPS64, gram_rounding, least_resolved_alpha
 from .path import Path
 
 
@@ -94,6 +94,14 @@ class Centered:
                 factor = scipy.linalg.cho_factor(ridged, lower=True, overwrite_a=True)
                 return scipy.linalg.cho_solve(factor, b)
         return self.path.coefficients(alpha, self.path.vectors.T @ b)
+
+    def least_alpha(self, alpha: float) -> float:
+        """What α must be at least to be resolved in all directions; 0 if it is."""
+        least = least_resolved_alpha(float(np.trace(self.gram)))
+        if not 0 < alpha < least or not len(self.gram):
+            return 0.0
+        # Such an α is solved for by this path. It changes nothing in other directions.
+        return least if self.path.values[-1] < least else 0.0
 
     def quadratic(self, alphas: np.ndarray, coef: np.ndarray) -> np.ndarray:
         """(t,): yᵀ(K̃ + αI)⁻¹y, each target with its own α > 0 and its solution."""
