@@ -99,7 +99,8 @@ class KernelRidge(Scoring, RegressorMixin, OnFewRows, OnAllRows):
         that precondition, with the error of K̃ in `landmarks_.error`.
     approximation_error_ : TraceError or None
         tr(K − K̃)/tr K: exact after "direct", estimated on about 1024 rows after "cg",
-        0 after "full"; its `at_most` is True where rounding leaves but a bound. None where the kernel is indefinite.
+        0 after "full"; its `at_most` is True where rounding leaves but a bound. None
+        where the kernel is indefinite.
     risk_bound_ : RiskBound or None
         What is known about the risk beside exact kernel ridge regression, where the
         trace error or `delta` gives a bound. None with an intercept or weights, for
