@@ -74,8 +74,8 @@ def test_everything_of_the_package_has_its_turn():
 def told_too_small(monkeypatch):
     of_all = trace_error.TraceError.of_all
 
-    def less(left, whole, *rest):
-        return of_all(0.9 * left, whole, *rest)
+    def less(left, whole, *rest, **options):
+        return of_all(0.9 * left, whole, *rest, **options)
 
     monkeypatch.setattr(trace_error.TraceError, "of_all", less)
 
