@@ -244,7 +244,7 @@ def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
             kernel="rbf", n_landmarks=10, sampler="uniform", fit_intercept=True
         )
         model.set_params(random_state=0, n_jobs=1).fit(source)
-        model.predict(source, out=tmp_path / "out.npy")
+        model.predict(source, out=tmp_path / f"{n}.npy")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     grown = (peaks[1] - peaks[0]) / (sizes[1] - sizes[0])
