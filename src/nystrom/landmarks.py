@@ -246,15 +246,16 @@ class Landmarks:
     def told(self, error: TraceError | None) -> Landmarks:
         """These landmarks with their error: an estimate does not replace an exact one.
 
-        Nor does a bound that rounding leaves replace a value.
+        Nor does a bound that rounding leaves replace a smaller value.
 
         A trace says nothing of a kernel whose eigenvalues cancel.
         """
         if self.indefinite:
             return self.updated(error=None)
         if self.error is not None and self.error.exact:
-            hidden = error is not None and error.at_most and not self.error.at_most
-            if error is None or not error.exact or hidden:
+            if error is None or not error.exact:
+                return self
+            if error.at_most and self.error.value < error.value:
                 return self
         return self.updated(error=error)
 
