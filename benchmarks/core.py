@@ -32,12 +32,16 @@ from sklearn.kernel_approximation import Nystroem as Theirs
 
 import nystrom
 from nystrom import Nystroem, approximate, select_landmarks
-from nystrom.column_blocks import N_BLOCKS
 from nystrom.engines import Threads
-from nystrom.features import features
-from nystrom.residuals import prepare, residuals
-from nystrom.ridge_root import ridge_root, weighted
-from nystrom.sources import Dense
+from nystrom.linalg.factor import N_COLUMN_BLOCKS
+from nystrom.linalg.features import features
+from nystrom.linalg.residuals import (
+    prepare_residuals,
+    residuals,
+    ridge_inverse_root,
+    weighted_gram,
+)
+from nystrom.sources import DenseRows
 
 GAMMA, SIZE = 0.01, 1000
 RESULTS = Path(__file__).parent / "results" / "core.csv"
@@ -109,16 +113,16 @@ def against_plain(X: np.ndarray) -> list[Row]:
 def passes(X: np.ndarray) -> list[Row]:
     """Score and feature pass as shares of the GEMM rate, in rows per second."""
     landmarks = choose(X, "accelerated")
-    source, engine = Dense(X), Threads()
-    K = weighted(landmarks.kernel.gram(landmarks.points), np.ones(SIZE))
-    B = ridge_root(K, np.ones(SIZE), float(np.trace(K)) / SIZE)
+    source, engine = DenseRows(X), Threads()
+    K = weighted_gram(landmarks.kernel.gram(landmarks.points), np.ones(SIZE))
+    B = ridge_inverse_root(K, np.ones(SIZE), float(np.trace(K)) / SIZE)
     A = np.random.default_rng(0).standard_normal((8192, SIZE), dtype=np.float32)
     M = np.random.default_rng(1).standard_normal((SIZE, SIZE), dtype=np.float32)
     n_products = 16
     scores, gemm, feature = [], [], []
 
     def score() -> np.ndarray:
-        ready = prepare(landmarks.columns(), source, B)
+        ready = prepare_residuals(landmarks.columns(), source, B)
         return residuals(ready, source, engine=engine, name="scores")
 
     for _ in range(3):
@@ -129,7 +133,7 @@ def passes(X: np.ndarray) -> list[Row]:
     rate = n_products * len(A) / min(gemm)  # rows per second of an s × s product
     score_rate, feature_rate = len(X) / median(scores), len(X) / median(feature)
     # The triangular factor saves part of the product: what is left of it.
-    done = (1 + 1 / N_BLOCKS) / 2
+    done = (1 + 1 / N_COLUMN_BLOCKS) / 2
     return [
         ("score pass, share of GEMM (dense count)", *_share(score_rate, rate), "≥ 0.6"),
         ("score pass, share of GEMM (done)", *_share(score_rate * done, rate), "-"),

@@ -27,8 +27,8 @@ from sklearn.metrics import r2_score
 
 from nystrom import KernelRidge, KernelRidgeCV, select_landmarks
 from nystrom.engines import Threads
-from nystrom.methods.ridge.full import FullRidge
-from nystrom.sources import Held
+from nystrom.models.ridge_full import FullRidge
+from nystrom.sources import CachedRows
 
 RESULTS = Path(__file__).parent / "results" / "full.csv"
 #: Rows to fit to, at most; 2000 others are predicted.
@@ -130,7 +130,7 @@ def steps(job: dict) -> Iterator[Row]:
             landmarks = select_landmarks(X, gamma=gamma, random_state=0, **options)
             problem = FullRidge(
                 landmarks,
-                Held(X),
+                CachedRows(X),
                 np.array([alpha]),
                 fit_intercept=False,
                 engine=Threads(),
@@ -142,7 +142,7 @@ def steps(job: dict) -> Iterator[Row]:
                 "gamma": gamma,
                 "alpha": alpha,
                 "seconds": seconds,
-                "steps": fit.n_steps,
+                "steps": fit.n_iterations,
                 "residual": fit.residual,
             }
 

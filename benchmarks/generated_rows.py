@@ -45,7 +45,7 @@ class Clusters:
 def measure(sampler: str, n_rows: int, queue: multiprocessing.Queue) -> None:
     """In a process of its own: what choosing took."""
     select_landmarks(
-        sources.Made(Clusters(), 5000, COLUMNS),
+        sources.GeneratedRows(Clusters(), 5000, COLUMNS),
         gamma=0.05,
         n_landmarks=SIZE,
         sampler=sampler,
@@ -54,7 +54,7 @@ def measure(sampler: str, n_rows: int, queue: multiprocessing.Queue) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.perf_counter()
     landmarks = select_landmarks(
-        sources.Made(Clusters(), n_rows, COLUMNS, CHUNK),
+        sources.GeneratedRows(Clusters(), n_rows, COLUMNS, CHUNK),
         gamma=0.05,
         n_landmarks=SIZE,
         sampler=sampler,

@@ -26,14 +26,18 @@ from harness.measuring import threads, timed, versions
 from harness.problems import load
 
 from nystrom import select_landmarks
-from nystrom.column_blocks import N_BLOCKS
 from nystrom.engines import Threads
-from nystrom.features import FeatureMap, features
 from nystrom.landmarks import Landmarks
-from nystrom.moments import moments
-from nystrom.residuals import prepare, residuals
-from nystrom.ridge_root import ridge_root, weighted
-from nystrom.sources import Dense
+from nystrom.linalg.factor import N_COLUMN_BLOCKS
+from nystrom.linalg.features import FeatureMap, features
+from nystrom.linalg.moments import moments
+from nystrom.linalg.residuals import (
+    prepare_residuals,
+    residuals,
+    ridge_inverse_root,
+    weighted_gram,
+)
+from nystrom.sources import DenseRows
 
 RESULTS = Path(__file__).parent / "results" / "limit.csv"
 GAMMA, SIZE, ROWS, REPEATS = 0.01, 1000, 200_000, 5
@@ -101,19 +105,19 @@ def passes(
     landmarks: Landmarks, X: np.ndarray, y: np.ndarray
 ) -> dict[str, tuple[Callable, type, float]]:
     """For each: the pass, the precision of its product, multiply-adds per row."""
-    source, engine = Dense(X), Threads()
-    K = weighted(landmarks.kernel.gram(landmarks.points), np.ones(SIZE))
-    B = ridge_root(K, np.ones(SIZE), float(np.trace(K)) / SIZE)
-    targets = source.having(targets=y[:, None])
+    source, engine = DenseRows(X), Threads()
+    K = weighted_gram(landmarks.kernel.gram(landmarks.points), np.ones(SIZE))
+    B = ridge_inverse_root(K, np.ones(SIZE), float(np.trace(K)) / SIZE)
+    targets = source.replace(targets=y[:, None])
     # A ridge that needs no whitening: the Gram matrix of K's blocks as they are.
     mapping = FeatureMap.for_ridge(landmarks, targets, 1e-2 * len(X), center=False)
     # A triangular factor in column blocks needs this share of the dense product.
-    triangle = (1 + 1 / N_BLOCKS) / 2
+    triangle = (1 + 1 / N_COLUMN_BLOCKS) / 2
     whitened = ", whitened" if mapping.whiten else ""
     return {
         "score": (
             lambda: residuals(
-                prepare(landmarks.columns(), source, B),
+                prepare_residuals(landmarks.columns(), source, B),
                 source,
                 engine=engine,
                 name="scores",

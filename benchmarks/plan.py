@@ -25,11 +25,16 @@ from distributed import Client
 from files import COLUMNS, blocks
 from harness.measuring import versions
 
-from nystrom import KernelRidge, engines, randomness, sources
+from nystrom import KernelRidge, engines, sources
+from nystrom import _random as randomness
 from nystrom.engines import TILE
-from nystrom.engines.dask import Dask
-from nystrom.engines.dask_pass import LEAST_TILES, MOST_TILES, TASKS_PER_THREAD
-from nystrom.samplers.gain.by_gain import MOST_SCORED
+from nystrom.engines.dask import (
+    MAX_TILES_PER_TASK,
+    MIN_TILES_PER_TASK,
+    TASKS_PER_THREAD,
+    Dask,
+)
+from nystrom.samplers.pooled_greedy import MAX_SCORED_ROWS
 
 RESULTS = Path(__file__).parent / "results" / "plan.csv"
 ROWS, WORKERS, SIZE = 1_000_000, 2, 500
@@ -75,7 +80,12 @@ def tasks(n: int, workers: int) -> int:
     """Tasks of a pass that adds up."""
     tiles = -(-n // TILE)
     share = tiles // (TASKS_PER_THREAD * workers)
-    return -(-tiles // min(MOST_TILES, max(LEAST_TILES, 1 << share.bit_length() >> 1)))
+    return -(
+        -tiles
+        // min(
+            MAX_TILES_PER_TASK, max(MIN_TILES_PER_TASK, 1 << share.bit_length() >> 1)
+        )
+    )
 
 
 def planned(n: int, workers: int) -> dict[str, float]:
@@ -89,7 +99,7 @@ def planned(n: int, workers: int) -> dict[str, float]:
             tasks(n, workers) * 8 * s * s + workers * (8 * s * s + 4 * s * d)
         )
         / 1e6,
-        "MB of rows that come to the client": min(n, MOST_SCORED) * d * 4 / 1e6,
+        "MB of rows that come to the client": min(n, MAX_SCORED_ROWS) * d * 4 / 1e6,
         "10⁹ multiply-adds of a worker, Gram matrix": n
         / workers
         * s
@@ -166,7 +176,7 @@ def main() -> None:
     for name, took in seconds.items():
         factor = {SCANS: LARGE_ROWS / n, CLIENT: 1.0}.get(name, by_row)
         if name.startswith("scores"):  # of rows that the client holds
-            factor = MOST_SCORED / n
+            factor = MAX_SCORED_ROWS / n
         rows.append((f"s, {name}", took, "" if name == "whole fit" else took * factor))
     with RESULTS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

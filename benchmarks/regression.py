@@ -26,10 +26,10 @@ from sklearn.pipeline import make_pipeline
 
 from nystrom import KernelRidge, KernelRidgeCV, select_landmarks
 from nystrom.engines import Threads
-from nystrom.features import FeatureMap
-from nystrom.methods.ridge.fit import cheaper_solver
-from nystrom.moments import moments
-from nystrom.sources import Dense
+from nystrom.linalg.features import FeatureMap
+from nystrom.linalg.moments import moments
+from nystrom.models.ridge_solvers import choose_solver
+from nystrom.sources import DenseRows
 
 GAMMA, ALPHA, TRAINING = 0.1, 0.05, 500_000
 RESULTS = Path(__file__).parent / "results" / "regression.csv"
@@ -77,7 +77,7 @@ def gram(X: np.ndarray, y: np.ndarray, *_) -> list[Row]:
     landmarks = select_landmarks(
         X, gamma=GAMMA, n_landmarks=1000, sampler="uniform", random_state=0
     )
-    source, engine = Dense(X).having(targets=y[:, None]), Threads()
+    source, engine = DenseRows(X).replace(targets=y[:, None]), Threads()
     mapping = FeatureMap.for_ridge(landmarks, source, ALPHA, center=False)
     rng = np.random.default_rng(0)
     A, M = rng.standard_normal((8192, 1000)), rng.standard_normal((1000, 1000))
@@ -123,8 +123,8 @@ def solvers(X: np.ndarray, y: np.ndarray, Xt: np.ndarray, yt: np.ndarray) -> lis
     direct, cg = ours(4000, solver="direct"), ours(4000, solver="cg")
     a, b = timed(lambda: cg.fit(X, y)), timed(lambda: direct.fit(X, y))
     landmarks = direct.landmarks_
-    mapping = FeatureMap.for_ridge(landmarks, Dense(X), ALPHA, center=False)
-    print(f"auto takes {cheaper_solver(mapping, Dense(X))}")
+    mapping = FeatureMap.for_ridge(landmarks, DenseRows(X), ALPHA, center=False)
+    print(f"auto takes {choose_solver(mapping, DenseRows(X))}")
     wrong = [percent_wrong(model, Xt, yt) for model in (cg, direct)]
     return [
         ("cg against direct, 4000 landmarks, 100 000 rows", a, b, a / b, "-"),

@@ -83,7 +83,7 @@ STREAMS = [mixture, heavy_tails, rare_rows, drifting, rotating, in_order]
 
 def trace_error(landmarks: Landmarks, X: Rows) -> float:
     """tr(K − K̃)/tr K on these rows."""
-    Z = landmarks.columns().host(X) @ landmarks.factor.root
+    Z = landmarks.columns().to_host(X) @ landmarks.factor.root
     return float(1 - np.vdot(Z, Z) / len(X))
 
 

@@ -69,7 +69,7 @@ def attempt(fit, path, result, log):
     child = os.fork()
     if child:
         return child
-    part = engines.RunFile.part
+    part = engines.CheckpointStore.part
 
     def noted(self, number):
         found = part(self, number)
@@ -78,9 +78,9 @@ def attempt(fit, path, result, log):
                 file.write("x")
         return found
 
-    engines.RunFile.part = noted
+    engines.CheckpointStore.part = noted
     # It may be killed once it is done, too.
-    run = engines.RunFile(path, every=0)
+    run = engines.CheckpointStore(path, every=0)
     with engines.using(checkpoint=run, keep_checkpoint=True):
         fitted = arrays_of(fit())
     temporary = result.with_suffix(".part")
@@ -96,7 +96,7 @@ def killed(name, folder, luck):
     )
     log.touch()
     # The seed of the run is in the file, so the file is made first, with no pass.
-    begun = engines.RunFile(path)
+    begun = engines.CheckpointStore(path)
     begun._begin()
     begun.save()
     other = folder / f"{name}.other"

@@ -68,20 +68,20 @@ SPARSE_KERNELS = [case for case in KERNELS if not case.histograms]
 HISTOGRAM_KERNELS = [case for case in KERNELS if case.histograms]
 DEFINITE_KERNELS = [case for case in KERNELS if case.kernel.traits.psd]
 #: They fall with a distance, from 1 on equal rows.
-DISTANCE_KERNELS = [case for case in KERNELS if case.kernel.traits.of_distance]
+DISTANCE_KERNELS = [case for case in KERNELS if case.kernel.traits.is_distance_based]
 
 #: Kernels without a name, since users bring what they are made of.
 USERS_KERNELS = {
     "Blockwise": "a function of two blocks; tests/test_custom_kernels.py",
-    "NewRows": "kernel values of new rows; tests/test_nystroem_inputs.py",
+    "PrecomputedCross": "kernel values of new rows; tests/test_nystroem_inputs.py",
     "Pairwise": "a function of two rows; tests/test_custom_kernels.py",
     "Precomputed": "a matrix; tests/test_custom_kernels.py",
-    "Remembered": "another kernel and its rows; tests/test_max_trace_error.py",
+    "Cached": "another kernel and its rows; tests/test_max_trace_error.py",
 }
 
 #: Names of kernels, by what they take.
 GAMMA_NAMES = [name for name in KERNEL_NAMES if "gamma" in KERNEL_NAMES[name].takes]
-DISTANCE_NAMES = [name for name in GAMMA_NAMES if named(name).traits.of_distance]
+DISTANCE_NAMES = [name for name in GAMMA_NAMES if named(name).traits.is_distance_based]
 ONE_GAMMA_NAMES = [name for name in GAMMA_NAMES if name not in DISTANCE_NAMES]
 HISTOGRAM_NAMES = [name for name in FORMULAS if FORMULAS[name].histograms]
 
@@ -120,7 +120,9 @@ RIDGED = [
 #: They report the ridge of their scores, and the effective dimension there.
 SCORED = [*RIDGED, "accelerated"]
 #: They go on until an error is reached; the others need a number to begin with.
-GROWING = [name for name, make in samplers.NAMES.items() if hasattr(make, "growth")]
+GROWING = [
+    name for name, make in samplers.NAMES.items() if hasattr(make, "make_grower")
+]
 FIXED = [name for name in SAMPLERS if name not in GROWING]
 
 # --- sources ------------------------------------------------------------------------
@@ -128,7 +130,9 @@ FIXED = [name for name in SAMPLERS if name not in GROWING]
 
 def of_twice_as_many(make):
     """Every other row of a source that holds each row twice."""
-    return lambda X: make(sources.Dense(np.repeat(X, 2, axis=0)), 2 * np.arange(len(X)))
+    return lambda X: make(
+        sources.DenseRows(np.repeat(X, 2, axis=0)), 2 * np.arange(len(X))
+    )
 
 
 @dataclass(frozen=True)
@@ -174,16 +178,20 @@ def in_dask_chunks(X):
 
 #: How rows X are stored, where it is not by `Source(X)`.
 STORING = {
-    "Chunked": in_file(".parquet"),
+    "ChunkedFileRows": in_file(".parquet"),
     "NpyRows": in_file(".npy"),
-    "Stacked": lambda X: sources.Stacked([sources.Dense(X[:3]), sources.Dense(X[3:])]),
+    "ConcatenatedRows": lambda X: sources.ConcatenatedRows(
+        [sources.DenseRows(X[:3]), sources.DenseRows(X[3:])]
+    ),
     "DaskRows": in_dask_chunks,
-    "Held": of_twice_as_many(sources.Held.of),
-    "Made": lambda X: sources.Made(Cut(X), *X.shape, chunk=len(X) // 3 or 1),
-    "Objects": lambda X: sources.Objects(list(X)),
-    "Pair": lambda X: sources.Pair(sources.Dense(X), sources.Dense(X[:, ::-1])),
+    "CachedRows": of_twice_as_many(sources.CachedRows.of),
+    "GeneratedRows": lambda X: sources.GeneratedRows(
+        Cut(X), *X.shape, chunk=len(X) // 3 or 1
+    ),
+    "ObjectRows": lambda X: sources.ObjectRows(list(X)),
+    "Pair": lambda X: sources.Pair(sources.DenseRows(X), sources.DenseRows(X[:, ::-1])),
     "RowNumbers": lambda X: sources.RowNumbers(len(X)),
-    "Sparse": lambda X: sources.Sparse(sp.csr_array(X)),
+    "SparseRows": lambda X: sources.SparseRows(sp.csr_array(X)),
     "Subset": of_twice_as_many(sources.Subset),
 }
 SOURCES = {
@@ -197,19 +205,19 @@ SOURCES = {
 def saving(progress=engines.silent, **options):
     """Threads, with what they find saved after every tile."""
     path = Path(FOLDER) / f"{uuid.uuid4()}.ckpt"
-    run = engines.RunFile(path, every=0)
+    run = engines.CheckpointStore(path, every=0)
     run.running().__enter__()
     return engines.Checkpoint(engines.Threads(2, progress, **options), run)
 
 
 def on_executor(progress=engines.silent, **options):
     """An executor of threads; one for all tests, since tests do not end them."""
-    return engines.Pool(EXECUTOR, progress=progress, **options)
+    return engines.ExecutorEngine(EXECUTOR, progress=progress, **options)
 
 
 EXECUTOR = ThreadPoolExecutor(2)
 #: How an engine is made, where it is not by its options alone.
-ENGINE_MAKING = {"Checkpoint": saving, "Pool": on_executor}
+ENGINE_MAKING = {"Checkpoint": saving, "ExecutorEngine": on_executor}
 #: Options that an engine is to be tried with, besides its progress hook.
 ENGINE_OPTIONS = {
     "Threads": [

@@ -18,13 +18,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from nystrom.engines import Engine, single_threaded_blas
-from nystrom.engines.summing import Tree
-from nystrom.engines.tiles import (
-    blocks_of_tiles,
-    count_tiles,
-    made_rows,
-    partial_sum,
-)
+from nystrom.engines.base import SumTree, count_tiles, map_tiles, sum_tiles, tile_blocks
 from nystrom.kernels import Kernel
 
 
@@ -63,9 +57,9 @@ def work(payload, reducing, first, last):
     f, source, shared = unpacked(payload)
     with single_threaded_blas():
         if reducing:
-            made = partial_sum(f, source, shared, first, last)
+            made = sum_tiles(f, source, shared, first, last)
         else:
-            made = list(made_rows(f, source, shared, first, last))
+            made = list(map_tiles(f, source, shared, first, last))
     return pickle.dumps(made)
 
 
@@ -100,7 +94,7 @@ class Processes(Engine):
 
     def reduce(self, f, source, shared, name):
         results = self._results(f, source, shared, name, reducing=True)
-        tree = Tree()
+        tree = SumTree()
         for _, size, term in sorted(results, key=lambda result: result[0]):
             tree.push(term, size)
         return frozen(tree.total())
@@ -114,7 +108,7 @@ class Processes(Engine):
             long = [a.shape for a in arrays_in(shared) if source.n_rows in a.shape]
             assert not long, f"{name}: shared has an entry per row: {long}"
         payload = pickle.dumps((f, source, shared))
-        blocks = list(blocks_of_tiles(n_tiles, self.tiles_per_task))
+        blocks = list(tile_blocks(n_tiles, self.tiles_per_task))
         self.order.shuffle(blocks)
         tasks = {
             self.pool.submit(

@@ -13,17 +13,20 @@ from lists import KERNELS, SAMPLERS
 
 from nystrom import _arrays as arrays
 from nystrom import kernels, samplers
-from nystrom.approximation import Approximation
-from nystrom.columns import Columns
-from nystrom.edge.rows import check_namespace
 from nystrom.engines import Threads
-from nystrom.features import features_and_error
+from nystrom.estimators._inputs import check_namespace
 from nystrom.kernels.names import as_kernel
-from nystrom.ledger import Ledger
-from nystrom.residuals import prepare, residuals
-from nystrom.scores import Spectrum, kernel_matrix
-from nystrom.sinks import ArraySink
+from nystrom.linalg.cross_kernel import CrossKernel, Ledger
+from nystrom.linalg.features import features_and_error
+from nystrom.linalg.operator import Approximation
+from nystrom.linalg.residuals import (
+    KernelSpectrum,
+    kernel_matrix,
+    prepare_residuals,
+    residuals,
+)
 from nystrom.sources import Subset, as_source
+from nystrom.sources.output import ArraySink
 
 CPU, OTHER = xp.Device("CPU_DEVICE"), xp.Device("device1")
 
@@ -46,7 +49,7 @@ def test_kernels_give_what_they_give_in_numpy_and_stay_on_the_device(case, rng):
         for block, expected in [
             (K, case.kernel(X, Y)),
             (diagonal, case.kernel.diag(X)),
-            (case.kernel.against(B)(A), case.kernel(X, Y)),
+            (case.kernel.evaluator(B)(A), case.kernel(X, Y)),
         ]:
             assert block.device == OTHER
             assert block.dtype == A.dtype
@@ -186,8 +189,11 @@ def test_residuals_are_those_of_numpy(dtype, size, rng):
     ledgers = Ledger(), Ledger()
     numpy, other = (
         residuals(
-            prepare(
-                Columns(kernel, source.take(np.arange(size))), source, B, ledger=ledger
+            prepare_residuals(
+                CrossKernel(kernel, source.take(np.arange(size))),
+                source,
+                B,
+                ledger=ledger,
             ),
             source,
             engine=engine,
@@ -203,7 +209,7 @@ def test_residuals_are_those_of_numpy(dtype, size, rng):
 def test_exact_scores_are_those_of_numpy(rng):
     kernel = kernels.Laplacian(0.5)
     numpy, other = (
-        Spectrum.of(kernel_matrix(kernel, source)).scores(0.1)
+        KernelSpectrum.from_kernel_matrix(kernel_matrix(kernel, source)).scores(0.1)
         for source in both(rng.standard_normal((80, 3)))
     )
     np.testing.assert_allclose(other, numpy, rtol=1e-8)
@@ -252,8 +258,8 @@ def test_the_approximation_is_that_of_numpy(dtype, rng):
         results.append(
             {
                 "product": approximation @ v,
-                "diagonal": arrays.fetched(approximation.diagonal()),
-                "eigenvalues": arrays.fetched(approximation.eigh(3)[0]),
+                "diagonal": arrays.tree_to_host(approximation.diagonal()),
+                "eigenvalues": arrays.tree_to_host(approximation.eigh(3)[0]),
                 "solution": approximation.solve(v, 0.5),
                 "trace error": approximation.trace_error,
                 "relative": float(error),

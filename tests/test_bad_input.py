@@ -300,7 +300,7 @@ def test_precomputed_values_that_are_not_finite(value, name):
     bad[3, 2] = value
     refused(bad, f"contains.* {name}", kernel="precomputed")
     fitted = Nystroem("precomputed", n_components=5).fit(K)
-    few = kernels.AtLandmarks(np.full((2, 5), value))
+    few = kernels.PrecomputedAtLandmarks(np.full((2, 5), value))
     for new in (np.full((2, 50), value), few):
         with pytest.raises(ValueError, match=f"contains.* {name}"):
             fitted.transform(new)

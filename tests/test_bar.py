@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from terminal import Terminal, screen
 
-from nystrom.edge.showing import showing
-from nystrom.edge.warnings import warn
 from nystrom.engines import Bar, silent
-from nystrom.engines import bar as bar_module
-from nystrom.engines.bar import lasting
-from nystrom.engines.course import Course
-from nystrom.engines.progress import Followers, expect, note, parts
+from nystrom.engines import progress as bar_module
+from nystrom.engines.base import ProgressHooks, expect_passes, progress_parts, show_note
+from nystrom.engines.progress import ProgressEstimate, format_duration
+from nystrom.estimators._inputs import warn
+from nystrom.estimators._progress import progress_bar
 
 
 class Clock:
@@ -40,7 +39,9 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(bar_module, "Course", partial(Course, clock))
+    monkeypatch.setattr(
+        bar_module, "ProgressEstimate", partial(ProgressEstimate, clock)
+    )
     return clock
 
 
@@ -65,7 +66,7 @@ def run(course, clock, stage, seconds, n_tiles=10):
 
 
 def test_parts_are_so_much_of_what_is_left():
-    course = Course()
+    course = ProgressEstimate()
     with course.part(0.5):
         assert course.share == 0
     assert course.share == 0.5
@@ -76,7 +77,7 @@ def test_parts_are_so_much_of_what_is_left():
 
 def test_passes_that_are_expected_are_alike():
     clock = Clock()
-    course = Course(clock)
+    course = ProgressEstimate(clock)
     course.expect(4)
     ends = [run(course, clock, f"pass {i}", 1.0)[-1] for i in range(4)]
     assert ends == pytest.approx([0.25, 0.5, 0.75, 1.0])
@@ -84,7 +85,7 @@ def test_passes_that_are_expected_are_alike():
 
 def test_a_pass_of_the_same_name_is_another_one():
     clock = Clock()
-    course = Course(clock)
+    course = ProgressEstimate(clock)
     course.expect(2)
     run(course, clock, "products", 1.0)
     assert run(course, clock, "products", 1.0)[0] == pytest.approx(0.5)
@@ -92,7 +93,7 @@ def test_a_pass_of_the_same_name_is_another_one():
 
 def test_more_passes_than_expected_do_not_set_it_back():
     clock = Clock()
-    course = Course(clock)
+    course = ProgressEstimate(clock)
     course.expect(2, about=True)
     shares = [s for i in range(9) for s in run(course, clock, f"pass {i}", 1.0)]
     assert shares == sorted(shares)
@@ -102,7 +103,7 @@ def test_more_passes_than_expected_do_not_set_it_back():
 def test_the_share_never_falls_and_stays_within_its_part(rng):
     """Whatever is planned, and whatever comes of it."""
     clock = Clock()
-    course, shares = Course(clock), [0.0]
+    course, shares = ProgressEstimate(clock), [0.0]
     with ExitStack() as stack:
         depth = 0
         for step in range(300):
@@ -129,8 +130,8 @@ def test_the_share_never_falls_and_stays_within_its_part(rng):
 
 def test_the_time_left_is_right_where_the_plan_is():
     clock = Clock()
-    course = Course(clock)
-    first, second = parts(Planned(course), 3.0, 1.0)
+    course = ProgressEstimate(clock)
+    first, second = progress_parts(Planned(course), 3.0, 1.0)
     with first:
         course.expect(1)
         run(course, clock, "long", 15.0)
@@ -145,12 +146,12 @@ def test_the_time_left_is_right_where_the_plan_is():
 
 
 def test_nothing_is_said_before_anything_is_known():
-    assert Course().left() is None
+    assert ProgressEstimate().left() is None
 
 
 def test_the_time_left_grows_with_the_plan():
     clock = Clock()
-    course = Course(clock)
+    course = ProgressEstimate(clock)
     course.expect(2, about=True)
     lefts = []
     for i in range(6):
@@ -171,27 +172,27 @@ class Planned:
 
 
 def test_a_plan_is_lost_on_who_shows_no_share():
-    for hook in (None, silent, Followers(silent)):
-        for part in parts(hook, 1.0, 0.0):
+    for hook in (None, silent, ProgressHooks(silent)):
+        for part in progress_parts(hook, 1.0, 0.0):
             with part:
                 pass
-    expect(silent, 3)
+    expect_passes(silent, 3)
     heard = []
-    note(lambda *event: heard.append(event), "so it is")
+    show_note(lambda *event: heard.append(event), "so it is")
     assert heard == [("so it is", 1, 1)]
 
 
 def test_parts_of_no_weight_and_parts_left_out():
-    course = Course()
-    first, second, third = parts(Planned(course), 1.0, 0.0, 1.0)
+    course = ProgressEstimate()
+    first, second, third = progress_parts(Planned(course), 1.0, 0.0, 1.0)
     with first, second:
         pass
     assert course.share == pytest.approx(0.5)
     with third:
         pass
     assert course.share == pytest.approx(1.0)
-    skipping = Course()
-    _, last = parts(Planned(skipping), 5.0, 1.0)
+    skipping = ProgressEstimate()
+    _, last = progress_parts(Planned(skipping), 5.0, 1.0)
     with last:
         pass
     assert skipping.share == 1.0
@@ -373,7 +374,7 @@ def test_a_warning_is_a_line_of_its_own(clock, monkeypatch):
 def test_a_note_stands_above_the_bar(clock):
     terminal = Terminal()
     with Bar(terminal, name="Fit") as bar:
-        Followers(bar).note("about 12 landmarks")
+        ProgressHooks(bar).note("about 12 landmarks")
         clock.wait(1.0)
         bar("sums", 1, 2)
     first, second, _ = screen(terminal.getvalue())
@@ -458,7 +459,7 @@ def test_who_is_patient_hears_of_long_calls_alone(stream, clock):
 
 def test_no_standard_error_at_all(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
-    with showing("Fit", 1) as bar:
+    with progress_bar("Fit", 1) as bar:
         bar("sums", 1, 1)
 
 
@@ -482,11 +483,11 @@ def test_a_worker_process_writes_whole_lines(monkeypatch):
     ],
 )
 def test_times_as_people_say_them(seconds, said):
-    assert lasting(seconds) == said
+    assert format_duration(seconds) == said
 
 
 def test_tenths_of_a_second_passed():
-    assert lasting(3.14159, tenths=True) == "3.1 s"
+    assert format_duration(3.14159, tenths=True) == "3.1 s"
 
 
 # --- a hook that nobody begins or ends ------------------------------------------------

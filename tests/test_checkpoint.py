@@ -23,13 +23,13 @@ from sklearn.base import clone, is_classifier
 
 import nystrom
 from nystrom import KernelRidge, Nystroem, engines, kernels, select_landmarks
-from nystrom.engines import TILE, CheckpointError, RunFile, Threads, checkpoint
-from nystrom.engines import fingerprint as prints
-from nystrom.engines.stored import CannotStoreError, packed, unpacked
-from nystrom.engines.summing import Tree
+from nystrom.engines import TILE, CheckpointError, CheckpointStore, Threads, checkpoint
+from nystrom.engines import checkpoint as prints
+from nystrom.engines.base import SumTree
+from nystrom.engines.run_file import NotStorableError, decode_value, encode_value
 from nystrom.landmarks import Landmarks
-from nystrom.sources import Dense, Subset, as_source
-from nystrom.sources import fingerprint as source_prints
+from nystrom.sources import DenseRows, Subset, as_source
+from nystrom.sources import base as source_prints
 
 HERE = Path(__file__).parent
 N_ROWS = 5 * TILE + 7
@@ -47,7 +47,7 @@ def X(rng):
 
 def often(path):
     """A checkpoint that is saved after every tile."""
-    return RunFile(path, every=0)
+    return CheckpointStore(path, every=0)
 
 
 class Counting(Threads):
@@ -152,13 +152,13 @@ def test_a_wrong_tile_would_show(path, X, monkeypatch):
         )
 
     saved(path, total, last=2)
-    part = RunFile.part
+    part = CheckpointStore.part
 
     def one_too_far(self, number):
         found = part(self, number)
-        return checkpoint.Part(found.next_tile + 1, found.sums)
+        return checkpoint.PartialSum(found.next_tile + 1, found.sums)
 
-    monkeypatch.setattr(RunFile, "part", one_too_far)
+    monkeypatch.setattr(CheckpointStore, "part", one_too_far)
     found, _ = saved(path, total)
     whole = Threads(2).reduce(_squares, as_source(X), (), "squares")
     assert not np.array_equal(found, whole)
@@ -168,19 +168,19 @@ def test_a_wrong_tile_would_show(path, X, monkeypatch):
 def test_stretches_of_any_length_add_up_to_the_same_bits(data, n_tiles):
     terms = np.random.default_rng(n_tiles).standard_normal(n_tiles) * 1e8
     terms[::3] *= 1e-12
-    plain = Tree()
+    plain = SumTree()
     for term in terms:
         plain.push(term)
-    lengths, tree, tile = checkpoint.Stretches(1.0), Tree(), 0
+    lengths, tree, tile = checkpoint.AdaptiveRangeSize(1.0), SumTree(), 0
     while tile < n_tiles:
         size = lengths.next(tile)
-        inner = Tree()
+        inner = SumTree()
         for term in terms[tile : tile + size]:
             inner.push(term)
-        tree = Tree.having(tree.partial)  # as if saved and begun again
+        tree = SumTree.replace(tree.partial)  # as if saved and begun again
         tree.push(inner.total(), size)
         tile += size
-        lengths.took(data.draw(st.sampled_from([0.0, 0.4, 0.6, 1.5, 9.0])))
+        lengths.record_seconds(data.draw(st.sampled_from([0.0, 0.4, 0.6, 1.5, 9.0])))
     assert tree.total() == plain.total()
 
 
@@ -251,7 +251,7 @@ def test_a_block_without_an_engine_has_threads_by_n_jobs(path, X):
 
 
 def test_rows_that_are_many_are_made_again(path, X, monkeypatch):
-    monkeypatch.setattr(checkpoint, "MOST_BYTES", 1000)
+    monkeypatch.setattr(checkpoint, "MAX_SAVED_BYTES", 1000)
     est = Nystroem(n_components=9, random_state=0).fit(X)
     for _ in range(2):
         Z, n_tiles = saved(path, est.transform, X)
@@ -262,13 +262,15 @@ def test_rows_that_are_many_are_made_again(path, X, monkeypatch):
 
 def test_saving_takes_a_small_share_of_the_time(path, monkeypatch):
     writes, clock = [], [0.0]
-    monkeypatch.setattr(RunFile, "_write", lambda self: writes.append(tick(1.0)))
+    monkeypatch.setattr(
+        CheckpointStore, "_write", lambda self: writes.append(tick(1.0))
+    )
     monkeypatch.setattr("nystrom.engines.run_file.time.perf_counter", lambda: clock[0])
 
     def tick(seconds):
         clock[0] += seconds
 
-    run = RunFile(path, every=1000.0)
+    run = CheckpointStore(path, every=1000.0)
     with run.running():
         key = checkpoint.PassKey("a", "f", "", "")
         for number in range(100):
@@ -320,9 +322,9 @@ def test_it_is_said_where_a_run_continues(last, path, X, caplog, capsys):
     found, n_tiles = saved(path, ridge, X, last=last)
     assert found is None
     assert n_tiles == last
-    done = RunFile(path)
+    done = CheckpointStore(path)
     with done.running():
-        n_saved, partial = len(done._about["passes"]), done._about["partial"]
+        n_saved, partial = len(done._manifest["passes"]), done._manifest["partial"]
     with caplog.at_level("INFO", logger="nystrom"), engines.using(checkpoint=path):
         ridge(X, verbose=1)
     where = f"resumed at pass {n_saved + 1}"
@@ -334,7 +336,7 @@ def test_it_is_said_where_a_run_continues(last, path, X, caplog, capsys):
 
 def test_nothing_is_said_of_a_run_that_begins_or_was_done(path, X, caplog, monkeypatch):
     """Nor of rows that are too many to be saved, and are made again."""
-    monkeypatch.setattr(checkpoint, "MOST_BYTES", 1000)
+    monkeypatch.setattr(checkpoint, "MAX_SAVED_BYTES", 1000)
     est = Nystroem(n_components=9, random_state=0).fit(X)
     with caplog.at_level("INFO", logger="nystrom"):
         for _ in range(2):
@@ -387,7 +389,7 @@ def test_another_run_is_refused(change, message, path, X):
 
 def test_a_stale_fingerprint_would_show(path, X, monkeypatch):
     """So that the test above is one of the fingerprint."""
-    monkeypatch.setattr(checkpoint, "fingerprint", lambda source: "rows")
+    monkeypatch.setattr(checkpoint, "source_fingerprint", lambda source: "rows")
     saved(path, ridge, X)
     saved(path, ridge, change_one(X))
 
@@ -433,7 +435,7 @@ def test_another_version_is_refused(path, X, monkeypatch):
     [
         (lambda folder: 3, TypeError),
         (lambda folder: folder / "none" / "run.ckpt", FileNotFoundError),
-        (lambda folder: RunFile(folder / "run.ckpt", every=-1), ValueError),
+        (lambda folder: CheckpointStore(folder / "run.ckpt", every=-1), ValueError),
     ],
 )
 def test_what_is_no_checkpoint_is_refused(given, error, tmp_path):
@@ -489,16 +491,16 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_what_is_stored_comes_back(value):
     found = []
-    tree = json.loads(json.dumps(packed(value, found)))
-    again = unpacked(tree, found)
+    tree = json.loads(json.dumps(encode_value(value, found)))
+    again = decode_value(tree, found)
     assert type(again) is type(value)
     assert prints.digest(again) == prints.digest(value)
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, np.array([None]), 1j])
 def test_what_cannot_be_stored_is_told(value):
-    with pytest.raises(CannotStoreError):
-        packed(value, [])
+    with pytest.raises(NotStorableError):
+        encode_value(value, [])
 
 
 # --- fingerprints -------------------------------------------------------------------
@@ -629,27 +631,27 @@ def test_other_values_have_other_digests(one, other):
 
 def test_a_change_of_any_row_is_seen_where_rows_are_few(rng):
     X = rng.standard_normal((1000, 3))
-    before = prints.fingerprint(Dense(X))
+    before = prints.source_fingerprint(DenseRows(X))
     for row in (0, 1, 500, 998):
         changed = X.copy()
         changed[row, 1] += 1e-9
-        assert prints.fingerprint(Dense(changed)) != before
+        assert prints.source_fingerprint(DenseRows(changed)) != before
 
 
 def test_large_data_are_known_by_some_rows(monkeypatch, rng):
-    monkeypatch.setattr(source_prints, "WHOLE", 1000)
+    monkeypatch.setattr(source_prints, "MAX_FULL_DIGEST_BYTES", 1000)
     X = rng.standard_normal((1000, 3))
-    before = prints.fingerprint(Dense(X))
+    before = prints.source_fingerprint(DenseRows(X))
     for row, seen in [(0, True), (999, True), (1, False)]:
         changed = X.copy()
         changed[row] += 1
-        assert (prints.fingerprint(Dense(changed)) != before) == seen
+        assert (prints.source_fingerprint(DenseRows(changed)) != before) == seen
 
 
 def test_a_source_may_have_its_own_and_views_add_to_it(rng):
     X = rng.standard_normal((50, 2))
 
-    class File(Dense):
+    class File(DenseRows):
         name = "one"
 
         def fingerprint(self):
@@ -661,13 +663,13 @@ def test_a_source_may_have_its_own_and_views_add_to_it(rng):
     class Other(File):
         name = "two"
 
-    assert prints.fingerprint(File(X)) == prints.fingerprint(File(X))
-    assert prints.fingerprint(File(X)) != prints.fingerprint(Other(X))
-    weighted = File(X).having(weights=np.arange(50.0))
-    assert prints.fingerprint(weighted) != prints.fingerprint(File(X))
+    assert prints.source_fingerprint(File(X)) == prints.source_fingerprint(File(X))
+    assert prints.source_fingerprint(File(X)) != prints.source_fingerprint(Other(X))
+    weighted = File(X).replace(weights=np.arange(50.0))
+    assert prints.source_fingerprint(weighted) != prints.source_fingerprint(File(X))
     some = [Subset(File(X), np.arange(k)) for k in (5, 5, 6)]
-    assert prints.fingerprint(some[0]) == prints.fingerprint(some[1])
-    assert prints.fingerprint(some[0]) != prints.fingerprint(some[2])
+    assert prints.source_fingerprint(some[0]) == prints.source_fingerprint(some[1])
+    assert prints.source_fingerprint(some[0]) != prints.source_fingerprint(some[2])
 
 
 # --- a full disk --------------------------------------------------------------------
@@ -680,7 +682,7 @@ X = np.random.default_rng(0).standard_normal((5000, 3))
 def fit(k):
     return Nystroem(n_components=k, random_state=0).fit(X).normalization_
 def saving():
-    run = engines.RunFile(sys.argv[1], every=0)
+    run = engines.CheckpointStore(sys.argv[1], every=0)
     return engines.using(checkpoint=run, keep_checkpoint=True)
 with saving():
     first = fit(9)
@@ -713,14 +715,14 @@ def test_a_full_disk_is_one_warning_and_loses_nothing(room, path):
 
 
 def test_what_could_not_be_saved_is_saved_later(path, X, monkeypatch):
-    write, full = RunFile._write, [True]
+    write, full = CheckpointStore._write, [True]
 
     def writing(self):
         if full[0]:
             raise OSError(28, "No space left on device")
         write(self)
 
-    monkeypatch.setattr(RunFile, "_write", writing)
+    monkeypatch.setattr(CheckpointStore, "_write", writing)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with engines.using(checkpoint=often(path), keep_checkpoint=True):

@@ -178,13 +178,13 @@ def test_without_memory_a_fit_says_what_takes_less_and_changes_nothing():
 
 def test_a_result_too_large_for_memory_is_told_of_files():
     X = np.broadcast_to(np.zeros((1, 2)), (2**47, 2))
-    from nystrom.sinks import ARRAY
-    from nystrom.sources import Dense
+    from nystrom.sources import DenseRows
+    from nystrom.sources.output import NEW_ARRAY
 
     with pytest.raises(
         MemoryError, match=r'write their rows to a file.*out="rows.npy"'
     ):
-        ARRAY.sink(Dense(X), 1000, np.float64)
+        NEW_ARRAY.sink(DenseRows(X), 1000, np.float64)
 
 
 @pytest.mark.parametrize("sampler", but(CUBIC))
@@ -232,7 +232,7 @@ from pathlib import Path
 import numpy as np
 import nystrom
 from nystrom import Nystroem, load, save
-from nystrom.sinks import Overwrite
+from nystrom.sources import Overwrite
 folder, limited = Path(sys.argv[1]), sys.argv[2] == "limit"
 X = np.random.default_rng(0).standard_normal((3000, 8))
 small = Nystroem(n_components=2, random_state=0).fit(X[:50])
@@ -307,7 +307,7 @@ ASLEEP = """
 import os, sys, threading, time
 import numpy as np
 from sklearn.base import clone
-from nystrom.engines.blas import available_threads
+from nystrom.engines.blas import available_blas_threads
 from test_circumstances import made_of, with_few_landmarks
 from lists import ESTIMATORS
 
@@ -336,7 +336,7 @@ def work(estimator, X):
     made_of(clone(estimator).fit(X, y), X)
 
 X = np.random.default_rng(0).standard_normal((600, 40))
-available_threads()  # looking for libraries may fork, which wakes threads too
+available_blas_threads()  # looking for libraries may fork, which wakes threads too
 begun = settled()
 if not begun:
     sys.exit("no threads")

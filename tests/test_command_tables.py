@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from test_command import houses, run
 
-from nystrom_cli import places, tables
-from nystrom_cli.failures import CommandError
-from nystrom_cli.writing import rows_to
+from nystrom.cli import tables
+from nystrom.cli import tables as places
+from nystrom.cli.console import CommandError
+from nystrom.cli.tables import open_table_writer
 
 ROWS = "size,rooms,town\n80.5,3,Köln\n,4,Ulm\n"
 
@@ -21,7 +22,7 @@ ROWS = "size,rooms,town\n80.5,3,Köln\n,4,Ulm\n"
 def read(tmp_path, text, name="t.csv", encoding="utf-8"):
     path = tmp_path / name
     path.write_bytes(text.encode(encoding))
-    return tables.whole(str(path))
+    return tables.read_table(str(path))
 
 
 def refusal(tmp_path, text, name="t.csv", encoding="utf-8"):
@@ -58,7 +59,7 @@ def test_what_programs_for_tables_write(text, tmp_path):
 def test_standard_input_is_read_as_files_are(monkeypatch):
     text = "\ufeffa;b\n1,5;x\n2;y, z\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    found = tables.whole("-")
+    found = tables.read_table("-")
     assert found.to_dict("list") == {"a": ["1.5", "2"], "b": ["x", "y, z"]}
 
 
@@ -99,9 +100,9 @@ def test_lines_are_those_of_the_file(tmp_path):
     """Values of several lines, and lines without any."""
     path = tmp_path / "t.csv"
     path.write_text('note,a\n"one\ntwo",1\n\nx,2\n"three\nfour",many\n')
-    assert places.lines_of(str(path), [2, 0, 1]) == [6, 2, 5]
-    assert places.place(str(path), 2, "a") == f"{path}, line 6, column 'a'"
-    assert places.place("-", 2, "a") == "Standard input, row 3, column 'a'"
+    assert places.line_numbers(str(path), [2, 0, 1]) == [6, 2, 5]
+    assert places.format_location(str(path), 2, "a") == f"{path}, line 6, column 'a'"
+    assert places.format_location("-", 2, "a") == "Standard input, row 3, column 'a'"
 
 
 def test_landmarks_tell_the_lines_of_the_file(tmp_path):
@@ -129,10 +130,10 @@ def test_landmarks_of_parquet_have_row_numbers(tmp_path):
 def test_what_is_written_is_read_again(ending, tmp_path):
     path = str(tmp_path / f"t{ending}")
     piece = pd.DataFrame({"a": [1, 2], "b": ["x, y", 'ö "z"']})
-    with rows_to(path) as write:
+    with open_table_writer(path) as write:
         write(piece)
         write(piece)
-    found = tables.whole(path)
+    found = tables.read_table(path)
     assert found["a"].tolist() == ["1", "2"] * 2
     assert found["b"].tolist() == ["x, y", 'ö "z"'] * 2
     if ending.endswith(".gz"):
@@ -141,7 +142,7 @@ def test_what_is_written_is_read_again(ending, tmp_path):
 
 def test_pieces_of_parquet_with_gaps_in_one_of_them(tmp_path):
     path = str(tmp_path / "t.parquet")
-    with rows_to(path) as write:
+    with open_table_writer(path) as write:
         write(pd.DataFrame({"a": [1, 2]}))
         write(pd.DataFrame({"a": [3.0, np.nan]}))
     assert pd.read_parquet(path)["a"].isna().tolist() == [False, False, False, True]
@@ -201,7 +202,7 @@ def test_nothing_is_written_over_what_is_read(words, fitted, monkeypatch):
 )
 def test_places_are_looked_at_before_the_work(place, message, fitted, monkeypatch):
     monkeypatch.chdir(fitted)
-    monkeypatch.setattr("nystrom_cli.tables.whole", None)
+    monkeypatch.setattr("nystrom.cli.tables.read_table", None)
     done = run("fit", "t.csv", "--target", "price", "-o", place)
     assert (done.exit_code, message in done.stderr) == (1, True)
 

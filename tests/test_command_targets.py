@@ -12,10 +12,9 @@ import pytest
 from test_command import houses, run
 
 from nystrom import load
-from nystrom_cli.columns import Columns
-from nystrom_cli.learning import learn, split
-from nystrom_cli.searching import searched
-from nystrom_cli.target import guess_task, labels
+from nystrom.cli.columns import TableColumns
+from nystrom.cli.learning import fit_with_wider_grids, split, train
+from nystrom.cli.target import as_labels, guess_task
 
 
 def pets(n=300, seed=0):
@@ -65,7 +64,7 @@ def test_guesses_and_why(values, task, why):
     ids=str,
 )
 def test_labels(values, expected):
-    assert labels(pd.Series(values)).tolist() == expected
+    assert as_labels(pd.Series(values)).tolist() == expected
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -252,13 +251,13 @@ def test_differences_are_judged_by_their_standard_error(task, seed):
     y = np.hypot(X.x, X.y) if task == "regression" else np.where(inside, "yes", "no")
     table = X.set_axis(["a", "b"], axis=1).assign(y=y)
     options = {"n_landmarks": 10, "categories": (), "ignored": (), "seed": seed}
-    found = learn(table, "y", "t.csv", task=task, **options, verbose=0, say=str)
-    truth = found.truth
+    found = train(table, "y", "t.csv", task=task, **options, verbose=0, log=str)
+    truth = found.y_true
     if task == "classification":
-        ahead = (found.predicted == truth) * 1.0 - (truth == table["y"].mode()[0])
+        ahead = (found.y_pred == truth) * 1.0 - (truth == table["y"].mode()[0])
     else:
         constant = (y.sum() - truth.sum()) / 240  # of the rows that are not held out
-        ahead = (truth - constant) ** 2 - (truth - found.predicted) ** 2
+        ahead = (truth - constant) ** 2 - (truth - found.y_pred) ** 2
         ahead /= np.mean((truth - truth.mean()) ** 2)
     score, constant = found.scores["nystrom"], found.scores["constant"]
     np.testing.assert_allclose(np.mean(ahead), score - constant)
@@ -295,7 +294,7 @@ def test_widths_beyond_the_end_are_tried():
             warnings.warn("Something else.", stacklevel=1)
 
     with pytest.warns(UserWarning, match="else") as told:
-        found = searched(Search(), None, None)
+        found = fit_with_wider_grids(Search(), None, None)
     assert found.gamma_ == 1 / 64
     assert {str(warning.message) for warning in told} == {"Something else."}
 
@@ -306,7 +305,7 @@ def test_warnings_are_words(tmp_path, monkeypatch):
             warnings.warn("Mind\nthe gap.", UserWarning, stacklevel=1)
         raise ValueError("Enough.")
 
-    monkeypatch.setattr("nystrom_cli.learning.learn", warned)
+    monkeypatch.setattr("nystrom.cli.learning.train", warned)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         _, done = fitted(houses(), tmp_path)
@@ -327,12 +326,12 @@ def test_why_a_column_is_left_out():
             "money": [f"${1000 + i:,}" for i in range(400)],
         }
     )
-    found = Columns.of(table, "t.csv")
+    found = TableColumns.of(table, "t.csv")
     for name in ("german", "american"):
         assert "written 2026-11-17" in found.left_out[name]
     assert "such as '$1,000'" in found.left_out["money"]
     with pytest.raises(Exception, match=r"no column to learn from \('money': 400"):
-        Columns.of(table[["money"]], "t.csv")
+        TableColumns.of(table[["money"]], "t.csv")
 
 
 def test_codes_are_categories_and_durations_numbers():
@@ -342,7 +341,7 @@ def test_codes_are_categories_and_durations_numbers():
             "took": pd.to_timedelta(np.arange(40), unit="h"),
         }
     )
-    found = Columns.of(table, "t.parquet")
+    found = TableColumns.of(table, "t.parquet")
     assert (found.categories, found.numbers) == (["zip"], ["took"])
     hours = found.values(table, "t.parquet")["took"] * 24
     np.testing.assert_allclose(hours, np.arange(40))

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from nystrom import KernelRidge, select_landmarks, sources
-from nystrom.sources import FileError, recent, text_bytes
+from nystrom.sources import FileError
 from nystrom.sources import csv as csv_files
+from nystrom.sources import csv as text_bytes
+from nystrom.sources import tabular as recent
 
 N_ROWS = 3000
 #: Where threads begin to read.
@@ -20,11 +22,11 @@ STARTS = range(0, 80_000, 10_000)
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 20_000)
-    monkeypatch.setattr(csv_files, "LINE_BYTES", 7)
-    monkeypatch.setattr(text_bytes, "FED", 500)
-    monkeypatch.setattr(text_bytes, "APART", 10_000)
-    recent.RECENT.clear()
+    monkeypatch.setattr(csv_files, "PARSE_BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(csv_files, "LINE_SEARCH_BYTES", 7)
+    monkeypatch.setattr(text_bytes, "FEED_BYTES", 500)
+    monkeypatch.setattr(text_bytes, "MIN_SEEK_POINT_BYTES", 10_000)
+    recent.CHUNK_CACHE.clear()
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_tabs_headers_and_pickles(lines, tmp_path):
     path = written(tmp_path, tabs, "rows.tsv.gz")
     source = sources.open(path, header=False, target=-1)
     again = pickle.loads(pickle.dumps(source))
-    recent.RECENT.clear()
+    recent.CHUNK_CACHE.clear()
     np.testing.assert_array_equal(again.rows(2000, 2100), source.rows(2000, 2100))
     assert again.rows(0, 1).shape == (1, 2)
 
@@ -72,14 +74,14 @@ def test_parts_and_zeros_are_one_file(lines, tmp_path):
     parts = [text[:30_000], text[30_000:30_001], b"", text[30_001:]]
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(b"".join(map(gzip.compress, parts)) + bytes(2000))
-    assert text_bytes.UnpackedBytes(str(path)).read(0, 10**9) == text
+    assert text_bytes.GzipBytes(str(path)).read(0, 10**9) == text
     assert sources.open(path).n_rows == N_ROWS
 
 
 def test_places_are_few_and_lead_anywhere(lines, tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(text_bytes, "MOST_PLACES", 5)
+    monkeypatch.setattr(text_bytes, "MAX_SEEK_POINTS", 5)
     text = ("\n".join(lines) + "\n").encode()
-    unpacked = text_bytes.UnpackedBytes(str(written(tmp_path, lines, "rows.csv.gz")))
+    unpacked = text_bytes.GzipBytes(str(written(tmp_path, lines, "rows.csv.gz")))
     assert 2 <= len(unpacked._places) <= 5
     assert unpacked.size == len(text)
     for start in rng.integers(0, len(text), 30):

@@ -10,11 +10,10 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import Nystroem, kernels, samplers
-from nystrom.columns import Columns
 from nystrom.engines import Threads
 from nystrom.kernels.names import as_kernel
-from nystrom.ledger import Ledger
-from nystrom.residuals import prepare, residuals
+from nystrom.linalg.cross_kernel import CrossKernel, Ledger
+from nystrom.linalg.residuals import prepare_residuals, residuals
 from nystrom.sources import as_source
 
 WORDS = ["tree", "three", "free", "brie", "grief", "tea", ""]
@@ -53,7 +52,7 @@ def test_pairs_of_rows_go_to_the_right_places(rng):
     kernel = as_kernel(lambda x, y: x[0] - 2 * y[1])
     np.testing.assert_allclose(kernel(X, Y), X[:, :1] - 2 * Y[:, 1])
     np.testing.assert_allclose(kernel.diag(X), X[:, 0] - 2 * X[:, 1])
-    np.testing.assert_allclose(kernel.against(Y)(X), kernel(X, Y))
+    np.testing.assert_allclose(kernel.evaluator(Y)(X), kernel(X, Y))
 
 
 def test_numpy_dot_is_a_function_of_rows_also_when_it_would_accept_blocks(rng):
@@ -83,8 +82,8 @@ def test_blocks_and_diagonals_make_one_call_per_entry():
 
 def test_a_pass_makes_as_many_calls_as_it_reports():
     function, ledger = Counted(common_letters), Ledger()
-    columns = Columns(as_kernel(function), WORDS[:3])
-    ready = prepare(columns, as_source(WORDS), np.eye(3), ledger=ledger)
+    columns = CrossKernel(as_kernel(function), WORDS[:3])
+    ready = prepare_residuals(columns, as_source(WORDS), np.eye(3), ledger=ledger)
     residuals(ready, as_source(WORDS), engine=Threads(1), name="residuals")
     assert function.calls == ledger.n_evaluations == 7 * (3 + 1)
 
@@ -208,7 +207,7 @@ def test_blockwise_may_take_objects_and_return_lists():
 def test_functions_that_pickle_make_kernels_that_pickle(rng):
     X = rng.random((4, 3))
     for kernel in [kernels.blockwise(minimum_blocks), as_kernel(np.dot)]:
-        again = pickle.loads(pickle.dumps(kernel.against(X)))
+        again = pickle.loads(pickle.dumps(kernel.evaluator(X)))
         np.testing.assert_array_equal(again(X), kernel(X, X))
 
 

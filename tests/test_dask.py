@@ -34,9 +34,10 @@ from nystrom import (
     select_landmarks,
 )
 from nystrom.engines import TILE, Threads
-from nystrom.engines.travelling import SMALL, Parcel
-from nystrom.sinks import ArraySink
-from nystrom.sources import Dense, Source, Subset, as_source, dask_rows
+from nystrom.engines.executor import MAX_INLINE_BYTES, SourcePayload
+from nystrom.sources import DenseRows, Source, Subset, as_source
+from nystrom.sources import dask as dask_rows
+from nystrom.sources.output import ArraySink
 
 distributed = pytest.importorskip("distributed", reason="needs nystrom[dask]")
 da = pytest.importorskip("dask.array", reason="needs nystrom[dask]")
@@ -44,7 +45,7 @@ dd = pytest.importorskip("dask.dataframe", reason="needs nystrom[dask]")
 import dask  # noqa: E402
 
 from nystrom.engines.dask import Dask  # noqa: E402
-from nystrom.sources.dask_rows import Chunks  # noqa: E402
+from nystrom.sources.dask import DaskChunks  # noqa: E402
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -343,7 +344,7 @@ def test_rows_come_back_to_their_places(kind, client, data):
 class FileSink:
     """Rows into a file, from whatever process they are made in."""
 
-    anywhere = True
+    process_safe = True
 
     def __init__(self, path, shape):
         self.path, self.shape, self.seen = str(path), shape, []
@@ -378,11 +379,11 @@ def test_neither_chunks_nor_what_can_be_made_travel(data):
     X, y = data
     weights = np.ones(N_ROWS)
     for source in (as_source(chunked(X)), Made(10**9)):
-        given = source.having(targets=y[:, None], weights=weights)
-        parcel = Parcel(given if source.n_rows == N_ROWS else source, Chunks)
+        given = source.replace(targets=y[:, None], weights=weights)
+        parcel = SourcePayload(given if source.n_rows == N_ROWS else source, DaskChunks)
         assert parcel.content is not None
-        assert len(parcel.content) < SMALL // 100
-    assert Parcel(Dense(X)).content is None
+        assert len(parcel.content) < MAX_INLINE_BYTES // 100
+    assert SourcePayload(DenseRows(X)).content is None
 
 
 WAYS_TO_CARRY = {
@@ -439,18 +440,20 @@ def test_what_workers_read_or_hold_is_not_carried(client, many_rows, tmp_path):
     assert as_source(da.from_zarr(str(tmp_path / "X.zarr"))).chunks.carried == 0
     persisted = client.persist(made)
     assert as_source(persisted).chunks.carried == 0
-    some = as_source(made).some(np.arange(0, 80_000, 2))  # numbers of rows are no rows
+    some = as_source(made).take_lazily(
+        np.arange(0, 80_000, 2)
+    )  # numbers of rows are no rows
     assert some.chunks.carried == 0
     here = as_source(da.from_array(many_rows, chunks=(40_000, 100)))
     assert here.chunks.carried == many_rows.nbytes
-    assert here.some(np.arange(5)).chunks.carried == many_rows.nbytes
+    assert here.take_lazily(np.arange(5)).chunks.carried == many_rows.nbytes
 
 
 def test_large_chunks_are_read_by_slices(many_rows, monkeypatch):
     monkeypatch.setattr(dask_rows, "READ_BYTES", 2**20)
     source = as_source(da.from_array(many_rows, chunks=-1))
     np.testing.assert_array_equal(source.rows(5_000, 5_010), many_rows[5_000:5_010])
-    assert sum(rows.nbytes for rows in source.chunks._recent.values()) <= 2**20
+    assert sum(rows.nbytes for rows in source.chunks._cached_chunks.values()) <= 2**20
     np.testing.assert_array_equal(source.rows(0, 4000), many_rows[:4000])
     taken = np.array([70_000, 3, 3])
     np.testing.assert_array_equal(source.take(taken), many_rows[taken])
@@ -464,17 +467,17 @@ def test_rows_that_are_held_here_are_sent_once_and_seen_when_they_change(client,
         return engine.reduce(squares, as_source(X), (0.0,), "squares")[0]
 
     first = total()
-    sent = {mark: future.key for mark, (future, _) in engine.sent._there.items()}
+    sent = {mark: future.key for mark, (future, _) in engine.sent._cached.items()}
     assert sent
     same(total(), first)
-    again = {mark: future.key for mark, (future, _) in engine.sent._there.items()}
+    again = {mark: future.key for mark, (future, _) in engine.sent._cached.items()}
     assert again == sent
     X[5] += 1.0
     same(total(), Threads(1).reduce(squares, as_source(X), (0.0,), "squares")[0])
     for _ in range(5):
         engine.reduce(squares, Made(N_ROWS), (0.0,), "another")
     total()
-    assert len(engine.sent._there) == len(sent)
+    assert len(engine.sent._cached) == len(sent)
 
 
 def test_few_rows_that_are_here_stay_here(client, data, tmp_path):
@@ -799,7 +802,7 @@ class Fragile:
         """Of the workers that answer: one that was just killed may still be known."""
         return list(self.client.run(os.getpid, on_error="ignore").values())
 
-    def having(self, n_workers):
+    def replace(self, n_workers):
         """The pids of so many workers, or more."""
         for _ in range(n_workers - len(self.pids())):
             self.join()
@@ -843,7 +846,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(kind, fragile, data):
     X = data[0]
     source = SOURCES[kind](X)
     expected = Threads(1).reduce(squares, source, (0.0,), "squares")
-    victim, *_ = fragile.having(2)
+    victim, *_ = fragile.replace(2)
     kill = once(lambda: os.kill(victim, KILL))
     engine = Dask(fragile.client, kill, patience=30)
     with fragile.client.as_current():
@@ -856,7 +859,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(kind, fragile, data):
 def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
     X, y = data
     expected = ridge().fit(X, y)
-    victim, *_ = fragile.having(2)
+    victim, *_ = fragile.replace(2)
     kill = once(lambda: os.kill(victim, KILL))
     with engines.using(Dask(fragile.client, kill, patience=30)):
         found = ridge().fit(X, y)
@@ -865,7 +868,7 @@ def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
 
 
 def test_rows_are_whole_after_a_worker_died(fragile, data):
-    victim, *_ = fragile.having(2)
+    victim, *_ = fragile.replace(2)
     kill = once(lambda: os.kill(victim, KILL))
     sink = Counting((N_ROWS, 8))
     engine = Dask(fragile.client, kill, patience=30)
@@ -888,10 +891,10 @@ class Counting(ArraySink):
 
 
 def test_a_worker_that_joins_late_is_given_work(fragile, tmp_path):
-    early = fragile.having(1)
+    early = fragile.replace(1)
 
     def join():
-        fragile.having(len(early) + 1)
+        fragile.replace(len(early) + 1)
         (tmp_path / "joined").touch()
 
     joined = once(join)
@@ -904,7 +907,7 @@ def test_a_worker_that_joins_late_is_given_work(fragile, tmp_path):
 
 
 def test_rows_that_kill_their_workers_are_named(fragile):
-    fragile.having(2)
+    fragile.replace(2)
     deadly = Made(N_ROWS, deadly=9 * TILE + 5)
     with pytest.raises(RuntimeError, match=r"'squares'.* killed 2 workers") as raised:
         Dask(fragile.client, patience=30).reduce(squares, deadly, (0.01,), "squares")
@@ -914,7 +917,7 @@ def test_rows_that_kill_their_workers_are_named(fragile):
 
 
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(fragile):
-    victims = fragile.having(1)
+    victims = fragile.replace(1)
 
     def kill_all():
         for pid in victims:
@@ -928,7 +931,7 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(fragile):
 
 def test_a_scheduler_that_goes_away_is_one_clear_error(fragile, data):
     """The last test on this cluster, for it is gone afterwards."""
-    fragile.having(1)
+    fragile.replace(1)
     model, before = ridge(), dict(vars(ridge()))
     fragile.client._timeout = 3  # it would try to connect again for longer
     engine = Dask(fragile.client, once(fragile.scheduler.kill), patience=5)

@@ -41,16 +41,17 @@ from nystrom.kernels import (
     RationalQuadratic,
     blockwise,
 )
-from nystrom.ledger import Ledger
-from nystrom.samplers import Leverage, exact_scores
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.recursive.levels import recurse
-from nystrom.samplers.recursive.rules import (
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.linalg.residuals import KernelSpectrum
+from nystrom.samplers import Leverage
+from nystrom.samplers import leverage as exact_scores
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.recursive import iterate_levels
+from nystrom.samplers.recursive_rules import (
     PracticalRidge,
     PracticalSize,
-    coin_probabilities,
+    bernoulli_probabilities,
 )
-from nystrom.scores import Spectrum
 from nystrom.sources import RowNumbers, as_source
 
 #: Such rows are what the warning is about; here it is what comes of them.
@@ -68,8 +69,8 @@ def one_blas_thread():
 
 def levels_of(kernel, X, rule, seed):
     """All levels of the recursion."""
-    work = Work(kernel, as_source(X), seed, Threads(1), Ledger())
-    return list(recurse(work, rule))
+    work = SamplingProblem(kernel, as_source(X), seed, Threads(1), Ledger())
+    return list(iterate_levels(work, rule))
 
 
 def distinct(points):
@@ -153,7 +154,7 @@ PAIRS = [
     (case, sampler)
     for case in CASES
     for sampler in SAMPLERS
-    if sampler not in OFF_THE_ROWS or CASES[case].kernel.traits.of_distance
+    if sampler not in OFF_THE_ROWS or CASES[case].kernel.traits.is_distance_based
 ]
 
 
@@ -443,15 +444,15 @@ def test_the_least_ridge_for_a_size_is_found_at_any_scale(scale, rng, monkeypatc
     def counted(scores, delta):
         tried.append(scores.sum())
         assert len(tried) < 50
-        return coin_probabilities(scores, delta)
+        return bernoulli_probabilities(scores, delta)
 
-    monkeypatch.setattr(exact_scores, "coin_probabilities", counted)
+    monkeypatch.setattr(exact_scores, "bernoulli_probabilities", counted)
     found = Leverage(delta=0.01)(
         Precomputed(scale * K), RowNumbers(100), 60, seed=0, engine=Threads(1)
     )
     assert tried
-    scores = Spectrum.of(K).scores(found.ridge / scale)
-    assert 59 < coin_probabilities(scores, 0.01).sum() <= 60
+    scores = KernelSpectrum.from_kernel_matrix(K).scores(found.ridge / scale)
+    assert 59 < bernoulli_probabilities(scores, 0.01).sum() <= 60
 
 
 @pytest.mark.parametrize("kernel", [RBF(1.0), Matern(1.0, 2.5), RationalQuadratic()])

@@ -34,16 +34,16 @@ from nystrom import (
     select_landmarks,
 )
 from nystrom import _arrays as arrays
-from nystrom.columns import Columns
+from nystrom._arrays import DeviceConstant
+from nystrom._precision import N_PROBE_ROWS
 from nystrom.engines import TILE, Threads
-from nystrom.engines.using import current_device
-from nystrom.features import FeatureMap
-from nystrom.moments import moments
-from nystrom.operands import Operand
-from nystrom.precision import TRIED_ROWS
-from nystrom.samplers.gain.device_part import DevicePart
-from nystrom.sources import Dense, as_source
-from nystrom.sources.on_device import OnDevice
+from nystrom.engines.context import current_device
+from nystrom.linalg.cross_kernel import CrossKernel
+from nystrom.linalg.features import FeatureMap
+from nystrom.linalg.moments import moments
+from nystrom.samplers.pool import DevicePoolPart
+from nystrom.sources import DenseRows, as_source
+from nystrom.sources.base import DeviceRows
 
 OTHER = array_api_strict.Device("device1")
 
@@ -114,7 +114,7 @@ def as_numpy(kernel, source, goal, *, seed, engine):
     """
     rows = np.arange(source.n_rows)
     weights = source.weights_of(rows) if source.is_weighted else None
-    host = as_source(arrays.fetched(source.take(rows)), weights)
+    host = as_source(arrays.tree_to_host(source.take(rows)), weights)
     run = {"seed": seed, "engine": engine}
     chosen = samplers.as_sampler("auto")(kernel, host, goal, **run)
     return samplers.GivenRows(chosen.indices)(kernel, source, goal, **run)
@@ -262,7 +262,7 @@ def test_results_are_those_of_numpy_and_where_the_rows_are(
     for theirs, ours in zip(expected, found, strict=True):
         if isinstance(theirs, np.ndarray):
             assert there.owns(ours)
-        values = arrays.fetched(ours)
+        values = arrays.tree_to_host(ours)
         assert np.shape(values) == np.shape(theirs)
         if np.asarray(theirs).dtype.kind != "f":
             np.testing.assert_array_equal(values, theirs)
@@ -298,7 +298,7 @@ def test_the_same_seed_gives_the_same_landmarks(sampler, there, rng, seed):
     )
     assert there.owns(other.points)
     # Two rows that are as good to the last digit may change places.
-    assert in_common(arrays.fetched(other.points), numpy.points) >= 28
+    assert in_common(arrays.tree_to_host(other.points), numpy.points) >= 28
     if sampler != "greedy":  # which asks for no random number
         changed = select_landmarks(X, random_state=seed + 1, **options)
         assert in_common(changed.points, numpy.points) < 28
@@ -315,11 +315,11 @@ class Moved:
 
         def to_host(x):
             values = real(x)
-            if not arrays.on_host(x):
+            if not arrays.is_on_host(x):
                 self.shapes.append(values.shape)
             return values
 
-        for home in (arrays, arrays.moving, arrays.rows):  # as each of them calls it
+        for home in (arrays,):
             monkeypatch.setattr(home, "to_host", to_host)
 
     @property
@@ -334,7 +334,7 @@ class Moved:
         logistic regression need a number per row each.
         """
         steps = engine.passes.count("logistic loss")
-        return len(engine.passes) * s * s + (4 + steps) * n + 4 * TRIED_ROWS * s
+        return len(engine.passes) * s * s + (4 + steps) * n + 4 * N_PROBE_ROWS * s
 
 
 FITS = {
@@ -384,7 +384,7 @@ def moved_by(fit, monkeypatch, rng):
     n, s = 16 * TILE, 100
     X, engine = rng.standard_normal((n, 3)), Threads(1)
     # The restarts of k-means begin on a sample that is held on the host.
-    monkeypatch.setattr("nystrom.methods.kmeans.clustering.SAMPLE_BYTES", 4 * 100 * 400)
+    monkeypatch.setattr("nystrom.models.kmeans.SAMPLE_BYTES", 4 * 100 * 400)
     moved = Moved(monkeypatch)
     with engines.using(engine):
         FITS[fit](Strict()(X), np.sin(X[:, 0]), s)
@@ -404,22 +404,22 @@ def test_blocks_brought_to_the_host_are_found(fit, monkeypatch, rng):
 
     def by_way_of_the_host(self, X):
         K = self(X)
-        return arrays.from_host(arrays.host_values(K), K, np.dtype(np.float64))
+        return arrays.from_host(arrays.to_host_float64(K), K, np.dtype(np.float64))
 
-    monkeypatch.setattr(Columns, "float64", by_way_of_the_host)
+    monkeypatch.setattr(CrossKernel, "float64", by_way_of_the_host)
     moved, allowed, block_of_all = moved_by(fit, monkeypatch, rng)
     assert moved > max(allowed, block_of_all)
 
 
 def test_a_pool_brought_to_the_host_is_found(monkeypatch, rng):
-    real = DevicePart.propose
+    real = DevicePoolPart.propose
 
     def propose(self, *proposals):
         found = real(self, *proposals)
         arrays.to_host(self.A)
         return found
 
-    monkeypatch.setattr(DevicePart, "propose", propose)
+    monkeypatch.setattr(DevicePoolPart, "propose", propose)
     moved, allowed, _ = moved_by("Nystroem", monkeypatch, rng)
     assert moved > allowed
 
@@ -433,11 +433,11 @@ def test_a_small_matrix_goes_to_the_device_once(monkeypatch, there, rng):
 
     X, y = there(rng.standard_normal((4 * TILE, 3))), rng.standard_normal(4 * TILE)
     landmarks = select_landmarks(X, n_landmarks=33, sampler="uniform", random_state=0)
-    source, engine = Dense(X).having(targets=y[:, None]), Threads(1)
+    source, engine = DenseRows(X).replace(targets=y[:, None]), Threads(1)
     mapping = FeatureMap.for_ridge(landmarks, source, 1.0, center=True)
     shift = np.ones(len(landmarks))
     mapping = replace(mapping, whiten=True, shift=shift)
-    for home in (arrays, arrays.moving, arrays.pairwise):
+    for home in (arrays,):
         monkeypatch.setattr(home, "from_host", from_host)
     moments(mapping, source, engine)
     assert brought.count((mapping.rank,)) == 1  # the shift
@@ -445,14 +445,14 @@ def test_a_small_matrix_goes_to_the_device_once(monkeypatch, there, rng):
 
 
 def test_an_operand_travels_as_it_is_on_the_host(there):
-    operand = Operand(np.eye(3))
+    operand = DeviceConstant(np.eye(3))
     block = there(np.ones((2, 3), dtype=np.float32))
-    assert there.owns(operand.beside(block))
-    assert operand.beside(block) is operand.beside(block)
-    assert operand.beside(block).dtype == block.dtype
+    assert there.owns(operand.to_device_of(block))
+    assert operand.to_device_of(block) is operand.to_device_of(block)
+    assert operand.to_device_of(block).dtype == block.dtype
     copy = pickle.loads(pickle.dumps(operand))
     np.testing.assert_array_equal(copy.values, operand.values)
-    assert copy._there == {}
+    assert copy._copies == {}
 
 
 def test_sums_are_taken_of_larger_blocks_in_one_thread(rng):
@@ -461,13 +461,13 @@ def test_sums_are_taken_of_larger_blocks_in_one_thread(rng):
     def look(block):
         sizes.append(len(block))
         threads.add(threading.get_ident())
-        return arrays.total(block.X)
+        return arrays.sum_float64(block.X)
 
-    found = Threads(4).reduce(look, Dense(X), (), "sum")
+    found = Threads(4).reduce(look, DenseRows(X), (), "sum")
     assert sizes == [*4 * [TILE], *3 * [4 * TILE], 16 * TILE, 8 * TILE + 5]
     assert sum(sizes) == 40 * TILE + 5
     assert threads == {threading.get_ident()}
-    np.testing.assert_allclose(float(found), arrays.fetched(X).sum())
+    np.testing.assert_allclose(float(found), arrays.tree_to_host(X).sum())
 
 
 # --- what users pass ----------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_targets_and_weights_may_be_of_another_library(there, data):
             (there(data["y"]), there(data["w"])),
         ]
     ]
-    np.testing.assert_array_equal(*map(arrays.fetched, both))
+    np.testing.assert_array_equal(*map(arrays.tree_to_host, both))
     plain = KernelRidge(**WIDTH, **FEW).fit(data["X"], there(data["y"]))
     assert isinstance(plain.predict(data["X"]), np.ndarray)
     second = KernelCCA(1, **WIDTH, **FEW).fit(X, data["Y"])
@@ -551,13 +551,13 @@ def test_blocks_are_moved_and_results_come_back(ask, torch, data):
 
 
 def test_work_is_done_on_the_device_in_use(torch, data, monkeypatch):
-    seen, real = [], Columns._values
+    seen, real = [], CrossKernel._evaluate_rows
 
     def values(self, X):
         seen.append(type(X))
         return real(self, X)
 
-    monkeypatch.setattr(Columns, "_values", values)
+    monkeypatch.setattr(CrossKernel, "_evaluate_rows", values)
     with engines.using(device="cpu"):
         made = KernelRidge(**WIDTH, **FEW).fit(data["X"], data["y"])
         moved = seen.count(torch.Tensor)
@@ -579,7 +579,7 @@ def test_the_device_holds_for_a_block_of_code_and_beside_an_engine(torch, data):
 
 
 def test_a_source_is_moved_block_by_block(torch, data):
-    source = OnDevice(Dense(data["X"].astype(np.float32), data["w"]), "cpu")
+    source = DeviceRows(DenseRows(data["X"].astype(np.float32), data["w"]), "cpu")
     block = source.block(10, 20)
     assert isinstance(block.X, torch.Tensor)
     assert block.X.dtype == torch.float32

@@ -14,21 +14,22 @@ from hypothesis import strategies as st
 from oracles_sampling import inclusion, successive_draws
 from scipy.stats import binom
 
+from nystrom._random import Purpose
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
-from nystrom.ledger import Ledger
-from nystrom.randomness import Purpose
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.draws import (
-    all_drawn,
-    drawn_by_coins,
-    exactly,
-    kept_by_coins,
-    probabilities_with_sum,
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.recursive import iterate_levels
+from nystrom.samplers.recursive_rules import TheoryRidge
+from nystrom.samplers.weighted_sampling import (
+    KeyedSampler,
+    WeightedSample,
+    bernoulli_from_keys,
+    inclusion_probabilities_with_sum,
+    sample_all_rows,
+    sample_bernoulli,
+    sample_fixed_size,
 )
-from nystrom.samplers.racing import Race, Winners
-from nystrom.samplers.recursive.levels import recurse
-from nystrom.samplers.recursive.rules import TheoryRidge
 from nystrom.sources import as_source
 
 FALSE_ALARM = 1e-6
@@ -53,8 +54,8 @@ def top_probabilities():
     X = rng.standard_normal((1500, 2))
     X[:30] *= 10
     rule = TheoryRidge(20.0, 0.03, oversampling=2.0)
-    work = Work(RBF(0.02), as_source(X), 0, Threads(1), Ledger())
-    p = list(recurse(work, rule))[-1].probabilities[:200]
+    work = SamplingProblem(RBF(0.02), as_source(X), 0, Threads(1), Ledger())
+    p = list(iterate_levels(work, rule))[-1].probabilities[:200]
     assert p.min() < 0.1 < 0.5 < p.max()
     return p
 
@@ -65,7 +66,7 @@ def top_probabilities():
 def coin_counts(p, draws):
     counts = np.zeros(len(p), dtype=int)
     for draw in draws:
-        counts[kept_by_coins(p, draw).indices] += 1
+        counts[sample_bernoulli(p, draw).indices] += 1
     return counts
 
 
@@ -96,7 +97,7 @@ def test_coins_of_different_rows_are_independent(seed):
     p = np.array([0.9, 0.5, 0.5, 0.3, 0.7, 0.2])
     kept = np.zeros((len(draws), 6))
     for i, draw in enumerate(draws):
-        kept[i, kept_by_coins(p, draw).indices] = 1
+        kept[i, sample_bernoulli(p, draw).indices] = 1
     first, second = np.triu_indices(6, 1)
     together = (kept[:, first] * kept[:, second]).sum(axis=0)
     # Where no coin falls one row comes back alone: it does not make a pair.
@@ -105,7 +106,7 @@ def test_coins_of_different_rows_are_independent(seed):
 
 def test_kept_rows_carry_their_probabilities_and_weights(seed):
     p = np.linspace(0.1, 1, 50)
-    kept = kept_by_coins(p, seed)
+    kept = sample_bernoulli(p, seed)
     np.testing.assert_array_equal(kept.indices, np.sort(kept.indices))
     np.testing.assert_array_equal(kept.probabilities, p[kept.indices])
     np.testing.assert_allclose(kept.weights, p[kept.indices] ** -0.5)
@@ -113,21 +114,21 @@ def test_kept_rows_carry_their_probabilities_and_weights(seed):
 
 def test_probability_1_keeps_and_probability_0_drops(seed):
     p = np.array([0, 1, 0, 1, 1, 0.0])
-    np.testing.assert_array_equal(kept_by_coins(p, seed).indices, [1, 3, 4])
+    np.testing.assert_array_equal(sample_bernoulli(p, seed).indices, [1, 3, 4])
 
 
 def test_no_probability_is_above_1(seed):
     """Chances are: rows that are certain several times over are in S once."""
-    kept = kept_by_coins(np.array([5.0, 1.5, 1e-30]), seed)
+    kept = sample_bernoulli(np.array([5.0, 1.5, 1e-30]), seed)
     np.testing.assert_array_equal(kept.indices, [0, 1])
     np.testing.assert_array_equal(kept.probabilities, 1)
 
 
 def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
-    kept = kept_by_coins(np.array([0.0, 3e-30, 2e-30]), seed)
+    kept = sample_bernoulli(np.array([0.0, 3e-30, 2e-30]), seed)
     assert kept.indices in ([1], [2])
     np.testing.assert_array_equal(kept.weights, [1])
-    any_row = kept_by_coins(np.zeros(3), seed)
+    any_row = sample_bernoulli(np.zeros(3), seed)
     assert len(any_row.indices) == 1
     np.testing.assert_array_equal(any_row.weights, [1])
 
@@ -136,7 +137,7 @@ def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
 @pytest.mark.parametrize("size", [1, 7.5, 40, 99])
 def test_probabilities_of_a_given_sum_are_in_proportion_up_to_1(size, scale, rng):
     chances = rng.exponential(size=100) ** 3
-    p = probabilities_with_sum(scale * chances, size)
+    p = inclusion_probabilities_with_sum(scale * chances, size)
     assert p.sum() == pytest.approx(size)
     assert p.max() <= 1
     multiple = np.max(p[p < 1] / chances[p < 1])
@@ -145,7 +146,7 @@ def test_probabilities_of_a_given_sum_are_in_proportion_up_to_1(size, scale, rng
 
 def test_probabilities_of_a_sum_beyond_the_rows_with_a_chance_are_1():
     for size in (2, 3):
-        p = probabilities_with_sum(np.array([0, 1e-9, 0, 5.0]), size)
+        p = inclusion_probabilities_with_sum(np.array([0, 1e-9, 0, 5.0]), size)
         np.testing.assert_array_equal(p, [0, 1, 0, 1])
 
 
@@ -169,7 +170,7 @@ def test_a_race_is_one_draw_after_the_other(weights, size, seed):
     assert sum(chances.values()) == pytest.approx(1)
     counts = dict.fromkeys(chances, 0)
     for draw in draws:
-        counts[tuple(exactly(size, weights, draw).indices.tolist())] += 1
+        counts[tuple(sample_fixed_size(size, weights, draw).indices.tolist())] += 1
     assert_frequencies(list(counts.values()), list(chances.values()), len(draws))
 
 
@@ -183,7 +184,7 @@ def test_draws_proportional_to_the_scores_are_noticed(seed):
     weights, draws = np.array([1, 1, 0.1]), seeds(seed, 8000)
     counts = np.zeros(3)
     for draw in draws:
-        counts[exactly(2, weights, draw).indices] += 1
+        counts[sample_fixed_size(2, weights, draw).indices] += 1
     assert_frequencies(counts, inclusion(weights, 2), len(draws))
     with pytest.raises(AssertionError):
         assert_frequencies(counts, np.minimum(1, 2 * weights / 2.1), len(draws))
@@ -194,7 +195,7 @@ def test_weights_of_a_race_make_unbiased_sums(seed):
     scores, draws = np.array([1, 0.7, 0.5, 0.2, 0.1, 0.05]), seeds(seed, 3000)
     squares = np.zeros((len(draws), 6))
     for i, draw in enumerate(draws):
-        drawn = exactly(3, scores, draw)
+        drawn = sample_fixed_size(3, scores, draw)
         squares[i, drawn.indices] = drawn.weights**2
     error = squares.std(axis=0) / np.sqrt(len(draws))
     assert np.all(np.abs(squares.mean(axis=0) - 1) < 6 * error)
@@ -204,7 +205,7 @@ def test_scores_that_run_out_are_filled_up_uniformly(seed):
     scores, draws = np.array([0, 1, 0, 0, 1e-12, 0, 0.0]), seeds(seed, 2000)
     counts = np.zeros(7)
     for draw in draws:
-        drawn = exactly(4, scores, draw)
+        drawn = sample_fixed_size(4, scores, draw)
         assert set(drawn.indices[:2].tolist()) == {1, 4}
         assert len(set(drawn.indices.tolist())) == 4
         assert drawn.probabilities.tolist() == [1, 1, 2 / 5, 2 / 5]
@@ -214,7 +215,7 @@ def test_scores_that_run_out_are_filled_up_uniformly(seed):
 
 
 def test_no_scores_at_all_make_a_uniform_draw(seed):
-    drawn = exactly(3, np.zeros(10), seed)
+    drawn = sample_fixed_size(3, np.zeros(10), seed)
     assert len(set(drawn.indices.tolist())) == 3
     np.testing.assert_allclose(drawn.probabilities, 0.3)
 
@@ -229,7 +230,9 @@ def test_no_scores_at_all_make_a_uniform_draw(seed):
 )
 def test_exactly_so_many_different_rows_come_back(scores, data):
     size = data.draw(st.integers(1, len(scores)))
-    drawn = exactly(size, np.array(scores), data.draw(st.integers(0, 2**64 - 1)))
+    drawn = sample_fixed_size(
+        size, np.array(scores), data.draw(st.integers(0, 2**64 - 1))
+    )
     assert len(drawn.indices) == len(drawn.probabilities) == size
     assert len(set(drawn.indices.tolist())) == size
     assert np.all((drawn.probabilities > 0) & (drawn.probabilities <= 1))
@@ -238,24 +241,29 @@ def test_exactly_so_many_different_rows_come_back(scores, data):
 
 def test_a_longer_race_begins_with_the_shorter_one(seed):
     scores = np.random.default_rng(seed).uniform(size=100)
-    long = exactly(50, scores, seed).indices
-    np.testing.assert_array_equal(exactly(20, scores, seed).indices, long[:20])
+    long = sample_fixed_size(50, scores, seed).indices
+    np.testing.assert_array_equal(
+        sample_fixed_size(20, scores, seed).indices, long[:20]
+    )
 
 
 def test_scaling_the_scores_changes_no_race(seed):
     scores = np.random.default_rng(seed).uniform(size=100)
-    one, other = exactly(20, scores, seed), exactly(20, scores * 2.0**-60, seed)
+    one, other = (
+        sample_fixed_size(20, scores, seed),
+        sample_fixed_size(20, scores * 2.0**-60, seed),
+    )
     np.testing.assert_array_equal(one.indices, other.indices)
     np.testing.assert_allclose(one.probabilities, other.probabilities)
 
 
 def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
     p = np.linspace(0.6, 0.9, 100)
-    kept = kept_by_coins(p, seed)
-    same = kept_by_coins(p, seed, largest=100)
+    kept = sample_bernoulli(p, seed)
+    same = sample_bernoulli(p, seed, max_landmarks=100)
     np.testing.assert_array_equal(same.indices, kept.indices)
     assert same.n_wanted is None
-    fewer = kept_by_coins(p, seed, largest=10)
+    fewer = sample_bernoulli(p, seed, max_landmarks=10)
     assert len(set(fewer.indices.tolist())) == 10
     assert fewer.n_wanted == len(kept.indices)
     np.testing.assert_allclose(
@@ -266,20 +274,24 @@ def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
 
 def test_more_rows_than_are_remembered_are_wanted(seed):
     """The last of 100 to arrive says how many there would be: 500 ± 50, of 1000."""
-    race = Race(seed, Purpose.KEEP, by_coins=True, most=100)
-    capped = drawn_by_coins(race.among(np.full(1000, 0.5)), 1.0, 1000, seed, largest=10)
+    race = KeyedSampler(seed, Purpose.KEEP, bernoulli=True, max_rows=100)
+    capped = bernoulli_from_keys(
+        race.sample(np.full(1000, 0.5)), 1.0, 1000, seed, max_landmarks=10
+    )
     assert 300 < capped.n_wanted < 800
-    certain = drawn_by_coins(race.among(np.full(110, 1e9)), 1.0, 110, seed, largest=10)
+    certain = bernoulli_from_keys(
+        race.sample(np.full(110, 1e9)), 1.0, 110, seed, max_landmarks=10
+    )
     assert certain.n_wanted == 110
 
 
 @pytest.mark.parametrize("cap", [None, 8, 9])
 def test_all_rows_that_a_cap_allows_are_wanted_and_drawn(cap, seed):
-    drawn = all_drawn(8, cap, seed)
+    drawn = sample_all_rows(8, cap, seed)
     np.testing.assert_array_equal(drawn.indices, np.arange(8))
     np.testing.assert_array_equal(drawn.probabilities, 1)
     assert drawn.n_wanted is None
-    fewer = all_drawn(8, 7, seed)
+    fewer = sample_all_rows(8, 7, seed)
     assert (len(fewer.indices), fewer.n_wanted) == (7, 8)
 
 
@@ -287,11 +299,13 @@ def test_a_cap_estimates_sums_without_bias(seed):
     """Σ 1/p over the rows kept is the number of rows, on average."""
     draws = seeds(seed, 2000)
     p = np.concatenate([np.full(5, 0.9), np.full(40, 0.3)])
-    said = [np.sum(1 / kept_by_coins(p, d, largest=8).probabilities) for d in draws]
+    said = [
+        np.sum(1 / sample_bernoulli(p, d, max_landmarks=8).probabilities) for d in draws
+    ]
     off = np.mean(said) - len(p)
     assert abs(off) < 5 * np.std(said) / np.sqrt(len(said))
     # The planted fault: probabilities as they were before the cap.
-    kept = [kept_by_coins(p, d, largest=8).indices for d in draws]
+    kept = [sample_bernoulli(p, d, max_landmarks=8).indices for d in draws]
     assert abs(np.mean([np.sum(1 / p[rows]) for rows in kept]) - len(p)) > 5
 
 
@@ -304,7 +318,7 @@ def test_a_cap_takes_rows_by_their_chances_also_above_1(seed):
     chances = np.concatenate([np.full(10, 5.0), np.full(100, 0.5)])
     likely, told = [], []
     for draw in seeds(seed, 2000):
-        kept = kept_by_coins(chances, draw, largest=10)
+        kept = sample_bernoulli(chances, draw, max_landmarks=10)
         of_first = kept.indices < 10
         likely.append(np.count_nonzero(of_first))
         told.append(
@@ -319,9 +333,9 @@ def test_a_cap_takes_rows_by_their_chances_also_above_1(seed):
 def test_of_rows_that_arrive_together_the_first_ones_win():
     """Else it would depend on how rows are cut into tiles who is among the winners."""
     ones = np.ones(3)
-    three = Winners(np.array([5, 2, 9]), ones, ones, ones, None, most=2)
+    three = WeightedSample(np.array([5, 2, 9]), ones, ones, ones, None, max_rows=2)
     np.testing.assert_array_equal(np.sort(three.first(2).numbers), [2, 5])
-    np.testing.assert_array_equal(three.in_order().numbers, [2, 5, 9])
-    other = Winners(np.array([1, 7, 3]), ones, ones, ones, None, most=2)
+    np.testing.assert_array_equal(three.sorted_by_key().numbers, [2, 5, 9])
+    other = WeightedSample(np.array([1, 7, 3]), ones, ones, ones, None, max_rows=2)
     for both in (three + other, other + three):
         np.testing.assert_array_equal(np.sort(both.numbers), [1, 2])

@@ -30,7 +30,6 @@ from threadpoolctl import (
 
 import nystrom
 from nystrom import engines
-from nystrom.edge import engine as edge
 from nystrom.engines import (
     TILE,
     Bar,
@@ -40,9 +39,10 @@ from nystrom.engines import (
     blas,
     single_threaded_blas,
 )
-from nystrom.engines.summing import Tree, add
-from nystrom.sinks import ArraySink, SplitSink
+from nystrom.engines.base import SumTree, add_terms
+from nystrom.estimators import _progress as edge
 from nystrom.sources import RowNumbers, as_source
+from nystrom.sources.output import ArraySink, SplitSink
 
 SIZES = [1, TILE - 1, TILE, TILE + 1, 4 * TILE, 13 * TILE + 5]
 each_engine = pytest.mark.parametrize("make", ENGINES, ids=lambda m: str(m.keywords))
@@ -158,7 +158,7 @@ def tree_sum(terms):
     if n == 1:
         return terms[0]
     return functools.reduce(
-        add, [tree_sum(terms[i : i + size]) for i in range(0, n, size)]
+        add_terms, [tree_sum(terms[i : i + size]) for i in range(0, n, size)]
     )
 
 
@@ -182,7 +182,7 @@ def test_the_order_of_a_sum_would_show(rng):
 
 def test_terms_are_added_in_the_order_that_is_promised(rng):
     for n_terms in range(1, 130):
-        terms, tree = list(rng.standard_normal(n_terms)), Tree()
+        terms, tree = list(rng.standard_normal(n_terms)), SumTree()
         for term in terms:
             tree.push(term)
         assert tree.total() == tree_sum(terms)
@@ -192,7 +192,7 @@ def test_terms_are_added_in_the_order_that_is_promised(rng):
 def test_blocks_of_terms_may_be_summed_elsewhere(data, n_terms):
     seed = data.draw(st.integers(0, 2**32 - 1))
     terms = list(np.random.default_rng(seed).standard_normal(n_terms))
-    tree, first = Tree(), 0
+    tree, first = SumTree(), 0
     while first < n_terms:
         # A block of 4ʲ terms begins at a multiple of 4ʲ; the last may be cut short.
         largest = 4 ** data.draw(st.integers(0, 4))
@@ -247,8 +247,8 @@ def test_results_may_be_read_only_and_are_not_written_into(make, rng):
 
 def test_a_sum_has_the_wider_dtype_of_both():
     left, right = np.ones(2, np.float32), np.full(2, 1e-9)
-    assert add(left, right).dtype == add(right, left).dtype == np.float64
-    assert add(np.ones(2, int), right)[0] > 1
+    assert add_terms(left, right).dtype == add_terms(right, left).dtype == np.float64
+    assert add_terms(np.ones(2, int), right)[0] > 1
 
 
 # --- passes -------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_another_hook_and_no_hook_change_nothing_else(make, rng):
     silenced = {
         "quiet": engine.quiet(),
         "local": engine.local.quiet(),
-        "telling": engine.telling(lambda *state: told.append(state)),
+        "telling": engine.with_progress(lambda *state: told.append(state)),
     }
     results = [e.reduce(sums, source, (2,), name) for name, e in silenced.items()]
     assert seen == []
@@ -308,7 +308,7 @@ class Watched:
     """A sink that keeps the order in which it was used."""
 
     def __init__(self, sink):
-        self.sink, self.anywhere, self.seen = sink, sink.anywhere, []
+        self.sink, self.process_safe, self.seen = sink, sink.process_safe, []
 
     def open(self):
         self.seen.append("open")
@@ -375,14 +375,14 @@ def test_parts_go_to_a_sink_each():
 
 def test_rows_may_come_from_anywhere_if_every_part_may():
     here, there = Watched(ArraySink((1,))), Watched(ArraySink((1,)))
-    there.anywhere = True
-    assert not SplitSink(here, there).anywhere
-    assert SplitSink(there, there).anywhere
+    there.process_safe = True
+    assert not SplitSink(here, there).process_safe
+    assert SplitSink(there, there).process_safe
 
 
 def test_a_sink_fills_an_array_there_is():
     array = np.zeros((4, 3))
-    sink = ArraySink.into(array[:, 1:])
+    sink = ArraySink.from_array(array[:, 1:])
     sink.put(2, np.ones((2, 2)))
     assert sink.array.base is array
     np.testing.assert_array_equal(array, [[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]])
@@ -910,7 +910,7 @@ def test_tiles_per_task_is_a_number_of_tiles(tiles):
 
 
 def test_few_sums_wait_for_each_other():
-    tree = Tree()
+    tree = SumTree()
     for i in range(1000):
         tree.push(i)
         assert len(tree.partial) <= 5

@@ -13,11 +13,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from nystrom import KernelRidge, approximate, select_landmarks
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, blockwise
-from nystrom.ledger import Ledger
-from nystrom.samplers import as_sampler, enough, exact_scores
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.racing import Winners
-from nystrom.samplers.recursive import algorithms
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import as_sampler
+from nystrom.samplers import leverage as exact_scores
+from nystrom.samplers import recursive as algorithms
+from nystrom.samplers import spectral_check as enough
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.weighted_sampling import WeightedSample
 from nystrom.sources import as_source
 
 
@@ -40,7 +42,9 @@ def norm_left(X, landmarks, gamma, weights=None):
 
 def without_a_look(monkeypatch):
     for module in (exact_scores, algorithms):
-        monkeypatch.setattr(module, "enough_for", lambda _, landmarks, *rest: landmarks)
+        monkeypatch.setattr(
+            module, "ensure_spectral_error", lambda _, landmarks, *rest: landmarks
+        )
 
 
 def chosen(sampler, seed, X, ridge, **options):
@@ -164,23 +168,23 @@ def test_a_cap_that_is_reached_by_looking_is_told(seed, monkeypatch):
 
 def test_looks_end(rng, monkeypatch):
     """Where every look finds something missing."""
-    monkeypatch.setattr(enough, "SURELY", 1.0)
-    monkeypatch.setattr(enough, "MOST_LOOKS", 2)
+    monkeypatch.setattr(enough, "TARGET_SHARE", 1.0)
+    monkeypatch.setattr(enough, "MAX_CHECKS", 2)
     X = clusters(40, 10)
     few = select_landmarks(X, gamma=1.0, sampler=np.arange(3), n_landmarks=3)
-    few = few.updated(probabilities=np.ones(3), weights=np.ones(3))
+    few = few.replace(probabilities=np.ones(3), weights=np.ones(3))
     monkeypatch.setattr(
-        enough.Look,
+        enough.SpectralCheck,
         "norm_and_missing",
-        lambda self, ridge: (2 * ridge, self.rows.at(np.arange(1))),
+        lambda self, ridge: (2 * ridge, self.rows.take(np.arange(1))),
     )
-    found = enough.enough_for(5.0, few, work_on(X, 0), None)
+    found = enough.ensure_spectral_error(5.0, few, work_on(X, 0), None)
     assert len(found) == 5
     assert "not found in 2 looks" in str(found)
 
 
 def work_on(X, seed):
-    return Work(RBF(1.0), as_source(X), seed, Threads(1), Ledger())
+    return SamplingProblem(RBF(1.0), as_source(X), seed, Threads(1), Ledger())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -188,14 +192,14 @@ def test_few_rows_tell_the_norm(weighted, rng, seed):
     """Within a third, though these are one row in eight."""
     X = rng.standard_normal((2400, 2)) * np.repeat([0.2, 2.0], 1200)[:, None]
     w = rng.exponential(size=2400) if weighted else None
-    source = as_source(X).having(weights=w)
-    work = Work(RBF(1.0), source, seed, Threads(1), Ledger())
+    source = as_source(X).replace(weights=w)
+    work = SamplingProblem(RBF(1.0), source, seed, Threads(1), Ledger())
     landmarks = as_sampler("uniform")(
         RBF(1.0), source, 30, seed=seed, engine=Threads(1)
     )
-    look = enough.Look.at(landmarks, work, 0)
+    look = enough.SpectralCheck.from_pass(landmarks, work, 0)
     told, missing = look.norm_and_missing(0.5 * look.trace)
-    assert len(look.rows) == enough.LEAST_LOOKED_AT
+    assert len(look.rows) == enough.MIN_CHECK_ROWS
     exact = approximate(X, landmarks, sample_weight=w).spectral_error(2400)
     assert exact.exact
     assert look.trace == pytest.approx(exact.upper, rel=1e-8)
@@ -203,8 +207,8 @@ def test_few_rows_tell_the_norm(weighted, rng, seed):
     # Those missing bring it down, one after the other.
     told, missing = look.norm_and_missing(0.3 * float(exact))
     assert 0 < len(missing) < 100
-    more = enough._with(landmarks, missing, work)
-    again = enough.Look.at(more, work, 1)
+    more = enough._add_rows(landmarks, missing, work)
+    again = enough.SpectralCheck.from_pass(more, work, 1)
     assert again.norm_and_missing(np.inf)[0] < 0.5 * told
 
 
@@ -213,9 +217,11 @@ def test_no_row_is_a_landmark_twice(rng):
     X = np.linspace(-50, 50, 300, dtype=np.float32)[:, None]
     few = select_landmarks(X, gamma=1.0, sampler=np.arange(0, 300, 2))
     work = work_on(X, 0)
-    look = enough.Look.at(few, work, 0)
+    look = enough.SpectralCheck.from_pass(few, work, 0)
     every, ones = np.arange(300), np.ones(300)
-    everything = Winners(every, every * 1.0, ones, ones, points=None, most=None)
+    everything = WeightedSample(
+        every, every * 1.0, ones, ones, points=None, max_rows=None
+    )
     look = replace(look, rows=everything, weights=np.ones(300))
     _, missing = look.norm_and_missing(1e-18)
     assert len(missing)

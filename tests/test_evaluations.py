@@ -152,8 +152,8 @@ class CountedRBF(RBF):
         super().__init__(gamma)
         object.__setattr__(self, "seen", [])
 
-    def against(self, Y):
-        evaluate = super().against(Y)
+    def evaluator(self, Y):
+        evaluate = super().evaluator(Y)
 
         def counted(X):
             K = evaluate(X)

@@ -14,9 +14,9 @@ from lists import ESTIMATORS, KERNELS
 from sklearn.base import clone, is_classifier
 
 from nystrom import KernelRidge, Nystroem, kernels
-from nystrom.edge.widths import width_from_data
 from nystrom.engines import Threads
-from nystrom.kernels.inner_product import InnerProduct
+from nystrom.estimators._inputs import gamma_from_data
+from nystrom.kernels.dot_product import DotProductKernel
 from nystrom.sources import as_source
 
 #: Such rows are what the warning is about; here it is what comes of them.
@@ -80,7 +80,7 @@ def test_features_are_right_or_refused(case, dtype, scale, storage, rng, seed):
     if Z is None:
         # Kernels of inner products need these, whatever they make of them.
         product = X.astype(np.longdouble) @ X.astype(np.longdouble).T
-        of_products = isinstance(case.kernel, InnerProduct)
+        of_products = isinstance(case.kernel, DotProductKernel)
         largest = max(np.abs(K).max(), np.abs(product).max() * of_products)
         assert np.sqrt(largest) > LARGEST[dtype]
         return
@@ -138,7 +138,7 @@ def test_widths_from_the_data(gamma, kernel, dtype, scale, rng):
     rows = np.clip(X * scale, -1e308, 1e308).astype(dtype)
 
     def width_of(rows):
-        return width_from_data(gamma, kernel, as_source(rows), Threads(1))
+        return gamma_from_data(gamma, kernel, as_source(rows), Threads(1))
 
     power = 1 if (kernel, gamma) == ("laplacian", "median") else 2
     expected = np.longdouble(width_of(X)) / np.longdouble(scale) ** power
@@ -153,7 +153,7 @@ def test_a_width_of_rows_that_do_not_differ(rng):
     """1, as scikit-learn has it: there is no scale to be had."""
     for rule in ("scale", "median"):
         for rows in (np.zeros((9, 3)), np.full((9, 3), 1e200)):
-            assert width_from_data(rule, "rbf", as_source(rows), Threads(1)) == 1.0
+            assert gamma_from_data(rule, "rbf", as_source(rows), Threads(1)) == 1.0
     for value in 10.0 ** rng.uniform(-12, 0, 20):  # whose mean is off by rounding
         source = as_source(np.full((26, 23), value))
-        assert width_from_data("scale", "rbf", source, Threads(1)) == 1.0
+        assert gamma_from_data("scale", "rbf", source, Threads(1)) == 1.0

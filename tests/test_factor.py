@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nystrom import kernels
-from nystrom.factor import factorize
-from nystrom.precision import is_indefinite, least_ridge
-from nystrom.refusals import check_finite
-from nystrom.ridge_root import ridge_root, tail_ridge, weighted
+from nystrom._precision import is_indefinite, min_cholesky_ridge
+from nystrom._validation import check_finite
+from nystrom.linalg.factor import factorize
+from nystrom.linalg.residuals import ridge_inverse_root, tail_ridge, weighted_gram
 
 SCALES = [1e-30, 1e-12, 1e-6, 1.0, 1e6, 1e12]
 
@@ -55,7 +55,9 @@ def test_sizes_of_eigenvalues_are_known(rank, rng):
         np.testing.assert_allclose(factor.inverse_norm, 1 / values[-1], rtol=1e-2)
         np.testing.assert_allclose(factor.inverse_trace, np.sum(1 / values))
     k = rng.standard_normal(rank)
-    np.testing.assert_allclose(factor.root.T @ factor.values_with_root(k), k, atol=1e-9)
+    np.testing.assert_allclose(
+        factor.root.T @ factor.kernel_values_for(k), k, atol=1e-9
+    )
 
 
 def test_the_matrix_is_left_as_it_was(rng):
@@ -63,8 +65,8 @@ def test_the_matrix_is_left_as_it_was(rng):
     before = K.copy()
     factorize(K)
     tail_ridge(K, 2)
-    ridge_root(K, np.ones(6), 0.1)
-    weighted(K, np.full(6, 2.0))
+    ridge_inverse_root(K, np.ones(6), 0.1)
+    weighted_gram(K, np.full(6, 2.0))
     np.testing.assert_array_equal(K, before)
 
 
@@ -86,24 +88,24 @@ def test_a_landmark_is_cut_at_10_eps_of_its_own_entry(dtype):
 def test_blocks_of_less_precision_resolve_fewer(size, rng):
     K = kernels.RBF(0.05).gram(rng.standard_normal((size, 2)))
     factor = factorize(K)
-    fewer = factor.for_blocks(np.float32)
+    fewer = factor.for_block_dtype(np.float32)
     assert fewer.rank < factor.rank
     lost = np.trace(K) - np.vdot(fewer.L, fewer.L)
-    np.testing.assert_allclose(factor.lost_to(fewer), lost, rtol=1e-3)
+    np.testing.assert_allclose(factor.trace_lost_to(fewer), lost, rtol=1e-3)
     assert lost < 2e-6 * size
     np.testing.assert_allclose(fewer.L @ fewer.L.T, K, atol=3e-6)
-    assert factor.for_blocks(np.float64) is factor
-    assert factor.lost_to(factor) == 0
+    assert factor.for_block_dtype(np.float64) is factor
+    assert factor.trace_lost_to(factor) == 0
 
 
 def test_of_an_indefinite_kernel_too_they_resolve_fewer(rng):
     K = kernels.RBF(0.05).gram(rng.standard_normal((150, 2)))
     factor = factorize(K, psd=False)  # so it is treated, whatever it is
-    fewer = factor.for_blocks(np.float32)
+    fewer = factor.for_block_dtype(np.float32)
     assert fewer.rank < factor.rank
     assert fewer.root.shape == fewer.L.shape == (150, fewer.rank)
     np.testing.assert_array_equal(fewer.L, factor.L[:, : fewer.rank])
-    assert factor.for_blocks(np.float64) is factor
+    assert factor.for_block_dtype(np.float64) is factor
 
 
 def test_a_large_first_eigenvalue_does_not_cut_good_directions_in_float32():
@@ -273,7 +275,7 @@ def test_a_kernel_that_is_not_finite_is_a_value_error_that_says_so(bad):
 
 def test_weights_go_to_both_sides(rng):
     K, w = definite(rng, 5), rng.random(5)
-    np.testing.assert_allclose(weighted(K, w), np.diag(w) @ K @ np.diag(w))
+    np.testing.assert_allclose(weighted_gram(K, w), np.diag(w) @ K @ np.diag(w))
 
 
 def test_the_ridge_root_with_weights_is_the_formula_of_the_lemma(rng):
@@ -282,8 +284,8 @@ def test_the_ridge_root_with_weights_is_the_formula_of_the_lemma(rng):
     S = np.zeros((30, 4))
     S[rows, range(4)] = w
     expected = K @ S @ np.linalg.inv(S.T @ K @ S + ridge * np.eye(4)) @ S.T @ K
-    SKS = weighted(K[np.ix_(rows, rows)], w)
-    B = ridge_root(SKS, w, ridge)
+    SKS = weighted_gram(K[np.ix_(rows, rows)], w)
+    B = ridge_inverse_root(SKS, w, ridge)
     np.testing.assert_array_equal(B, np.triu(B))
     columns = K[:, rows]
     np.testing.assert_allclose(columns @ B @ B.T @ columns.T, expected, atol=1e-12)
@@ -293,7 +295,7 @@ def test_a_matrix_more_indefinite_than_the_ridge_makes_up_for_has_a_root(rng):
     """As entries rounded to float32 can make it: a larger ridge takes its place."""
     Q, _ = np.linalg.qr(rng.standard_normal((6, 6)))
     SKS = (Q * [5.0, 4, 3, 2, 1, -1e-3]) @ Q.T
-    B = ridge_root((SKS + SKS.T) / 2, np.ones(6), 1e-6)
+    B = ridge_inverse_root((SKS + SKS.T) / 2, np.ones(6), 1e-6)
     inverse = np.linalg.inv(B @ B.T)
     values = np.linalg.eigvalsh(inverse - SKS)  # the ridge that was used, six times
     np.testing.assert_allclose(values, 2e-3, rtol=0.01)
@@ -313,14 +315,19 @@ def test_where_the_tail_is_rounding_the_ridge_is_positive_and_enough(scale, rank
     for k in (rank, 10, 40):
         ridge = tail_ridge(K, k)
         assert 0 < ridge <= 1e-10 * np.trace(K)
-        B = ridge_root(K, np.ones(15), ridge)
+        B = ridge_inverse_root(K, np.ones(15), ridge)
         assert np.isfinite(B).all()
 
 
 def test_the_ridge_of_a_kernel_that_is_zero_is_positive():
-    for ridge in (tail_ridge(np.zeros((3, 3)), 1), least_ridge(np.zeros((3, 3)))):
+    for ridge in (
+        tail_ridge(np.zeros((3, 3)), 1),
+        min_cholesky_ridge(np.zeros((3, 3))),
+    ):
         assert ridge > 0
-        assert np.isfinite(ridge_root(np.zeros((3, 3)), np.ones(3), ridge)).all()
+        assert np.isfinite(
+            ridge_inverse_root(np.zeros((3, 3)), np.ones(3), ridge)
+        ).all()
 
 
 @given(seed=st.integers(0, 2**32 - 1), exponent=st.integers(-12, 12))
@@ -328,7 +335,7 @@ def test_the_least_ridge_lets_every_gram_matrix_be_factored(seed, exponent):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((2, 40))[rng.integers(0, 2, 60)] * 10.0 ** (exponent / 2)
     K = kernels.Linear().gram(X)
-    scipy.linalg.cholesky(K + least_ridge(K) * np.eye(60))
+    scipy.linalg.cholesky(K + min_cholesky_ridge(K) * np.eye(60))
 
 
 @pytest.mark.parametrize("psd", [True, None])

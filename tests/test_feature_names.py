@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from nystrom import KernelPCA, KernelRidge, Nystroem, load, save, sources
-from nystrom.sources import Stacked
+from nystrom.sources import ConcatenatedRows
 
 NAMES = ["a", "b", "größe"]
 
@@ -105,7 +105,7 @@ def test_sources_with_other_columns_are_not_stacked(frame, tmp_path):
     frame[["b", "a", "größe"]].to_parquet(tmp_path / "two.parquet")
     parts = [sources.open(tmp_path / f"{name}.parquet") for name in ("one", "two")]
     with pytest.raises(ValueError, match="a, b, größe and b, a, größe; open all with"):
-        Stacked(parts)
+        ConcatenatedRows(parts)
     # Files that are opened together are read by name.
     both = sources.open([tmp_path / "one.parquet", tmp_path / "two.parquet"])
     assert_array_equal(both.rows(300, 600), frame.to_numpy())

@@ -25,9 +25,10 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads
-from nystrom.sinks import Output, Overwrite, ThenSink, in_order, replacing
-from nystrom.sinks.npy import NpySink
-from nystrom.sources import Dense
+from nystrom.sources import DenseRows
+from nystrom.sources import output_files as in_order
+from nystrom.sources.output import MappedSink, Output, Overwrite
+from nystrom.sources.output_files import NpySink, atomic_write
 
 ENDINGS = [".npy", ".parquet", ".zarr"]
 N_ROWS = 2500
@@ -46,7 +47,7 @@ def ridge(X):
 
 def rows_of(n_rows):
     """A source of so many rows, of which only their number counts."""
-    return Dense(np.zeros((n_rows, 1)))
+    return DenseRows(np.zeros((n_rows, 1)))
 
 
 def read(path):
@@ -72,7 +73,7 @@ def left_in(folder):
 def test_predictions_from_a_file_into_a_file(
     ending, group, ridge, X, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(in_order, "MOST_ROWS", group if group > 1 else 3)
+    monkeypatch.setattr(in_order, "MAX_GROUP_ROWS", group if group > 1 else 3)
     X = X if group > 1 else X[:40]
     source = opened(tmp_path, "parquet", X)
     expected = ridge.predict(X)
@@ -105,7 +106,7 @@ def test_every_method_writes_what_it_returns(ending, model, method, X, tmp_path)
     model.set_params(random_state=0, gamma=0.3).fit(X)
     expected = getattr(model, method)(X)
     path = tmp_path / f"rows{ending}"
-    out = getattr(model, method)(sources.Dense(X), out=path)
+    out = getattr(model, method)(sources.DenseRows(X), out=path)
     found = read(out)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(found, expected, atol=1e-4)  # one row rounds otherwise
@@ -165,7 +166,7 @@ def test_features_go_on_as_a_source(X, tmp_path):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_rows_arrive_in_any_order_from_many_threads(ending, rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(in_order, "MOST_ROWS", 130)
+    monkeypatch.setattr(in_order, "MAX_GROUP_ROWS", 130)
     rows = rng.standard_normal((2000, 3))
     output = Output(tmp_path / f"rows{ending}")
     sink = output.sink(rows_of(2000), 3, np.dtype(np.float64))
@@ -179,12 +180,12 @@ def test_rows_arrive_in_any_order_from_many_threads(ending, rng, tmp_path, monke
 
 
 def test_few_rows_wait(tmp_path, monkeypatch):
-    monkeypatch.setattr(in_order, "MOST_ROWS", 100)
+    monkeypatch.setattr(in_order, "MAX_GROUP_ROWS", 100)
     sink = Output(tmp_path / "rows.parquet").sink(rows_of(10_000), 1, np.dtype(float))
     sink.open()
     for start in range(0, 10_000, 50):
         sink.put(start, np.ones((50, 1)))
-        assert sum(map(len, sink._waiting)) + len(sink._early) < 100
+        assert sum(map(len, sink._buffered)) + len(sink._out_of_order) < 100
     sink.close(True)
 
 
@@ -192,7 +193,7 @@ def test_npy_is_written_from_other_processes(tmp_path):
     """Each puts its rows in their places; the one that made the file moves it."""
     path = tmp_path / "rows.npy"
     sink = Output(path).sink(rows_of(90), 2, np.dtype(np.float32))
-    assert sink.anywhere
+    assert sink.process_safe
     sink.open()
     (tmp_path / "sink.pickle").write_bytes(pickle.dumps(sink))
     code = """
@@ -217,7 +218,7 @@ def test_who_comes_late_does_not_begin_the_file_again(tmp_path):
     sink = Output(tmp_path / "rows.npy").sink(rows_of(90), 2, np.dtype(np.float32))
     sink.open()
     late = pickle.loads(pickle.dumps(sink))
-    late._maker = -1  # another process
+    late._owner_pid = -1  # another process
     sink.close(False)
     with pytest.raises(FileNotFoundError):
         late.open()
@@ -272,10 +273,10 @@ def test_a_disk_that_fills_up_leaves_nothing(
 def test_a_process_that_is_killed_leaves_no_file_by_that_name(tmp_path):
     code = """
 import os, sys, numpy as np
-from nystrom.sinks import Output
-from nystrom.sources import Dense
+from nystrom.sources.output import Output
+from nystrom.sources import DenseRows
 for path in sys.argv[1:]:
-    sink = Output(path).sink(Dense(np.zeros((100, 1))), 1, np.dtype(float))
+    sink = Output(path).sink(DenseRows(np.zeros((100, 1))), 1, np.dtype(float))
     sink.open()
     sink.put(0, np.ones((50, 1)))
 os._exit(9)  # nothing more is run
@@ -338,8 +339,8 @@ def test_a_file_that_exists_is_replaced_only_when_asked_for(
 ):
     model = clone(model).set_params(random_state=0).fit(X, (X[:, 0] > 0).astype(float))
     path = tmp_path / f"rows{ending}"
-    Output(path).keep(X)
-    told = r"exists already.*replace it: out=nystrom.sinks.Overwrite\('.*rows"
+    Output(path).store(X)
+    told = r"exists already.*replace it: out=nystrom.sources.Overwrite\('.*rows"
     for given in (path, str(path)):
         with pytest.raises(FileExistsError, match=told):
             getattr(model, method)(X, out=given)
@@ -353,7 +354,7 @@ def test_a_file_that_exists_is_replaced_only_when_asked_for(
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_path):
     path = tmp_path / f"rows{ending}"
-    Output(path).keep(X)
+    Output(path).store(X)
     classes = KernelRidgeClassifier(n_landmarks=5).fit(X, X[:, 0] > 0)
     part, again = sources.open(path), tmp_path / "folder" / ".." / f"rows{ending}"
     (tmp_path / "folder").mkdir()
@@ -371,7 +372,7 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
 
 def test_a_sink_of_your_own(ridge, X):
     class Largest:
-        anywhere, result = False, -np.inf
+        process_safe, result = False, -np.inf
 
         def open(self):
             pass
@@ -385,7 +386,7 @@ def test_a_sink_of_your_own(ridge, X):
     found = ridge.predict(X, out=Largest())
     assert found == ridge.predict(X).max()
     assert (
-        ridge.predict(X, out=ThenSink(Largest(), np.negative))
+        ridge.predict(X, out=MappedSink(Largest(), np.negative))
         == -ridge.predict(X).min()
     )
 
@@ -426,7 +427,7 @@ def test_replacing_is_all_or_nothing(tmp_path):
     link.symlink_to(path.name)
 
     def begin(error):
-        with replacing(path) as beside:
+        with atomic_write(path) as beside:
             beside.write_text("half")
             raise error
 
@@ -434,7 +435,7 @@ def test_replacing_is_all_or_nothing(tmp_path):
         with pytest.raises(error):
             begin(error)
         assert path.read_text() == "before"
-    with replacing(link) as beside:
+    with atomic_write(link) as beside:
         beside.write_text("after")
         assert path.read_text() == "before"
     assert path.read_text() == "after"

@@ -35,9 +35,10 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads, using
-from nystrom.sources import FileError, Objects, Stacked, Subset, as_source, recent
+from nystrom.sources import ConcatenatedRows, FileError, ObjectRows, Subset, as_source
 from nystrom.sources import csv as csv_files
-from nystrom.sources import stored as stored_files
+from nystrom.sources import tabular as recent
+from nystrom.sources import tabular as stored_files
 
 N_ROWS = 3000
 
@@ -45,9 +46,9 @@ N_ROWS = 3000
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
     """Chunks of a few hundred rows: tiles lie across several of them."""
-    monkeypatch.setattr(stored_files, "LEAST_VALUES", 500)
-    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 20_000)
-    recent.RECENT.clear()
+    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
+    monkeypatch.setattr(csv_files, "PARSE_BLOCK_BYTES", 20_000)
+    recent.CHUNK_CACHE.clear()
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_every_format_gives_the_same_rows(kind, n, d, chunk, rng, tmp_path):
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
     source = opened(tmp_path, kind, X, chunk, target=y, weight=np.abs(y) + 1)
     assert (source.n_rows, source.n_features) == (n, d)
-    assert not source.at_hand or n == 1
+    assert not source.supports_random_access or n == 1
     for start, stop in [(0, n), (0, 1), (n // 3, n), (n // 2, n // 2)]:
         block = source.block(start, stop)
         np.testing.assert_array_equal(block.X, X[start:stop])
@@ -106,12 +107,12 @@ def test_rows_are_floats_of_their_own_precision(kind, stored_as, given, rng, tmp
 def test_a_source_is_pickled_without_its_file(kind, X, y, tmp_path):
     source = opened(tmp_path, kind, X, target=y, weight=np.ones(N_ROWS))
     source.rows(0, 10)
-    sent = pickle.dumps(source.having(weights=None))
+    sent = pickle.dumps(source.replace(weights=None))
     assert len(sent) < 4000
     again = pickle.loads(sent)
     np.testing.assert_array_equal(again.block(900, 1200).X, X[900:1200])
     np.testing.assert_array_equal(again.targets[5:9][:, 0], y[5:9])
-    assert again.fingerprint() == source.having(weights=None).fingerprint()
+    assert again.fingerprint() == source.replace(weights=None).fingerprint()
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -137,25 +138,25 @@ def test_many_threads_read_at_once(kind, X, y, tmp_path, rng):
 def test_a_pass_decodes_every_chunk_once(kind, X, y, tmp_path, monkeypatch):
     source = opened(tmp_path, kind, X, chunk=1100, target=y)
     decoded, lock = [], threading.Lock()
-    read = type(source.stored).read
+    read = type(source.file).read
 
     def counted(self, chunk, names):
         with lock:
             decoded.append((chunk, names))
         return read(self, chunk, names)
 
-    monkeypatch.setattr(type(source.stored), "read", counted)
+    monkeypatch.setattr(type(source.file), "read", counted)
     total = Threads(3, tiles_per_task=1).reduce(_sums, source, (), "sums")
     np.testing.assert_allclose(total, X.sum(axis=0))
     assert len(decoded) == len(set(decoded))
     decoded.clear()
     source.take(np.random.default_rng(0).permutation(N_ROWS))
     assert len(decoded) == len(set(decoded))
-    recent.RECENT.clear()
+    recent.CHUNK_CACHE.clear()
     decoded.clear()
     source.take(np.random.default_rng(0).permutation(N_ROWS))
     chunks = [chunk for chunk, _ in decoded]
-    assert chunks == list(range(len(source.stored.bounds) - 1))  # one forward read
+    assert chunks == list(range(len(source.file.bounds) - 1))  # one forward read
 
 
 def _sums(block):
@@ -181,33 +182,33 @@ def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkey
     source = opened(tmp_path, "parquet", X, target=y)
     numbers = np.array([7, 2000, 7, 11])
     rows, targets = source.take(numbers), source.targets[numbers]
-    recent.RECENT.clear()
-    monkeypatch.setattr(type(source.stored), "read", None)  # would be an error
-    np.testing.assert_array_equal(source.having(weights=y).take(numbers), rows)
+    recent.CHUNK_CACHE.clear()
+    monkeypatch.setattr(type(source.file), "read", None)  # would be an error
+    np.testing.assert_array_equal(source.replace(weights=y).take(numbers), rows)
     np.testing.assert_array_equal(source.targets[numbers], targets)
     monkeypatch.undo()
     for place in range(20):
         source.take(np.array([place]))
-    assert len(source.stored._taken) == stored_files.REMEMBERED
-    assert len(pickle.loads(pickle.dumps(source)).stored._taken) == 0
+    assert len(source.file._cached_takes) == stored_files.N_CACHED_TAKES
+    assert len(pickle.loads(pickle.dumps(source)).file._cached_takes) == 0
 
 
 def test_few_chunks_are_kept(X, tmp_path, monkeypatch):
     source = opened(tmp_path, "parquet", X, chunk=125)
     size = 125 * 4 * 8
-    monkeypatch.setattr(recent, "MOST_BYTES", 6 * size)
+    monkeypatch.setattr(recent, "MAX_CACHE_BYTES", 6 * size)
     source.rows(0, N_ROWS)
-    assert len(recent.RECENT._chunks) == 6
-    monkeypatch.setattr(recent, "MOST_BYTES", 0)
+    assert len(recent.CHUNK_CACHE._chunks) == 6
+    monkeypatch.setattr(recent, "MAX_CACHE_BYTES", 0)
     source.rows(0, N_ROWS)
-    assert len(recent.RECENT._chunks) == recent.LEAST_CHUNKS
+    assert len(recent.CHUNK_CACHE._chunks) == recent.MIN_CACHED_CHUNKS
 
 
 def test_small_chunks_are_read_together(X, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_files, "LEAST_VALUES", 4 * 1000)
-    bounds = opened(tmp_path, "parquet", X, chunk=300).stored.bounds
+    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 4 * 1000)
+    bounds = opened(tmp_path, "parquet", X, chunk=300).file.bounds
     assert bounds.tolist() == [0, 1200, 2400, 3000]
-    bounds = opened(tmp_path, "zarr 3", X, chunk=300).stored.bounds
+    bounds = opened(tmp_path, "zarr 3", X, chunk=300).file.bounds
     assert bounds.tolist() == [0, 1200, 2400, 3000]
 
 
@@ -228,18 +229,18 @@ def test_rows_of_random_shapes(kind, rng, tmp_path):
 @pytest.mark.parametrize("held", [False, True], ids=["in the file", "planted: held"])
 def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
     """What is alive does not grow with the rows; by a vector of targets it would."""
-    monkeypatch.setattr("nystrom.randomness.HEAT", 2**12)  # numbers drawn at a time
-    monkeypatch.setattr(recent, "MOST_BYTES", 0)
-    monkeypatch.setattr("nystrom.features.FEW_TARGETS", 0)
+    monkeypatch.setattr("nystrom._random.CHUNK_ROWS", 2**12)  # numbers drawn at a time
+    monkeypatch.setattr(recent, "MAX_CACHE_BYTES", 0)
+    monkeypatch.setattr("nystrom.linalg.features.MAX_TARGETS_AT_ONCE", 0)
     sizes, peaks = (20_000, 80_000), []
     for n in sizes:
         X = rng.standard_normal((n, 2)).astype(np.float32)
         source = opened(tmp_path, "parquet", X, 4096, target=X[:, 0])
-        recent.RECENT.clear()
+        recent.CHUNK_CACHE.clear()
         del X
         tracemalloc.start()
         if held:
-            source = source.having(targets=source.targets[:])
+            source = source.replace(targets=source.targets[:])
         model = KernelRidge(
             kernel="rbf", n_landmarks=10, sampler="uniform", fit_intercept=True
         )
@@ -265,7 +266,7 @@ def sources_of(kind, X, folder, **given):
         (folder / part).mkdir(exist_ok=True)
         some = {name: values[start:stop] for name, values in given.items()}
         parts.append(opened(folder / part, part, X[start:stop], **some))
-    return Stacked(parts)
+    return ConcatenatedRows(parts)
 
 
 @pytest.mark.parametrize("kind", [*FORMATS, "stacked"])
@@ -290,7 +291,7 @@ def test_the_same_seed_gives_the_same_model(kind, X, y, tmp_path, seed):
 
 @pytest.mark.parametrize("chunk", [7, 333, 1024, 1025, 10_000])
 def test_the_same_for_every_size_of_chunks(chunk, X, y, tmp_path, seed, monkeypatch):
-    monkeypatch.setattr(stored_files, "LEAST_VALUES", 1)
+    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 1)
     rows = X[:1100] if chunk == 7 else X
     target = y[: len(rows)]
     source = opened(tmp_path, "parquet", rows, chunk, target=target, weight=target**2)
@@ -412,7 +413,7 @@ def test_what_libraries_hold_open_is_read_from_its_file(X, tmp_path):
         from_hdf5 = as_source(file["rows/X"])
     from_zarr = as_source(zarr.open(str(stored(tmp_path, "zarr 3", X)))["X"])
     for source in (from_hdf5, from_zarr):
-        assert isinstance(source, sources.Chunked)
+        assert isinstance(source, sources.ChunkedFileRows)
         np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
     in_memory = zarr.array(X)
     np.testing.assert_array_equal(as_source(in_memory).rows(0, N_ROWS), X)
@@ -439,7 +440,9 @@ def test_lists_of_sources_and_of_names_are_rows(X, y, tmp_path):
     np.testing.assert_array_equal(
         found.predict(names), model.fit(sources.open(names, target="y")).predict(X)
     )
-    assert isinstance(as_source(["a.parquet", "b.parquet"]), Objects)  # no such files
+    assert isinstance(
+        as_source(["a.parquet", "b.parquet"]), ObjectRows
+    )  # no such files
 
 
 def test_what_newcomers_do_is_told(X, y, tmp_path):
@@ -585,19 +588,21 @@ def test_a_folder_is_its_files_in_the_order_of_their_names(X, y, tmp_path):
 def test_stacked_sources_keep_targets_and_weights(X, y):
     def parts(targets):
         return [
-            sources.Dense(X[:1000], y[:1000] ** 2).having(targets=targets[:1000]),
-            sources.Dense(X[1000:].astype(np.float32)).having(targets=targets[1000:]),
+            sources.DenseRows(X[:1000], y[:1000] ** 2).replace(targets=targets[:1000]),
+            sources.DenseRows(X[1000:].astype(np.float32)).replace(
+                targets=targets[1000:]
+            ),
         ]
 
-    source = Stacked(parts(y[:, None]))
+    source = ConcatenatedRows(parts(y[:, None]))
     assert source.rows(998, 1002).dtype == np.float64
     np.testing.assert_allclose(source.rows(0, N_ROWS), X, atol=1e-6)
     np.testing.assert_array_equal(source.targets[:, 0], y)
     np.testing.assert_array_equal(source.weights[:1001], [*(y[:1000] ** 2), 1])
     with pytest.raises(ValueError, match="has 3 columns, and the first has 4"):
-        Stacked([sources.Dense(X), sources.Dense(X[:, :3])])
+        ConcatenatedRows([sources.DenseRows(X), sources.DenseRows(X[:, :3])])
     with pytest.raises(ValueError, match="nothing to stack"):
-        Stacked([])
+        ConcatenatedRows([])
 
 
 def test_columns_are_chosen_in_the_order_given(X, y, tmp_path):
@@ -648,14 +653,17 @@ def test_sources_are_told_in_a_line(X, y, tmp_path):
             sources.open(path, columns=[0], target=shared),
             "NpySource('rows.npy', 3,000 rows × 1 feature, target in 'y.npy')",
         ),
-        (as_source(X), "Dense(3,000 rows × 4 features)"),
-        (as_source(X[:1, :1]), "Dense(1 row × 1 feature)"),
+        (as_source(X), "DenseRows(3,000 rows × 4 features)"),
+        (as_source(X[:1, :1]), "DenseRows(1 row × 1 feature)"),
         (
-            as_source(X).having(targets=np.ones((3000, 2)), weights=y**2),
-            "Dense(3,000 rows × 4 features, 2 targets, weighted)",
+            as_source(X).replace(targets=np.ones((3000, 2)), weights=y**2),
+            "DenseRows(3,000 rows × 4 features, 2 targets, weighted)",
         ),
-        (as_source(["a", "b"]), "Objects(2 rows)"),
-        (Stacked([as_source(X)] * 2), "Stacked(2 sources, 6,000 rows × 4 features)"),
+        (as_source(["a", "b"]), "ObjectRows(2 rows)"),
+        (
+            ConcatenatedRows([as_source(X)] * 2),
+            "ConcatenatedRows(2 sources, 6,000 rows × 4 features)",
+        ),
         (Subset(as_source(X), np.arange(9)), "Subset(9 rows × 4 features)"),
     ]:
         assert repr(found) == expected
@@ -671,9 +679,9 @@ def test_fingerprints_tell_rows_apart(X, y, tmp_path):
         sources.open(path, target="x0"),
         sources.open(path, target="y", weight="x0", columns=["x1"])
         if (X[:, 0] > 0).all()
-        else one.having(weights=y),
+        else one.replace(weights=y),
         Subset(one, np.arange(10)),
-        Stacked([one, one]),
+        ConcatenatedRows([one, one]),
         as_source(X),
         as_source(X[:-1]),
         as_source(X.astype(np.float32)),
@@ -766,7 +774,7 @@ def test_text_in_the_middle_of_a_csv_file_is_told(X, tmp_path):
 def test_a_file_that_changes_is_told(kind, X, tmp_path):
     source = opened(tmp_path, kind, X, chunk=200)
     source.rows(0, 10)
-    path = Path(source.stored.path)
+    path = Path(source.file.path)
     os.utime(path, ns=(10**18, 10**18))
     with pytest.raises(FileError, match="was written to since it was opened"):
         source.rows(2000, 3000)
@@ -820,7 +828,7 @@ def test_a_chunk_of_zarr_that_changes_is_told(kind, change, X, tmp_path):
     source = sources.open(path)
     before = source.fingerprint()
     np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
-    recent.RECENT.clear()
+    recent.CHUNK_CACHE.clear()
     time.sleep(0.02)  # clocks of files tick that slowly
     change(chunk_of(path, kind, 2100))
     if kind == "zarr 3":  # else all chunks are in one folder, which changes too
@@ -844,7 +852,7 @@ def test_a_chunk_of_zarr_that_was_not_there_is_told(kind, X, tmp_path):
     chunk.unlink()
     source = sources.open(path)
     np.testing.assert_array_equal(source.rows(2000, 2200), np.zeros((200, 4)))
-    recent.RECENT.clear()
+    recent.CHUNK_CACHE.clear()
     time.sleep(0.02)
     chunk.write_bytes(content)
     with pytest.raises(FileError, match="was written to since it was opened"):
@@ -861,7 +869,7 @@ def test_what_else_is_in_a_zarr_group_may_change(kind, X, y, tmp_path):
     np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
     np.testing.assert_array_equal(source.targets[:][:, 0], y)
     group["y"][2100] = 7.0
-    recent.RECENT.clear()
+    recent.CHUNK_CACHE.clear()
     np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
     with pytest.raises(FileError, match="was written to since it was opened"):
         source.targets[2000:2200]
@@ -875,7 +883,7 @@ def test_a_zarr_array_by_itself_in_shards(X, tmp_path):
     array[:] = X
     source = sources.open(path)
     np.testing.assert_array_equal(source.rows(0, N_ROWS), X)
-    recent.RECENT.clear()
+    recent.CHUNK_CACHE.clear()
     time.sleep(0.02)
     array[2100] = 0.0
     np.testing.assert_array_equal(source.rows(0, 2000), X[:2000])
@@ -1009,12 +1017,12 @@ def test_targets_come_once(make, X, y, tmp_path):
     with pytest.raises(
         ValueError, match=r"requires y .* name its column, sources.open"
     ):
-        model.fit(source.having(targets=None))
+        model.fit(source.replace(targets=None))
     with pytest.raises(ValueError, match="requires y to be passed"):
         model.fit(X)
-    model.fit(source.having(targets=None), np.round(y))
+    model.fit(source.replace(targets=None), np.round(y))
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
-        model.predict(sources.Dense(X[:, :3]))
+        model.predict(sources.DenseRows(X[:, :3]))
 
 
 @pytest.mark.parametrize(

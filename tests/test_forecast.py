@@ -15,11 +15,11 @@ from nystrom import (
     landmarks_needed,
     select_landmarks,
 )
-from nystrom.edge import landmarks as edge_landmarks
 from nystrom.engines import Threads
+from nystrom.estimators import _inputs as edge_landmarks
 from nystrom.kernels import Linear
-from nystrom.samplers import Ridge
-from nystrom.samplers.forecast import forecast
+from nystrom.samplers import SpectralTolerance
+from nystrom.samplers.cost import forecast
 from nystrom.sources import as_source
 
 DIGITS = load_digits().data
@@ -76,7 +76,7 @@ def test_few_rows_tell_the_dimension_of_all(weight):
     w = None if weight is None else np.full(5000, weight)
     value = 500 * (weight or 1.0)
     for ridge in (100.0, 500.0, 3000.0):
-        goal, source = Ridge(ridge), as_source(X, w)
+        goal, source = SpectralTolerance(ridge), as_source(X, w)
         found = forecast(Linear(), source, goal, None, Threads(1))
         expected = 10 * value / (value + ridge)
         assert found.effective_dimension == pytest.approx(expected, rel=0.03)
@@ -152,7 +152,9 @@ def test_values_that_are_no_numbers_are_refused():
 
 def test_a_limit_is_part_of_the_forecast():
     source = as_source(DIGITS)
-    found = forecast(Linear(), source, Ridge(1.0, at_most=50), None, Threads(1))
+    found = forecast(
+        Linear(), source, SpectralTolerance(1.0, at_most=50), None, Threads(1)
+    )
     assert found.n_landmarks == 50
 
 

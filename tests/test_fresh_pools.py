@@ -16,17 +16,20 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Polynomial
-from nystrom.ledger import Ledger
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.gain import by_gain, plan
-from nystrom.samplers.gain.by_gain import ByGain, ByResidual
-from nystrom.samplers.gain.membership import chances_by_score
-from nystrom.samplers.gain.plan import Plan
-from nystrom.samplers.gain.pool import Pool
-from nystrom.samplers.gain.ranking import LEAST_SHARE
-from nystrom.samplers.pivoting.pivots import Pivots
-from nystrom.samplers.recursive.levels import climb
-from nystrom.samplers.recursive.rules import PracticalSize
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import pooled_greedy as by_gain
+from nystrom.samplers import pooled_greedy as plan
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.pivoting import Pivots
+from nystrom.samplers.pool import MIN_RESIDUAL_SHARE, RowPool
+from nystrom.samplers.pooled_greedy import (
+    PooledGreedyGrower,
+    PoolPlan,
+    pool_sampling_weights,
+)
+from nystrom.samplers.recursive import run_recursion
+from nystrom.samplers.recursive_rules import PracticalSize
+from nystrom.samplers.weighted_sampling import ResidualWeights
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -42,13 +45,13 @@ def one_blas_thread():
 @pytest.fixture(autouse=True)
 def few_rows_are_drawn_from(monkeypatch):
     """As many rows are: a pool by score, then one by what is left."""
-    monkeypatch.setattr(plan, "FEW_ROWS", 64)
-    monkeypatch.setattr(plan, "GOOD_PART", 1)
+    monkeypatch.setattr(plan, "MAX_WHOLE_POOL_ROWS", 64)
+    monkeypatch.setattr(plan, "MIN_POOLS_TO_SCORE", 1)
 
 
 def work_on(X, seed, kernel=None, weights=None):
     kernel = RBF(GAMMA) if kernel is None else kernel
-    return Work(kernel, as_source(X, weights), seed, Threads(1), Ledger())
+    return SamplingProblem(kernel, as_source(X, weights), seed, Threads(1), Ledger())
 
 
 def left_of(K, rows):
@@ -69,11 +72,11 @@ def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
     X[:200] *= 3  # k(x, x) = (‖x‖² + 1)² is large there
     w = rng.uniform(0.2, 5, 1500) if weighted else None
     work = work_on(X, seed, Polynomial(degree=2), w)
-    growth = ByGain(work)
+    growth = PooledGreedyGrower(work)
     growth._plan_for(60)
-    assert growth.plan.scores
-    chances = chances_by_score(work, growth.plan)
-    scores = climb(work, PracticalSize(growth.plan.level_size)).scores
+    assert growth.plan.draws_by_score
+    chances = pool_sampling_weights(work, growth.plan)
+    scores = run_recursion(work, PracticalSize(growth.plan.level_size)).scores
     scores = np.minimum(1.0, scores)
     whole = (np.vecdot(X, X) + 1) ** 2 * (1.0 if w is None else w)
     expected = 0.9 * scores / scores.sum() + 0.1 * whole / whole.sum()
@@ -84,7 +87,7 @@ def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
 
 def test_later_pools_are_drawn_by_what_is_left_as_it_counts(rng):
     left, w = rng.uniform(size=50), rng.uniform(0.1, 9, 50)
-    chances, sums = ByResidual()(left.copy(), w)
+    chances, sums = ResidualWeights()(left.copy(), w)
     np.testing.assert_allclose(chances, w * left)
     np.testing.assert_allclose(sums, [w @ left])
 
@@ -96,23 +99,23 @@ def test_proposals_are_drawn_by_what_a_row_of_the_pool_stands_for(begun, rng):
     work = work_on(X, 0)
     pivots = Pivots(work)
     pivots.add(np.array(begun, dtype=np.intp))
-    pool = Pool(work, np.arange(80), omega, pivots, 80, wide=True)
+    pool = RowPool(work, np.arange(80), omega, pivots, 80, wide=True)
     K = rbf_kernel(X, gamma=GAMMA)
     left = left_of(K, begun) if begun else np.diag(K)
-    np.testing.assert_allclose(pool.chances(), omega * left, atol=1e-10)
+    np.testing.assert_allclose(pool.sampling_weights(), omega * left, atol=1e-10)
     # Those that are proposed already are not proposed again.
     pool.choose(np.arange(50, 60), 3, keep=4)
     assert len(pool.candidates)
-    assert not pool.chances()[pool.candidates].any()
-    S = np.concatenate([np.array(begun, dtype=np.intp), pool.indices[pool.new]])
+    assert not pool.sampling_weights()[pool.candidates].any()
+    S = np.concatenate([np.array(begun, dtype=np.intp), pool.indices[pool.pending]])
     # And those that are kept have the largest gains by now, of those in the race.
     others = np.setdiff1d(np.arange(50, 60), S)
     R = K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S])
-    others = others[np.diag(R)[others] > LEAST_SHARE * left[others]]
+    others = others[np.diag(R)[others] > MIN_RESIDUAL_SHARE * left[others]]
     gains = omega @ R[:, others] ** 2 / np.diag(R)[others]
     best = others[np.argsort(-gains)[:4]]
     np.testing.assert_array_equal(np.sort(pool.candidates), np.sort(best))
-    assert pool.left == pytest.approx(omega @ left_of(K, S), rel=1e-8)
+    assert pool.residual_trace == pytest.approx(omega @ left_of(K, S), rel=1e-8)
 
 
 # When another pool is drawn
@@ -123,21 +126,21 @@ def test_a_pool_is_stale_at_one_and_a_half_times_what_it_says(weighted, rng, see
     """Fresh rows, counted as they count, say how much is left of all."""
     X = rng.standard_normal((2000, 3))
     w = rng.pareto(1.0, 2000) + 0.01 if weighted else None
-    growth = ByGain(work_on(X, seed, weights=w))
+    growth = PooledGreedyGrower(work_on(X, seed, weights=w))
     growth.grow(30)
     w = np.ones(2000) if w is None else w
     left = left_of(rbf_kernel(X, gamma=GAMMA), growth.pivots.indices)
     seen = []
-    for look, rows in enumerate(growth.fresh):
-        numbers = rows.known_as
+    for look, rows in enumerate(growth.validation_subsets):
+        numbers = rows.row_numbers
         seen.append(numbers)
         fresh = 2000 * np.mean(w[numbers] * left[numbers])
-        said = growth.pool.left
+        said = growth.pool.residual_trace
         for share, stale in ((1.49, False), (1.51, True)):
             growth.pool.weights = growth.pool.weights * (fresh / share / said)
-            said = growth.pool.left
+            said = growth.pool.residual_trace
             assert said == pytest.approx(fresh / share)
-            assert growth._stale(look) is stale
+            assert growth._is_pool_stale(look) is stale
     # Rows that were looked at once are not fresh.
     for one, other in pairwise(seen):
         assert len(np.intersect1d(one, other)) < 0.5 * len(one)
@@ -156,20 +159,20 @@ def found_in_hidden(rng, seed, monkeypatch, until, s=40):
         if len(pivots) < until:
             shown = ~hidden[indices]
             indices, weights = indices[shown], weights[shown]
-        return Pool(work, indices, weights, pivots, *rest, **options)
+        return RowPool(work, indices, weights, pivots, *rest, **options)
 
-    monkeypatch.setattr(by_gain, "Pool", pool)
-    growth = ByGain(work_on(X, seed))
+    monkeypatch.setattr(by_gain, "RowPool", pool)
+    growth = PooledGreedyGrower(work_on(X, seed))
     growth.grow(s)
     assert len(growth.pivots) == s
     return np.flatnonzero(hidden[growth.pivots.indices]), growth
 
 
 def test_after_a_quarter_all_rows_draw_a_pool(rng, seed, monkeypatch):
-    monkeypatch.setattr(by_gain, "LOOKS", ())
+    monkeypatch.setattr(by_gain, "VALIDATION_SHARES", ())
     found, growth = found_in_hidden(rng, seed, monkeypatch, until=1)
-    assert growth.by_all_rows
-    assert f"residuals at {math.ceil(40 / 4)} landmarks" in growth.work.engine.passes
+    assert growth.is_drawn_from_all_rows
+    assert f"residuals at {math.ceil(40 / 4)} landmarks" in growth.problem.engine.passes
     # The hidden cloud had a third of the rows, and all of the pivots after that see it.
     assert len(found) >= 5
     assert found[0] >= 10
@@ -178,10 +181,10 @@ def test_after_a_quarter_all_rows_draw_a_pool(rng, seed, monkeypatch):
 @pytest.mark.parametrize(("until", "share"), [(15, 0.5), (25, 0.75), (33, 0.9)])
 def test_a_pool_that_misses_rows_is_found_stale(until, share, rng, seed, monkeypatch):
     """Also where the pool after a quarter, and the next ones, missed them."""
-    monkeypatch.setattr(plan, "REFRESHING", (3.0, 50))  # as many looks as there are
+    monkeypatch.setattr(plan, "REFRESH_BUDGET", (3.0, 50))  # as many looks as there are
     found, growth = found_in_hidden(rng, seed, monkeypatch, until)
     at = math.ceil(share * 40)
-    assert f"residuals at {at} landmarks" in growth.work.engine.passes
+    assert f"residuals at {at} landmarks" in growth.problem.engine.passes
     assert len(found) >= 2
     assert found[0] >= at
 
@@ -190,6 +193,6 @@ def test_a_pool_fits_the_working_memory():
     """Its factor has a row for each landmark; two rows per landmark are the least."""
     for megabytes in (1, 4, 1024):
         with config_context(working_memory=megabytes):
-            size = Plan(10**6, 300).pool_size
+            size = PoolPlan(10**6, 300).pool_size
         assert size == 600 or 8 * 300 * size <= megabytes * 2**20
         assert size <= 12 * 300

@@ -17,11 +17,12 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from nystrom import KernelRidge, KernelRidgeClassifier, engines, kernels, sources
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.landmarks import Landmarks
-from nystrom.methods import linear_map
-from nystrom.methods.ridge import all_pairs, corrected_cg, woodbury
-from nystrom.methods.ridge.all_pairs import AllPairs
-from nystrom.methods.ridge.full import FullRidge
-from nystrom.sources import Held
+from nystrom.models import linear_map
+from nystrom.models import ridge_full as all_pairs
+from nystrom.models import ridge_full as corrected_cg
+from nystrom.models import ridge_full as woodbury
+from nystrom.models.ridge_full import FullRidge, KernelOperator
+from nystrom.sources import CachedRows
 
 N_ROWS, N_NEW, N_LANDMARKS = 540, 30, 60
 ALPHAS = np.array([0.05, 1.0])
@@ -78,7 +79,7 @@ def problem_of(X, alphas, *, kernel=None, weights=None, intercept=False, seed=0)
     kernel = kernel or kernels.RBF(0.4)
     rows = np.random.default_rng(seed).choice(len(X), N_LANDMARKS, replace=False)
     landmarks = Landmarks(X[rows], kernel, "some", len(X), indices=rows)
-    held = Held(X, weights)
+    held = CachedRows(X, weights)
     return FullRidge(
         landmarks, held, alphas, fit_intercept=intercept, engine=Threads(1)
     )
@@ -129,8 +130,8 @@ def test_coefficients_are_those_of_the_dense_solution(
     with sklearn.config_context(working_memory=megabytes):
         problem = problem_of(X, ALPHAS, weights=w, intercept=intercept, seed=seed)
         fit = problem.fit(Y, tolerance=1e-12)
-        assert (problem.pairs.held is not None) == (megabytes == 1024)
-        made = isinstance(problem.near.features, woodbury.MadeFeatures)
+        assert (problem.kernel_operator.stored is not None) == (megabytes == 1024)
+        made = isinstance(problem.preconditioner.features, woodbury.ComputedFeatures)
         assert made == (megabytes == 0.1)
     K, one = rbf_kernel(X, X, 0.4), float(intercept)
     for j, alpha in enumerate(ALPHAS):
@@ -153,7 +154,7 @@ def test_the_residual_told_is_the_true_one(X, Y, seed, megabytes, dtype):
     with sklearn.config_context(working_memory=megabytes):
         problem = problem_of(X, ALPHAS, seed=seed)
         fit = problem.fit(Y)
-        assert problem.pairs.is_exact == (megabytes == 1024)
+        assert problem.kernel_operator.is_exact == (megabytes == 1024)
     wide = X.astype(np.float64)
     left = Y - rbf_kernel(wide, wide, 0.4) @ fit.dual - ALPHAS * fit.dual
     true = np.linalg.norm(left, axis=0) / np.linalg.norm(Y, axis=0)
@@ -253,7 +254,7 @@ def test_rows_on_a_device_are_solved_for_there(X, X_new, Y, seed, megabytes):
 def test_predictions_come_from_few_points_at_a_time(X, X_new, Y, seed, monkeypatch):
     model = model_of(seed).fit(X, Y)
     expected = model.predict(X_new)
-    monkeypatch.setattr(linear_map, "MOST_POINTS", 100)
+    monkeypatch.setattr(linear_map, "MAX_POINTS_PER_BLOCK", 100)
     np.testing.assert_allclose(model.predict(X_new), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -263,21 +264,23 @@ def test_products_are_right_at_every_edge_of_a_block(rng, n_rows):
     expected = rbf_kernel(X, X, 0.4) @ V
     for megabytes in (1024, 1e-3):
         with sklearn.config_context(working_memory=megabytes):
-            pairs = AllPairs(kernels.RBF(0.4), X, Threads(1))
+            pairs = KernelOperator(kernels.RBF(0.4), X, Threads(1))
         np.testing.assert_allclose(pairs(V), expected, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(pairs.exactly(V), expected, rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(
+            pairs.multiply_exact(V), expected, rtol=1e-12, atol=1e-11
+        )
 
 
 def counted_values(monkeypatch):
     """How many kernel values blocks are made of from here on."""
-    made, beside = [], all_pairs.Blocks.beside
+    made, beside = [], all_pairs.KernelBlocks.upper_triangle_blocks
 
     def counting(self, block):
         for rows, columns, K in beside(self, block):
             made.append(K.size)
             yield rows, columns, K
 
-    monkeypatch.setattr(all_pairs.Blocks, "beside", counting)
+    monkeypatch.setattr(all_pairs.KernelBlocks, "upper_triangle_blocks", counting)
     return made
 
 
@@ -286,15 +289,15 @@ def test_half_of_the_values_are_evaluated(rng, monkeypatch):
     X = rng.standard_normal((n, 2))
     made = counted_values(monkeypatch)
     with sklearn.config_context(working_memory=1):
-        pairs = AllPairs(kernels.RBF(0.4), X, Threads(1))
+        pairs = KernelOperator(kernels.RBF(0.4), X, Threads(1))
         assert not made
         pairs(np.ones((n, 1)))
-    assert sum(made) == n * (n + all_pairs.SIDE) / 2
+    assert sum(made) == n * (n + all_pairs.BLOCK_ROWS) / 2
 
 
 def test_memory_stays_below_what_was_allowed(rng, monkeypatch):
     n, megabytes = 3000, 4
-    monkeypatch.setattr(linear_map, "MOST_POINTS", 512)
+    monkeypatch.setattr(linear_map, "MAX_POINTS_PER_BLOCK", 512)
     X = rng.standard_normal((n, 2))
     y = np.sin(X[:, 0])
     with sklearn.config_context(working_memory=megabytes):
@@ -326,7 +329,7 @@ def test_chosen_landmarks_take_fewer_steps_than_uniform_and_none(rng):
         options = {"alpha": 1e-3, "gamma": 1.0, "sampler": sampler}
         steps[sampler] = model_of(n_landmarks=100, **options).fit(X, y).n_iter_
     problem = problem_of(X, np.array([1e-3]), kernel=kernels.RBF(1.0))
-    steps["none"] = problem.fit(y[:, None], precondition=lambda V: V).n_steps
+    steps["none"] = problem.fit(y[:, None], precondition=lambda V: V).n_iterations
     assert steps["auto"] < 0.6 * steps["uniform"]
     assert steps["uniform"] < steps["none"]
 
@@ -392,14 +395,14 @@ def test_kernels_that_are_not_definite_are_refused(X, Y, kernel):
 def test_a_direction_that_is_not_positive_is_found(X, Y):
     """By the products themselves, where the landmarks did not show it."""
     problem = problem_of(X, ALPHAS)
-    problem.pairs.exact = problem.pairs.quick = None
-    problem.pairs._product = lambda blocks, V: -V
+    problem.kernel_operator.exact = problem.kernel_operator.fast = None
+    problem.kernel_operator._product = lambda blocks, V: -V
     with pytest.raises(ValueError, match="positive semi-definite"):
         problem.fit(Y)
 
 
 def test_steps_are_bounded_and_what_is_missing_is_told(X, Y, monkeypatch):
-    monkeypatch.setattr(corrected_cg, "MOST_STEPS", 2)
+    monkeypatch.setattr(corrected_cg, "MAX_CG_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match=r"after 2 steps.*Raise n_landmarks"):
         model = model_of().fit(X, Y)
     assert model.n_iter_ == 2
@@ -412,7 +415,7 @@ def test_steps_are_bounded_and_what_is_missing_is_told(X, Y, monkeypatch):
 def test_nothing_is_tried_beyond_rounding(X, Y):
     fit = problem_of(X, ALPHAS).fit(Y, tolerance=1e-18)
     assert not fit.converged
-    assert fit.n_steps < corrected_cg.MOST_STEPS / 2
+    assert fit.n_iterations < corrected_cg.MAX_CG_ITERATIONS / 2
     assert fit.residual < 1e-13
 
 
@@ -461,7 +464,9 @@ def test_products_that_are_off_do_not_show_in_the_solution(rng, off):
         calls.append(V.shape)
         return A @ V
 
-    found = corrected_cg.solve(lambda V: B @ V, exactly, b, lambda V: V, 1e-10)
+    found = corrected_cg.mixed_precision_cg(
+        lambda V: B @ V, exactly, b, lambda V: V, 1e-10
+    )
     assert found.converged
     np.testing.assert_allclose(A @ found.x, b, rtol=0, atol=1e-9 * np.abs(b).max())
     few = len(calls) < 10
@@ -469,9 +474,9 @@ def test_products_that_are_off_do_not_show_in_the_solution(rng, off):
 
 
 def test_what_the_last_step_leaves_is_found_exactly(rng, monkeypatch):
-    monkeypatch.setattr(corrected_cg, "MOST_STEPS", 2)
+    monkeypatch.setattr(corrected_cg, "MAX_CG_ITERATIONS", 2)
     A, b = definite(rng)
-    found = corrected_cg.solve(
+    found = corrected_cg.mixed_precision_cg(
         lambda V: 1.5 * (A @ V), lambda V: A @ V, b, lambda V: V, 1e-10
     )
     left = np.linalg.norm(b - A @ found.x, axis=0) / np.linalg.norm(b, axis=0)
@@ -481,7 +486,7 @@ def test_what_the_last_step_leaves_is_found_exactly(rng, monkeypatch):
 
 def test_a_product_that_is_not_definite_is_replaced_by_the_exact_one(rng):
     A, b = definite(rng)
-    found = corrected_cg.solve(
+    found = corrected_cg.mixed_precision_cg(
         lambda V: -(A @ V), lambda V: A @ V, b, lambda V: V, 1e-10
     )
     assert found.converged
@@ -497,7 +502,9 @@ def turning(A, rng, share=1e3):
 def test_steps_that_go_astray_are_taken_back(rng):
     A, b = definite(rng)
     quick = turning(A, rng)
-    found = corrected_cg.solve(quick, lambda V: A @ V, b, lambda V: V, 1e-10)
+    found = corrected_cg.mixed_precision_cg(
+        quick, lambda V: A @ V, b, lambda V: V, 1e-10
+    )
     assert found.converged
     np.testing.assert_allclose(A @ found.x, b, rtol=0, atol=1e-9 * np.abs(b).max())
 
@@ -506,9 +513,9 @@ def test_exact_steps_that_go_astray_end(rng):
     """The best there was is told, and how good it is."""
     A, b = definite(rng)
     wrong = turning(A, rng)
-    found = corrected_cg.solve(wrong, wrong, b, lambda V: V, 1e-10)
+    found = corrected_cg.mixed_precision_cg(wrong, wrong, b, lambda V: V, 1e-10)
     assert not found.converged
-    assert found.n_steps < corrected_cg.MOST_STEPS
+    assert found.n_iterations < corrected_cg.MAX_CG_ITERATIONS
     assert np.all(found.residual <= 1)
     left = np.linalg.norm(b - wrong(found.x), axis=0) / np.linalg.norm(b, axis=0)
     np.testing.assert_allclose(found.residual, left)
@@ -519,16 +526,16 @@ def test_columns_take_steps_of_their_own(rng):
     A, b = definite(rng)
     scaled = np.diag(np.logspace(0, 2, len(A)))
     A = scaled @ A @ scaled
-    together = corrected_cg.solve(
+    together = corrected_cg.mixed_precision_cg(
         lambda V: A @ V, lambda V: A @ V, b, lambda V: V / np.diag(A)[:, None], 1e-8
     )
     alone = [
-        corrected_cg.solve(
+        corrected_cg.mixed_precision_cg(
             lambda V: A @ V, lambda V: A @ V, y, lambda V: V / np.diag(A)[:, None], 1e-8
         )
         for y in np.split(b, 3, axis=1)
     ]
-    assert together.n_steps <= max(one.n_steps for one in alone) + 3
+    assert together.n_iterations <= max(one.n_iterations for one in alone) + 3
     for j, one in enumerate(alone):
         np.testing.assert_allclose(together.x[:, j], one.x[:, 0], rtol=1e-4, atol=1e-7)
 
@@ -542,8 +549,9 @@ def test_the_preconditioner_is_the_inverse_that_it_says(X, rng, seed):
     near = np.sqrt(w)[:, None] * near * np.sqrt(w)
     for j, alpha in enumerate(ALPHAS):
         expected = np.linalg.solve(near + alpha * np.eye(N_ROWS), V[:, j])
-        assert relative(problem.near(V)[:, j], expected) < 1e-7
-    assert problem.near.norm == pytest.approx(np.linalg.norm(near, 2), rel=0.01)
+        assert relative(problem.preconditioner(V)[:, j], expected) < 1e-7
+    expected = np.linalg.norm(near, 2)
+    assert problem.preconditioner.norm == pytest.approx(expected, rel=0.01)
 
 
 def test_an_intercept_is_projected_out(X, Y, rng, seed):

@@ -25,7 +25,7 @@ from nystrom import (
     samplers,
     select_landmarks,
 )
-from nystrom.sources import Dense, Sparse
+from nystrom.sources import DenseRows, SparseRows
 
 GAMMA, RIDGE = 0.3, 0.5
 N_ROWS = 150
@@ -59,8 +59,8 @@ STORAGES = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
     "array of objects": lambda X: X.astype(object),
-    "source": Dense,
-    "sparse source": lambda X: Sparse(sp.csr_array(X)),
+    "source": DenseRows,
+    "sparse source": lambda X: SparseRows(sp.csr_array(X)),
 }
 
 
@@ -163,7 +163,7 @@ def test_precomputed(X, K, seed, dtype):
         leverage_scores(
             X,
             ridge=RIDGE,
-            landmarks=landmarks.updated(
+            landmarks=landmarks.replace(
                 kernel=by_rows.kernel, points=X[landmarks.points]
             ),
         ),
@@ -282,14 +282,14 @@ def test_source_with_weights_of_its_own(X, seed):
     weights = np.arange(N_ROWS, dtype=float)
     options = {"n_landmarks": 20, "random_state": seed, "gamma": GAMMA}
     given_apart = select_landmarks(X, sample_weight=weights, **options)
-    of_its_own = select_landmarks(Dense(X, weights), **options)
+    of_its_own = select_landmarks(DenseRows(X, weights), **options)
     np.testing.assert_array_equal(given_apart.indices, of_its_own.indices)
 
 
 def test_weights_come_from_one_place(X):
     weights = np.ones(N_ROWS)
     with pytest.raises(ValueError, match=r"weights of its own; give\s+one"):
-        select_landmarks(Dense(X, weights), n_landmarks=20, sample_weight=weights)
+        select_landmarks(DenseRows(X, weights), n_landmarks=20, sample_weight=weights)
 
 
 # Scores
@@ -406,7 +406,7 @@ def test_values_that_are_not_finite(X, function, storage, value):
 def test_values_of_a_source_that_are_not_numbers(X, function):
     """A source is not read through beforehand; its kernel values are looked at."""
     X[3, 1] = np.nan
-    refused(function, Dense(X), "kernel returned nan or inf")
+    refused(function, DenseRows(X), "kernel returned nan or inf")
 
 
 @every_function

@@ -17,12 +17,13 @@ from fuzz.cases import case_of
 from fuzz.running import run
 from lists import ESTIMATORS, SAMPLERS
 
-from nystrom import precision, trace_error
+from nystrom import _precision as precision
 from nystrom.engines import single_threaded_blas
-from nystrom.factor import Factor
-from nystrom.methods.linear_map import LinearMap
-from nystrom.persistence import model_file
-from nystrom.samplers.choosing import Sampler
+from nystrom.linalg import errors as trace_error
+from nystrom.linalg.factor import Factor
+from nystrom.models.linear_map import LinearMap
+from nystrom.persistence import files as model_file
+from nystrom.samplers.base import Sampler
 
 #: Numbers that the suite runs, in so many parts.
 FITS, MODELS, PARTS = range(120), range(300), 6
@@ -72,12 +73,12 @@ def test_everything_of_the_package_has_its_turn():
 
 
 def told_too_small(monkeypatch):
-    of_all = trace_error.TraceError.of_all
+    of_all = trace_error.TraceError.from_sums
 
     def less(left, whole, *rest, **options):
         return of_all(0.9 * left, whole, *rest, **options)
 
-    monkeypatch.setattr(trace_error.TraceError, "of_all", less)
+    monkeypatch.setattr(trace_error.TraceError, "from_sums", less)
 
 
 def rank_lost(monkeypatch):

@@ -18,20 +18,25 @@ from oracles_sampling import rbf_matrix
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
+from nystrom._precision import MIN_FLOAT32_TRACE_ERROR
 from nystrom.engines import Threads, single_threaded_blas, threads
 from nystrom.kernels import RBF, Linear, blockwise
-from nystrom.ledger import Ledger
-from nystrom.precision import FINE
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.draws import probabilities_with_sum
-from nystrom.samplers.gain import by_gain, plan
-from nystrom.samplers.gain import pool as pools
-from nystrom.samplers.gain.by_gain import ByGain
-from nystrom.samplers.gain.part import MOST_ROWS, bounds, narrowed
-from nystrom.samplers.gain.plan import Plan
-from nystrom.samplers.gain.pool import Pool
-from nystrom.samplers.gain.ranking import LEAST_SHARE, best_pivots
-from nystrom.samplers.pivoting.pivots import Pivots
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import pool as pools
+from nystrom.samplers import pooled_greedy as by_gain
+from nystrom.samplers import pooled_greedy as plan
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.pivoting import Pivots
+from nystrom.samplers.pool import (
+    MAX_PART_ROWS,
+    MIN_RESIDUAL_SHARE,
+    RowPool,
+    as_float32_rows,
+    part_bounds,
+    rank_by_gain,
+)
+from nystrom.samplers.pooled_greedy import PooledGreedyGrower, PoolPlan
+from nystrom.samplers.weighted_sampling import inclusion_probabilities_with_sum
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -51,7 +56,7 @@ def X(rng):
 
 
 def work_on(X, seed=0, gamma=GAMMA, weights=None):
-    return Work(RBF(gamma), as_source(X, weights), seed, ENGINE, Ledger())
+    return SamplingProblem(RBF(gamma), as_source(X, weights), seed, ENGINE, Ledger())
 
 
 # Pivots of a few proposals
@@ -90,7 +95,7 @@ def ranked(R, w, proposals, size, floor=0.0):
     A = R[:, proposals]
     P = R[np.ix_(proposals, proposals)]
     floor = np.full(len(P), floor)
-    return best_pivots(P, A.T @ (w[:, None] * A), np.diagonal(P), floor, size)
+    return rank_by_gain(P, A.T @ (w[:, None] * A), np.diagonal(P), floor, size)
 
 
 @pytest.fixture
@@ -125,20 +130,20 @@ def test_ranking_once_is_not_ranking_after_each_pivot(rng, seed):
 
 def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
     """Row 1 has most gain but for the first pivot, which leaves 1 % of it."""
-    x = np.sqrt(1 - 0.5 * LEAST_SHARE)
+    x = np.sqrt(1 - 0.5 * MIN_RESIDUAL_SHARE)
     P = np.array([[1.0, x, 0], [x, 1.0, 0], [0, 0, 1.0]])
     H = np.diag([9.0, 5.0, 1e-3]) + 4 * (P - np.eye(3))
-    found = best_pivots(P, H, np.ones(3), np.zeros(3), 3)
+    found = rank_by_gain(P, H, np.ones(3), np.zeros(3), 3)
     np.testing.assert_array_equal(found.chosen, [0, 2])
     assert found.gains[1] == -1
     # Its share is of what it had when it was proposed, not of what it has now.
-    found = best_pivots(P, H, np.array([1.0, 1e-3, 1.0]), np.zeros(3), 3)
+    found = rank_by_gain(P, H, np.array([1.0, 1e-3, 1.0]), np.zeros(3), 3)
     assert 1 in found.chosen
 
 
 def test_a_proposal_at_its_floor_is_not_taken():
     P, H = np.eye(3), np.diag([3.0, 2.0, 1.0])
-    found = best_pivots(P, H, np.zeros(3), np.array([0.0, 1.0, 0.5]), 3)
+    found = rank_by_gain(P, H, np.zeros(3), np.array([0.0, 1.0, 0.5]), 3)
     np.testing.assert_array_equal(found.chosen, [0, 2])
 
 
@@ -149,10 +154,10 @@ def test_of_equal_gains_the_one_that_is_better_known_is_taken(above):
     p = np.array([above * floor, 1e-4])
     P = np.sqrt(np.outer(p, p)) * np.array([[1.0, 0.5], [0.5, 1.0]])
     H = np.diag(p * [1.001, 1.0])
-    found = best_pivots(P, H, p, np.full(2, floor), 1)
+    found = rank_by_gain(P, H, p, np.full(2, floor), 1)
     np.testing.assert_array_equal(found.chosen, [1])
     # Where rounding is farther below, the thousandth counts.
-    found = best_pivots(P, H, p, np.full(2, floor / 1e4), 1)
+    found = rank_by_gain(P, H, p, np.full(2, floor / 1e4), 1)
     np.testing.assert_array_equal(found.chosen, [0])
 
 
@@ -172,11 +177,11 @@ class Spy:
     """`best_pivots` that keeps what it was given and what it said."""
 
     def __init__(self, monkeypatch):
-        monkeypatch.setattr(pools, "best_pivots", self)
+        monkeypatch.setattr(pools, "rank_by_gain", self)
 
     def __call__(self, P, H, started, floor, size):
-        self.P, self.H, self.started = P, H, started
-        self.ranked = best_pivots(P, H, started, floor, size)
+        self.P, self.H, self.initial_residuals = P, H, started
+        self.ranked = rank_by_gain(P, H, started, floor, size)
         return self.ranked
 
 
@@ -186,7 +191,7 @@ def make_pool(X, weights=None, begun=(), wide=True):
     if len(begun):
         pivots.add(np.array(begun))
     weights = np.ones(len(X)) if weights is None else weights
-    return Pool(work, np.arange(len(X)), weights, pivots, len(X), wide=wide)
+    return RowPool(work, np.arange(len(X)), weights, pivots, len(X), wide=wide)
 
 
 def side_by_side(pool, name):
@@ -200,10 +205,10 @@ def run(pool, spy, K, n_blocks=4, atol=1e-9):
     carried = 0
     for _ in range(n_blocks):
         R = left_of(K, pool.pivots.indices)
-        proposals = np.argsort(-pool.chances(), kind="stable")[:6]
+        proposals = np.argsort(-pool.sampling_weights(), kind="stable")[:6]
         old = pool.candidates
         pool.choose(proposals, 3, keep=4)
-        assert not len(pool.hand_over())
+        assert not len(pool.flush_pivots())
         c = np.concatenate([old, proposals])
         A = R[:, c]
         np.testing.assert_allclose(side_by_side(pool, "A").T, A, atol=atol)
@@ -222,7 +227,7 @@ def run(pool, spy, K, n_blocks=4, atol=1e-9):
         left[S] = 0
         np.testing.assert_allclose(pool.residual, left, atol=atol)
         assert np.all(pool.residual[S] == 0)
-        assert pool.left == pytest.approx(w @ left, abs=atol * w.sum())
+        assert pool.residual_trace == pytest.approx(w @ left, abs=atol * w.sum())
     assert carried > 0
 
 
@@ -234,7 +239,7 @@ def test_a_pool_of_all_rows_is_the_dense_algorithm(begun, X, rng, monkeypatch):
 
 
 def test_a_pool_of_several_parts_is_the_dense_algorithm(rng, monkeypatch):
-    X = rng.standard_normal((2 * MOST_ROWS + 50, 3))
+    X = rng.standard_normal((2 * MAX_PART_ROWS + 50, 3))
     pool = make_pool(X, rng.uniform(0.5, 30, len(X)), begun=(5, 17, 2000))
     assert len(pool.parts) == 4
     run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA), n_blocks=3)
@@ -254,27 +259,27 @@ def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch)
     pool = make_pool(X)
     for _ in range(6):
         before = np.trace(left_of(K, pool.pivots.indices))
-        assert pool.left == pytest.approx(before)
-        proposals = rng.permutation(np.flatnonzero(pool.chances()))[:8]
+        assert pool.residual_trace == pytest.approx(before)
+        proposals = rng.permutation(np.flatnonzero(pool.sampling_weights()))[:8]
         c = np.concatenate([pool.candidates, proposals])
         assert pool.choose(proposals, 1, keep=5) == 1
-        assert not len(pool.hand_over())
+        assert not len(pool.flush_pivots())
         after = np.trace(left_of(K, pool.pivots.indices))
         gains = np.diagonal(spy.H) / np.diagonal(spy.P)
         assert gains[spy.ranked.chosen[0]] == pytest.approx(before - after)
         # No other candidate would have taken off more.
         falls = [before - np.trace(left_of(K, [*pool.pivots.indices[:-1], j]))
                  for j in c]  # fmt: skip
-        fit = np.diagonal(spy.P) > LEAST_SHARE * spy.started
+        fit = np.diagonal(spy.P) > MIN_RESIDUAL_SHARE * spy.initial_residuals
         assert before - after == pytest.approx(np.max(np.array(falls)[fit]))
 
 
 def test_a_pool_of_what_the_pivots_span_has_nothing_left(X):
     pool = make_pool(X[np.arange(60) % 5], begun=range(5))
-    assert pool.is_dry
+    assert pool.is_exhausted
     assert not pool.residual.any()
-    assert not pool.chances().any()
-    assert not pool.too_fine
+    assert not pool.sampling_weights().any()
+    assert not pool.needs_float64
 
 
 def test_what_seems_left_but_is_rounding_is_given_up(X):
@@ -289,16 +294,16 @@ def test_what_seems_left_but_is_rounding_is_given_up(X):
 def test_a_pool_that_is_too_fine_for_float32_says_so(X):
     X = X.astype(np.float32)
     pool = make_pool(X, wide=False)
-    assert not pool.too_fine
-    while pool.left > 0.5 * FINE * pool.whole:
-        pool.choose(np.argsort(-pool.chances())[:6], 3, keep=4)
-    assert pool.too_fine
-    assert not len(pool.hand_over())
-    assert not make_pool(X, begun=pool.pivots.indices).too_fine
+    assert not pool.needs_float64
+    while pool.residual_trace > 0.5 * MIN_FLOAT32_TRACE_ERROR * pool.kernel_trace:
+        pool.choose(np.argsort(-pool.sampling_weights())[:6], 3, keep=4)
+    assert pool.needs_float64
+    assert not len(pool.flush_pivots())
+    assert not make_pool(X, begun=pool.pivots.indices).needs_float64
 
 
 def grown(X, s, seed, gamma, weights=None):
-    growth = ByGain(work_on(X, seed, gamma, weights))
+    growth = PooledGreedyGrower(work_on(X, seed, gamma, weights))
     growth.grow(s)
     return growth
 
@@ -338,31 +343,31 @@ def test_float64_rows_are_ranked_in_float32_where_that_is_the_same(rng):
     X, kernel = rng.standard_normal((700, 3)), RBF(0.5)
     far = X + 1e6  # float32 would have but a few values for each feature
     for rows in (X, far):
-        made = narrowed(kernel, rows, Ledger())
+        made = as_float32_rows(kernel, rows, Ledger())
         assert made.dtype == np.float32
         np.testing.assert_allclose(kernel(made, made[:9]), kernel(X, X[:9]), atol=1e-5)
     ledger, spread = Ledger(), X * np.where(np.arange(700) == 9, 1e5, 1)[:, None]
     spread[10] = spread[9] + 0.3  # two near rows, both far from all others
-    assert narrowed(kernel, spread, ledger) is spread
+    assert as_float32_rows(kernel, spread, ledger) is spread
     assert ledger.n_evaluations == 2 * 8 * (8 + 256)
     # Nothing to gain, or no distance: as they are.
     narrow = X.astype(np.float32)
-    assert narrowed(kernel, narrow, Ledger()) is narrow
-    assert narrowed(Linear(), X, Ledger()) is X
+    assert as_float32_rows(kernel, narrow, Ledger()) is narrow
+    assert as_float32_rows(Linear(), X, Ledger()) is X
 
 
 def test_what_is_chosen_in_float32_is_as_good(rng, seed, monkeypatch):
     X = unbalanced(rng, 1500)
     narrow = mean_error(X, "auto", seed, 0.1)
     assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float32
-    monkeypatch.setattr(pools, "WORTH_NARROWING", 10**9)
+    monkeypatch.setattr(pools, "MIN_NARROWING_ROWS", 10**9)
     assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float64
     assert narrow == pytest.approx(mean_error(X, "auto", seed, 0.1), rel=0.02)
 
 
 def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
     X = rng.standard_normal((5000, 4)).astype(np.float32)
-    monkeypatch.setattr(threads, "MANY", 0)
+    monkeypatch.setattr(threads, "MIN_THREADED_MULTIPLY_ADDS", 0)
     one, two = (
         select_landmarks(
             X, gamma=0.1, n_landmarks=700, random_state=seed, n_jobs=n_jobs
@@ -375,13 +380,13 @@ def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
     """The first and the last row of each part lie far from all others."""
-    n = MOST_ROWS + 50
+    n = MAX_PART_ROWS + 50
     X = rng.standard_normal((n, 3))
-    cuts = bounds(n)
+    cuts = part_bounds(n)
     assert len(cuts) == 3
     apart = np.array([0, cuts[1] - 1, cuts[1], n - 1])
     X[apart] = 50 * (1 + np.arange(4))[:, None]
-    assert Plan(n, 300).whole_pool
+    assert PoolPlan(n, 300).pool_has_all_rows
     found = select_landmarks(
         X.astype(dtype), gamma=GAMMA, n_landmarks=300, random_state=seed
     )
@@ -390,10 +395,10 @@ def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
 
 @pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 4096, 4097, 12_000])
 def test_parts_have_all_rows_once(n):
-    cuts = bounds(n)
+    cuts = part_bounds(n)
     assert (cuts[0], cuts[-1]) == (0, n)
     sizes = np.diff(cuts)
-    assert sizes.max() <= MOST_ROWS
+    assert sizes.max() <= MAX_PART_ROWS
     assert sizes.max() - sizes.min() <= 1
     assert len(sizes) == 1 or len(sizes) % 2 == 0
 
@@ -409,7 +414,7 @@ def test_parts_have_all_rows_once(n):
 )
 def test_probabilities_with_a_sum(chances, size):
     chances = np.array(chances)
-    p = probabilities_with_sum(chances, size)
+    p = inclusion_probabilities_with_sum(chances, size)
     assert np.all((p >= 0) & (p <= 1))
     np.testing.assert_array_equal(p > 0, chances > 0)
     assert p.sum() == pytest.approx(min(size, np.count_nonzero(chances)))
@@ -425,15 +430,17 @@ def test_probabilities_with_a_sum(chances, size):
 def test_probabilities_of_chances_at_any_scale(scale, rng):
     chances = rng.integers(1, 100, 40).astype(np.float64)
     chances[:3] = 900
-    expected = probabilities_with_sum(chances, 12)
+    expected = inclusion_probabilities_with_sum(chances, 12)
     assert 0 < np.count_nonzero(expected == 1) < 12
-    np.testing.assert_array_equal(probabilities_with_sum(scale * chances, 12), expected)
+    np.testing.assert_array_equal(
+        inclusion_probabilities_with_sum(scale * chances, 12), expected
+    )
 
 
 def test_probabilities_of_chances_beside_one_that_is_certain():
-    p = probabilities_with_sum(np.array([1e300, 1e-20, 1e-20, 2e-20]), 2)
+    p = inclusion_probabilities_with_sum(np.array([1e300, 1e-20, 1e-20, 2e-20]), 2)
     np.testing.assert_allclose(p, [1, 0.25, 0.25, 0.5])
-    p = probabilities_with_sum(np.array([1e300, 1e-310, 1e-310, 2e-310]), 2)
+    p = inclusion_probabilities_with_sum(np.array([1e300, 1e-310, 1e-310, 2e-310]), 2)
     np.testing.assert_allclose(p, [1, 0.25, 0.25, 0.5])
 
 
@@ -446,11 +453,11 @@ def lopsided(rng, n=1500):
 
 def few_rows_are_drawn_from(monkeypatch):
     """As many rows are: a pool by score, then one by what is left."""
-    monkeypatch.setattr(plan, "FEW_ROWS", 64)
-    monkeypatch.setattr(plan, "GOOD_PART", 1)
+    monkeypatch.setattr(plan, "MAX_WHOLE_POOL_ROWS", 64)
+    monkeypatch.setattr(plan, "MIN_POOLS_TO_SCORE", 1)
 
 
-class SeenPool(Pool):
+class SeenPool(RowPool):
     """What each pool says when it is drawn, beside the truth, and if it had no weights.
 
     The first is about tr K, later ones are about what the pivots leave of it.
@@ -461,7 +468,9 @@ class SeenPool(Pool):
     def __init__(self, work, indices, weights, pivots, *rest, **options):
         left = pivots.residuals(work.source, ENGINE)
         super().__init__(work, indices, weights, pivots, *rest, **options)
-        self.said.append((self.left, work.source.weights @ left, self.residual.sum()))
+        self.said.append(
+            (self.residual_trace, work.source.weights @ left, self.residual.sum())
+        )
 
 
 def z_score(values, truth):
@@ -479,16 +488,16 @@ def test_pools_stand_for_all_rows(weighted, some, rng, seed, monkeypatch):
     """Within 5 standard errors of the truth: a false alarm in about 10⁶ runs."""
     X, n_runs = lopsided(rng), 100
     w = rng.uniform(0.2, 5, len(X)) if weighted else None
-    monkeypatch.setattr(by_gain, "Pool", SeenPool)
+    monkeypatch.setattr(by_gain, "RowPool", SeenPool)
     monkeypatch.setattr(SeenPool, "said", [])
-    monkeypatch.setattr(by_gain, "LOOKS", ())
+    monkeypatch.setattr(by_gain, "VALIDATION_SHARES", ())
     few_rows_are_drawn_from(monkeypatch)
     if some:  # too few evaluations are allowed for a look at all rows
-        per_pair, per_square = plan.REFRESHING
-        monkeypatch.setattr(plan, "REFRESHING", (per_pair - 0.85, per_square))
+        per_pair, per_square = plan.REFRESH_BUDGET
+        monkeypatch.setattr(plan, "REFRESH_BUDGET", (per_pair - 0.85, per_square))
     for run in range(n_runs * seed, n_runs * (seed + 1)):
         growth = grown(X, 20, run, 0.3, w)
-        assert growth.by_all_rows == (not some)
+        assert growth.is_drawn_from_all_rows == (not some)
     first, later = np.array(SeenPool.said).reshape(n_runs, 2, 3).transpose(1, 2, 0)
     for said, truth, unweighted in (first, later):
         assert z_score(said, truth) < 5
@@ -583,10 +592,10 @@ def rank_found(rng, seed, monkeypatch):
             often = kind[indices] < 60
             indices, weights = indices[often], weights[often]
             options["points"] = X[indices]
-        return Pool(work, indices, weights, pivots, *rest, **options)
+        return RowPool(work, indices, weights, pivots, *rest, **options)
 
-    monkeypatch.setattr(Plan, "pool_size", 30)
-    monkeypatch.setattr(by_gain, "Pool", pool)
+    monkeypatch.setattr(PoolPlan, "pool_size", 30)
+    monkeypatch.setattr(by_gain, "RowPool", pool)
     growth = grown(X, 80, seed, 0.5)
     assert len(growth.pivots) == len(np.unique(kind[growth.pivots.indices]))
     return len(growth.pivots), growth
@@ -602,23 +611,23 @@ def test_a_dry_pool_taken_for_the_rank_would_show(rng, seed, monkeypatch):
     """The planted fault for the test above."""
 
     def dry(self):
-        return "pool" in vars(self) and self.pool.is_dry
+        return "pool" in vars(self) and self.pool.is_exhausted
 
     exhausted = property(dry, lambda self, value: None)
-    monkeypatch.setattr(ByGain, "exhausted", exhausted, raising=False)
+    monkeypatch.setattr(PooledGreedyGrower, "exhausted", exhausted, raising=False)
     assert rank_found(rng, seed, monkeypatch)[0] < 60
 
 
 def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
     """ω·r is 0 and r is not: such a pool is not dry, and a new one draws nothing."""
-    asked, chances = [], Pool.chances
+    asked, chances = [], RowPool.sampling_weights
 
     def counted(self):
         asked.append(len(self.pivots))
         assert len(asked) < 200
         return chances(self)
 
-    monkeypatch.setattr(Pool, "chances", counted)
+    monkeypatch.setattr(RowPool, "sampling_weights", counted)
     X, w = rng.standard_normal((3000, 2)), np.full(3000, 5e-324)
     growth = grown(X, 20, seed, 0.1, w)
     assert asked
@@ -709,12 +718,12 @@ def test_weights_are_copies_in_terms_of_error(rng, seed):
 def test_rows_of_weight_0_are_in_no_pool(n, rng, seed, monkeypatch):
     drawn = []
 
-    class Seen(Pool):
+    class Seen(RowPool):
         def __init__(self, work, indices, weights, *args, **options):
             drawn.append((work.source.take(indices), weights))
             super().__init__(work, indices, weights, *args, **options)
 
-    monkeypatch.setattr(by_gain, "Pool", Seen)
+    monkeypatch.setattr(by_gain, "RowPool", Seen)
     few_rows_are_drawn_from(monkeypatch)
     X = rng.standard_normal((n, 2))
     w = np.where(rng.uniform(size=n) < 0.5, 0.0, 2.0)
@@ -761,7 +770,7 @@ def test_the_scale_of_the_kernel_does_not_matter(power, n_rows, seed):
         select_landmarks(X, kernel=kernel, n_landmarks=25, random_state=seed)
         for kernel in (RBF(0.5), RBF(0.5) * 2.0**power)
     )
-    if n_rows < pools.WORTH_NARROWING:  # in float64 both
+    if n_rows < pools.MIN_NARROWING_ROWS:  # in float64 both
         np.testing.assert_array_equal(first.indices, other.indices)
     errors = [
         approximate(X, each).relative_trace_error.value for each in (first, other)
@@ -807,7 +816,7 @@ def test_without_their_weights_they_would_be_taken(seed, monkeypatch):
     """The planted fault: a pool in which all rows count alike."""
 
     def alike(work, indices, weights, *rest, **options):
-        return Pool(work, indices, np.ones_like(weights), *rest, **options)
+        return RowPool(work, indices, np.ones_like(weights), *rest, **options)
 
-    monkeypatch.setattr(by_gain, "Pool", alike)
+    monkeypatch.setattr(by_gain, "RowPool", alike)
     assert gain_over_uniform(seed, 1e-3) > 0.4  # .65 to 1.2

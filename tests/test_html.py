@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nystrom import Nystroem, approximate, kernels, select_landmarks
-from nystrom.html import HEIGHT, WIDTH, falling_line
-from nystrom.trace_error import TraceError
+from nystrom._html import PLOT_HEIGHT_PX, PLOT_WIDTH_PX, log_line_svg
+from nystrom.linalg.errors import TraceError
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_no_picture_without_a_path(X):
 def test_names_of_users_are_text(X):
     kernel = kernels.blockwise(less_than)
     landmarks = select_landmarks(X, kernel=kernel, n_landmarks=5, random_state=0)
-    markup = landmarks.updated(notes=("<script>alert(1)</script>",))._repr_html_()
+    markup = landmarks.replace(notes=("<script>alert(1)</script>",))._repr_html_()
     assert "<script>" not in markup
     assert "<script>alert(1)</script>" in text_of(markup)
 
@@ -57,11 +57,11 @@ def less_than(A, B):
 
 def test_the_line_falls_inside_its_frame():
     values = 10.0 ** -np.arange(7)
-    markup = falling_line(values, "a < b")
+    markup = log_line_svg(values, "a < b")
     points = re.search(r'points="([^"]*)"', markup).group(1)
     x, y = np.array([p.split(",") for p in points.split()], dtype=float).T
     assert x[0] == y[0] == 2
-    assert (x[-1], y[-1]) == (WIDTH - 2, HEIGHT - 2)
+    assert (x[-1], y[-1]) == (PLOT_WIDTH_PX - 2, PLOT_HEIGHT_PX - 2)
     assert np.all(np.diff(x) >= 0)
     assert np.all(np.diff(y) >= 0)
     assert "a < b" in text_of(markup)
@@ -69,4 +69,4 @@ def test_the_line_falls_inside_its_frame():
 
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0], [1.0, 0.0]], ids=str)
 def test_nothing_is_drawn_of_less_than_two(values):
-    assert falling_line(np.array(values), "") == ""
+    assert log_line_svg(np.array(values), "") == ""

@@ -29,7 +29,7 @@ from nystrom import (
     save,
 )
 from nystrom.persistence import FORMAT, ModelFileError
-from nystrom.saved_names import SAVED, parts
+from nystrom.persistence.table import SAVED_CLASSES, iter_nodes
 
 MODELS = Path(__file__).parent / "models"
 #: What each kept model is asked for.
@@ -119,7 +119,10 @@ def values():
         kernels.Pairwise(np.vdot),
         kernels.RBF(0.3) + 2.0 * kernels.Linear() * kernels.Cosine(),
     ]
-    of_numbers = [kernels.Precomputed(np.eye(2)), kernels.NewRows(np.ones((2, 2)))]
+    of_numbers = [
+        kernels.Precomputed(np.eye(2)),
+        kernels.PrecomputedCross(np.ones((2, 2))),
+    ]
     rows = [samplers.GivenRows(np.arange(3)), samplers.GivenPoints(np.eye(3))]
     by_name = [make() for make in samplers.NAMES.values()]
     return Nystroem(of_rows, sampler=[*by_name, *rows], kernel_params={"K": of_numbers})
@@ -163,10 +166,10 @@ def test_every_saved_name_is_in_a_kept_file():
             schema = json.loads(archive.read("schema.json"))
         said |= {
             part["__class__"]
-            for _, part in parts(schema)
+            for _, part in iter_nodes(schema)
             if part["__module__"] == "nystrom"
         }
-    assert said == set(SAVED)
+    assert said == set(SAVED_CLASSES)
 
 
 def test_the_unreleased_format_is_refused():

@@ -656,7 +656,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(rng, seed):
 )
 def test_a_function_of_two_rows_is_called_from_one_thread(rng, monkeypatch, which):
     """Unless n_jobs asks for more, also where the other view's kernel may have more."""
-    monkeypatch.setattr("nystrom.engines.threads.threads_for", lambda n: n or 2)
+    monkeypatch.setattr("nystrom.engines.threads.resolve_n_jobs", lambda n: n or 2)
     callers = set()
 
     def product(a, b):

@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 
 import nystrom
 from nystrom import KernelKMeans, kernels
-from nystrom.kernels import AtLandmarks
-from nystrom.methods.kmeans import clustering
-from nystrom.methods.kmeans.start import HeldFeatures
+from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom.models import kmeans as clustering
+from nystrom.models.kmeans import FeatureSample
 
 N_ROWS, N_LANDMARKS, N_CLUSTERS, GAMMA = 400, 40, 5, 0.5
 WORDS = ["ab", "abc", "bcd", "xyz", "xy", "zab"] * 15
@@ -495,7 +495,7 @@ def test_empty_clusters_are_put_where_rows_are_far(monkeypatch, seed, n_init):
     def at_one_row(sample, n_clusters, seed):
         return np.repeat(sample.Z[:1], n_clusters, axis=0).astype(np.float64)
 
-    monkeypatch.setattr(HeldFeatures, "start", at_one_row)
+    monkeypatch.setattr(FeatureSample, "initial_centers", at_one_row)
     X, y = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9], [9, 9]], random_state=seed)
     model = clusterer(4, seed, kernel="linear", n_init=n_init).fit(X)
     assert adjusted_rand_score(y, model.labels_) > 0.95
@@ -545,7 +545,7 @@ class Shaken:
 
     def __init__(self, held, rng):
         self.held, self.rng = held, rng
-        self.start, self.variance = held.start, held.variance
+        self.initial_centers, self.variance = held.initial_centers, held.variance
         self.n_read = 0
 
     @property
@@ -560,10 +560,10 @@ def test_clusters_that_stay_empty_do_not_move_for_ever(monkeypatch, rng, seed, n
     shaken = []
 
     def held(*args):
-        shaken.append(Shaken(HeldFeatures.of(*args), rng))
+        shaken.append(Shaken(FeatureSample.from_source(*args), rng))
         return shaken[-1]
 
-    monkeypatch.setattr(clustering, "HeldFeatures", SimpleNamespace(of=held))
+    monkeypatch.setattr(clustering, "FeatureSample", SimpleNamespace(from_source=held))
     X = np.repeat(10 * rng.standard_normal((14, 3)), 20, axis=0)
     model = clusterer(20, seed, kernel="matern32", gamma=100, n_init=n_init)
     with pytest.warns(ConvergenceWarning, match=r"clusters \(14\).*n_clusters \(20\)"):
@@ -701,7 +701,7 @@ def test_precomputed_kernel_is_as_its_rows(X, X_new, seed):
     against = rbf(X_new, X)
     np.testing.assert_array_equal(model.predict(against), by_rows.predict(X_new))
     np.testing.assert_array_equal(
-        model.predict(AtLandmarks(against[:, S])), by_rows.predict(X_new)
+        model.predict(PrecomputedAtLandmarks(against[:, S])), by_rows.predict(X_new)
     )
 
 
@@ -716,7 +716,7 @@ def test_precomputed_distances_of_new_rows_are_right_or_refused(
     expected = clusterer(seed=seed, sampler=S).fit(X).transform(X_new)
     try:
         found = model.transform(
-            against if columns == "all" else AtLandmarks(against[:, S])
+            against if columns == "all" else PrecomputedAtLandmarks(against[:, S])
         )
     except ValueError:
         return

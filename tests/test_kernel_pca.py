@@ -26,11 +26,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from nystrom import KernelPCA, kernels, load, save, select_landmarks
+from nystrom._precision import GRAM_RESOLUTION, MAX_RESULT_ERROR
 from nystrom.engines import single_threaded_blas
-from nystrom.kernels import AtLandmarks
-from nystrom.methods import pca as pca_method
-from nystrom.methods.pca import leading_eigenpairs
-from nystrom.precision import RESOLUTION, RESULT_ERROR
+from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom.models import pca as pca_method
+from nystrom.models.pca import leading_eigenpairs
 
 GAMMA = 0.1
 N_ROWS, N_NEW, N_LANDMARKS, K = 400, 50, 40, 4
@@ -343,7 +343,7 @@ def test_projection_costs_are_preserved(clustered, seed, rng):
         K_tilde = Z @ Z.T
         c = float(model.approximation_error_) * np.trace(K_exact)
         left = np.trace(K_exact - K_tilde)
-        assert c == pytest.approx(left, rel=0, abs=RESOLUTION * np.trace(K_exact))
+        assert c == pytest.approx(left, rel=0, abs=GRAM_RESOLUTION * np.trace(K_exact))
         for Q in projections(K_exact, K_tilde, k, rng):
             exact, approximate = projection_costs(K_exact, K_tilde, Q)
             assert exact * (1 - 1e-9) <= approximate <= (1 + epsilon) * exact
@@ -509,7 +509,7 @@ def test_very_smooth_kernel_against_dense(X, X_new, center, dtype):
         for j in range(K):
             column = up_to_sign(found[:, [j]], reference[:, [j]])
             # RESULT_ERROR holds for rows that were tried: others may be off a bit more.
-            assert relative(column, reference[:, [j]]) < 1.5 * RESULT_ERROR
+            assert relative(column, reference[:, [j]]) < 1.5 * MAX_RESULT_ERROR
 
 
 # Other rows than dense numbers
@@ -555,7 +555,7 @@ def test_precomputed_matrix_gives_the_rows_answer(X, X_new):
     np.testing.assert_allclose(model.eigenvalues_, rows.eigenvalues_, rtol=1e-9)
     expected = rows.transform(X_new)
     by_all = model.transform(rbf(X_new, X))
-    by_landmarks = model.transform(AtLandmarks(rbf(X_new, X[chosen])))
+    by_landmarks = model.transform(PrecomputedAtLandmarks(rbf(X_new, X[chosen])))
     assert relative(up_to_sign(by_all, expected), expected) < 1e-7
     np.testing.assert_array_equal(by_all, by_landmarks)
     np.testing.assert_array_equal(model.X_fit_, chosen)
@@ -950,14 +950,16 @@ def test_new_rows_of_a_precomputed_kernel_need_all_or_the_landmarks_columns(X):
     K, S = rbf(X[:9], X), model.landmarks_.indices
     with pytest.raises(ValueError, match=r"kernels\.AtLandmarks"):
         model.transform(K[:, : len(S)])
-    found = model.transform(AtLandmarks(K[:, S]))
+    found = model.transform(PrecomputedAtLandmarks(K[:, S]))
     np.testing.assert_array_equal(found, model.transform(K))
 
 
 def test_values_at_all_rows_are_those_at_the_landmarks_of_exact_mode(X):
     K = rbf(X, X)
     model = pca(kernel="precomputed", n_landmarks=N_ROWS).fit(K)
-    np.testing.assert_array_equal(model.transform(AtLandmarks(K)), model.transform(K))
+    np.testing.assert_array_equal(
+        model.transform(PrecomputedAtLandmarks(K)), model.transform(K)
+    )
 
 
 def test_an_unfitted_model_says_so(X):

@@ -44,20 +44,21 @@ from nystrom import (
     KernelRidgeClassifier,
     Nystroem,
     kernels,
-    moments,
-    precision,
     select_landmarks,
 )
-from nystrom.columns import Columns
+from nystrom import _precision as precision
+from nystrom._random import sorted_row_sample
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.features import FeatureMap
-from nystrom.guarantee import Guarantee
-from nystrom.kernels import AtLandmarks
-from nystrom.methods.linear_map import LinearMap
-from nystrom.methods.ridge import cg, fit
-from nystrom.methods.ridge.fit import cheaper_solver
-from nystrom.methods.ridge.risk import risk_bound
-from nystrom.randomness import some_rows
+from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom.linalg import moments
+from nystrom.linalg.cross_kernel import CrossKernel
+from nystrom.linalg.errors import Guarantee
+from nystrom.linalg.features import FeatureMap
+from nystrom.models import ridge_cg as cg
+from nystrom.models import ridge_solvers as fit
+from nystrom.models.linear_map import LinearMap
+from nystrom.models.ridge import risk_bound
+from nystrom.models.ridge_solvers import choose_solver
 from nystrom.sources import as_source
 
 GAMMA = 0.5
@@ -365,7 +366,10 @@ def test_badly_conditioned_kernels_with_many_rows(case, rng, seed, solver, dtype
     assert relative(found, expected) < limit_of(case, model, dtype)
     if solver == "cg":
         # The preconditioner is of drawn rows, not of all.
-        assert len(X) > (cg.FIRST_ROWS + cg.DRAWN_ROWS) * 100
+        assert (
+            len(X)
+            > (cg.UNIFORM_ROWS_PER_LANDMARK + cg.LEVERAGE_ROWS_PER_LANDMARK) * 100
+        )
         assert model.n_iter_ < 40
 
 
@@ -395,7 +399,7 @@ def test_least_squares_with_dependent_columns_takes_the_smallest_solution(rng):
 
 
 def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkeypatch):
-    monkeypatch.setattr(precision, "unwhitened_gram_is_right", lambda *_: True)
+    monkeypatch.setattr(precision, "is_unwhitened_gram_accurate", lambda *_: True)
     case = BAD["smooth"]
     X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
     model = fitted(case, X.astype(np.float64), y, 100, sampler, seed)
@@ -452,7 +456,7 @@ def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
 
 @pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
 def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
-    tried = some_rows(3000, precision.TRIED_ROWS)
+    tried = sorted_row_sample(3000, precision.N_PROBE_ROWS)
     X = rng.standard_normal((3000, 3))
     y = target_of(X, rng)
     cubic = {"kernel": "poly", "gamma": 0.005, "degree": 3, "coef0": 1}
@@ -483,7 +487,9 @@ def small_clusters(rng, n=5000, n_clusters=12, size=8):
 
 
 def uniform_rows(mapping, source, alpha, engine, seed):
-    rows = some_rows(source.n_rows, cg.DRAWN_ROWS * len(mapping.shift), seed)
+    rows = sorted_row_sample(
+        source.n_rows, cg.LEVERAGE_ROWS_PER_LANDMARK * len(mapping.shift), seed
+    )
     return rows, np.full(len(rows), source.n_rows / len(rows))
 
 
@@ -494,8 +500,8 @@ def test_rows_by_leverage_precondition_where_uniform_ones_do_not(
     model = ridge(1e-3, seed, solver="cg", gamma=0.3, n_landmarks=120)
     n_iterations = model.fit(X, y).n_iter_
     assert n_iterations < 60
-    monkeypatch.setattr(cg, "drawn_rows", uniform_rows)
-    monkeypatch.setattr(cg, "MOST_ITERATIONS", 1000)
+    monkeypatch.setattr(cg, "sample_rows_by_leverage", uniform_rows)
+    monkeypatch.setattr(cg, "MAX_ITERATIONS", 1000)
     # Directions of a cluster without a drawn row have eigenvalues of up to size/alpha.
     assert model.fit(X, y).n_iter_ > 1.5 * n_iterations
 
@@ -509,20 +515,22 @@ def test_drawn_rows_stand_for_all_rows(rng, seed, weighted):
     """
     X, y = small_clusters(rng)
     w = rng.uniform(0.1, 4, len(X)) if weighted else None
-    source, alpha, s = as_source(X, w).having(targets=y[:, None]), 1e-3, 60
+    source, alpha, s = as_source(X, w).replace(targets=y[:, None]), 1e-3, 60
     landmarks = select_landmarks(X, gamma=0.3, n_landmarks=s, random_state=seed)
     mapping = FeatureMap.for_ridge(landmarks, source, alpha, center=False)
-    wanted, own = cg.DRAWN_ROWS * s, source.weights
+    wanted, own = cg.LEVERAGE_ROWS_PER_LANDMARK * s, source.weights
     share, totals = 0.1 * wanted * own / own.sum(), []
     for run in range(40 * seed, 40 * seed + 40):
-        rows, weights = cg.drawn_rows(mapping, source, alpha, Threads(1), run)
+        rows, weights = cg.sample_rows_by_leverage(
+            mapping, source, alpha, Threads(1), run
+        )
         assert abs(len(rows) - wanted) < 6 * math.sqrt(wanted)
         assert np.all(weights <= 1.001 / share[rows])
         totals.append(weights.sum())
     off = np.mean(totals) - len(X)
     assert abs(off) < 5 * np.std(totals) / math.sqrt(40)
-    drawn = cg._gram_of(mapping, source, rows, weights, Threads(1))
-    plain = cg._gram_of(mapping, source, rows, np.ones(len(rows)), Threads(1))
+    drawn = cg._weighted_gram(mapping, source, rows, weights, Threads(1))
+    plain = cg._weighted_gram(mapping, source, rows, np.ones(len(rows)), Threads(1))
     assert np.trace(drawn) > 3 * np.trace(plain)
 
 
@@ -536,7 +544,7 @@ def test_no_bound_on_the_risk_where_epsilon_would_be_1_or_more():
 
 
 def test_conjugate_gradients_that_do_not_converge_say_so(X, y, monkeypatch):
-    monkeypatch.setattr(cg, "MOST_ITERATIONS", 2)
+    monkeypatch.setattr(cg, "MAX_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="solver='direct'"):
         model = ridge(1e-3, solver="cg").fit(X, y)
     assert model.n_iter_ == 2
@@ -1181,7 +1189,7 @@ def test_precomputed_kernel_is_the_kernel(X, X_new, Y, seed, n_rows):
     assert model.X_fit_.shape == (100,)
     by_hand = rbf(X_new, X[model.X_fit_]) @ model.dual_coef_
     np.testing.assert_allclose(found, by_hand, rtol=1e-9, atol=1e-9)
-    of_landmarks = model.predict(AtLandmarks(rbf(X_new, X[model.X_fit_])))
+    of_landmarks = model.predict(PrecomputedAtLandmarks(rbf(X_new, X[model.X_fit_])))
     np.testing.assert_allclose(of_landmarks, found, rtol=1e-12, atol=1e-12)
     same = ridge(0.3, seed, sampler=model.X_fit_, n_landmarks=100).fit(X, Y)
     np.testing.assert_allclose(found, same.predict(X_new), rtol=1e-6, atol=1e-8)
@@ -1324,7 +1332,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(
     expected = model.predict(X_new, return_std=True)
     fresh = ridge()
     if stage == "late":
-        monkeypatch.setattr(LinearMap, "as_precise_as_needed", interrupted)
+        monkeypatch.setattr(LinearMap, "with_sufficient_precision", interrupted)
     bad = X[:, :3].copy()
     if stage == "early":
         bad[7, 1] = np.nan
@@ -1371,7 +1379,7 @@ def problem(
 ):  # fmt: skip
     """What the choice looks at."""
     mapping = SimpleNamespace(
-        columns=Columns(kernel or kernels.RBF(1.0), np.zeros((1, d), dtype)),
+        columns=CrossKernel(kernel or kernels.RBF(1.0), np.zeros((1, d), dtype)),
         shift=np.zeros(n_landmarks),
         alpha=alpha,
         whiten=whiten,
@@ -1383,14 +1391,14 @@ def problem(
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_few_landmarks_are_solved_directly_and_many_by_steps(whiten, dtype):
     options = {"whiten": whiten, "dtype": dtype}
-    assert cheaper_solver(*problem(200, **options)) == "direct"
-    assert cheaper_solver(*problem(20_000, n=10**6, **options)) == "cg"
+    assert choose_solver(*problem(200, **options)) == "direct"
+    assert choose_solver(*problem(20_000, n=10**6, **options)) == "cg"
 
 
 def test_whitening_moves_the_choice_towards_steps():
     sizes = range(1000, 9000, 500)
     plain, whitened = (
-        [cheaper_solver(*problem(s, n=10**6, whiten=w)) for s in sizes].count("cg")
+        [choose_solver(*problem(s, n=10**6, whiten=w)) for s in sizes].count("cg")
         for w in (False, True)
     )
     assert plain < whitened
@@ -1401,7 +1409,7 @@ def test_dear_evaluations_move_the_choice_away_from_steps():
 
     def count(**options):
         sizes = range(2000, 40_000, 1000)
-        chosen = [cheaper_solver(*problem(s, n=10**7, **options)) for s in sizes]
+        chosen = [choose_solver(*problem(s, n=10**7, **options)) for s in sizes]
         return chosen.count("cg")
 
     assert count(d=1000) < count(d=100) < count(d=10)
@@ -1410,23 +1418,23 @@ def test_dear_evaluations_move_the_choice_away_from_steps():
 
 def test_few_rows_for_each_landmark_are_solved_directly():
     """Rows that stand for all in the preconditioner would be nearly all of them."""
-    assert cheaper_solver(*problem(20_000, n=10**6)) == "cg"
-    assert cheaper_solver(*problem(20_000, n=100_000)) == "direct"
+    assert choose_solver(*problem(20_000, n=10**6)) == "cg"
+    assert choose_solver(*problem(20_000, n=100_000)) == "direct"
 
 
 def test_alpha_zero_and_slow_kernels_are_never_solved_by_steps():
-    assert cheaper_solver(*problem(20_000, n=10**6)) == "cg"
-    assert cheaper_solver(*problem(20_000, n=10**6, alpha=0.0)) == "direct"
+    assert choose_solver(*problem(20_000, n=10**6)) == "cg"
+    assert choose_solver(*problem(20_000, n=10**6, alpha=0.0)) == "direct"
     slow = kernels.Pairwise(dot_plus_one)
-    assert cheaper_solver(*problem(20_000, n=10**6, kernel=slow)) == "direct"
+    assert choose_solver(*problem(20_000, n=10**6, kernel=slow)) == "direct"
 
 
 def test_auto_follows_the_count_of_operations(rng, seed, monkeypatch):
     X = rng.standard_normal((1500, 4))
     y = target_of(X, rng)
     assert ridge(seed=seed).fit(X, y).solver_ == "direct"
-    monkeypatch.setattr(fit, "EVALUATION_COST", 0)
-    monkeypatch.setattr(fit, "EXPECTED_STEPS", 1)
+    monkeypatch.setattr(fit, "KERNEL_VALUE_COST", 0)
+    monkeypatch.setattr(fit, "EXPECTED_CG_STEPS", 1)
     model = ridge(seed=seed).fit(X, y)
     assert model.solver_ == "cg"
     assert 0 < model.n_iter_ < 40

@@ -24,9 +24,8 @@ from nystrom import (
     KernelRidgeCV,
     Nystroem,
 )
-from nystrom.estimators.folds import random_folds
-from nystrom.estimators.grids import ALPHAS as DEFAULT_ALPHAS
-from nystrom.methods.link import fit_link
+from nystrom.estimators._search import DEFAULT_ALPHAS, random_folds
+from nystrom.models.calibration import fit_probability_link
 
 N_ROWS, GAMMA = 160, 0.3
 ALPHAS = np.array([1e-2, 1.0, 30.0])
@@ -124,7 +123,7 @@ def test_log_loss_is_that_of_refits_with_one_link_for_all_folds(
         values = [F.reshape(len(F), -1) for _, F, _ in parts]
         tests = [test for test, _, _ in parts]
         rows = np.concatenate(tests)
-        link = fit_link(np.concatenate(values), Y[rows], np.ones(len(rows)))
+        link = fit_probability_link(np.concatenate(values), Y[rows], np.ones(len(rows)))
         losses = [
             np.mean(link.losses(F, y[test]))
             for F, test in zip(values, tests, strict=True)

@@ -16,11 +16,10 @@ from sklearn.model_selection import (
 )
 
 from nystrom import KernelRidge, KernelRidgeCV, engines, kernels
-from nystrom.estimators.folds import random_folds
-from nystrom.methods.ridge import cross_validation
-from nystrom.methods.ridge.path import Path
-from nystrom.methods.ridge.problem import Centered
-from nystrom.precision import EPS64, TRIED_ROWS
+from nystrom._precision import EPS64, N_PROBE_ROWS
+from nystrom.estimators._search import random_folds
+from nystrom.models import model_selection as cross_validation
+from nystrom.models.ridge import NormalEquations, RidgePath
 
 N_ROWS, N_LANDMARKS, GAMMA = 150, 18, 0.3
 ALPHAS = np.array([1e-3, 0.1, 3.0])
@@ -249,19 +248,19 @@ def test_a_rounded_gram_matrix_is_right_for_alphas_far_above_its_rounding(rng):
     E = rng.standard_normal((20, 20))
     E *= rounding / np.linalg.norm(E + E.T, 2)
     zeros = np.zeros(20), np.zeros(1)
-    problem = Centered(
+    problem = NormalEquations(
         Z.T @ Z + E + E.T,
         Z.T @ y,
         np.sum(y**2, axis=0),
         *zeros,
         total_weight=30.0,
         n_rows=30.0,
-        most_rank=30,
+        max_rank=30,
         gram_error=rounding,
         fit_intercept=False,
     )
     path = problem.path
-    assert path.residuals_are_right(alpha)
+    assert path.residuals_are_accurate(alpha)
     found = path.gcv(alpha, path.residual_squares(alpha))
     expected = scores_by_singular_vectors(Z, y[:, 0], False, alpha)
     np.testing.assert_allclose(-found, expected, rtol=1e-3)
@@ -269,7 +268,7 @@ def test_a_rounded_gram_matrix_is_right_for_alphas_far_above_its_rounding(rng):
 
 def path_with(rounding):
     """A part of the target is in a direction whose eigenvalue is 0, or the rounding."""
-    return Path(
+    return RidgePath(
         values=np.array([1.0, 0.0]),
         vectors=np.eye(2),
         cross=np.array([[0.5], [-0.05]]),
@@ -277,14 +276,14 @@ def path_with(rounding):
         weight=30.0,
         n_rows=30.0,
         n_intercepts=0,
-        most_rank=30,
+        max_rank=30,
         gram_error=rounding,
     )
 
 
 @pytest.mark.parametrize(("rounding", "right"), [(1e-6, True), (1e-3, False)])
 def test_an_alpha_above_the_eigenvalues_is_no_proof_against_rounding(rounding, right):
-    assert path_with(rounding).residuals_are_right(np.array([0.01])) == right
+    assert path_with(rounding).residuals_are_accurate(np.array([0.01])) == right
 
 
 def test_directions_are_left_out_where_alpha_is_below_their_rounding_alone():
@@ -343,7 +342,7 @@ def test_leave_one_out_takes_two_passes():
     counter = Counter()
     options = {"kernel": counter.kernel, "sampler": np.arange(s)}
     KernelRidgeCV((0.1, 1.0, 10.0), cv="loo", **options).fit(X, X[:, 0])
-    assert 2 * n * s <= counter.n <= 2 * n * s + n + TRIED_ROWS * s + 2 * s**2
+    assert 2 * n * s <= counter.n <= 2 * n * s + n + N_PROBE_ROWS * s + 2 * s**2
 
 
 # Folds
@@ -481,7 +480,7 @@ def test_folds_visit_every_row_once(rng, cv):
         estimator.fit(X, X[:, 0])
         counts.append(counter.n)
     plain, by_folds = counts
-    assert n * s <= by_folds <= plain + TRIED_ROWS * s
+    assert n * s <= by_folds <= plain + N_PROBE_ROWS * s
 
 
 # The choice
@@ -806,40 +805,40 @@ def without_the_degree_of_the_constant(self, alphas):
     return degrees_left(self, alphas) + 1
 
 
-squared_errors = cross_validation.squared_errors
-cross_validated = cross_validation.cross_validated
-leave_one_out = cross_validation.leave_one_out
-degrees_left = Path.degrees_left
+squared_errors = cross_validation.sum_of_squared_errors
+cross_validated = cross_validation.cross_validation_errors
+leave_one_out = cross_validation.leave_one_out_errors
+degrees_left = RidgePath.residual_degrees_of_freedom
 
 FAULTS = {
     "a constant forgotten": (
         KFold(4),
         cross_validation,
-        "squared_errors",
+        "sum_of_squared_errors",
         without_the_constant,
     ),
     "a term forgotten": (
         KFold(4),
         cross_validation,
-        "squared_errors",
+        "sum_of_squared_errors",
         without_the_cross_terms,
     ),
     "parts swapped": (
         KFold(4),
         cross_validation,
-        "cross_validated",
+        "cross_validation_errors",
         with_train_and_test_swapped,
     ),
     "leverage too small": (
         "loo",
         cross_validation,
-        "leave_one_out",
+        "leave_one_out_errors",
         without_the_leverage_of_the_constant,
     ),
     "too few degrees": (
         None,
-        Path,
-        "degrees_left",
+        RidgePath,
+        "residual_degrees_of_freedom",
         without_the_degree_of_the_constant,
     ),
 }

@@ -81,7 +81,7 @@ def test_diag_is_the_diagonal(case, rng):
 @each_kernel
 def test_against_fixed_points_equals_the_block_and_pickles(case, rng):
     X, Y = case.rows(rng, 12), case.rows(rng, 5)
-    evaluate = case.kernel.against(Y)
+    evaluate = case.kernel.evaluator(Y)
     again = pickle.loads(pickle.dumps(evaluate))
     np.testing.assert_array_equal(evaluate(X), case.kernel(X, Y))
     np.testing.assert_array_equal(again(X), case.kernel(X, Y))
@@ -279,7 +279,7 @@ def test_composed_kernels(kernel, formula, rng):
     X, Y = rng.standard_normal((12, 3)), rng.standard_normal((5, 3))
     expected = matrix(formula, X, Y)
     np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-10)
-    evaluate = pickle.loads(pickle.dumps(kernel.against(Y)))
+    evaluate = pickle.loads(pickle.dumps(kernel.evaluator(Y)))
     np.testing.assert_allclose(evaluate(X), expected, rtol=1e-10)
     np.testing.assert_allclose(kernel.diag(X), [formula(x, x) for x in X], rtol=1e-10)
     K = kernel.gram(Y)
@@ -299,7 +299,7 @@ def test_a_multiple_has_a_multiple_of_the_diagonal(rng):
 def test_composed_kernels_stay_in_float32(kernel, formula, rng):
     X = rng.standard_normal((12, 3)).astype(np.float32)
     assert kernel(X, X).dtype == kernel.diag(X).dtype == np.float32
-    assert kernel.against(X)(X).dtype == kernel.dtype(X) == np.float32
+    assert kernel.evaluator(X)(X).dtype == kernel.dtype(X) == np.float32
 
 
 @composed
@@ -346,15 +346,15 @@ def test_definiteness_is_known_or_unknown_but_never_claimed_wrongly():
 
 def test_a_sum_or_product_has_the_traits_of_both():
     rows = kernels.Pairwise(np.dot)
-    both = kernels.Traits(psd=None, any_rows=True, costly=True)
+    both = kernels.Traits(psd=None, accepts_objects=True, costly=True)
     for kernel in [rows + kernels.blockwise(np.dot), rows * rows, 2 * rows]:
         assert kernel.traits == both, kernel
     for kernel in [rows + kernels.RBF(), 2 * kernels.RBF() * rows]:
         assert kernel.traits == kernels.Traits(psd=None, costly=True), kernel
-    near = kernels.Traits(of_distance=True)
+    near = kernels.Traits(is_distance_based=True)
     assert (kernels.RBF() + 2 * kernels.Laplacian()).traits == near
     assert (kernels.RBF() * kernels.Linear()).traits == kernels.Traits()
-    assert (kernels.RBF() + kernels.Precomputed(np.eye(2))).traits.by_number
+    assert (kernels.RBF() + kernels.Precomputed(np.eye(2))).traits.uses_row_numbers
 
 
 def test_chi2_of_negative_gamma_is_refused_since_it_would_not_be_definite():

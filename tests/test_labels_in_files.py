@@ -24,9 +24,10 @@ from nystrom import (
     save,
     sources,
 )
-from nystrom.sources import FileError, recent
+from nystrom.sources import FileError
 from nystrom.sources import csv as csv_files
-from nystrom.sources import stored as stored_files
+from nystrom.sources import tabular as recent
+from nystrom.sources import tabular as stored_files
 
 N_ROWS = 2500
 KINDS = np.array(["ash", "beech", "zürgelbaum, hoch"])
@@ -43,9 +44,9 @@ WRITERS = {
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr(stored_files, "LEAST_VALUES", 500)
-    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 20_000)
-    recent.RECENT.clear()
+    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
+    monkeypatch.setattr(csv_files, "PARSE_BLOCK_BYTES", 20_000)
+    recent.CHUNK_CACHE.clear()
 
 
 @pytest.fixture

@@ -26,12 +26,19 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads
-from nystrom.kernels.names import width_of, with_width
-from nystrom.kernels.slopes import has_slopes
-from nystrom.methods.widths.descent import Descent
-from nystrom.methods.widths.learning import ALPHAS, Found, learn
-from nystrom.methods.widths.likelihood import Model, Observed, likelihood
-from nystrom.methods.widths.looked import ROWS, Looked
+from nystrom.kernels.names import gamma_of, with_gamma
+from nystrom.kernels.stationary import has_width_gradient
+from nystrom.models.length_scales import (
+    INITIAL_ALPHAS,
+    MAX_SUBSET_ROWS,
+    KernelCandidate,
+    LandmarkGP,
+    LengthScaleObjective,
+    StandardizedTargets,
+    TrainingSubset,
+    learn_length_scales,
+    negative_log_likelihood,
+)
 
 FEW = {"kernel": "rbf", "n_landmarks": 30, "random_state": 0}
 #: As many as show all that there is to these rows.
@@ -47,8 +54,8 @@ def made(n=300, d=4, seed=0):
 
 
 def looked_at(X, Y, weights=None, size=40, *, intercept=True, seed=0):
-    source = sources.as_source(X).having(targets=Y, weights=weights)
-    return Looked.at(
+    source = sources.as_source(X).replace(targets=Y, weights=weights)
+    return TrainingSubset.from_source(
         source, Threads(1), size=size, intercept=intercept, dense=True, seed=seed
     )
 
@@ -68,9 +75,9 @@ def weighted_case(intercept=True, seed=0):
 def test_the_likelihood_is_that_of_the_dense_gaussian(seed, intercept, alpha):
     looked = weighted_case(intercept, seed)
     C = kernels.RBF(0.4)(looked.X, looked.X[:20])
-    found = likelihood(C, alpha, looked.observed)
+    found = negative_log_likelihood(C, alpha, looked.observed)
     wanted = dense_likelihood(C, alpha, looked.observed)
-    assert Model.of(C, looked.observed).at(alpha).value == found.value
+    assert LandmarkGP.from_columns(C, looked.observed).fit(alpha).value == found.value
     assert found.value == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
@@ -78,7 +85,9 @@ def test_the_likelihood_is_that_of_the_dense_gaussian(seed, intercept, alpha):
 @pytest.mark.parametrize("each", [False, True])
 def test_gradients_are_those_of_finite_differences(seed, name, each):
     looked = weighted_case(seed=seed)
-    descent = Descent.of(with_width(named(name), 0.3), looked, each=each)
+    descent = LengthScaleObjective.from_kernel(
+        with_gamma(named(name), 0.3), looked, ard=each
+    )
     rng = np.random.default_rng(seed)
     place = np.append(0.4 * rng.standard_normal(4 if each else 1), -1.5)
     _, gradient = descent(place)
@@ -90,22 +99,26 @@ def test_gradients_are_those_of_finite_differences(seed, name, each):
 
 
 def test_every_kernel_of_a_distance_has_a_slope():
-    assert all(has_slopes(named(name)) for name in DISTANCE_NAMES)
-    assert not has_slopes(kernels.Linear())
+    assert all(has_width_gradient(named(name)) for name in DISTANCE_NAMES)
+    assert not has_width_gradient(kernels.Linear())
 
 
 @pytest.mark.parametrize("name", DISTANCE_NAMES)
 @pytest.mark.parametrize("gamma", [0.7, (0.1, 0.2, 3.0, 4.0, 5.0)])
 def test_a_width_is_what_the_kernel_was_given(name, gamma):
-    kernel = with_width(named(name), gamma)
-    np.testing.assert_allclose(width_of(kernel), gamma, rtol=1e-14)
+    kernel = with_gamma(named(name), gamma)
+    np.testing.assert_allclose(gamma_of(kernel), gamma, rtol=1e-14)
     assert type(kernel) is type(named(name))
 
 
 def test_targets_that_do_not_vary_are_left_out():
     Y = np.column_stack([np.arange(5.0), np.full(5, 3.3), np.zeros(5)])
-    assert Observed.of(Y, np.ones(5), intercept=True).targets.shape == (5, 1)
-    assert Observed.of(Y, np.ones(5), intercept=False).targets.shape == (5, 2)
+    assert StandardizedTargets.from_targets(
+        Y, np.ones(5), intercept=True
+    ).targets.shape == (5, 1)
+    assert StandardizedTargets.from_targets(
+        Y, np.ones(5), intercept=False
+    ).targets.shape == (5, 2)
 
 
 # --- what is learnt -----------------------------------------------------------------
@@ -120,11 +133,15 @@ def test_never_worse_than_what_was_there_to_begin_with(seed, name, each):
         Y = rng.standard_normal((len(X), 2)) + np.sign(X[:, :1])
         looked = looked_at(X, Y, size=25)
         widths = list(10.0 ** rng.uniform(-3, 1, 2))
-        found = learn(named(name), widths, looked, each=each)
+        found = learn_length_scales(named(name), widths, looked, ard=each)
         alphas = np.geomspace(1e-6, 1e4, 81).tolist()
-        best = min(f.value for f in Found.at(found, alphas, looked))
-        starts = [with_width(named(name), width) for width in widths]
-        known = [f.value for k in starts for f in Found.at(k, ALPHAS, looked)]
+        best = min(f.value for f in KernelCandidate.evaluate(found, alphas, looked))
+        starts = [with_gamma(named(name), width) for width in widths]
+        known = [
+            f.value
+            for k in starts
+            for f in KernelCandidate.evaluate(k, INITIAL_ALPHAS, looked)
+        ]
         assert best <= min(known) + 1e-3
 
 
@@ -189,7 +206,7 @@ def test_steps_that_end_on_the_way_go_on(seed, monkeypatch):
         options = options | {"maxfun": 3} if len(given) == 1 else options
         return minimize(*args, options=options, **rest)
 
-    monkeypatch.setattr("nystrom.methods.widths.descent.minimize", cut_short)
+    monkeypatch.setattr("nystrom.models.length_scales.minimize", cut_short)
     assert clone(model).fit(X, y).gamma_ == pytest.approx(expected, rel=1e-2)
     first, second = (each["maxfun"] for each in given)
     assert first == 40
@@ -208,7 +225,7 @@ def test_a_width_per_feature_predicts_better_where_few_features_matter(seed):
 
 
 def test_the_same_seed_learns_the_same(seed):
-    X, y = made(ROWS + 300, 3, seed)
+    X, y = made(MAX_SUBSET_ROWS + 300, 3, seed)
     params = FEW | {"random_state": seed}
     a = KernelRidge(0.1, **params, gamma="learn", n_jobs=1).fit(X, y)
     b = KernelRidge(0.1, **params, gamma="learn", n_jobs=2).fit(X, y)
@@ -217,11 +234,11 @@ def test_the_same_seed_learns_the_same(seed):
 
 
 def test_rows_of_weight_0_are_not_looked_at(seed):
-    X, y = made(ROWS + 500, 3, seed)
+    X, y = made(MAX_SUBSET_ROWS + 500, 3, seed)
     weights = (np.arange(len(X)) % 3 > 0).astype(float)
     y[weights == 0] = 1e3
     looked = looked_at(X, y[:, None], weights)
-    assert len(looked.observed.targets) == ROWS
+    assert len(looked.observed.targets) == MAX_SUBSET_ROWS
     assert np.ptp(looked.observed.targets) < 20
 
 

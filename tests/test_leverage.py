@@ -10,15 +10,18 @@ from oracles_sampling import exact_scores, lemma_scores, rbf_matrix
 from sklearn import config_context
 
 from nystrom import effective_dimension, leverage_scores, select_landmarks
-from nystrom.columns import Columns
+from nystrom._precision import MAX_RESIDUAL_ERROR, residual_rounding
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Linear
 from nystrom.landmarks import Landmarks
-from nystrom.ledger import Ledger
-from nystrom.precision import RESIDUAL_ERROR, residual_unit
-from nystrom.residuals import prepare, residuals
-from nystrom.ridge_root import ridge_root
-from nystrom.scores import Spectrum, as_scores
+from nystrom.linalg.cross_kernel import CrossKernel, Ledger
+from nystrom.linalg.residuals import (
+    KernelSpectrum,
+    prepare_residuals,
+    residuals,
+    residuals_to_scores,
+    ridge_inverse_root,
+)
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -80,7 +83,7 @@ def test_effective_dimension_falls_as_the_ridge_grows(X):
 
 
 def test_the_tail_of_rank_k_makes_an_effective_dimension_of_at_most_2k(X):
-    spectrum = Spectrum.of(rbf_matrix(X, GAMMA))
+    spectrum = KernelSpectrum.from_kernel_matrix(rbf_matrix(X, GAMMA))
     for k in (1, 5, 20):
         assert spectrum.effective_dimension(spectrum.tail_ridge(k)) <= 2 * k
 
@@ -263,15 +266,15 @@ def test_float32_scores_agree_with_float64_where_rounding_is_above_the_residual(
         expected = leverage_scores(wide, ridge=ridge, landmarks=reference)
         error = np.sqrt(np.mean((scores - expected) ** 2))
         # What is decided by 256 rows is a little more on all: 2 of 500 seeds had 0.04.
-        assert error <= 3 * RESIDUAL_ERROR * expected.mean()
+        assert error <= 3 * MAX_RESIDUAL_ERROR * expected.mean()
 
 
 def test_residuals_tell_that_float32_was_not_enough(smooth32):
     points, ridge = smooth32[:60], 1e-7
     K = RBF(0.01).gram(points)
-    B = ridge_root(K, np.ones(60), ridge)
-    columns, source = Columns(RBF(0.01), points), as_source(smooth32)
-    ready = prepare(columns, source, B)
+    B = ridge_inverse_root(K, np.ones(60), ridge)
+    columns, source = CrossKernel(RBF(0.01), points), as_source(smooth32)
+    ready = prepare_residuals(columns, source, B)
     assert ready.widened
     done = residuals(ready, source, engine=Threads(1), name="residuals")
     expected = lemma_scores(
@@ -282,9 +285,9 @@ def test_residuals_tell_that_float32_was_not_enough(smooth32):
 
 def test_float32_is_kept_where_it_is_enough(smooth32):
     points = smooth32[:60]
-    B = ridge_root(RBF(2.0).gram(points), np.ones(60), 1.0)
-    columns, source = Columns(RBF(2.0), points), as_source(smooth32)
-    assert not prepare(columns, source, B).widened
+    B = ridge_inverse_root(RBF(2.0).gram(points), np.ones(60), 1.0)
+    columns, source = CrossKernel(RBF(2.0), points), as_source(smooth32)
+    assert not prepare_residuals(columns, source, B).widened
 
 
 def test_the_landmarks_say_which_levels_ran_in_float64(smooth32):
@@ -313,9 +316,9 @@ def test_rough_float32_kernels_need_no_note(smooth32):
 def test_a_residual_below_rounding_is_exactly_0(X):
     # Rank 3: three landmarks leave nothing over but rounding noise of either sign.
     points = X[:5]
-    B = ridge_root(Linear().gram(points), np.ones(5), 1e-13)
-    columns = Columns(Linear(), points)
-    ready = prepare(columns, as_source(X), B)
+    B = ridge_inverse_root(Linear().gram(points), np.ones(5), 1e-13)
+    columns = CrossKernel(Linear(), points)
+    ready = prepare_residuals(columns, as_source(X), B)
     left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
     assert left.min() >= 0
     assert left.max() < 1e-10
@@ -326,9 +329,9 @@ def test_nothing_is_left_of_the_points_themselves(rng):
     X = rng.standard_normal((60, 3))
     landmarks = sample_of(X, np.arange(60))
     source = as_source(X)
-    unit = residual_unit(np.float64, 60)
+    unit = residual_rounding(np.float64, 60)
     root = landmarks.factor.root
-    ready = prepare(landmarks.columns(), source, root, rounding=unit)
+    ready = prepare_residuals(landmarks.columns(), source, root, rounding=unit)
     left = residuals(ready, source, engine=Threads(1), name="residuals")
     np.testing.assert_array_equal(left, np.zeros(60))
 
@@ -336,14 +339,16 @@ def test_nothing_is_left_of_the_points_themselves(rng):
 def test_scores_stay_finite_also_beside_the_least_ridge():
     """Sums over many rows do so, too, and weights are not lost."""
     least = np.finfo(np.float64).tiny
-    scores = as_scores(np.array([0.0, 1.0, 1e300]), np.array([1.0, 2.0, 3.0]), least)
+    scores = residuals_to_scores(
+        np.array([0.0, 1.0, 1e300]), np.array([1.0, 2.0, 3.0]), least
+    )
     np.testing.assert_array_equal(scores[0], 0.0)
     assert np.isfinite(scores.sum() * 1e9)
 
 
 def test_an_empty_sample_leaves_all_of_the_diagonal(X):
-    columns, none, ledger = Columns(Linear(), X[:0]), np.empty((0, 0)), Ledger()
-    ready = prepare(columns, as_source(X), none, ledger=ledger)
+    columns, none, ledger = CrossKernel(Linear(), X[:0]), np.empty((0, 0)), Ledger()
+    ready = prepare_residuals(columns, as_source(X), none, ledger=ledger)
     left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
     np.testing.assert_allclose(left, np.sum(X**2, axis=1), rtol=1e-14)
     assert ledger.n_evaluations == 300

@@ -15,11 +15,11 @@ from nystrom import (
     Nystroem,
     select_landmarks,
 )
+from nystrom._precision import results_need_float64
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear
-from nystrom.methods.linear_map import LinearMap
-from nystrom.precision import results_need_float64
-from nystrom.sources import Dense
+from nystrom.models.linear_map import LinearMap
+from nystrom.sources import DenseRows
 
 N, SIZE = 600, 60
 
@@ -31,9 +31,9 @@ def mapped(X, kernel, dual):
     )
     dual = dual(landmarks) if callable(dual) else dual
     intercept = np.zeros(dual.shape[1])
-    made = LinearMap.as_precise_as_needed(landmarks, Dense(X), dual, intercept)
+    made = LinearMap.with_sufficient_precision(landmarks, DenseRows(X), dual, intercept)
     exact = kernel(X.astype(float), landmarks.points.astype(float)) @ dual
-    found = made(landmarks, Dense(X), Threads(1))
+    found = made(landmarks, DenseRows(X), Threads(1))
     return made, found, np.linalg.norm(found - exact) / np.linalg.norm(exact)
 
 

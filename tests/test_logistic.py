@@ -12,10 +12,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import KernelLogisticRegression, Nystroem, sources
 from nystrom.engines import Threads
-from nystrom.methods.logistic import curvature, fit
-from nystrom.methods.logistic.loss import slope_at
-from nystrom.methods.logistic.sample import counting_for_all, drawn_rows
-from nystrom.sources import Dense
+from nystrom.models import logistic as fit
+from nystrom.models import logistic_loss as curvature
+from nystrom.models.logistic_loss import (
+    objective_and_gradient,
+    representative_sample,
+    sample_rows_by_weight,
+)
+from nystrom.sources import DenseRows
 
 N_ROWS, GAMMA, S = 300, 0.3, np.arange(0, 300, 15)
 
@@ -96,8 +100,8 @@ def test_a_sample_changes_the_way_and_not_the_goal(
     rng, monkeypatch, n_classes, weighted
 ):
     """Many rows, of which few are looked at."""
-    monkeypatch.setattr(curvature, "ROWS", 8)
-    monkeypatch.setattr(curvature, "HELD_ROWS", 8)
+    monkeypatch.setattr(curvature, "ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X = rng.standard_normal((3000, 3))
     y = classes_of(X, n_classes, rng)
     weights = rng.exponential(size=len(X)) if weighted else None
@@ -149,9 +153,9 @@ def problem(X, rng):
         y = classes_of(X, n_classes, rng)
         Y = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
         Y = Y[:, 1:] if n_classes == 2 else Y
-        source = Dense(X).having(targets=Y, weights=rng.exponential(size=N_ROWS))
+        source = DenseRows(X).replace(targets=Y, weights=rng.exponential(size=N_ROWS))
         landmarks = model().fit(X, y).landmarks_
-        mapping = fit.feature_map(landmarks, source, 2.0)
+        mapping = fit.logistic_feature_map(landmarks, source, 2.0)
         coef = rng.standard_normal((mapping.rank + 1, Y.shape[1]))
         return mapping, source, coef
 
@@ -163,7 +167,7 @@ def test_the_gradient_is_that_of_the_value(problem, rng, n_classes):
     mapping, source, coef = problem(n_classes)
 
     def slope(V):
-        return slope_at(V, mapping, source, 2.0, True, Threads(1))
+        return objective_and_gradient(V, mapping, source, 2.0, True, Threads(1))
 
     D = rng.standard_normal(coef.shape)
     D /= np.linalg.norm(D)
@@ -177,34 +181,36 @@ def test_the_gradient_is_that_of_the_value(problem, rng, n_classes):
 def test_the_curvature_is_that_of_the_gradient(
     problem, rng, monkeypatch, n_classes, intercept
 ):
-    monkeypatch.setattr(curvature, "TOLERANCE", 1e-10)
+    monkeypatch.setattr(curvature, "CG_RTOL", 1e-10)
     mapping, source, coef = problem(n_classes)
     coef[-1] *= intercept
     coef -= coef.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
 
     def gradient(V):
-        return slope_at(V, mapping, source, 2.0, intercept, Threads(1)).gradient
+        return objective_and_gradient(
+            V, mapping, source, 2.0, intercept, Threads(1)
+        ).gradient
 
     D = rng.standard_normal(coef.shape)
     D[-1] *= intercept
     D -= D.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
     h = 1e-5
     HD = (gradient(coef + h * D) - gradient(coef - h * D)) / (2 * h)
-    H = curvature.Curvature(mapping, source, 2.0, intercept)
-    np.testing.assert_allclose(H.at(coef)(HD), D, atol=1e-5)
+    H = curvature.SampledHessian(mapping, source, 2.0, intercept)
+    np.testing.assert_allclose(H.inverse_at(coef)(HD), D, atol=1e-5)
     # With factors that were made at another place.
-    other = curvature.Curvature(mapping, source, 2.0, intercept)
-    other.at(0 * coef)
-    np.testing.assert_allclose(other.at(coef)(HD), D, atol=1e-5)
+    other = curvature.SampledHessian(mapping, source, 2.0, intercept)
+    other.inverse_at(0 * coef)
+    np.testing.assert_allclose(other.inverse_at(coef)(HD), D, atol=1e-5)
 
 
 def test_drawn_rows_count_for_all(rng):
     weights = rng.exponential(size=4000) * (rng.random(4000) < 0.7)
     weights[7] = 5000.0
-    source = Dense(rng.standard_normal((4000, 2))).having(weights=weights)
+    source = DenseRows(rng.standard_normal((4000, 2))).replace(weights=weights)
     totals = []
     for seed in range(40):
-        rows, w = drawn_rows(source, 300, seed)
+        rows, w = sample_rows_by_weight(source, 300, seed)
         assert len(rows) == 300
         assert weights[rows].min() > 0
         assert 7 in rows
@@ -212,7 +218,7 @@ def test_drawn_rows_count_for_all(rng):
     spread = np.std(totals) / np.sqrt(len(totals))
     assert abs(np.mean(totals) - weights.sum()) < 5 * spread
     assert np.std(totals) < 0.1 * weights.sum()
-    assert counting_for_all(source, 2000, Threads(1), 0) is source
+    assert representative_sample(source, 2000, Threads(1), 0) is source
 
 
 # --- invariances --------------------------------------------------------------------
@@ -287,16 +293,16 @@ def test_classes_that_lie_apart_take_newton_steps(X, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_flat_sample_makes_no_long_steps(rng, monkeypatch, n_classes):
     """Rows on the wrong side are few, and fewer in the sample: 2 passes for a step."""
-    monkeypatch.setattr(curvature, "ROWS", 8)
-    monkeypatch.setattr(curvature, "HELD_ROWS", 8)
+    monkeypatch.setattr(curvature, "ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X, y = apart(rng.standard_normal((3000, 3)), n_classes, rng)
     passes = []
 
     def counted(coef, mapping, source, *rest):
         passes.append(source.n_rows == len(X))
-        return slope_at(coef, mapping, source, *rest)
+        return objective_and_gradient(coef, mapping, source, *rest)
 
-    monkeypatch.setattr(fit, "slope_at", counted)
+    monkeypatch.setattr(fit, "objective_and_gradient", counted)
     fitted = model(1e4, sampler="auto", n_landmarks=60, tol=1e-6).fit(X, y)
     assert fitted.n_iter_ > 10
     assert sum(passes) < 1.5 * fitted.n_iter_  # 1.3 at most, and 1.8 at least
@@ -336,7 +342,7 @@ def test_steps_that_rounding_hides_are_told():
 
 def test_few_rows_of_a_class(rng, monkeypatch):
     """A sample without any of them is not begun with."""
-    monkeypatch.setattr(curvature, "HELD_ROWS", 8)
+    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X = rng.standard_normal((4000, 3))
     y = classes_of(X, 3, rng)
     y[:3], X[:3, 0] = 9, 6.0

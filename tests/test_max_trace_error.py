@@ -20,8 +20,8 @@ from test_evaluations import FORMS, Counted
 from nystrom import Nystroem, approximate, samplers, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import blockwise
-from nystrom.samplers import MaxTraceError, as_sampler
-from nystrom.samplers.pivoting import until
+from nystrom.samplers import TraceTolerance, as_sampler
+from nystrom.samplers import pivoting as until
 from nystrom.sources import as_source
 
 GAMMA = 0.5
@@ -85,7 +85,7 @@ def test_more_landmarks_than_the_first_run_makes(sampler, rng, seed):
     landmarks = select_landmarks(
         X, gamma=0.2, sampler=sampler, max_trace_error=0.1, random_state=seed
     )
-    assert len(landmarks) > 2 * until.FIRST
+    assert len(landmarks) > 2 * until.N_FIRST_LANDMARKS
     assert_shortest(landmarks, rbf_matrix(X, 0.2), 0.1)
 
 
@@ -430,7 +430,7 @@ def test_an_indefinite_matrix_is_refused(sampler, X, seed):
 def test_every_entry_is_counted(sampler, form, memory, rng, seed):
     """A function of two rows is remembered where all of K fits working_memory."""
     X, counter = rng.standard_normal((80, 2)), Counted()
-    goal = MaxTraceError(0.05)
+    goal = TraceTolerance(0.05)
     with config_context(working_memory=memory):
         landmarks = as_sampler(sampler, goal)(
             counter.kernel(form), as_source(X), goal, seed=seed, engine=Threads(1)
@@ -446,7 +446,7 @@ def test_passes_over_many_rows_are_counted(sampler, dtype, rng, seed):
     """Through several doublings, and in float32 with the rows it is tried on."""
     X, counter = rng.standard_normal((1500, 4)).astype(dtype), Counted()
     w = rng.uniform(0.5, 2, 1500)
-    goal = MaxTraceError(0.2, at_most=150)
+    goal = TraceTolerance(0.2, at_most=150)
     landmarks = as_sampler(sampler, goal)(
         counter.kernel("blocks and diagonal"),
         as_source(X, w),
@@ -454,7 +454,7 @@ def test_passes_over_many_rows_are_counted(sampler, dtype, rng, seed):
         seed=seed,
         engine=Threads(1),
     )
-    assert len(landmarks) > until.FIRST
+    assert len(landmarks) > until.N_FIRST_LANDMARKS
     assert counter.n == landmarks.n_kernel_evaluations
 
 

@@ -21,9 +21,9 @@ from nystrom.kernels import (
     RationalQuadratic,
     blockwise,
 )
-from nystrom.ledger import Ledger
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.gain import lloyd
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import moved as lloyd
+from nystrom.samplers.base import SamplingProblem
 from nystrom.sources import as_source
 
 GAMMA = 0.3
@@ -91,7 +91,7 @@ def test_each_landmark_goes_towards_the_mean_of_its_rows(
     Z = start.points
     means = dense_means(kernel, X, Z, np.ones(600) if w is None else w)
     length = length_of(found)
-    assert length in (0, *lloyd.LENGTHS)
+    assert length in (0, *lloyd.STEP_LENGTHS)
     np.testing.assert_allclose(found.points, Z + length * (means - Z), atol=1e-12)
     assert found.indices is found.weights is found.probabilities is None
     assert found.n_kernel_evaluations > start.n_kernel_evaluations
@@ -109,14 +109,14 @@ def test_rows_of_weight_0_move_nothing(X, rng, seed):
 def moved_from(start, X, seed, monkeypatch):
     """Where these landmarks go, instead of those of "auto"."""
     auto = SimpleNamespace(choose=lambda work, goal: start)
-    monkeypatch.setattr(lloyd, "GainPivoted", lambda: auto)
+    monkeypatch.setattr(lloyd, "PooledGreedy", lambda: auto)
     return chosen(X, seed, s=len(start))
 
 
 def one_whole_step(Z, X, seed, monkeypatch):
     """Where landmarks at Z go if they must go all the way, as means of all rows."""
-    monkeypatch.setattr(lloyd, "LENGTHS", (1.0,))
-    monkeypatch.setattr(lloyd, "ROWS_PER_LANDMARK", len(X))
+    monkeypatch.setattr(lloyd, "STEP_LENGTHS", (1.0,))
+    monkeypatch.setattr(lloyd, "MEAN_ROWS_PER_LANDMARK", len(X))
     start = select_landmarks(X, kernel=RBF(GAMMA), sampler=Z)
     found = moved_from(start, X, seed, monkeypatch)
     assert length_of(found) == 1
@@ -146,7 +146,7 @@ def test_a_row_far_from_every_landmark_pulls_none(X, seed, monkeypatch):
 
 
 def test_no_length_no_step(X, seed, monkeypatch):
-    monkeypatch.setattr(lloyd, "LENGTHS", ())
+    monkeypatch.setattr(lloyd, "STEP_LENGTHS", ())
     found = chosen(X, seed)
     np.testing.assert_array_equal(found.points, chosen(X, seed, "auto").points)
     assert found.notes[-1] == "not moved"
@@ -178,7 +178,7 @@ def test_the_guard_takes_the_best_sure_length(X, rng, seed, monkeypatch):
 
     def length_if(lefts):
         """The length of the step if each leaves so much of the fresh rows."""
-        tried = [lefts.get(length, still) for length in (0.0, *lloyd.LENGTHS)]
+        tried = [lefts.get(length, still) for length in (0.0, *lloyd.STEP_LENGTHS)]
         left = iter([values.copy() for values in tried])
         monkeypatch.setattr(lloyd, "residuals", lambda *_, **__: next(left))
         return length_of(moved_from(start, X, seed, monkeypatch))
@@ -197,10 +197,10 @@ def test_the_guard_takes_the_best_sure_length(X, rng, seed, monkeypatch):
 def test_fresh_rows_are_left_as_they_count(X, rng):
     w = rng.uniform(0.1, 9, 600)
     Z = X[:25] + 0.1
-    work = Work(RBF(GAMMA), as_source(X, w), 0, Threads(1), Ledger())
+    work = SamplingProblem(RBF(GAMMA), as_source(X, w), 0, Threads(1), Ledger())
     K, B = RBF(GAMMA)(X, Z), RBF(GAMMA)(Z, Z)
     left = 1 - np.sum(K * np.linalg.solve(B, K.T).T, axis=1)
-    found = lloyd._left(Z, work.source, work)
+    found = lloyd._validation_residuals(Z, work.source, work)
     np.testing.assert_allclose(found, w * left, atol=1e-8)
 
 

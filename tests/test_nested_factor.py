@@ -20,9 +20,8 @@ from nystrom import (
     save,
     select_landmarks,
 )
-from nystrom.cholesky import cholesky, pivoted_order
-from nystrom.estimators.folds import random_folds
-from nystrom.factor import factorize
+from nystrom.estimators._search import random_folds
+from nystrom.linalg.factor import cholesky, factorize, pivot_order
 
 GAMMA = 0.2
 
@@ -95,7 +94,7 @@ def test_low_rank_in_any_order(seed):
         # The natural order loses a factor of a hundred here.
         assert np.linalg.norm(Z @ Z.T - K, 2) < 2e-14 * np.linalg.norm(K, 2)
     natural, _ = cholesky(K[np.ix_(rows, rows)], 1e-13 * np.diagonal(K)[rows])
-    best = pivoted_order(K[np.ix_(rows, rows)])
+    best = pivot_order(K[np.ix_(rows, rows)])
     assert sorted(best) == list(range(120))
     assert natural.shape[1] >= 35
 
@@ -246,7 +245,7 @@ def test_a_prefix_evaluates_nothing_and_factors_nothing(monkeypatch, seed):
     est = Nystroem(kernel, n_components=30, random_state=seed)
     est.fit_transform(X)
     before = counted.n
-    monkeypatch.setattr("nystrom.factor.cholesky", None)
+    monkeypatch.setattr("nystrom.linalg.factor.cholesky", None)
     fewer = est.landmarks_[:11]
     assert (fewer.rank, len(fewer), str(fewer)[:12]) == (11, 11, "11 landmarks")
     est.truncate(11)

@@ -13,18 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from nystrom import randomness, select_landmarks, sources
+from nystrom import _random as randomness
+from nystrom import select_landmarks, sources
+from nystrom._random import (
+    CHUNK_ROWS,
+    Purpose,
+    rows_below,
+    uniform_row_sample,
+    uniforms,
+)
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF
-from nystrom.ledger import Ledger
-from nystrom.randomness import HEAT, Purpose, first_rows, rows_below, uniforms
-from nystrom.samplers import sifting
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.racing import Race
-from nystrom.samplers.recursive.levels import recurse
-from nystrom.samplers.recursive.membership import Membership
-from nystrom.samplers.recursive.rules import PracticalSize, TheoryRidge
-from nystrom.samplers.sifting import Part, Sifted, some_of
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import weighted_sampling as sifting
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.recursive import iterate_levels
+from nystrom.samplers.recursive_rules import LevelMembership, PracticalSize, TheoryRidge
+from nystrom.samplers.weighted_sampling import (
+    BernoulliSubset,
+    KeyedSampler,
+    NumberedSubset,
+    subsample,
+)
 from nystrom.sources import as_source
 
 SIZE, FEW = 20, 2**16
@@ -46,15 +56,15 @@ class Clusters:
 
 
 def generated(n, seed=0):
-    return sources.Made(Clusters(seed), n, 2)
+    return sources.GeneratedRows(Clusters(seed), n, 2)
 
 
 @pytest.fixture
 def short_lists(monkeypatch):
     """Rows are sifted where more than 2¹² would have to be listed."""
-    monkeypatch.setattr(sifting, "MOST_ROWS", 2**12)
-    monkeypatch.setattr(sifting, "FEW_ROWS", 2**12)
-    monkeypatch.setattr(randomness, "HEAT", 2**12)
+    monkeypatch.setattr(sifting, "MAX_LISTED_ROWS", 2**12)
+    monkeypatch.setattr(sifting, "MIN_LISTED_ROWS", 2**12)
+    monkeypatch.setattr(randomness, "CHUNK_ROWS", 2**12)
 
 
 def peak_of(work):
@@ -137,17 +147,17 @@ def test_a_sifted_level_keeps_what_a_listed_one_of_the_same_rows_does(
     rule = TheoryRidge(30.0, 0.03, oversampling=2)
 
     def levels():
-        work = Work(RBF(0.3), as_source(X), seed, Threads(1), Ledger())
+        work = SamplingProblem(RBF(0.3), as_source(X), seed, Threads(1), Ledger())
         with single_threaded_blas():
-            return list(recurse(work, rule))
+            return list(iterate_levels(work, rule))
 
     listed = levels()
-    monkeypatch.setattr(sifting, "MOST_ROWS", 1100)
-    monkeypatch.setattr(sifting, "FEW_ROWS", 1100)
+    monkeypatch.setattr(sifting, "MAX_LISTED_ROWS", 1100)
+    monkeypatch.setattr(sifting, "MIN_LISTED_ROWS", 1100)
     sifted = levels()
     assert len(listed) == len(sifted) >= 2
     kinds = [type(level.rows) for level in sifted]
-    assert Sifted in kinds
+    assert BernoulliSubset in kinds
     for one, other in zip(listed, sifted, strict=True):
         np.testing.assert_array_equal(one.sample.indices, other.sample.indices)
         np.testing.assert_allclose(one.sample.weights, other.sample.weights, rtol=1e-9)
@@ -156,13 +166,15 @@ def test_a_sifted_level_keeps_what_a_listed_one_of_the_same_rows_does(
 
 def test_halves_too_large_to_be_listed_are_about_half(seed):
     n = 60_000
-    among = Membership(as_source(np.zeros((n, 1))), seed)
-    among.most = 10_000
+    among = LevelMembership(as_source(np.zeros((n, 1))), seed)
+    among.max_rows = 10_000
     share = PracticalSize(100).members(among, 1)
     assert share == 0.5
     listed = PracticalSize(100).members(among, 3)
     assert len(listed) == n // 8
-    source = Sifted(as_source(np.zeros((n, 1))), share, seed, Purpose.MEMBERSHIP)
+    source = BernoulliSubset(
+        as_source(np.zeros((n, 1))), share, seed, Purpose.MEMBERSHIP
+    )
     tiles = [source.block(i, i + 1000) for i in range(0, n, 1000)]
     kept = np.concatenate([tile.numbers for tile in tiles])
     # 8 standard deviations.
@@ -172,8 +184,8 @@ def test_halves_too_large_to_be_listed_are_about_half(seed):
 
 def test_sifted_rows_bring_weights_targets_and_numbers(seed, rng):
     X, w, y = rng.standard_normal((5000, 2)), rng.uniform(0, 2, 5000), rng.random(5000)
-    source = as_source(X, w).having(targets=y[:, None])
-    block = Sifted(source, 0.1, seed, Purpose.REFRESH, 3).block(1024, 2048)
+    source = as_source(X, w).replace(targets=y[:, None])
+    block = BernoulliSubset(source, 0.1, seed, Purpose.REFRESH, 3).block(1024, 2048)
     u = uniforms(seed, Purpose.REFRESH, 0, 5000, round=3)
     expected = 1024 + np.flatnonzero(u[1024:2048] < 0.1)
     np.testing.assert_array_equal(block.numbers, expected)
@@ -188,14 +200,14 @@ def test_rows_that_are_not_at_hand_come_back_with_the_pass(seed, monkeypatch):
     X = source.rows(0, 3000)
 
     def drawn_from(rows):
-        work = Work(RBF(0.3), rows, seed, Threads(1), Ledger())
-        *_, top = recurse(work, PracticalSize(SIZE))
-        return top.first(SIZE)[0]
+        work = SamplingProblem(RBF(0.3), rows, seed, Threads(1), Ledger())
+        *_, top = iterate_levels(work, PracticalSize(SIZE))
+        return top.sample_fixed_size(SIZE)[0]
 
     assert drawn_from(as_source(X)).points is None
     winners = drawn_from(source)
     monkeypatch.setattr(source, "take", None)  # from here on nothing is read
-    np.testing.assert_array_equal(winners.rows_of(source), X[winners.numbers])
+    np.testing.assert_array_equal(winners.points_from(source), X[winners.numbers])
 
 
 def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
@@ -205,31 +217,31 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
         made.append(start)
         return np.arange(start, stop)[:, None] * np.ones(2)
 
-    source = sources.Made(make, 50_000, 2)
+    source = sources.GeneratedRows(make, 50_000, 2)
     ledger = Ledger()
-    part = some_of(
-        source, 300, seed, Purpose.FRESH, 0, engine=Threads(2), ledger=ledger
+    part = subsample(
+        source, 300, seed, Purpose.VALIDATION, 0, engine=Threads(2), ledger=ledger
     )
     assert ledger.n_passes == 1
-    assert isinstance(part, Part)
+    assert isinstance(part, NumberedSubset)
     assert len(made) == len(set(made))
     n_made = len(made)
-    fewer = part.part(part.known_as[::3])
+    fewer = part.subset(part.row_numbers[::3])
     block = fewer.block(0, 100)
     np.testing.assert_array_equal(block.X[:, 0], block.numbers)
-    np.testing.assert_array_equal(fewer.numbered(block.numbers[5:9]), block.X[5:9])
+    np.testing.assert_array_equal(fewer.take_numbered(block.numbers[5:9]), block.X[5:9])
     assert len(made) == n_made
 
 
 # Draws without vectors
 
 
-@pytest.mark.parametrize("n", [1, 3, 1000, HEAT + 7])
+@pytest.mark.parametrize("n", [1, 3, 1000, CHUNK_ROWS + 7])
 @pytest.mark.parametrize("size", [1, 2, 100, 10**6])
 def test_first_rows_are_those_with_the_smallest_numbers(n, size, seed):
     u = uniforms(seed, Purpose.DRAW, 0, n, round=2)
     expected = np.argsort(u, kind="stable")[:size]
-    found = first_rows(seed, Purpose.DRAW, n, size, round=2)
+    found = uniform_row_sample(seed, Purpose.DRAW, n, size, round=2)
     np.testing.assert_array_equal(found, expected)
     rows, values = rows_below(seed, Purpose.DRAW, n, 0.3, round=2)
     np.testing.assert_array_equal(rows, np.flatnonzero(u < 0.3))
@@ -242,16 +254,16 @@ def test_a_race_run_tile_by_tile_is_the_race_of_all(by_coins, carried, seed, rng
     X = rng.standard_normal((2500, 3))
     chances = rng.exponential(size=2500) * (rng.random(2500) < 0.7)
     source = as_source(X)
-    race = Race(seed, Purpose.POOL, by_coins=by_coins, most=40)
-    at_once = race.among(chances)
+    race = KeyedSampler(seed, Purpose.POOL, bernoulli=by_coins, max_rows=40)
+    at_once = race.sample(chances)
     tiles = [
-        race.run(source.block(i, i + 500), chances[i : i + 500], carried)
+        race.sample_block(source.block(i, i + 500), chances[i : i + 500], carried)
         for i in range(0, 2500, 500)
     ]
     together = ((tiles[0] + tiles[1]) + (tiles[2] + tiles[3])) + tiles[4]
-    one, other = at_once.in_order(), together.in_order()
+    one, other = at_once.sorted_by_key(), together.sorted_by_key()
     np.testing.assert_array_equal(one.numbers, other.numbers)
-    np.testing.assert_array_equal(one.arrival, other.arrival)
+    np.testing.assert_array_equal(one.keys, other.keys)
     assert len(one) == 40
     assert np.all(chances[one.numbers] > 0)
-    np.testing.assert_array_equal(other.rows_of(source), X[one.numbers])
+    np.testing.assert_array_equal(other.points_from(source), X[one.numbers])

@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 import nystrom
 from nystrom import KernelKMeans, select_landmarks
 from nystrom.engines import Threads
-from nystrom.kernels import AtLandmarks
-from nystrom.methods.spectral_embedding import embed, embedding
+from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom.models.spectral_embedding import embed_rows, fit_spectral_embedding
 from nystrom.sources import as_source
 
 N_ROWS, GAMMA = 600, 20.0
@@ -60,7 +60,9 @@ def cutter(n_clusters=2, seed=0, **options):
 def embedded(X, n_components, landmarks, weights=None, **options):
     """The function under the estimator: (map, rows)."""
     chosen = select_landmarks(X, sampler=landmarks, sample_weight=weights, **options)
-    return embedding(chosen, as_source(X, weights), n_components, Threads(1))
+    return fit_spectral_embedding(
+        chosen, as_source(X, weights), n_components, Threads(1)
+    )
 
 
 def dense_eigenpairs(K, n_components):
@@ -174,8 +176,8 @@ def test_it_comes_closer_with_more_landmarks(seed):
 def test_new_rows_are_embedded_where_the_same_training_rows_are(seed):
     X, _ = moons(seed)
     landmarks = select_landmarks(X, kernel="rbf", gamma=5.0, n_landmarks=30)
-    known, rows = embedding(landmarks, as_source(X), 3, Threads(1))
-    again = embed(known, landmarks, as_source(X[100:200]), Threads(1))
+    known, rows = fit_spectral_embedding(landmarks, as_source(X), 3, Threads(1))
+    again = embed_rows(known, landmarks, as_source(X[100:200]), Threads(1))
     np.testing.assert_allclose(again, rows[100:200], rtol=1e-9)
 
 
@@ -359,9 +361,9 @@ def test_a_row_with_hardly_any_affinity_is_near_the_origin(seed):
     """Its degree is k(x, x) = 1, not the 1e-9 that it has with others."""
     X, _ = moons(seed)
     landmarks = select_landmarks(X, kernel="rbf", gamma=5.0, n_landmarks=30)
-    known, rows = embedding(landmarks, as_source(X), 2, Threads(1))
+    known, rows = fit_spectral_embedding(landmarks, as_source(X), 2, Threads(1))
     away = X[:1] + np.array([0.0, 2 + np.sqrt(np.log(1e9) / 5)])
-    size = np.linalg.norm(embed(known, landmarks, as_source(away), Threads(1)))
+    size = np.linalg.norm(embed_rows(known, landmarks, as_source(away), Threads(1)))
     assert 0 < size < 1e-3 * np.linalg.norm(rows, axis=1).min()
 
 
@@ -485,7 +487,7 @@ def test_precomputed_new_rows_by_their_values_with_the_landmarks(seed):
     model = cutter(seed=seed, kernel="precomputed")
     K = rbf_kernel(X, gamma=GAMMA)
     model.fit(K)
-    found = model.predict(AtLandmarks(K[:, model.landmarks_.indices]))
+    found = model.predict(PrecomputedAtLandmarks(K[:, model.landmarks_.indices]))
     np.testing.assert_array_equal(found, model.labels_)
 
 

@@ -16,8 +16,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from nystrom import Nystroem, kernels
-from nystrom.kernels import AtLandmarks
-from nystrom.sources import Dense
+from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom.sources import DenseRows
 
 N_ROWS, N_FEATURES, N_COMPONENTS = 300, 4, 15
 
@@ -56,7 +56,7 @@ STORAGES = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
     "big endian": lambda X: X.astype(">f8"),
-    "source": Dense,
+    "source": DenseRows,
 }
 
 
@@ -640,7 +640,9 @@ def test_precomputed_new_rows_against_all_or_the_landmarks(rng, X, K, m):
     against_landmarks = against_all[:, fitted.component_indices_]
     Z = fitted.transform(against_all)
     assert Z.shape == (m, N_COMPONENTS)
-    np.testing.assert_array_equal(fitted.transform(AtLandmarks(against_landmarks)), Z)
+    np.testing.assert_array_equal(
+        fitted.transform(PrecomputedAtLandmarks(against_landmarks)), Z
+    )
     by_rows = estimator(sampler=fitted.component_indices_).fit(X)
     np.testing.assert_allclose(by_rows.transform(Y), Z, atol=1e-7)
 
@@ -650,8 +652,12 @@ def test_precomputed_new_rows_as_lists_and_frames(K):
     Z = fitted.transform(K[:5])
     part = K[:5, fitted.component_indices_]
     np.testing.assert_array_equal(fitted.transform(K[:5].tolist()), Z)
-    np.testing.assert_array_equal(fitted.transform(AtLandmarks(part.tolist())), Z)
-    np.testing.assert_array_equal(fitted.transform(AtLandmarks(pd.DataFrame(part))), Z)
+    np.testing.assert_array_equal(
+        fitted.transform(PrecomputedAtLandmarks(part.tolist())), Z
+    )
+    np.testing.assert_array_equal(
+        fitted.transform(PrecomputedAtLandmarks(pd.DataFrame(part))), Z
+    )
 
 
 @pytest.mark.parametrize("kind", [np.asarray, np.ndarray.tolist, pd.DataFrame])
@@ -672,16 +678,18 @@ def test_precomputed_values_at_other_points_than_landmarks(K, width):
     fitted = precomputed().fit(K)
     message = rf"AtLandmarks has values of shape \(5, {width}\).* {N_COMPONENTS}"
     with pytest.raises(ValueError, match=message):
-        fitted.transform(AtLandmarks(K[:5, :width]))
+        fitted.transform(PrecomputedAtLandmarks(K[:5, :width]))
 
 
 def test_values_at_landmarks_of_a_kernel_that_is_not_precomputed(X, K):
     fitted = estimator().fit(X)
     with pytest.raises(ValueError, match=r"AtLandmarks is for kernel='precomputed'"):
-        fitted.transform(AtLandmarks(K[:5, fitted.component_indices_]))
+        fitted.transform(PrecomputedAtLandmarks(K[:5, fitted.component_indices_]))
 
 
-@pytest.mark.parametrize("kind", [sp.csr_array, lambda K: AtLandmarks(sp.csr_array(K))])
+@pytest.mark.parametrize(
+    "kind", [sp.csr_array, lambda K: PrecomputedAtLandmarks(sp.csr_array(K))]
+)
 def test_precomputed_values_of_new_rows_that_are_sparse(K, kind):
     with pytest.raises(ValueError, match=r"dense array.* sparse matrix.*toarray"):
         precomputed().fit(K).transform(kind(K[:5]))

@@ -24,7 +24,7 @@ from nystrom import (
     kernels,
     register_onnx,
 )
-from nystrom.onnx_graph.kernel_nodes import WRITERS
+from nystrom.onnx.kernels import KERNEL_NODES
 
 pytest.importorskip("onnx", reason="graphs need nystrom[onnx]")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime")
@@ -92,7 +92,7 @@ def test_a_landmark_is_not_below_distance_zero_from_itself(nu, X, y):
 
 def test_every_writer_is_tried():
     tried = {type(kernel) for kernel in KERNELS} | {kernels.Sigmoid}
-    assert {*WRITERS} <= tried
+    assert {*KERNEL_NODES} <= tried
 
 
 def test_sigmoid(X, y):

@@ -198,10 +198,10 @@ def test_class_weights_are_a_dict(value):
 @pytest.mark.parametrize("size", [0, -1, True, 2.0, "5", None])
 def test_a_size_is_a_count(size):
     with pytest.raises(ValueError, match=r"n_landmarks=.* is not allowed"):
-        samplers.Size(size)
+        samplers.FixedSize(size)
     if size is not None:
         with pytest.raises(ValueError, match=r"at_most=.* is not allowed"):
-            samplers.Ridge(1.0, at_most=size)
+            samplers.SpectralTolerance(1.0, at_most=size)
 
 
 @pytest.mark.parametrize("given", [b"ab", bytearray(b"ab"), "55", np.array(5.0)])

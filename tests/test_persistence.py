@@ -47,14 +47,14 @@ from nystrom import (
     save,
     sources,
 )
-from nystrom.factor import Factor
+from nystrom.linalg.factor import Factor
 from nystrom.persistence import (
     FORMAT,
     ModelFileError,
     ModelVersionWarning,
     UntrustedTypesError,
 )
-from nystrom.saved_names import parts
+from nystrom.persistence.table import iter_nodes
 
 X = np.random.default_rng(0).standard_normal((60, 3))
 NEW = np.random.default_rng(1).standard_normal((7, 3))
@@ -422,7 +422,7 @@ def test_importing_the_package_does_not_import_skops():
 
 @pytest.mark.parametrize(
     "module",
-    [engines, nystrom.persistence, nystrom.sinks, sources],
+    [engines, nystrom.persistence, sources],
     ids=lambda module: module.__name__,
 )
 def test_what_touches_files_or_threads_is_not_saved(module, path):
@@ -452,7 +452,10 @@ def test_what_touches_files_or_threads_is_not_saved(module, path):
         (Nystroem(math.hypot), ["math.hypot"]),
         # A method may do anything: also one of a class that has a saved name.
         (Nystroem(kernels.Laplacian(0.1).diag), ["nystrom.Laplacian.diag"]),
-        (Nystroem(kernels.Laplacian(0.1).like), ["nystrom.Laplacian.like"]),
+        (
+            Nystroem(kernels.Laplacian(0.1).output_like),
+            ["nystrom.Laplacian.output_like"],
+        ),
     ],
     ids=[
         "pairs",
@@ -881,7 +884,7 @@ def test_a_name_that_is_not_known_is_refused_and_nothing_runs(
         ("nystrom.kernels", "RBF"),
         ("nystrom.kernels.given", "spy"),
         ("nystrom.kernels.spy", "Thing"),
-        ("nystrom.sinks.sink", "ArraySink"),
+        ("nystrom.sources.output", "ArraySink"),
         ("nystrom.", "Landmarks"),
     ],
 )
@@ -904,7 +907,7 @@ def test_names_deep_inside_are_refused_too(path):
     save(Nystroem(kernels.RBF(1.0) + kernels.Linear()), path)
     with zipfile.ZipFile(path) as archive:
         schema = json.loads(archive.read("schema.json"))
-    (deep,) = (part for _, part in parts(schema) if part["__class__"] == "Linear")
+    (deep,) = (part for _, part in iter_nodes(schema) if part["__class__"] == "Linear")
     deep["__module__"] = kernels.Linear.__module__
     rewritten(path, schema=schema)
     with pytest.raises(ModelFileError, match=r"it names nystrom\.\S+\.Linear, which"):

@@ -15,17 +15,16 @@ from oracles_sampling import nystrom, rbf_matrix
 from scipy.stats import chi2
 
 from nystrom import select_landmarks
+from nystrom._random import Purpose, uniforms
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic, blockwise
-from nystrom.ledger import Ledger
-from nystrom.randomness import Purpose, uniforms
+from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import Greedy, RPCholesky
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.pivoting import bounded, rpcholesky
-from nystrom.samplers.pivoting.bounded import Bounded
-from nystrom.samplers.pivoting.greedy import Greedily
-from nystrom.samplers.pivoting.pivots import Pivots
-from nystrom.samplers.pivoting.rpcholesky import Randomly
+from nystrom.samplers import lazy_pivoting as bounded
+from nystrom.samplers import lazy_pivoting as rpcholesky
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.lazy_pivoting import GreedyGrower, LazyGrower, RandomGrower
+from nystrom.samplers.pivoting import Pivots
 from nystrom.sources import RowNumbers, as_source
 
 FALSE_ALARM = 1e-6
@@ -41,7 +40,7 @@ def one_blas_thread():
 
 
 def work_on(kernel, X, seed=0):
-    return Work(kernel, as_source(X), seed, ENGINE, Ledger())
+    return SamplingProblem(kernel, as_source(X), seed, ENGINE, Ledger())
 
 
 def deflated(K, j):
@@ -72,11 +71,11 @@ def passes(monkeypatch, when):
     """Make a pass after every row looked at in vain, never, or as costs say."""
     if when == "always":
         in_vain = property(many_or_none, kept)
-        monkeypatch.setattr(Bounded, "in_vain", in_vain, raising=False)
+        monkeypatch.setattr(LazyGrower, "n_rejected", in_vain, raising=False)
     elif when == "never":
-        monkeypatch.setattr(bounded, "PASS_COST", (1.0, 1.0, 1.0))
+        monkeypatch.setattr(bounded, "PASS_SECONDS_PER_ROW", (1.0, 1.0, 1.0))
     elif when == "often":
-        monkeypatch.setattr(bounded, "PASS_COST", (0.0, 0.0, 0.0))
+        monkeypatch.setattr(bounded, "PASS_SECONDS_PER_ROW", (0.0, 0.0, 0.0))
 
 
 # Greedy
@@ -131,7 +130,7 @@ def test_greedy_has_the_order_of_the_textbook(batch, when, rng, monkeypatch):
     A = rng.standard_normal((n, n)) * rng.uniform(0.1, 2, n)[:, None]
     K, w = A @ A.T, rng.uniform(0.5, 2, n)
     passes(monkeypatch, when)
-    monkeypatch.setattr(bounded, "BATCH", batch)
+    monkeypatch.setattr(bounded, "BATCH_ROWS_RANGE", batch)
     source = RowNumbers(n, w)
     for size in (1, 2, 16, 30):
         found = Greedy()(Precomputed(K), source, size, seed=0, engine=ENGINE)
@@ -224,7 +223,7 @@ WAYS = [("as costs say", (16, 256)), ("always", (16, 256)), ("always", (1, 1)),
 def test_pivots_are_drawn_by_what_is_left(when, batch, seed, monkeypatch):
     """Every ordered pair of rows as often as it should be, whatever was looked at."""
     passes(monkeypatch, when)
-    monkeypatch.setattr(bounded, "BATCH", batch)
+    monkeypatch.setattr(bounded, "BATCH_ROWS_RANGE", batch)
     value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
     assert value < limit
 
@@ -259,7 +258,7 @@ def test_rejected_rows_come_back(when, seed, monkeypatch):
 @pytest.mark.parametrize("K", [SPANNED, UNEQUAL], ids=["spanned", "unequal"])
 def test_bounds_brought_down_at_every_ring_change_no_chance(K, seed, monkeypatch):
     passes(monkeypatch, "never")
-    monkeypatch.setattr(rpcholesky, "PATIENCE", 0)
+    monkeypatch.setattr(rpcholesky, "MAX_REJECTIONS", 0)
     value, limit = statistic(K, 2, np.ones(len(K)), seed)
     assert value < limit
 
@@ -341,7 +340,7 @@ def test_random_pivots_of_many_rows_go_where_something_is_left(rng, seed):
 # The factor
 
 
-@pytest.mark.parametrize("make", [Greedily, Randomly])
+@pytest.mark.parametrize("make", [GreedyGrower, RandomGrower])
 def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
     X = rng.standard_normal((400, 3))
     growth = make(work_on(RBF(0.5), X, seed))
@@ -361,7 +360,7 @@ def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
 
 def test_what_is_left_only_falls(rng, seed):
     X = rng.standard_normal((300, 3))
-    growth = Randomly(work_on(RBF(0.5), X, seed))
+    growth = RandomGrower(work_on(RBF(0.5), X, seed))
     before = np.ones(300)
     for size in (1, 5, 20, 60, 100):
         growth.grow(size)
@@ -389,7 +388,7 @@ def test_added_rows_that_others_span_are_left_out(rng):
 
 
 def grown(sampler, kernel, X, size, seed):
-    growth = sampler.growth(work_on(kernel, X, seed))
+    growth = sampler.make_grower(work_on(kernel, X, seed))
     growth.grow(size)
     return growth
 

@@ -18,10 +18,10 @@ import pytest
 import scipy.sparse as sp
 
 from nystrom import KernelRidge, Nystroem, engines, select_landmarks
-from nystrom.engines import TILE, Pool, Threads
-from nystrom.engines.travelling import SMALL, Arrived, Parcel
-from nystrom.sinks import ArraySink
+from nystrom.engines import TILE, ExecutorEngine, Threads
+from nystrom.engines.executor import MAX_INLINE_BYTES, SourcePayload, TransferredTiles
 from nystrom.sources import Block, Pair, Source, Subset, as_source
+from nystrom.sources.output import ArraySink
 
 pytestmark = pytest.mark.timeout(120)
 N_ROWS = 9 * TILE + 5
@@ -80,7 +80,7 @@ def test_every_executor_gives_the_same_bits(kind, request, data):
     with engines.using(pool) as engine:
         there = fitted(X, y)
         features = Nystroem(n_components=5, random_state=0).fit_transform(X)
-    assert isinstance(engine, Pool)
+    assert isinstance(engine, ExecutorEngine)
     assert len(engine.passes) > 3
     same(here.dual_coef_, there.dual_coef_)
     same(here.landmarks_.indices, there.landmarks_.indices)
@@ -92,13 +92,13 @@ def test_every_executor_gives_the_same_bits(kind, request, data):
 #: Sources that travel in each of the ways there are.
 SOURCES = {
     "held": as_source,
-    "held, with targets": lambda X: as_source(X).having(targets=X[:, :2]),
+    "held, with targets": lambda X: as_source(X).replace(targets=X[:, :2]),
     "weighted": lambda X: as_source(X, np.arange(len(X)) % 3.0),
     "csr": lambda X: as_source(sp.csr_array(X * (X > 1))),
     "some": lambda X: Subset(as_source(X), np.arange(0, len(X), 2)),
     "pairs": lambda X: Pair(as_source(X), as_source(X[:, :2])),
     "made": lambda X: Made(len(X)),
-    "made, with columns": lambda X: Made(len(X) * 4).having(
+    "made, with columns": lambda X: Made(len(X) * 4).replace(
         weights=np.arange(len(X) * 4) % 3.0, targets=np.ones((len(X) * 4, 1))
     ),
 }
@@ -121,7 +121,7 @@ class Made(Source):
 def test_every_source_travels(kind, processes, data):
     source = SOURCES[kind](data[0])
     here = Threads(1).reduce(squares, source, (), "squares")
-    there = Pool(processes).reduce(squares, source, (), "squares")
+    there = ExecutorEngine(processes).reduce(squares, source, (), "squares")
     gram, far = (g.toarray() if sp.issparse(g) else g for g in (here[0], there[0]))
     same(gram, far)
     assert here[1:] == there[1:]
@@ -131,18 +131,18 @@ def test_rows_that_arrive_between_numbers_are_moved():
     """XᵀX of such rows was another routine's, and rounded otherwise."""
     X = np.frombuffer(b"." + bytes(16 * TILE), offset=1).reshape(TILE, 2)
     assert not X.flags.aligned
-    arrived = Arrived(TILE, [(Block(0, X, None), TILE)])
+    arrived = TransferredTiles(TILE, [(Block(0, X, None), TILE)])
     assert arrived.block(0, TILE).X.flags.aligned
 
 
 def test_what_can_be_made_elsewhere_is_not_sent():
     source = SOURCES["made, with columns"](np.empty((N_ROWS, 1)))
-    parcel = Parcel(source)
+    parcel = SourcePayload(source)
     assert parcel.content is not None
-    assert len(parcel.content) < SMALL // 100
+    assert len(parcel.content) < MAX_INLINE_BYTES // 100
     part = parcel.part(2, 3)
-    assert [len(column.values) for column in part.things] == [TILE, TILE]
-    assert Parcel(as_source(np.zeros((N_ROWS, 20)))).content is None
+    assert [len(column.values) for column in part.entries] == [TILE, TILE]
+    assert SourcePayload(as_source(np.zeros((N_ROWS, 20)))).content is None
 
 
 def test_the_same_landmarks_from_a_pool(processes, data):
@@ -161,7 +161,7 @@ def deadly(block):
 
 def test_passes_over_rows_that_are_held_here_are_told(data):
     with ThreadPoolExecutor(1) as executor:
-        engine = Pool(executor)
+        engine = ExecutorEngine(executor)
         engine.local.reduce(len, as_source(data), (), "rows that are held here")
     assert engine.passes == ["rows that are held here"]
 
@@ -171,7 +171,7 @@ def test_a_worker_that_dies_is_one_clear_error():
         for where in ("in", "before"):  # the second one finds nobody
             told = rf"ProcessPoolExecutor died {where} the pass 'sum'"
             with pytest.raises(RuntimeError, match=told):
-                Pool(pool).reduce(deadly, Made(N_ROWS), (), "sum")
+                ExecutorEngine(pool).reduce(deadly, Made(N_ROWS), (), "sum")
 
 
 class Breaking(AtOnce):
@@ -189,7 +189,7 @@ class Breaking(AtOnce):
 def test_a_worker_that_dies_while_tasks_are_handed_over_is_the_same_error():
     told = r"Breaking died in the pass 'sum', at rows \d+ to \d+ or soon after"
     with pytest.raises(RuntimeError, match=told):
-        Pool(Breaking()).reduce(squares, Made(N_ROWS), (), "sum")
+        ExecutorEngine(Breaking()).reduce(squares, Made(N_ROWS), (), "sum")
 
 
 def failing(block):
@@ -201,13 +201,15 @@ def failing(block):
 def test_an_error_of_a_tile_is_that_of_the_pass(processes):
     for _ in range(2):  # and the pool goes on
         with pytest.raises(ArithmeticError, match="cannot be summed"):
-            Pool(processes).map(failing, Made(N_ROWS), ArraySink((N_ROWS,)), (), "map")
+            ExecutorEngine(processes).map(
+                failing, Made(N_ROWS), ArraySink((N_ROWS,)), (), "map"
+            )
 
 
 class Folder:
     """A sink that takes rows from anywhere: a file for each tile."""
 
-    anywhere = True
+    process_safe = True
 
     def __init__(self, path):
         self.path, self.seen = path, []
@@ -228,7 +230,7 @@ def doubled(block):
 
 def test_rows_may_be_put_away_by_the_workers(processes, tmp_path):
     sink = Folder(tmp_path / "rows")
-    Pool(processes).map(doubled, Made(N_ROWS), sink, (), "rows")
+    ExecutorEngine(processes).map(doubled, Made(N_ROWS), sink, (), "rows")
     files = sorted(sink.path.iterdir())
     same(np.concatenate([np.load(f) for f in files]), 2 * Made(N_ROWS).rows(0, N_ROWS))
     assert not any(f.stem.endswith(f"-{os.getpid()}") for f in files)
@@ -239,7 +241,7 @@ def test_tasks_of_several_tiles_put_all_their_rows():
     X = np.arange(70.0 * TILE + 5)[:, None]
     for executor in (AtOnce(), ThreadPoolExecutor(2)):
         with executor:
-            pool, sink = Pool(executor), ArraySink(X.shape)
+            pool, sink = ExecutorEngine(executor), ArraySink(X.shape)
             pool.n_workers = 2
             pool.map(doubled, as_source(X), sink, (), "rows")
             same(sink.array, 2 * X)

@@ -23,8 +23,14 @@ from sklearn.utils import compute_sample_weight
 
 from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, sources
 from nystrom.engines import Threads
-from nystrom.methods.link import TAIL, Link, below_the_top, doubted, fit_link
-from nystrom.methods.ridge.left_out import left_out_values
+from nystrom.models.calibration import (
+    TAIL,
+    ProbabilityLink,
+    fit_probability_link,
+    log_odds_to_top,
+    smooth_targets,
+)
+from nystrom.models.held_out import leave_one_out_predictions
 
 N_ROWS, GAMMA, ALPHA = 150, 0.3, 0.1
 FEW = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": 15}
@@ -56,9 +62,9 @@ def fitted(X, y, seed, weights=None, **options):
 
 
 def left_out(model, X, Y, weights, rows):
-    source = sources.as_source(X).having(targets=Y, weights=weights)
+    source = sources.as_source(X).replace(targets=Y, weights=weights)
     fit = model._model.map, model._model.posterior
-    found = left_out_values(model.landmarks_, source, rows, *fit, Threads(1))
+    found = leave_one_out_predictions(model.landmarks_, source, rows, *fit, Threads(1))
     return found.values[: len(rows)], found.targets[: len(rows)]
 
 
@@ -210,11 +216,11 @@ def test_the_link_has_the_least_loss(rng, n_classes):
     Y = signs(y)
     F = 0.6 * Y + 0.7 * rng.standard_normal(Y.shape)
     w = rng.uniform(0, 3, 400)
-    link = fit_link(F, Y, w)
-    Q = doubted(y, n_classes, w)
+    link = fit_probability_link(F, Y, w)
+    Q = smooth_targets(y, n_classes, w)
 
     def loss(slopes, sharpness):
-        logs = log_softmax(slopes * below_the_top(F, sharpness, TAIL), axis=1)
+        logs = log_softmax(slopes * log_odds_to_top(F, sharpness, TAIL), axis=1)
         return -np.sum(Q * logs) / Q.sum()
 
     ours = loss(link.slopes, link.sharpness)
@@ -230,8 +236,8 @@ def test_the_fitted_link_is_the_one_that_is_used(rng):
     """Other slopes have a larger loss also as probabilities of far values."""
     Y = signs(rng.integers(2, size=400))
     F = 0.5 * Y + rng.standard_t(1, Y.shape)
-    link = fit_link(F, Y, np.ones(400))
-    Q = doubted((Y[:, 0] > 0).astype(int), 2, np.ones(400))
+    link = fit_probability_link(F, Y, np.ones(400))
+    Q = smooth_targets((Y[:, 0] > 0).astype(int), 2, np.ones(400))
     losses = [
         -np.vdot(Q, replace(link, slopes=link.slopes * factor).log_probabilities(F))
         for factor in (1.0, 0.98, 1.02)
@@ -240,7 +246,7 @@ def test_the_fitted_link_is_the_one_that_is_used(rng):
 
 
 def test_doubt_is_platts():
-    Q = doubted(np.array([0, 0, 0, 1]), 2, np.ones(4))
+    Q = smooth_targets(np.array([0, 0, 0, 1]), 2, np.ones(4))
     np.testing.assert_allclose(Q[0], [4 / 5, 1 / 5])
     np.testing.assert_allclose(Q[3], [1 / 3, 2 / 3])
 
@@ -250,7 +256,10 @@ def test_small_weights_do_not_make_fewer_rows(rng, n_classes):
     y = rng.integers(n_classes, size=200)
     Y = signs(y)
     F = Y + rng.standard_normal(Y.shape)
-    one, small = fit_link(F, Y, np.ones(200)), fit_link(F, Y, np.full(200, 1e-3))
+    one, small = (
+        fit_probability_link(F, Y, np.ones(200)),
+        fit_probability_link(F, Y, np.full(200, 1e-3)),
+    )
     np.testing.assert_allclose(small.slopes, one.slopes, rtol=1e-5)
 
 
@@ -259,7 +268,7 @@ def test_values_that_say_nothing_or_all_have_finite_links(rng, n_classes):
     y = np.arange(60) % n_classes
     Y = signs(y)
     for F in (np.zeros_like(Y), Y, 1e9 * Y, -Y, 1e300 * rng.standard_normal(Y.shape)):
-        link = fit_link(F, Y, np.ones(60))
+        link = fit_probability_link(F, Y, np.ones(60))
         assert np.all(np.isfinite(link.slopes))
         assert np.all(link.slopes > 0)
         P = link.probabilities(F)
@@ -269,7 +278,7 @@ def test_values_that_say_nothing_or_all_have_finite_links(rng, n_classes):
 
 def test_probabilities_of_two_classes_are_those_of_two_columns(rng):
     F = rng.standard_normal((50, 1))
-    link = Link(3.0, np.array([1.5, 0.7]), TAIL)
+    link = ProbabilityLink(3.0, np.array([1.5, 0.7]), TAIL)
     np.testing.assert_allclose(
         link.probabilities(F), link.probabilities(np.hstack([-F, F]))
     )

@@ -24,7 +24,7 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
-from nystrom.sinks import Overwrite
+from nystrom.sources.output import Overwrite
 
 N_ROWS = 2300  # three tiles
 #: Those that pass over rows on the engine.
@@ -105,7 +105,9 @@ def test_landmarks_by_their_error(name, processes, data):
 @pytest.mark.parametrize("kind", ["npy", "parquet", "hdf5", "zarr 3"])
 def test_from_files_into_files(kind, processes, data, tmp_path, monkeypatch):
     """Other processes open the files themselves; what they make is written here."""
-    monkeypatch.setattr("nystrom.features.FEW_TARGETS", 0)  # read on the engine, too
+    monkeypatch.setattr(
+        "nystrom.linalg.features.MAX_TARGETS_AT_ONCE", 0
+    )  # read on the engine, too
     X, y = data
     source = opened(tmp_path, kind, X, target=y)
     model = KernelRidge(
@@ -278,7 +280,7 @@ def test_what_is_saved_on_other_processes_is_what_threads_would_save(
         return model.fit(X, y).dual_coef_
 
     path = tmp_path / "run.ckpt"
-    run = engines.RunFile(path, every=0)
+    run = engines.CheckpointStore(path, every=0)
     with engines.using(processes, checkpoint=run, keep_checkpoint=True):
         there = fit()
     before = processes.n_tasks[0]

@@ -33,9 +33,9 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
-from nystrom.edge import showing
 from nystrom.engines import Threads
-from nystrom.engines.course import Course
+from nystrom.engines.progress import ProgressEstimate
+from nystrom.estimators import _progress as showing
 from nystrom.samplers import NAMES
 from nystrom.sources import as_source
 
@@ -58,13 +58,13 @@ def eighty_columns(monkeypatch):
 @pytest.fixture
 def shares(monkeypatch):
     """What every bar has told, tile by tile."""
-    told, tell = [], Course.tell
+    told, tell = [], ProgressEstimate.tell
 
     def recorded(self, *event):
         tell(self, *event)
         told.append(self.share)
 
-    monkeypatch.setattr(Course, "tell", recorded)
+    monkeypatch.setattr(ProgressEstimate, "tell", recorded)
     return told
 
 
@@ -124,14 +124,14 @@ def test_the_bar_of_transform(capsys, monkeypatch):
     capsys.readouterr()
     fitted.transform(X[:10])
     assert capsys.readouterr().err == ""  # in no time
-    monkeypatch.setattr(showing, "BRIEF", 0.0)
+    monkeypatch.setattr(showing, "BAR_DELAY_SECONDS", 0.0)
     fitted.transform(X)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("Nystroem.transform █")
 
 
 def test_predictions_and_their_deviations_are_one_line(capsys, shares, monkeypatch):
-    monkeypatch.setattr(showing, "BRIEF", 0.0)
+    monkeypatch.setattr(showing, "BAR_DELAY_SECONDS", 0.0)
     model = KernelRidge(kernel="rbf", n_landmarks=20, random_state=0, verbose=1)
     model.fit(X, X[:, 0])
     capsys.readouterr()
@@ -213,7 +213,7 @@ def test_a_fit_inside_a_quiet_fit_has_one(capsys):
 def test_fits_of_a_grid_search_do_not_mix_their_lines(n_jobs, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(showing, "BRIEF", 0.0)
+    monkeypatch.setattr(showing, "BAR_DELAY_SECONDS", 0.0)
     model = KernelRidge(kernel="rbf", n_landmarks=10, random_state=0, verbose=1)
     search = GridSearchCV(model, {"gamma": [0.1, 1.0, 3.0]}, cv=2, n_jobs=n_jobs)
     with joblib.parallel_config(backend="threading"):

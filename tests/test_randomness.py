@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from nystrom import randomness
-from nystrom.randomness import (
+from nystrom import _random as randomness
+from nystrom._random import (
     Purpose,
-    race,
-    race_probabilities,
-    seed_of,
-    some_rows,
+    as_seed,
+    inclusion_probabilities,
+    sample_by_exponential_keys,
+    sorted_row_sample,
     uniforms,
     uniforms_at,
 )
@@ -99,27 +99,27 @@ def test_no_two_streams_are_the_same():
 
 
 def test_a_whole_number_is_its_own_seed():
-    assert seed_of(7) == seed_of(np.int32(7)) == seed_of(np.uint64(7)) == 7
-    assert seed_of(2**64 + 7) == 7
-    assert 0 <= seed_of(-1) < 2**64
-    uniforms(seed_of(-1), Purpose.DRAW, 0, 1)
+    assert as_seed(7) == as_seed(np.int32(7)) == as_seed(np.uint64(7)) == 7
+    assert as_seed(2**64 + 7) == 7
+    assert 0 <= as_seed(-1) < 2**64
+    uniforms(as_seed(-1), Purpose.DRAW, 0, 1)
 
 
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_a_generator_gives_another_seed_each_time_and_the_same_again(make):
     first, second = make(3), make(3)
-    drawn = [seed_of(first) for _ in range(3)]
-    assert drawn == [seed_of(second) for _ in range(3)]
+    drawn = [as_seed(first) for _ in range(3)]
+    assert drawn == [as_seed(second) for _ in range(3)]
     assert len(set(drawn)) == 3
 
 
 def test_no_seed_is_a_new_one_each_time():
-    assert seed_of(None) != seed_of(None)
+    assert as_seed(None) != as_seed(None)
 
 
 def test_what_is_no_seed_is_an_error():
     with pytest.raises(ValueError, match="random_state='today' is not allowed"):
-        seed_of("today")
+        as_seed("today")
 
 
 # --- races --------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def races(weights, size, seed):
     """The winners of many races, each on its own uniforms."""
     n = len(weights)
     u = uniforms(seed, Purpose.DRAW, 0, n * TRIALS).reshape(TRIALS, n)
-    return [race(weights, row, size) for row in u]
+    return [sample_by_exponential_keys(weights, row, size) for row in u]
 
 
 def misfits(counts, probabilities):
@@ -200,7 +200,7 @@ def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
     values = np.array([1.0, -3.0, 0.5, 2.0, 2.0, 1.0])
     won = races(weights, 3, seed)
     estimates = totals(
-        won, values, lambda rows, limit: race_probabilities(weights[rows], limit)
+        won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
     )
     assert not is_biased(estimates, values.sum())
 
@@ -211,7 +211,7 @@ def test_totals_by_proportional_probabilities_are_biased_and_the_test_notices(se
     proportional = 2 * weights / weights.sum()
     assert is_biased(totals(won, values, lambda rows, _: proportional[rows]), 1.0)
     right = totals(
-        won, values, lambda rows, limit: race_probabilities(weights[rows], limit)
+        won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
     )
     assert not is_biased(right, 1.0)
 
@@ -223,35 +223,35 @@ def test_winners_are_the_first_to_arrive_and_the_limit_is_the_next(data, n_rows)
     weights = np.array(data.draw(st.lists(weight, min_size=n_rows, max_size=n_rows)))
     size = data.draw(st.integers(1, n_rows))
     u = uniforms(data.draw(st.integers(0, 2**32)), Purpose.DRAW, 0, n_rows)
-    rows, limit = race(weights, u, size)
+    rows, limit = sample_by_exponential_keys(weights, u, size)
     runners = np.count_nonzero(weights)
     assert len(rows) == len(set(rows.tolist())) == min(size, runners)
     assert (weights[rows] > 0).all()
-    everyone, never = race(weights, u, n_rows)
+    everyone, never = sample_by_exponential_keys(weights, u, n_rows)
     assert never == np.inf
     np.testing.assert_array_equal(rows, everyone[:size])
     with np.errstate(over="ignore"):
         arrivals = -np.log1p(-u[everyone]) / weights[everyone]
     assert (np.diff(arrivals[np.isfinite(arrivals)]) >= 0).all()
     assert limit == (arrivals[size] if runners > size else np.inf)
-    p = race_probabilities(weights[rows], limit)
+    p = inclusion_probabilities(weights[rows], limit)
     assert ((p >= 0) & (p <= 1)).all()
 
 
 def test_the_scale_of_the_weights_does_not_matter(rng):
     weights, u = rng.random(50), rng.random(50)
-    rows, limit = race(weights, u, 20)
+    rows, limit = sample_by_exponential_keys(weights, u, 20)
     for scale in (1e-12, 1e12):
-        scaled, scaled_limit = race(scale * weights, u, 20)
+        scaled, scaled_limit = sample_by_exponential_keys(scale * weights, u, 20)
         np.testing.assert_array_equal(scaled, rows)
         np.testing.assert_allclose(
-            race_probabilities(scale * weights[rows], scaled_limit),
-            race_probabilities(weights[rows], limit),
+            inclusion_probabilities(scale * weights[rows], scaled_limit),
+            inclusion_probabilities(weights[rows], limit),
         )
 
 
 def test_rows_that_arrive_together_are_ordered_by_number():
-    rows, _ = race(np.ones(6), np.full(6, 0.5), 4)
+    rows, _ = sample_by_exponential_keys(np.ones(6), np.full(6, 0.5), 4)
     np.testing.assert_array_equal(rows, [0, 1, 2, 3])
 
 
@@ -260,25 +260,28 @@ def test_rows_that_arrive_together_are_ordered_by_number():
 def test_a_race_in_heats_is_the_same_race(heat, size, rng, monkeypatch):
     weights = rng.choice([0.0, 1e-300, 0.1, 1.0, 30.0], 100)
     u = rng.choice(rng.random(60), 100)  # some arrive together
-    at_once = race(weights, u, size), race(None, u, size)
-    monkeypatch.setattr(randomness, "HEAT", heat)
+    at_once = (
+        sample_by_exponential_keys(weights, u, size),
+        sample_by_exponential_keys(None, u, size),
+    )
+    monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
     for found, expected in zip((weights, None), at_once, strict=True):
-        rows, limit = race(found, u, size)
+        rows, limit = sample_by_exponential_keys(found, u, size)
         np.testing.assert_array_equal(rows, expected[0])
         assert limit == expected[1]
 
 
 def test_no_weights_are_weights_of_one(rng):
     u = rng.random(500)
-    rows, limit = race(None, u, 40)
-    ones = race(np.ones(500), u, 40)
+    rows, limit = sample_by_exponential_keys(None, u, 40)
+    ones = sample_by_exponential_keys(np.ones(500), u, 40)
     np.testing.assert_array_equal(rows, ones[0])
     assert limit == ones[1]
 
 
 @pytest.mark.parametrize("heat", [1, 10, 2**20])
 def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
-    monkeypatch.setattr(randomness, "HEAT", heat)
+    monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
     rows = np.flatnonzero(rng.random(3000) < 0.05)
     whole = uniforms(seed, Purpose.KEEP, 0, 3000, level=2)
     found = uniforms_at(seed, Purpose.KEEP, rows, level=2)
@@ -287,7 +290,7 @@ def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
 
 
 def test_where_all_weights_are_zero_nobody_wins():
-    rows, limit = race(np.zeros(4), np.full(4, 0.5), 2)
+    rows, limit = sample_by_exponential_keys(np.zeros(4), np.full(4, 0.5), 2)
     assert len(rows) == 0
     assert limit == np.inf
 
@@ -295,14 +298,14 @@ def test_where_all_weights_are_zero_nobody_wins():
 @pytest.mark.parametrize("limit", [1e300, np.inf])
 def test_who_cannot_lose_has_probability_1(limit):
     weights = np.array([0.1, 3.0, 1e12])
-    np.testing.assert_array_equal(race_probabilities(weights, limit), 1)
+    np.testing.assert_array_equal(inclusion_probabilities(weights, limit), 1)
 
 
 def test_rows_to_measure_on_are_uniform_and_ascending(seed):
     counts = Counter()
     for trial in range(TRIALS):
-        rows = some_rows(5, 2, seed=seed * TRIALS + trial)
+        rows = sorted_row_sample(5, 2, seed=seed * TRIALS + trial)
         assert rows[0] < rows[1]
         counts[tuple(rows.tolist())] += 1
     assert misfits(counts, dict.fromkeys(combinations(range(5), 2), 0.1)) == []
-    np.testing.assert_array_equal(some_rows(5, 9), np.arange(5))
+    np.testing.assert_array_equal(sorted_row_sample(5, 9), np.arange(5))

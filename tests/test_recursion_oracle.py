@@ -18,17 +18,21 @@ import numpy as np
 import oracles_sampling as oracle
 import pytest
 
-from nystrom import ridge_root, scores
+from nystrom._random import Purpose, rows_below, uniforms
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.engines.course import Course
+from nystrom.engines.progress import ProgressEstimate
 from nystrom.kernels import RBF
-from nystrom.ledger import Ledger
-from nystrom.randomness import Purpose, rows_below, uniforms
-from nystrom.samplers import racing, sifting
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.recursive import levels, membership, rules
-from nystrom.samplers.recursive.levels import recurse
-from nystrom.samplers.recursive.rules import (
+from nystrom.linalg import residuals as ridge_root
+from nystrom.linalg import residuals as scores
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import recursive as levels
+from nystrom.samplers import recursive_rules as membership
+from nystrom.samplers import recursive_rules as rules
+from nystrom.samplers import weighted_sampling as racing
+from nystrom.samplers import weighted_sampling as sifting
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.recursive import iterate_levels
+from nystrom.samplers.recursive_rules import (
     PracticalRidge,
     PracticalSize,
     TheoryRidge,
@@ -100,11 +104,11 @@ def found_levels(name, seed, weighted=False):
     n = N_ROWS[name]
     X = rows_of(seed, n)
     source = as_source(X, weights_of(seed, n) if weighted else None)
-    return list(recurse(work_on(source, seed), rule_of(name)))
+    return list(iterate_levels(work_on(source, seed), rule_of(name)))
 
 
 def work_on(source, seed, gamma=GAMMA):
-    return Work(RBF(gamma), source, seed, Threads(1), Ledger())
+    return SamplingProblem(RBF(gamma), source, seed, Threads(1), Ledger())
 
 
 def members_of(level):
@@ -155,22 +159,27 @@ def test_sums_over_a_level_are_those_of_its_scores(seed):
     assert np.count_nonzero(top.scores > 1) >= 5
     capped = np.minimum(1, top.scores).sum()
     for totals, chances in (
-        (top.coins()[1], 2 * top.scores.sum()),
-        (top.first(20)[1], capped),
+        (top.sample_bernoulli()[1], 2 * top.scores.sum()),
+        (top.sample_fixed_size(20)[1], capped),
     ):
-        found = totals.scores, totals.capped, totals.chances, totals.n_rows
+        found = (
+            totals.scores,
+            totals.capped_scores,
+            totals.sampling_weights,
+            totals.n_rows,
+        )
         expected = top.scores.sum(), capped, chances, 1500
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_levels_are_shares_of_the_progress_as_they_have_rows(seed):
-    class Told(Course):
-        __call__ = Course.tell
+    class Told(ProgressEstimate):
+        __call__ = ProgressEstimate.tell
 
     course = Told()
     work = work_on(as_source(rows_of(seed, 1500)), seed)
     work = replace(work, engine=Threads(1, course))
-    done = [course.share for _ in recurse(work, PracticalSize(100))]
+    done = [course.share for _ in iterate_levels(work, PracticalSize(100))]
     rows = 0.5 ** np.arange(3, -1, -1)  # a share of all: of level 3, …, of level 0
     np.testing.assert_allclose(done, (np.cumsum(rows) - rows) / rows.sum())
 
@@ -181,7 +190,7 @@ def test_a_cap_scales_down_the_levels_below_the_top(seed):
     numbers = randomness(seed, 1500)
     expected = oracle.practical_2(K, ridge, *numbers, largest=cap)
     rule = PracticalRidge(ridge, cap)
-    found = list(recurse(work_on(as_source(X), seed, gamma=0.5), rule))
+    found = list(iterate_levels(work_on(as_source(X), seed, gamma=0.5), rule))
     assert_same_levels(found, expected)
     assert cap < found[-2].probabilities.sum() <= 2 * cap * (1 + 1e-9)
     assert found[-1].probabilities.sum() > 2 * cap
@@ -191,7 +200,7 @@ def test_few_landmarks_begin_with_a_base_of_64_rows(seed):
     X = rows_of(seed, 1500)
     numbers = randomness(seed, 1500)
     dense = oracle.practical_3(oracle.rbf_matrix(X, GAMMA), 20, *numbers, base=64)
-    found = list(recurse(work_on(as_source(X), seed), PracticalSize(20)))
+    found = list(iterate_levels(work_on(as_source(X), seed), PracticalSize(20)))
     assert_same_levels(found, dense)
     assert len(found[0].sample.indices) == math.ceil(1500 / 2**5)
 
@@ -199,10 +208,10 @@ def test_few_landmarks_begin_with_a_base_of_64_rows(seed):
 def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
     """Practical levels go on with k + 1 rows or more; tiny scores leave fewer."""
     monkeypatch.setattr(
-        PracticalSize, "chances", lambda self, scores, level: 1e-9 + 0 * scores
+        PracticalSize, "sampling_weights", lambda self, scores, level: 1e-9 + 0 * scores
     )
     work = work_on(as_source(rows_of(seed, 500)), seed)
-    for below, above in pairwise(recurse(work, PracticalSize(20))):
+    for below, above in pairwise(iterate_levels(work, PracticalSize(20))):
         rows = members_of(below)
         coins = uniforms(seed, Purpose.KEEP, 0, 500, below.level)[rows]
         smallest = rows[np.sort(np.argsort(coins)[:20])]
@@ -217,12 +226,12 @@ def test_more_rows_than_are_expected_may_be_kept(seed):
     X, size, more = 100.0 * np.arange(1500)[:, None], 20, 0
     rule = PracticalSize(size)
     for run in range(500 * seed, 500 * seed + 500):
-        for below, above in pairwise(recurse(work_on(as_source(X), run), rule)):
+        for below, above in pairwise(iterate_levels(work_on(as_source(X), run), rule)):
             rows, p = members_of(below), below.probabilities
             assert p.sum() <= 2 * size * (1 + 1e-9)
             coins = uniforms(run, Purpose.KEEP, 0, 1500, below.level)[rows]
             kept = rows[coins < p]
-            if len(kept) >= rule.least_sample()[0]:  # else uniform rows, as above
+            if len(kept) >= rule.min_sample()[0]:  # else uniform rows, as above
                 np.testing.assert_array_equal(above.sample.indices, kept)
             more += len(kept) > 2 * size
         if more:
@@ -247,10 +256,11 @@ def _constant(module, name, value):
 
 
 def _one_stream_for_all_levels(patch):
+    uniforms = sifting.row_uniforms
     patch.setattr(
         racing,
-        "luck",
-        lambda block, seed, purpose, level, round: sifting.luck(block, seed, purpose),
+        "row_uniforms",
+        lambda block, seed, purpose, level, round: uniforms(block, seed, purpose),
     )
 
 
@@ -263,12 +273,12 @@ def _same_stream_for_membership_and_coins(patch):
 
 
 def _sample_weights(change):
-    make = levels.WeightedSample
+    make = levels.LevelSample
 
     def sample(indices, points, weights, probabilities, own):
         return make(indices, points, change(probabilities), probabilities, own)
 
-    return lambda patch: patch.setattr(levels, "WeightedSample", sample)
+    return lambda patch: patch.setattr(levels, "LevelSample", sample)
 
 
 def _more_levels(rule):
@@ -292,9 +302,11 @@ def _ridge(rule, new):
 def _score(change):
     def plant(patch):
         for module in (levels, scores):
-            patch.setattr(module, "as_scores", lambda *args: change(as_scores(*args)))
+            patch.setattr(
+                module, "residuals_to_scores", lambda *args: change(as_scores(*args))
+            )
 
-    as_scores = scores.as_scores
+    as_scores = scores.residuals_to_scores
     return plant
 
 
@@ -308,7 +320,7 @@ def _algorithm_2(
         delta = self.delta / shrink**level
         return log(max(1.0, factor * total(totals)) / delta)
 
-    return _rule(TheoryRidge, chances=chances, multiple=multiple)
+    return _rule(TheoryRidge, sampling_weights=chances, weight_factor=multiple)
 
 
 def _algorithm_3(factor=5, shrink=3, log=math.log, twice=2):
@@ -316,7 +328,7 @@ def _algorithm_3(factor=5, shrink=3, log=math.log, twice=2):
         inside = twice * self.k(level) * shrink**level / self.delta
         return np.minimum(1, self.oversampling * factor * scores * log(inside))
 
-    return _rule(TheorySize, chances=chances)
+    return _rule(TheorySize, sampling_weights=chances)
 
 
 def _practical_3(q=None, limit=2):
@@ -324,13 +336,13 @@ def _practical_3(q=None, limit=2):
         return np.minimum(1, (self.q if q is None else q) * scores)
 
     def multiple(self, totals, level):
-        return min(1.0, limit * self.sample_size / totals.chances)
+        return min(1.0, limit * self.sample_size / totals.sampling_weights)
 
-    return _rule(PracticalSize, chances=chances, multiple=multiple)
+    return _rule(PracticalSize, sampling_weights=chances, weight_factor=multiple)
 
 
 def _practical_2(multiple):
-    return _rule(PracticalRidge, multiple=multiple)
+    return _rule(PracticalRidge, weight_factor=multiple)
 
 
 NO_FAULT = {
@@ -346,8 +358,8 @@ FAULTS = {
         "log of 1/δ alone": _algorithm_2(total=lambda totals: 0.0),
         "δ for δ/3": _algorithm_2(shrink=1),
         "δ/2 for δ/3": _algorithm_2(shrink=2),
-        "base 96 for 192": _constant(rules, "BASE", 96),
-        "base 384 for 192": _constant(rules, "BASE", 384),
+        "base 96 for 192": _constant(rules, "BASE_CASE_ROWS", 96),
+        "base 384 for 192": _constant(rules, "BASE_CASE_ROWS", 384),
         "a level more": _more_levels(TheoryRidge),
         "a level less": _fewer_levels(TheoryRidge),
         "weight 1/p": _sample_weights(lambda p: 1 / p),
@@ -385,11 +397,11 @@ FAULTS = {
         "log to base 2": _practical_2(
             lambda self, totals, level: math.log2(totals.scores)
         ),
-        "base 96 for 192": _constant(rules, "BASE", 96),
+        "base 96 for 192": _constant(rules, "BASE_CASE_ROWS", 96),
         "weight 1/p": _sample_weights(lambda p: 1 / p),
         "one stream for all levels": _one_stream_for_all_levels,
         "halves by coins": lambda patch: patch.setattr(
-            rules.Halves, "members", rules.Coins.members
+            rules.FixedSizeLevels, "members", rules.BernoulliLevels.members
         ),
     },
     "3 practical": {
@@ -404,12 +416,12 @@ FAULTS = {
         "weight 1": _sample_weights(np.ones_like),
         "one stream for all levels": _one_stream_for_all_levels,
         "halves by coins": lambda patch: patch.setattr(
-            rules.Halves, "members", rules.Coins.members
+            rules.FixedSizeLevels, "members", rules.BernoulliLevels.members
         ),
         "absolute 1e-5 on SᵀKS": lambda patch: patch.setattr(
             levels,
-            "weighted",
-            lambda K, w: ridge_root.weighted(K, w) + 1e-5 * np.eye(len(K)),
+            "weighted_gram",
+            lambda K, w: ridge_root.weighted_gram(K, w) + 1e-5 * np.eye(len(K)),
         ),
     },
 }
@@ -448,7 +460,7 @@ def test_the_rank_of_algorithm_3_is_the_largest_its_proof_allows(size, delta):
 
 @pytest.mark.parametrize("n_levels", [0, 1, 5])
 def test_the_least_size_of_algorithm_3_allows_rank_1_on_every_level(n_levels):
-    least = rules.least_theory_size(0.01, n_levels)
+    least = rules.min_theory_size(0.01, n_levels)
     assert rules.theory_rank(least, 0.01 / 3**n_levels) >= 1
     assert rules.theory_rank(least - 1, 0.01 / 3**n_levels) == 0
 
@@ -461,14 +473,14 @@ def test_theory_oversamples_by_16_unless_told_otherwise():
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65, 128, 1000])
 @pytest.mark.parametrize("size", [1, 10, 100])
 def test_practical_halves_are_nested_and_never_empty(n, size, seed):
-    among = membership.Membership(as_source(np.zeros((n, 1))), seed)
+    among = membership.LevelMembership(as_source(np.zeros((n, 1))), seed)
     rule = PracticalSize(size)
     n_levels = rule.n_levels(among)
     members = [rule.members(among, level) for level in range(n_levels + 1)]
     assert [len(rows) for rows in members] == [
         math.ceil(n / 2**level) for level in range(n_levels + 1)
     ]
-    base = max(size, rules.WHOLE)
+    base = max(size, rules.MIN_BASE_ROWS)
     assert len(members[-1]) <= base
     assert n_levels == 1 or len(members[-2]) > base
     for larger, smaller in pairwise(members):
@@ -480,28 +492,28 @@ def test_practical_halves_are_nested_and_never_empty(n, size, seed):
 def test_the_multiple_of_the_largest_scores_is_allowed_for(rule, level):
     """Rows that arrive later than the largest multiple are not remembered."""
     scores = np.full(1000, 1 / np.finfo(np.float64).eps)
-    totals = rules.Totals.of(scores, rule.chances(scores, level))
-    largest = rule.largest_multiple(len(scores), level)
-    assert rule.multiple(totals, level) == pytest.approx(largest)
+    totals = rules.ScoreTotals.from_scores(scores, rule.sampling_weights(scores, level))
+    largest = rule.max_weight_factor(len(scores), level)
+    assert rule.weight_factor(totals, level) == pytest.approx(largest)
 
 
 @pytest.mark.parametrize("total", [0.01, 2.0, 7.0, 1000.0])
 def test_practical_chances_are_multiplied_by_the_log_of_the_scores_or_by_1(total):
-    totals = rules.Totals(total, total, 2 * total, 1e6)
+    totals = rules.ScoreTotals(total, total, 2 * total, 1e6)
     expected = max(1, math.log(total))
-    assert PracticalRidge(1.0).multiple(totals, 0) == pytest.approx(expected)
+    assert PracticalRidge(1.0).weight_factor(totals, 0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rule", [PracticalRidge(1.0, 1000), PracticalSize(1000)])
 def test_a_level_remembers_more_rows_than_its_coins_keep(rule):
     """A thousand of either allow 2000 on average, with a deviation of at most 45."""
-    assert 2000 + 6 * 45 < rule.most_kept(1) < 3000
+    assert 2000 + 6 * 45 < rule.max_kept(1) < 3000
 
 
 def test_probabilities_of_algorithm_1_are_never_negative():
     """log(Σl̃/δ) is taken of max(1, Σl̃): a tiny sum would turn the sign."""
     for total in (1e-12, 1e-3, 0.4, 3.0):
-        p = rules.coin_probabilities(np.full(10, total / 10), 0.1)
+        p = rules.bernoulli_probabilities(np.full(10, total / 10), 0.1)
         expected = 16 * total / 10 * math.log(max(1, total) / 0.1)
         np.testing.assert_allclose(p, min(1, expected))
 

@@ -13,8 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
 
 from nystrom import load
-from nystrom.displays.axes import number
-from nystrom_cli.columns import Columns
+from nystrom.cli.columns import TableColumns
+from nystrom.displays._axes import format_number
 
 pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
 
@@ -88,7 +88,7 @@ def test_there_is_one_effective_dimension_that_of_all_rows_at_alpha(name, pages)
     about = pages[f"{name} model"].nystrom_summary_
     model, table = pages[f"{name} model"], pages["table"]
     rows = table.dropna(subset=about["target"])
-    Z = model[:-1].transform(Columns.of_model(model).values(rows, "t"))
+    Z = model[:-1].transform(TableColumns.from_model(model).values(rows, "t"))
     K = rbf_kernel(Z, gamma=about["gamma"])
     S = model[-1].landmarks_.indices
     approximated = K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], hermitian=True) @ K[S]
@@ -101,12 +101,12 @@ def test_there_is_one_effective_dimension_that_of_all_rows_at_alpha(name, pages)
     found = re.findall(r"effective dimension,? ([\d.]+\d)", said)
     assert {*found} == {f"{expected:.3g}"}
     assert len(found) >= 3
-    assert f"λ = {number(about['alpha'])} " in said
+    assert f"λ = {format_number(about['alpha'])} " in said
 
 
 def test_eigenvalues_of_some_rows_stand_for_all(tmp_path, monkeypatch, pages):
     pages["table"].to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.setattr("nystrom_cli.learning.MOST_FOR_EIGENVALUES", 200)
+    monkeypatch.setattr("nystrom.cli.learning.MOST_FOR_EIGENVALUES", 200)
     words = ["--target", "price", "-o", tmp_path / "m", "--quiet"]
     assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
     some = load(tmp_path / "m").nystrom_eigenvalues_

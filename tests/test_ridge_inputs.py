@@ -17,14 +17,8 @@ from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from nystrom import (
-    KernelRidge,
-    KernelRidgeClassifier,
-    KernelRidgeCV,
-    kernels,
-    samplers,
-)
-from nystrom.kernels import AtLandmarks
+from nystrom import KernelRidge, KernelRidgeClassifier, KernelRidgeCV, kernels, samplers
+from nystrom.kernels import PrecomputedAtLandmarks
 from nystrom.sources import as_source
 
 N_ROWS, N_FEATURES, N_LANDMARKS, GAMMA = 90, 4, 12, 0.2
@@ -517,7 +511,7 @@ def test_precomputed_kernel_is_as_its_rows(name, X, y, rng, seed):
     against = rbf_kernel(new, X, gamma=GAMMA)
     np.testing.assert_allclose(answers(fitted, against), expected, atol=1e-8)
     np.testing.assert_array_equal(
-        answers(fitted, AtLandmarks(against[:, S])), answers(fitted, against)
+        answers(fitted, PrecomputedAtLandmarks(against[:, S])), answers(fitted, against)
     )
     with pytest.raises(ValueError, match=r"kernels\.AtLandmarks"):
         answers(fitted, against[:, : len(S)])

@@ -12,11 +12,11 @@ from threadpoolctl import threadpool_limits
 from nystrom import select_landmarks
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Laplacian, Linear
-from nystrom.ledger import Ledger
+from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import Leverage, Recursive, as_sampler
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.recursive.levels import recurse
-from nystrom.samplers.recursive.rules import PracticalSize
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.recursive import iterate_levels
+from nystrom.samplers.recursive_rules import PracticalSize
 from nystrom.sources import Subset, as_source
 
 N_ROWS = 5000  # five tiles, the last one short
@@ -142,8 +142,9 @@ def test_the_same_with_weights(name, X, rng, seed):
 def test_the_same_scores_to_the_last_bit(kernel, X, seed):
     """Not only the rows drawn: the numbers that decide."""
     runs = [
-        recurse(
-            Work(kernel, as_source(rows), seed, engine, Ledger()), PracticalSize(40)
+        iterate_levels(
+            SamplingProblem(kernel, as_source(rows), seed, engine, Ledger()),
+            PracticalSize(40),
         )
         for rows, engine in (
             (X, Threads(1, tiles_per_task=1)),

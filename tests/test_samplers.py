@@ -28,15 +28,16 @@ from oracles_sampling import exact_scores, nystrom, rbf_matrix
 from sklearn import config_context
 
 from nystrom import approximate, samplers, select_landmarks
+from nystrom._precision import min_guaranteed_ridge
+from nystrom._random import Purpose
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.guarantee import Guarantee
 from nystrom.kernels import RBF, Kernel
 from nystrom.kernels.names import as_kernel
 from nystrom.landmarks import Landmarks
-from nystrom.precision import least_promised
-from nystrom.randomness import Purpose
-from nystrom.samplers import racing
-from nystrom.samplers.recursive import algorithms, rules
+from nystrom.linalg.errors import Guarantee
+from nystrom.samplers import recursive as algorithms
+from nystrom.samplers import recursive_rules as rules
+from nystrom.samplers import weighted_sampling as racing
 from nystrom.sources import Source, as_source
 
 GAMMA = 0.5
@@ -97,7 +98,7 @@ def test_a_number_stands_for_a_size(sampler, X, seed):
     choose, options = samplers.as_sampler(sampler), {"seed": seed, "engine": Threads(1)}
     number, size = (
         choose(RBF(GAMMA), as_source(X), goal, **options)
-        for goal in (20, samplers.Size(20))
+        for goal in (20, samplers.FixedSize(20))
     )
     assert len(number) == 20
     np.testing.assert_array_equal(number.points, size.points)
@@ -381,7 +382,7 @@ def test_what_is_promised_of_float32_rows_holds_for_their_features(kernel, rng):
     X = rng.standard_normal((1500, 2)).astype(np.float32)
     options = {"kernel": kernel, "gamma": 0.05, "delta": 0.01, "random_state": 0}
     K = as_kernel(kernel, gamma=0.05)(X.astype(float), X.astype(float))
-    least = least_promised(float(np.trace(K)), np.float32)
+    least = min_guaranteed_ridge(float(np.trace(K)), np.float32)
     landmarks = select_landmarks(X, ridge=1.01 * least, **options)
     assert landmarks.guarantee.ridge == 1.01 * least
     assert error_of_features(K, X, landmarks) <= 0.1 * landmarks.guarantee.ridge
@@ -581,8 +582,8 @@ def test_accelerated_levels_have_the_size_of_the_authors_program(
         rules.append(rule)
         return climb(work, rule)
 
-    climb = algorithms.climb
-    monkeypatch.setattr(algorithms, "climb", recorded)
+    climb = algorithms.run_recursion
+    monkeypatch.setattr(algorithms, "run_recursion", recorded)
     X = rng.standard_normal((n, 2))
     landmarks = select_landmarks(X, n_landmarks=s, sampler="accelerated")
     assert len(landmarks) == s
@@ -609,8 +610,8 @@ def test_final_rows_are_drawn_by_clipped_scores_without_oversampling(X, monkeypa
             seen.append(chances)
         return run(self, block, chances, carried)
 
-    run = racing.Race.run
-    monkeypatch.setattr(racing.Race, "run", recorded)
+    run = racing.KeyedSampler.sample_block
+    monkeypatch.setattr(racing.KeyedSampler, "sample_block", recorded)
     landmarks = select_landmarks(
         X, gamma=GAMMA, n_landmarks=30, sampler="recursive", random_state=0
     )

@@ -35,11 +35,11 @@ from nystrom import (
     persistence,
     samplers,
     save,
-    saved_names,
-    sinks,
     sources,
 )
-from nystrom.saved_names import SAVED, parts
+from nystrom.persistence import table as saved_names
+from nystrom.persistence.table import SAVED_CLASSES, iter_nodes
+from nystrom.sources import output as sinks
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -156,7 +156,7 @@ def all_subclasses(cls):
 def kernels_of_the_package():
     own = {c for c in all_subclasses(kernels.Kernel) if of_package(c)}
     # Remembered is there while landmarks are chosen; no model has it.
-    return {c for c in own if not inspect.isabstract(c)} - {kernels.Remembered}
+    return {c for c in own if not inspect.isabstract(c)} - {kernels.Cached}
 
 
 def public_samplers():
@@ -196,7 +196,7 @@ def names_in(path):
     """All (module, name) that a file says."""
     with zipfile.ZipFile(path) as archive:
         schema = json.loads(archive.read("schema.json"))
-    return {(part["__module__"], part["__class__"]) for _, part in parts(schema)}
+    return {(part["__module__"], part["__class__"]) for _, part in iter_nodes(schema)}
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("name", FITTED)
 def test_a_fitted_estimator_is_saved_by_names_of_the_table_alone(name, path):
     model = fitted(name)
-    assert held(model) <= set(SAVED.values())
+    assert held(model) <= set(SAVED_CLASSES.values())
     save(model, path)
     own = {named for named in names_in(path) if named[0].split(".")[0] == "nystrom"}
     assert own == {("nystrom", saved_as(cls)) for cls in held(model)}
@@ -224,12 +224,15 @@ def schema_text(path):
 
 
 def saved_as(cls):
-    return next(name for name, other in SAVED.items() if other is cls)
+    return next(name for name, other in SAVED_CLASSES.items() if other is cls)
 
 
 def test_no_row_is_for_a_class_that_nothing_holds():
     found = set().union(*(held(fitted(name)) for name in FITTED))
-    assert set(SAVED.values()) == found | kernels_of_the_package() | public_samplers()
+    assert (
+        set(SAVED_CLASSES.values())
+        == found | kernels_of_the_package() | public_samplers()
+    )
 
 
 def test_every_public_estimator_kernel_and_sampler_has_a_row():
@@ -237,7 +240,7 @@ def test_every_public_estimator_kernel_and_sampler_has_a_row():
     assert estimators == {type(fitted(name)) for name in FITTED}
     values = kernels_of_the_package() | set(samplers.NAMES.values())
     assert len(values) > 15
-    assert estimators | values <= set(SAVED.values())
+    assert estimators | values <= set(SAVED_CLASSES.values())
 
 
 def test_nothing_that_reads_or_runs_has_a_row():
@@ -245,7 +248,7 @@ def test_nothing_that_reads_or_runs_has_a_row():
     outside = tuple(
         part.__name__ for part in (datasets, engines, persistence, sinks, sources)
     )
-    assert not [c for c in SAVED.values() if c.__module__.startswith(outside)]
+    assert not [c for c in SAVED_CLASSES.values() if c.__module__.startswith(outside)]
 
 
 def test_what_is_held_is_found_everywhere():
@@ -268,13 +271,13 @@ def test_a_name_is_unique_and_so_is_its_class():
     tables = [
         node.value.keys
         for node in tree.body
-        if isinstance(node, ast.AnnAssign) and node.target.id == "SAVED"
+        if isinstance(node, ast.AnnAssign) and node.target.id == "SAVED_CLASSES"
     ]
     written = [key.value for key in tables[0]]
     assert sorted(set(written)) == sorted(written)
-    assert sorted(written) == sorted(SAVED)
-    assert len(set(SAVED.values())) == len(SAVED)
-    assert all(name.isidentifier() for name in SAVED)
+    assert sorted(written) == sorted(SAVED_CLASSES)
+    assert len(set(SAVED_CLASSES.values())) == len(SAVED_CLASSES)
+    assert all(name.isidentifier() for name in SAVED_CLASSES)
 
 
 @pytest.fixture
@@ -308,7 +311,7 @@ def test_a_class_that_moves_and_is_renamed_keeps_its_files(path, moved):
 @pytest.mark.parametrize(
     ("thing", "named"),
     [
-        (sources.as_source(X), r"Nystroem\.kernel is nystrom\.\S*Dense"),
+        (sources.as_source(X), r"Nystroem\.kernel is nystrom\.\S*DenseRows"),
         ([engines.Threads(1)], r"Nystroem\.kernel\[0\] is nystrom\.\S*Threads"),
         (kernels.blockwise, r"Nystroem\.kernel is nystrom\.\S*blockwise"),
         (sources.Source, r"Nystroem\.kernel is nystrom\.\S*Source"),

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from lists import SOURCES
 
 from nystrom import sources
-from nystrom.sources import Held, Subset, as_source
-from nystrom.sources import weights as row_weights
+from nystrom.sources import CachedRows, Subset, as_source
+from nystrom.sources import base as row_weights
 
 #: Rows of whole numbers, no two alike, exact in every dtype; some zeros for CSR.
 ROWS = np.arange(35).reshape(7, 5) % 7
@@ -70,13 +70,13 @@ STORED: dict[str, tuple[Any, Any]] = {
         np.float64,
     ),
     "held": (
-        lambda X, _: Held.of(
+        lambda X, _: CachedRows.of(
             as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)
         ),
         np.float64,
     ),
     "held csr": (
-        lambda X, _: Held.of(as_source(sp.csr_array(X * 1.0)), np.arange(7)),
+        lambda X, _: CachedRows.of(as_source(sp.csr_array(X * 1.0)), np.arange(7)),
         np.float64,
     ),
     "subset of a subset of csr": (
@@ -147,13 +147,13 @@ def test_every_source_gives_the_rows_that_it_is_asked_for(kind):
 
 
 #: A pair of blocks is not rows that could be held.
-PARTS = [(kind, part) for kind in SOURCES for part in (Subset, Held.of)]
-PARTS.remove(("Pair", Held.of))
+PARTS = [(kind, part) for kind in SOURCES for part in (Subset, CachedRows.of)]
+PARTS.remove(("Pair", CachedRows.of))
 
 
 @pytest.mark.parametrize(("kind", "part"), PARTS)
 def test_every_source_has_parts(kind, part):
-    source = SOURCES[kind](ROWS * 1.0).having(weights=np.arange(7.0))
+    source = SOURCES[kind](ROWS * 1.0).replace(weights=np.arange(7.0))
     expected = ARE_THEMSELVES.get(kind, ROWS.tolist())
     some = part(source, np.array([1, 4, 6]))
     assert (some.n_rows, some.n_features) == (3, source.n_features)
@@ -162,13 +162,13 @@ def test_every_source_has_parts(kind, part):
     assert listed(some.take(np.array([2, 0, 2]))) == [expected[i] for i in (6, 1, 6)]
     assert some.block(1, 3).weights.tolist() == [4, 6]
     assert some.is_weighted
-    assert not part(source.having(weights=None), np.array([1, 4, 6])).is_weighted
+    assert not part(source.replace(weights=None), np.array([1, 4, 6])).is_weighted
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_source_may_be_given_weights_and_targets(kind):
     source = SOURCES[kind](ROWS * 1.0)
-    given = source.having(weights=np.arange(7.0), targets=ROWS[:, :2])
+    given = source.replace(weights=np.arange(7.0), targets=ROWS[:, :2])
     block = given.block(2, 5)
     assert block.start == 2
     assert block.weights.tolist() == [2, 3, 4]
@@ -235,7 +235,7 @@ def test_objects_are_handed_out_as_they_are(kind):
 )
 def test_a_column_of_text_is_rows_of_objects(column):
     source = as_source(column)
-    assert isinstance(source, sources.Objects)
+    assert isinstance(source, sources.ObjectRows)
     assert source.rows(0, 2) == list(column)
 
 
@@ -299,9 +299,9 @@ def test_a_source_of_your_own_needs_two_methods():
 def test_one_weight_for_all_rows_counts():
     """Only ones cost nothing; twos, stored as one number too, do not count as ones."""
     twos = np.broadcast_to(np.float64(2.0), 5)
-    assert row_weights.all_alike(row_weights.ones(5))
-    assert not row_weights.all_alike(twos)
-    assert row_weights.total(twos, np.ones(5)) == 10
+    assert row_weights.are_unit_weights(row_weights.unit_weights(5))
+    assert not row_weights.are_unit_weights(twos)
+    assert row_weights.weighted_sum(twos, np.ones(5)) == 10
 
 
 def test_sparse_rows_are_canonical():

@@ -11,7 +11,8 @@ import sklearn
 from lists import CHOOSING
 from sklearn.metrics.pairwise import rbf_kernel
 
-from nystrom import approximate, select_landmarks, spectral_error
+from nystrom import approximate, select_landmarks
+from nystrom.linalg import operator as spectral_error
 
 GAMMA = 0.5
 
@@ -89,7 +90,7 @@ def test_at_most_4000_rows_unless_told(seed, monkeypatch):
         asked.append(n_rows)
         return stand_in
 
-    monkeypatch.setattr("nystrom.approximation.spectral_error", record)
+    monkeypatch.setattr("nystrom.linalg.operator.spectral_error", record)
     problem(seed, n_rows=50)[0].spectral_error()
     assert asked == [4000]
 
@@ -105,13 +106,13 @@ def test_same_random_state_same_rows(seed):
 
 def test_methods_are_compared_on_the_same_rows(seed, monkeypatch):
     used = []
-    whole = spectral_error.Residual
+    whole = spectral_error.ResidualOperator
 
     def record(landmarks, source, engine):
         used.append(source.points)
         return whole(landmarks, source, engine)
 
-    monkeypatch.setattr(spectral_error, "Residual", record)
+    monkeypatch.setattr(spectral_error, "ResidualOperator", record)
     for sampler in ("uniform", "recursive"):
         approximation, _ = problem(seed, sampler=sampler)
         approximation.spectral_error(50, random_state=3)

@@ -28,9 +28,14 @@ from nystrom import (
 )
 from nystrom.engines import Threads
 from nystrom.landmarks import Landmarks
-from nystrom.methods.ridge import running
-from nystrom.moments import moments
-from nystrom.reservoir import PER_LANDMARK, Reservoir, Seen, whitened
+from nystrom.linalg.moments import moments
+from nystrom.models import streaming as running
+from nystrom.samplers.streaming import (
+    ROWS_PER_LANDMARK,
+    Reservoir,
+    RowLeverages,
+    whitened_feature_map,
+)
 from nystrom.sources import as_source
 
 N_BATCHES, BATCH, SIZE = 24, 400, 40
@@ -79,7 +84,7 @@ STATIONARY, DRIFTING = [mixture, heavy_tails, rare_rows], [drifting, rotating]
 
 
 def trace_error(landmarks, X):
-    Z = landmarks.columns().host(X) @ landmarks.factor.root
+    Z = landmarks.columns().to_host(X) @ landmarks.factor.root
     return 1 - np.vdot(Z, Z) / len(X)
 
 
@@ -121,19 +126,19 @@ def test_on_a_drifting_stream_they_are_nearly_as_good(make, seed):
 
 def test_without_their_weights_they_are_not(seed, monkeypatch):
     """So that the tests above would tell: rows that are kept are not like all rows."""
-    monkeypatch.setattr(Reservoir, "weights", property(lambda self: self.own))
+    monkeypatch.setattr(Reservoir, "weights", property(lambda self: self.row_weights))
     assert ratios(rare_rows, seed)[0] > 1.3
 
 
 def test_without_old_rows_they_are_not(seed, monkeypatch):
     """A stream that only knows its last rows is far off where these drift."""
-    joined = Reservoir.joined
+    joined = Reservoir.with_batch
 
     def only_new(self, batch):
         both = joined(self, batch)
-        return both._at(np.arange(len(both) - batch.n_rows, len(both)))
+        return both._take(np.arange(len(both) - batch.n_rows, len(both)))
 
-    monkeypatch.setattr(Reservoir, "joined", only_new)
+    monkeypatch.setattr(Reservoir, "with_batch", only_new)
     assert ratios(drifting, seed, 1)[0] > 1.5
 
 
@@ -222,8 +227,8 @@ def test_kept_rows_are_rows_of_the_stream_with_their_numbers(seed):
     X = np.concatenate(batches)
     np.testing.assert_array_equal(reservoir.points, X[reservoir.numbers])
     assert len(np.unique(reservoir.numbers)) == len(reservoir)
-    assert np.all(reservoir.luck < reservoir.kept)
-    assert np.all(reservoir.kept <= 1)
+    assert np.all(reservoir.uniforms < reservoir.probabilities)
+    assert np.all(reservoir.probabilities <= 1)
 
 
 def test_weights_add_up_to_all_rows_on_average():
@@ -244,15 +249,15 @@ def test_weights_add_up_to_all_rows_on_average():
 
 def test_equal_scores_are_reservoir_sampling(rng):
     """Every row is kept equally likely, and exactly so: p = (arrival of the next)."""
-    reservoir = Reservoir.of(as_source(np.arange(50.0)[:, None]), 3)
+    reservoir = Reservoir.from_batch(as_source(np.arange(50.0)[:, None]), 3)
     for _ in range(3):
-        reservoir = reservoir.joined(as_source(rng.standard_normal((50, 1))))
-        reservoir = reservoir._thinned(np.ones(len(reservoir)), 20)
-        assert len(np.unique(reservoir.kept)) == 1
-    whole = Reservoir.of(as_source(np.zeros((200, 1))), 3)
-    first = np.sort(np.argsort(whole.luck)[:20])
+        reservoir = reservoir.with_batch(as_source(rng.standard_normal((50, 1))))
+        reservoir = reservoir._thinned_to(np.ones(len(reservoir)), 20)
+        assert len(np.unique(reservoir.probabilities)) == 1
+    whole = Reservoir.from_batch(as_source(np.zeros((200, 1))), 3)
+    first = np.sort(np.argsort(whole.uniforms)[:20])
     np.testing.assert_array_equal(reservoir.numbers, first)
-    assert reservoir.kept[0] == np.sort(whole.luck)[20]
+    assert reservoir.probabilities[0] == np.sort(whole.uniforms)[20]
 
 
 def test_few_rows_are_all_kept_and_the_error_is_exact(rng):
@@ -261,7 +266,7 @@ def test_few_rows_are_all_kept_and_the_error_is_exact(rng):
     for X in batches:
         model.partial_fit(X)
     reservoir = model.landmarks_.reservoir
-    assert reservoir.is_whole
+    assert reservoir.has_all_rows
     np.testing.assert_array_equal(reservoir.points, batches.reshape(-1, 2))
     assert model.approximation_error_.exact
     true = trace_error(model.landmarks_, batches.reshape(-1, 2))
@@ -290,11 +295,11 @@ def test_landmarks_are_known_by_their_numbers_in_the_stream(rng):
     model = Nystroem(kernel=kernels.RBF(0.3), n_components=12, random_state=0)
     for start in range(0, 3000, 500):
         model.partial_fit(X[start : start + 500])
-    assert not model.landmarks_.reservoir.is_whole
+    assert not model.landmarks_.reservoir.has_all_rows
     assert model.component_indices_.max() > len(model.landmarks_.reservoir)
     np.testing.assert_array_equal(model.components_, X[model.component_indices_])
     # Of a landmark nothing is left: the error is told from the others that were kept.
-    assert model.approximation_error_.n_rows == 12 * PER_LANDMARK + 500 - 12
+    assert model.approximation_error_.n_rows == 12 * ROWS_PER_LANDMARK + 500 - 12
 
 
 def test_rows_stay_by_score_as_they_count_and_a_tenth_by_their_size(rng):
@@ -303,17 +308,17 @@ def test_rows_stay_by_score_as_they_count_and_a_tenth_by_their_size(rng):
     w = rng.uniform(0.2, 6, 900)
     kernel = kernels.Polynomial(degree=2)
     landmarks = select_landmarks(X, kernel=kernel, n_landmarks=20, random_state=0)
-    before = Reservoir.of(as_source(X, w), 3)
-    seen = Seen.of(landmarks, before.source, Threads(1))
-    chances, whole = seen.chances(w), (np.vecdot(X, X) + 1) ** 2
-    scores = seen.within + seen.left / seen.ridge
+    before = Reservoir.from_batch(as_source(X, w), 3)
+    seen = RowLeverages.from_pass(landmarks, before.source, Threads(1))
+    chances, whole = seen.sampling_weights(w), (np.vecdot(X, X) + 1) ** 2
+    scores = seen.leverage + seen.residual / seen.ridge
     expected = 0.9 * scores / (w @ scores) + 0.1 * whole / (w @ whole)
     np.testing.assert_allclose(chances, expected, rtol=1e-9)
-    after, _ = before.looked_at(landmarks, Threads(1))
-    assert len(after) == PER_LANDMARK * 20 < 900
-    drawn = after.kept < 1
+    after, _ = before.thinned_for(landmarks, Threads(1))
+    assert len(after) == ROWS_PER_LANDMARK * 20 < 900
+    drawn = after.probabilities < 1
     assert drawn.sum() > 100
-    c = after.kept[drawn] / (w * chances)[after.numbers[drawn]]
+    c = after.probabilities[drawn] / (w * chances)[after.numbers[drawn]]
     np.testing.assert_allclose(c, c[0], rtol=1e-9)
 
 
@@ -336,7 +341,7 @@ def test_memory_does_not_grow_with_the_number_of_batches(rng):
     for i in range(200):
         batch = X + 0.01 * i
         model.partial_fit(batch, batch[:, 0])
-        assert len(model.landmarks_.reservoir) <= 2 * PER_LANDMARK * 10 + 100
+        assert len(model.landmarks_.reservoir) <= 2 * ROWS_PER_LANDMARK * 10 + 100
         if i in (40, 199):
             gc.collect()
             sizes[i] = tracemalloc.get_traced_memory()[0]
@@ -391,11 +396,13 @@ def test_a_direction_is_not_lost_to_few_heavy_rows():
 
 def test_sums_are_carried_by_a_regression_of_kept_rows(rng, monkeypatch):
     """Z′ on (Z, 1): T′ΣuuᵀT′ᵀ of all rows, and what it leaves of the kept ones."""
-    monkeypatch.setattr(running, "LEAST_SHARE", 1e-13)
+    monkeypatch.setattr(running, "TRANSFER_RIDGE", 1e-13)
     X, kept = rng.standard_normal((900, 2)), rng.random(900) < 0.2
     y, w = wave(np.hstack([X, X]))[:, None], rng.uniform(1, 9, kept.sum())
     maps = [
-        whitened(select_landmarks(X, gamma=1.0, n_landmarks=s, random_state=s))
+        whitened_feature_map(
+            select_landmarks(X, gamma=1.0, n_landmarks=s, random_state=s)
+        )
         for s in (6, 9)
     ]
     before, after = (np.asarray(mapping(X)) for mapping in maps)
@@ -404,9 +411,9 @@ def test_sums_are_carried_by_a_regression_of_kept_rows(rng, monkeypatch):
     T = np.linalg.lstsq(root * U[kept], root * after[kept], rcond=None)[0].T
     left = after[kept] - U[kept] @ T.T
 
-    sums = moments(maps[0], as_source(X).having(targets=y), Threads(1))
-    reservoir = SimpleNamespace(source=as_source(X[kept], w).having(targets=y[kept]))
-    found = running.carried(sums, *maps, reservoir, Threads(1))
+    sums = moments(maps[0], as_source(X).replace(targets=y), Threads(1))
+    reservoir = SimpleNamespace(source=as_source(X[kept], w).replace(targets=y[kept]))
+    found = running.transfer_moments(sums, *maps, reservoir, Threads(1))
     for name, expected in {
         "gram": T @ (U.T @ U) @ T.T + (left.T * w) @ left,
         "cross": T @ (U.T @ y) + (left.T * w) @ y[kept],
@@ -419,8 +426,8 @@ def test_sums_are_carried_by_a_regression_of_kept_rows(rng, monkeypatch):
 @pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
 def test_sums_that_are_projected_alone_would_show(seed, monkeypatch):
     monkeypatch.setattr(
-        "nystrom.methods.ridge.running.moments",
-        _without_kept_rows(__import__("nystrom.moments").moments.moments),
+        "nystrom.models.streaming.moments",
+        _without_kept_rows(moments),
     )
     stream, refit, X = regression(drifting, seed)
     assert rmse(stream, X) > 1.1 * rmse(refit, X)
@@ -448,7 +455,7 @@ def test_a_stream_of_few_rows_is_ridge_regression_on_the_same_landmarks(rng, int
     for i, batch in enumerate(batches):
         rows = slice(60 * i, 60 * (i + 1))
         stream.partial_fit(batch, y[rows], w[rows])
-    assert stream.landmarks_.reservoir.is_whole
+    assert stream.landmarks_.reservoir.has_all_rows
     refit = KernelRidge(0.1, sampler=stream.X_fit_, **options).fit(X, y, w)
     np.testing.assert_allclose(stream.predict(X), refit.predict(X), atol=1e-8)
     deviations = [model.predict(X, return_std=True)[1] for model in (stream, refit)]

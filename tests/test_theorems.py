@@ -19,12 +19,16 @@ from scipy.stats import binom
 from nystrom import approximate, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.kernels import RBF, Linear
-from nystrom.ledger import Ledger
-from nystrom.samplers.choosing import Work
-from nystrom.samplers.draws import kept_by_coins
-from nystrom.samplers.recursive import rules
-from nystrom.samplers.recursive.levels import recurse
-from nystrom.samplers.recursive.rules import TheoryRidge, TheorySize, coin_probabilities
+from nystrom.linalg.cross_kernel import Ledger
+from nystrom.samplers import recursive_rules as rules
+from nystrom.samplers.base import SamplingProblem
+from nystrom.samplers.recursive import iterate_levels
+from nystrom.samplers.recursive_rules import (
+    TheoryRidge,
+    TheorySize,
+    bernoulli_probabilities,
+)
+from nystrom.samplers.weighted_sampling import sample_bernoulli
 from nystrom.sources import as_source
 
 DELTA = 0.03
@@ -100,28 +104,28 @@ def seeds(seed, n_runs):
 
 
 def algorithm_1(B, ridge, seed, delta=DELTA, oversampling=16.0):
-    p = coin_probabilities(scores_of(B, ridge), delta, oversampling)
-    return kept_by_coins(p, seed), p
+    p = bernoulli_probabilities(scores_of(B, ridge), delta, oversampling)
+    return sample_bernoulli(p, seed), p
 
 
 def work_on(B, seed):
-    return Work(Linear(), as_source(B), seed, Threads(1), Ledger())
+    return SamplingProblem(Linear(), as_source(B), seed, Threads(1), Ledger())
 
 
 def algorithm_2(B, ridge, seed, delta=DELTA, oversampling=16.0):
     rule = TheoryRidge(ridge, delta, oversampling)
-    levels = [*recurse(work_on(B, seed), rule)]
+    levels = [*iterate_levels(work_on(B, seed), rule)]
     assert len(levels) >= 2
     p = levels[-1].probabilities
-    return kept_by_coins(p, seed), p
+    return sample_bernoulli(p, seed), p
 
 
 def algorithm_3(B, size, seed, delta=DELTA):
     rule = TheorySize(size, delta)
-    levels = [*recurse(work_on(B, seed), rule)]
+    levels = [*iterate_levels(work_on(B, seed), rule)]
     assert len(levels) >= 2
     p = levels[-1].probabilities
-    return kept_by_coins(p, seed), p, levels[-1].ridge
+    return sample_bernoulli(p, seed), p, levels[-1].ridge
 
 
 @pytest.fixture
@@ -154,7 +158,7 @@ def test_exact_scores_of_the_factor_are_those_of_the_matrix(rng):
     B = factor_of_kernel(rng, 200)
     _, p = algorithm_1(B, 5.0, 0)
     scores = exact_scores(B @ B.T, 5.0)
-    np.testing.assert_allclose(p, coin_probabilities(scores, DELTA), rtol=1e-7)
+    np.testing.assert_allclose(p, bernoulli_probabilities(scores, DELTA), rtol=1e-7)
 
 
 def test_the_leverage_sampler_keeps_the_rows_of_algorithm_1(rng, seed):
@@ -337,11 +341,11 @@ def test_the_invariant_fails_for_most_seeds_with_far_fewer_samples_in_algorithm_
 ):
     B, n_runs = factor_of_kernel(rng, 1200), 30
     ridge = tail(B.T @ B, 1)
-    *_, top = recurse(work_on(B, seed), TheorySize(SIZE, DELTA))
+    *_, top = iterate_levels(work_on(B, seed), TheorySize(SIZE, DELTA))
     # Fewer samples at the top alone: below it there would soon be none to go on with.
     p = TheorySize(SIZE, DELTA, oversampling=0.02).probabilities(top.scores, 0)
     failures = sum(
-        outside_invariant(B, kept_by_coins(p, run), ridge)
+        outside_invariant(B, sample_bernoulli(p, run), ridge)
         for run in seeds(seed, n_runs)
     )
     assert failures > max(n_runs / 2, allowed(n_runs, 3 * DELTA))
@@ -352,7 +356,7 @@ def test_the_invariant_fails_without_weights(rng, seed):
     ridge = ridge_for(B, 3)
     kept, p = algorithm_1(B, ridge, seed)
     assert p.min() < 0.4
-    ones = kept_by_coins((np.isin(np.arange(len(B)), kept.indices)) * 1.0, 0)
+    ones = sample_bernoulli((np.isin(np.arange(len(B)), kept.indices)) * 1.0, 0)
     np.testing.assert_array_equal(ones.indices, kept.indices)
     assert not outside_invariant(B, kept, ridge)
     assert outside_invariant(B, ones, ridge)

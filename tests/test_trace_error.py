@@ -21,11 +21,11 @@ from nystrom import (
     approximate,
     select_landmarks,
 )
+from nystrom._precision import trace_needs_float64
 from nystrom.engines import Threads
-from nystrom.features import features_and_error
-from nystrom.precision import trace_needs_float64
-from nystrom.sources import Dense
-from nystrom.trace_error import TraceError
+from nystrom.linalg.errors import TraceError
+from nystrom.linalg.features import features_and_error
+from nystrom.sources import DenseRows
 
 GAMMA = 0.3
 COMMON = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": 40, "random_state": 0}
@@ -186,25 +186,25 @@ def test_what_few_rows_do_not_tell_well_enough_is_not_told_as_exact(seed):
 
 def test_a_bound_is_one_of_few_landmarks_only_where_little_is_left():
     squares = np.array([1.0, 0.5, 1e-3, 1e-9])
-    error = TraceError.of_all(1e-9, 2.0, 100, squares, rounding=1e-6)
+    error = TraceError.from_sums(1e-9, 2.0, 100, squares, rounding=1e-6)
     assert error.at_most
     assert error.value == pytest.approx(0.5e-9 + 0.5e-6)
-    assert error.of_prefix(3).at_most
-    assert not error.of_prefix(2).at_most
-    assert error.of_prefix(2).value == pytest.approx(0.5e-3, rel=2e-3)
-    more = error.joined(2.0, 0.1, 2.0, 100)
+    assert error.prefix(3).at_most
+    assert not error.prefix(2).at_most
+    assert error.prefix(2).value == pytest.approx(0.5e-3, rel=2e-3)
+    more = error.with_batch(2.0, 0.1, 2.0, 100)
     assert not more.at_most
-    assert not TraceError.of_all(1e-3, 2.0, 100, squares, rounding=1e-6).at_most
-    assert str(TraceError.of_all(0.0, 1.0, 10)) == "0 (exact)"
+    assert not TraceError.from_sums(1e-3, 2.0, 100, squares, rounding=1e-6).at_most
+    assert str(TraceError.from_sums(0.0, 1.0, 10)) == "0 (exact)"
 
 
 def test_a_bound_does_not_replace_a_value(data):
     X = data[0]
     landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=5, random_state=0)
-    value = TraceError.of_all(1e-9, 1.0, 1500)
-    bound = TraceError.of_all(1e-9, 1.0, 1500, rounding=1e-6)
-    assert landmarks.told(value).told(bound).error is value
-    assert landmarks.told(bound).told(value).error is value
+    value = TraceError.from_sums(1e-9, 1.0, 1500)
+    bound = TraceError.from_sums(1e-9, 1.0, 1500, rounding=1e-6)
+    assert landmarks.with_error(value).with_error(bound).error is value
+    assert landmarks.with_error(bound).with_error(value).error is value
 
 
 def landmarks_in_float64(landmarks):
@@ -248,10 +248,10 @@ def test_a_better_error_replaces_a_worse_one(rng):
     )
     guess = TraceError(0.3, 0.1, 10, exact=False)
     sure = TraceError(0.2, 0.0, 100, exact=True)
-    assert landmarks.told(guess).error == guess
-    assert landmarks.told(guess).told(sure).error == sure
-    assert landmarks.told(sure).told(guess).error == sure
-    assert landmarks.told(sure).told(None).error == sure
+    assert landmarks.with_error(guess).error == guess
+    assert landmarks.with_error(guess).with_error(sure).error == sure
+    assert landmarks.with_error(sure).with_error(guess).error == sure
+    assert landmarks.with_error(sure).with_error(None).error == sure
 
 
 def test_the_standard_error_is_that_of_the_estimate(seed):
@@ -262,7 +262,7 @@ def test_the_standard_error_is_that_of_the_estimate(seed):
     exact, within = w @ left / (w @ whole), 0
     for _ in range(400):
         rows = rng.choice(5000, 500, replace=False)
-        error = TraceError.of_some(left[rows], whole[rows], w[rows], 5000)
+        error = TraceError.from_sample(left[rows], whole[rows], w[rows], 5000)
         within += abs(error.value - exact) < 1.96 * error.standard_error
     # Binomial(400, .95) is within 350 and 396 but for one time in 10⁵.
     assert 350 <= within <= 396
@@ -304,15 +304,15 @@ def test_an_exact_error_outlasts_an_estimate(rng):
     landmarks = select_landmarks(X, n_landmarks=10, random_state=0)
     exact = TraceError(0.1, 0.0, 300, exact=True)
     estimate = TraceError(0.2, 0.01, 50, exact=False)
-    assert landmarks.told(estimate).told(exact).error is exact
-    assert landmarks.told(exact).told(estimate).error is exact
-    assert landmarks.told(exact).told(None).error is exact
+    assert landmarks.with_error(estimate).with_error(exact).error is exact
+    assert landmarks.with_error(exact).with_error(estimate).error is exact
+    assert landmarks.with_error(exact).with_error(None).error is exact
 
 
 def test_weights_count_in_the_error_that_features_bring(rng):
     X, w = rng.standard_normal((1300, 3)), rng.pareto(1.0, 1300)
     landmarks = select_landmarks(X, gamma=0.5, n_landmarks=12, random_state=0)
-    Z, error = features_and_error(landmarks, Dense(X, w), Threads(1), wide=False)
+    Z, error = features_and_error(landmarks, DenseRows(X, w), Threads(1), wide=False)
     left = [1 - w @ np.sum(Z[:, :k] ** 2, axis=1) / w.sum() for k in range(1, 13)]
     np.testing.assert_allclose(error.path, left, atol=1e-12)
     assert error.value == pytest.approx(left[-1])
@@ -321,8 +321,8 @@ def test_weights_count_in_the_error_that_features_bring(rng):
 def test_an_estimate_from_all_rows_has_no_error(rng):
     left, w = rng.uniform(size=50), rng.uniform(0.1, 3, 50)
     whole = left + rng.uniform(size=50)
-    some = TraceError.of_some(left, whole, w, 200)
-    every = TraceError.of_some(left, whole, w, 50)
+    some = TraceError.from_sample(left, whole, w, 200)
+    every = TraceError.from_sample(left, whole, w, 50)
     assert some.standard_error > 0
     assert every.standard_error == 0
     assert every.value == some.value == pytest.approx(w @ left / (w @ whole))

@@ -20,7 +20,7 @@ class DenseKernel:
     def __init__(self, X: np.ndarray, gamma: float) -> None:
         X, kernel = X.astype(np.float64), RBF(gamma)
         self.K = np.empty((len(X), len(X)))
-        against = kernel.against(X)
+        against = kernel.evaluator(X)
         for start in range(0, len(X), 1000):
             self.K[start : start + 1000] = against(X[start : start + 1000])
         np.fill_diagonal(self.K, 1.0)

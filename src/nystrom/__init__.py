@@ -1,11 +1,8 @@
 """Kernel methods in linear time.
 
-A **Source** gives rows, block by block; a **Sink** takes rows.
-A **Kernel** turns two blocks into a block of K.
-An **Engine** runs one function over all blocks and adds up what comes back.
-A **sampler** turns kernel, source and engine into **Landmarks**.
-An **Approximation** is the factor K ≈ ZZᵀ and knows its own error.
-An **estimator** is a linear method on Z behind the scikit-learn contract.
+A `Source` reads rows block by block, a `Kernel` evaluates a block of K, and an `Engine`
+runs one function over all blocks. A sampler turns these into `Landmarks`, and an
+estimator is a linear model on the features of the landmarks.
 
 The landmarks are chosen by recursive ridge leverage scores (Musco & Musco, *Recursive
 Sampling for the Nyström Method*, NIPS 2017).
@@ -20,7 +17,8 @@ Examples
 (1797, 100)
 """
 
-from . import datasets, displays, engines, kernels, samplers, sinks, sources
+from . import datasets, displays, engines, kernels, samplers, sources
+from ._versions import show_versions
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -38,9 +36,8 @@ from .functions import (
     select_landmarks,
     spectral_embedding,
 )
-from .onnx_graph import export_onnx, register_onnx
+from .onnx import export_onnx, register_onnx
 from .persistence import load, save
-from .versions import show_versions
 
 __version__ = "1.0.0rc1"
 
@@ -69,7 +66,6 @@ __all__ = [
     "save",
     "select_landmarks",
     "show_versions",
-    "sinks",
     "sources",
     "spectral_embedding",
 ]

@@ -1,4 +1,6 @@
-"""What a sampler returns: the rows chosen, how, at what cost, with what guarantee."""
+"""Landmarks: the selected points with their kernel, factor, errors, certificate and
+cost.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from . import _arrays as arrays
-from .columns import Columns
-from .factor import Factor, factorize
-from .guarantee import Guarantee
-from .html import table
+from ._html import html_table
 from .kernels import Kernel
-from .trace_error import TraceError
+from .linalg.cross_kernel import CrossKernel
+from .linalg.errors import Guarantee, TraceError
+from .linalg.factor import Factor, factorize
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +118,16 @@ class Landmarks:
         psd = self.kernel.traits.psd
         return self.factor.indefinite if psd is None else not psd
 
-    def columns(self, *, wide: bool = False) -> Columns:
+    def columns(self, *, wide: bool = False) -> CrossKernel:
         """X ↦ k(X, landmarks); `wide` evaluates float32 rows in float64."""
-        return Columns(self.kernel, self.points, wide)
+        return CrossKernel(self.kernel, self.points, wide)
 
-    def updated(self, **changes: Any) -> Landmarks:
+    def replace(self, **changes: Any) -> Landmarks:
         """These landmarks with some fields changed; the factor is kept."""
         changed = replace(self, **changes)
-        return changed.having_factor(self.__dict__.get("factor"))
+        return changed.with_factor(self.__dict__.get("factor"))
 
-    def having_factor(self, factor: Factor | None) -> Landmarks:
+    def with_factor(self, factor: Factor | None) -> Landmarks:
         """These landmarks, with the factor of K_SS where it is known already."""
         if factor is not None:
             self.__dict__["factor"] = factor
@@ -181,9 +182,9 @@ class Landmarks:
         >>> len(landmarks), landmarks.n_rows
         (20, 1000)
         """
-        from .edge.updating import updated_landmarks
+        from .estimators._inputs import update_landmarks
 
-        return updated_landmarks(
+        return update_landmarks(
             self,
             new_rows,
             n_landmarks=n_landmarks,
@@ -202,11 +203,11 @@ class Landmarks:
         factor = self.factor
         if factor.is_nested or factor.indefinite:
             return self
-        rest = np.setdiff1d(np.arange(len(self)), factor.kept)
-        order = np.concatenate([factor.kept, rest])
-        drawn = (self.indices, self.weights, self.probabilities)
+        redundant = np.setdiff1d(np.arange(len(self)), factor.kept)
+        order = np.concatenate([factor.kept, redundant])
+        fields = (self.indices, self.weights, self.probabilities)
         indices, weights, probabilities = (
-            None if values is None else values[order] for values in drawn
+            None if values is None else values[order] for values in fields
         )
         reordered = replace(
             self,
@@ -216,20 +217,20 @@ class Landmarks:
             probabilities=probabilities,
         )
         nested = Factor(factor.L[order], np.arange(factor.rank), factor.diagonal[order])
-        return reordered.having_factor(nested)
+        return reordered.with_factor(nested)
 
-    def __getitem__(self, part: slice) -> Landmarks:
+    def __getitem__(self, key: slice) -> Landmarks:
         """The first landmarks, as landmarks: `landmarks[:k]`. No work is done again."""
-        if not isinstance(part, slice) or part.start not in (None, 0) or part.step:
+        if not isinstance(key, slice) or key.start not in (None, 0) or key.step:
             raise TypeError(
-                f"landmarks[{part!r}] is not allowed; a prefix is, landmarks[:k]."
+                f"landmarks[{key!r}] is not allowed; a prefix is, landmarks[:k]."
             )
-        size = len(range(*part.indices(len(self))))
+        size = len(range(*key.indices(len(self))))
         if size == 0:
             raise ValueError("No landmarks are left; take at least one, landmarks[:1].")
         if size == len(self):
             return self
-        fewer = replace(
+        prefix = replace(
             self,
             points=arrays.slice_rows(self.points, 0, size),
             indices=None if self.indices is None else self.indices[:size],
@@ -239,11 +240,11 @@ class Landmarks:
             guarantee=None,
             evidence=None,
             n_wanted=None,
-            error=None if self.error is None else self.error.of_prefix(size),
+            error=None if self.error is None else self.error.prefix(size),
         )
-        return fewer.having_factor(self.factor.prefix(size))
+        return prefix.with_factor(self.factor.prefix(size))
 
-    def told(self, error: TraceError | None) -> Landmarks:
+    def with_error(self, error: TraceError | None) -> Landmarks:
         """These landmarks with their error: an estimate does not replace an exact one.
 
         Nor does a bound that rounding leaves replace a smaller value.
@@ -251,51 +252,51 @@ class Landmarks:
         A trace says nothing of a kernel whose eigenvalues cancel.
         """
         if self.indefinite:
-            return self.updated(error=None)
+            return self.replace(error=None)
         if self.error is not None and self.error.exact:
             if error is None or not error.exact:
                 return self
             if error.at_most and self.error.value < error.value:
                 return self
-        return self.updated(error=error)
+        return self.replace(error=error)
 
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
 
-    def _told(self) -> list[tuple[str, str]]:
+    def _summary(self) -> list[tuple[str, str]]:
         """What there is to say, with its name: the text and the table say the same."""
-        told = [("kernel", str(self.kernel))]
+        entries = [("kernel", str(self.kernel))]
         if self.error is not None:
-            told.append(("relative trace error", str(self.error)))
+            entries.append(("relative trace error", str(self.error)))
         # A fitted model has no matrix of a precomputed kernel to find it from.
         with suppress(ValueError):
-            told.append(("rank", str(self.rank)))
-        told.append(("kernel evaluations", str(self.n_kernel_evaluations)))
-        told.append(("seconds", f"{self.seconds:.2g}"))
+            entries.append(("rank", str(self.rank)))
+        entries.append(("kernel evaluations", str(self.n_kernel_evaluations)))
+        entries.append(("seconds", f"{self.seconds:.2g}"))
         if self.guarantee is not None:
-            told.append(("guarantee", str(self.guarantee)))
+            entries.append(("guarantee", str(self.guarantee)))
         if self.evidence is not None:
-            told.append(("evidence", self.evidence))
-        return [*told, *(("note", note) for note in self.notes)]
+            entries.append(("evidence", self.evidence))
+        return [*entries, *(("note", note) for note in self.notes)]
 
-    def _what(self) -> str:
-        whence = "" if self.indices is None else f" of {self.n_rows} rows"
+    def _title(self) -> str:
+        origin = "" if self.indices is None else f" of {self.n_rows} rows"
         plural = "" if len(self) == 1 else "s"
-        return f"{len(self)} landmark{plural}{whence} by {self.sampler}"
+        return f"{len(self)} landmark{plural}{origin} by {self.sampler}"
 
     def __str__(self) -> str:
-        parts = [_in_a_sentence(name, value) for name, value in self._told()]
-        return ", ".join([self._what(), *parts])
+        parts = [_format_entry(name, value) for name, value in self._summary()]
+        return ", ".join([self._title(), *parts])
 
     def _repr_html_(self) -> str:
-        picture = "" if self.error is None else self.error.picture()
-        return table(self._what(), self._told(), picture)
+        figure = "" if self.error is None else self.error.path_svg()
+        return html_table(self._title(), self._summary(), figure)
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
 
-def _in_a_sentence(name: str, value: str) -> str:
+def _format_entry(name: str, value: str) -> str:
     if name in ("relative trace error", "rank"):
         return f"{name} {value}"
     if name == "kernel evaluations":

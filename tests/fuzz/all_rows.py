@@ -14,7 +14,9 @@ def check_full(case, estimator, dense, y):
     are rounded by a unit move them by a unit of tr K/α.
     """
     Y = y.reshape(len(y), -1)
-    found = np.asarray(estimator.predict(case.given), dtype=np.float64).reshape(Y.shape)
+    found = np.asarray(estimator.predict(case.original), dtype=np.float64).reshape(
+        Y.shape
+    )
     alphas = np.broadcast_to(np.asarray(estimator.alpha, dtype=np.float64), Y.shape[1])
     unit = dense.unit + len(Y) * EPS64
     off = estimator.residual_ + 10 * unit * dense.trace / float(alphas.min())

@@ -48,9 +48,9 @@ class Case:
     notes: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def given(self):
+    def original(self):
         """X as the library gets it."""
-        return self.notes.get("matrix", self.rows.given)
+        return self.notes.get("matrix", self.rows.original)
 
     def __str__(self):
         what = "functions"

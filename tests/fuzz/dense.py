@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from nystrom.kernels import Blockwise, Kernel
-from nystrom.kernels.algebra import Multiple, Product, Sum
+from nystrom.kernels.base import Product, Scaled, Sum
 
 EPS = {np.dtype(t): float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 EPS64 = EPS[np.dtype(np.float64)]
@@ -41,9 +41,9 @@ def values(kernel, X, Y) -> np.ndarray:
         if isinstance(kernel, (Sum, Product)):
             left, right = (values(k, X, Y) for k in (kernel.left, kernel.right))
             return left + right if isinstance(kernel, Sum) else left * right
-        if isinstance(kernel, Multiple):
+        if isinstance(kernel, Scaled):
             return kernel.factor * values(kernel.kernel, X, Y)
-        if not kernel.traits.of_distance:
+        if not kernel.traits.is_distance_based:
             return np.asarray(kernel(X, Y), dtype=np.float64)
         origin = np.zeros((1, X.shape[1]))
         return np.column_stack([kernel(X - y, origin)[:, 0] for y in Y])
@@ -86,7 +86,7 @@ class Dense:
         wide = (P.toarray() if sp.issparse(P) else np.asarray(P)).astype(np.float64)
         K, K_S, K_SS = (values(k, A, B) for A, B in ((X, X), (X, wide), (wide, wide)))
         size = np.sqrt(np.abs(np.outer(np.diagonal(K), np.diagonal(K_SS))))
-        kept = case.rows.given
+        kept = case.rows.original
         if not isinstance(kept, np.ndarray) and not sp.issparse(kept):
             kept = X.astype(np.float32 if case.rows.narrow else np.float64)
         P64, kept64 = P.astype(np.float64), kept.astype(np.float64)

@@ -34,7 +34,7 @@ NAMES = [
 def check_estimator(case):
     """Fit, and look at everything that it then has to say of its rows."""
     estimator = configured(case)
-    X, y = case.given, targets(case, estimator)
+    X, y = case.original, targets(case, estimator)
     weighs = "sample_weight" in inspect.signature(estimator.fit).parameters
     case = case if weighs else replace(case, weights=None)
     if hasattr(estimator, "fit_transform") and not weighs:
@@ -54,7 +54,7 @@ def check_estimator(case):
         return  # scikit-learn's own answer
     check_landmarks(case, landmarks)
     if "matrix" in case.notes:  # a model does not keep it
-        landmarks = landmarks.updated(kernel=Precomputed(case.notes["matrix"]))
+        landmarks = landmarks.replace(kernel=Precomputed(case.notes["matrix"]))
     dense = Dense.of(case, landmarks)
     check = CHECKS.get(type(estimator).__name__)
     if check is not None:
@@ -109,7 +109,7 @@ def with_classes(weights, estimator, y):
 
 def check_outputs(case, estimator, Z):
     """Finite numbers, one row each; the training rows are mapped as when fitted."""
-    n, X = len(case.rows), case.given
+    n, X = len(case.rows), case.original
     for method in ("transform", "predict", "decision_function"):
         if not hasattr(estimator, method):
             continue

@@ -21,12 +21,12 @@ def check_functions(case):
     """Landmarks, and all that K̃ has to say."""
     options = {k: v for k, v in case.options.items() if k != "epsilon"}
     landmarks = select_landmarks(
-        case.given, **case.kernel, **options, sample_weight=case.weights
+        case.original, **case.kernel, **options, sample_weight=case.weights
     )
     check_landmarks(case, landmarks)
     dense = Dense.of(case, landmarks)
     check_kernel(case, dense)
-    approximation = approximate(case.given, landmarks, sample_weight=case.weights)
+    approximation = approximate(case.original, landmarks, sample_weight=case.weights)
     Z = np.asarray(approximation.features(), dtype=np.float64)
     check_factor(landmarks, dense, Z)
     if dense.indefinite:
@@ -87,14 +87,14 @@ def check_scores(case, dense, landmarks):
     if not 1e-290 < ridge < 1e290:
         return
     about = {"ridge": ridge, "sample_weight": case.weights}
-    exact = np.asarray(leverage_scores(case.given, **case.kernel, **about))
+    exact = np.asarray(leverage_scores(case.original, **case.kernel, **about))
     expected = (vectors**2) @ (values / (values + ridge))
     trace, unit = float(np.trace(K)), max(dense.unit, DISTANCES)
     off = 20 * len(K) * unit * trace / ridge + 1e-9
     require(np.all((exact >= 0) & (exact <= 1 + 1e-9)), f"leverage scores {exact}")
     apart = float(np.abs(exact - expected).max())
     require(apart <= off, f"leverage scores off by {apart!r}, {off!r} is rounding")
-    found = np.asarray(leverage_scores(case.given, landmarks=landmarks, **about))
+    found = np.asarray(leverage_scores(case.original, landmarks=landmarks, **about))
     require(np.all((found >= 0) & (found <= 1 + 1e-9)), f"sampled scores {found}")
     if landmarks.weights is None and landmarks.indices is not None:
         under = float((exact - found).max())

@@ -14,8 +14,8 @@ import sklearn
 
 import nystrom
 from nystrom import engines
-from nystrom.edge.kernel import kernel_and_source
-from nystrom.refusals import KernelNotFiniteError
+from nystrom._validation import KernelNotFiniteError
+from nystrom.estimators._inputs import resolve_kernel_and_source
 
 from .cases import case_of
 from .dense import WrongError, values
@@ -139,7 +139,7 @@ def overflows(case) -> bool:
         given = dict(case.kernel)
         if str(given.get("gamma")).startswith("learn"):
             given["gamma"] = "scale"  # where learning begins
-        kernel, _ = kernel_and_source(case.rows.exact, caller="fuzz", **given)
+        kernel, _ = resolve_kernel_and_source(case.rows.exact, caller="fuzz", **given)
         X = case.rows.exact
         K = values(kernel, X, X)
         if getattr(case.estimator, "fit_inverse_transform", False):

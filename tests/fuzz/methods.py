@@ -58,9 +58,9 @@ def check_kmeans(case, estimator, landmarks, dense, Z):
     require(np.isfinite(estimator.inertia_), f"inertia {estimator.inertia_!r}")
     if estimator.affinity_normalize or dense.indefinite:
         return
-    squares = np.asarray(estimator.transform(case.given), dtype=np.float64) ** 2
+    squares = np.asarray(estimator.transform(case.original), dtype=np.float64) ** 2
     off = (dense.overshoot + 1e-3) * dense.diagonal.max()
-    for found in (labels, np.asarray(estimator.predict(case.given))):
+    for found in (labels, np.asarray(estimator.predict(case.original))):
         over = squares[np.arange(len(found)), found] - squares.min(axis=1)
         require(np.all(over <= off), f"a row is {over.max()!r} from a nearer centre")
     told, found = estimator.inertia_, float(dense.weights @ squares.min(axis=1))
@@ -78,12 +78,12 @@ def check_regression(case, estimator, dense, y):
     if estimator.solver_ == "cg" and case.notes["weighing"] == "wild":
         return
     if is_classifier(estimator):
-        found = np.asarray(estimator.decision_function(case.given), dtype=np.float64)
+        found = np.asarray(estimator.decision_function(case.original), dtype=np.float64)
         Y = 2.0 * (y[:, None] == estimator.classes_) - 1
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
     else:
         Y = y.reshape(len(y), -1)
-        found = np.asarray(estimator.predict(case.given))
+        found = np.asarray(estimator.predict(case.original))
     found = found.reshape(Y.shape)
     w = dense.weights / dense.weights.max()
     mean = (w @ Y) / w.sum() if estimator.fit_intercept else np.zeros(Y.shape[1])

@@ -110,7 +110,7 @@ STORED = {
 IN_SOURCES = [
     name
     for name in SOURCES
-    if name not in ("Objects", "Pair", "RowNumbers", "DaskRows", "Sparse")
+    if name not in ("ObjectRows", "Pair", "RowNumbers", "DaskRows", "SparseRows")
 ]
 TYPES = [np.float64, np.float32, np.float16, np.int64, np.int8]
 
@@ -119,7 +119,7 @@ TYPES = [np.float64, np.float32, np.float16, np.int64, np.int8]
 class Rows:
     """Rows as they are given, and as numbers."""
 
-    given: Any
+    original: Any
     exact: np.ndarray  # (n, d) float64: what they are once stored
     what: str
     narrow: bool  # kept in less than float64

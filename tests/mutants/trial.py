@@ -17,8 +17,6 @@ from typing import Any
 
 from .faults import PACKAGE, TESTS, Fault
 
-#: The package of the command, beside that of the library.
-COMMAND = "nystrom_cli"
 #: Seconds that a test may take, and all tests of a fault: one may make a loop endless.
 ONE_TEST, ALL_TESTS = 120, 300
 #: What is imported before the first test, where it is there: not the package.
@@ -58,14 +56,13 @@ class Outcome:
 
 
 class Copies:
-    """Copies of the library and the command, in a folder that goes when all is done."""
+    """Copies of the package, in a folder that is deleted at the end."""
 
     def __init__(self, package: Path = PACKAGE) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="nystrom-mutants-")
         self.clean = Path(self.folder.name, "clean")
         ignored = shutil.ignore_patterns("__pycache__")
-        for each in (package, package.with_name(COMMAND)):
-            shutil.copytree(each, self.clean / each.name, ignore=ignored)
+        shutil.copytree(package, self.clean / "nystrom", ignore=ignored)
         # Once for all copies: most files are the same in each.
         compileall.compile_dir(self.clean, quiet=2)
 
@@ -79,8 +76,7 @@ class Copies:
         """A folder to import from, with the fault in it."""
         copy = Path(self.folder.name, f"{number}")
         shutil.copytree(self.clean, copy)
-        path = copy / "nystrom" / fault.file
-        planted = fault.planted_in(path.read_text("utf-8"))
+        path, planted = fault.plant(copy / "nystrom")
         # Not to be mistaken for the file that was compiled, if it is of the same size
         # and second.
         Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
@@ -132,7 +128,7 @@ def _tested(package: Path, named: list[str], told: Path) -> None:
     # A server that was begun for other work may have imported the package already.
     for name, module in list(sys.modules.items()):
         ours = str(getattr(module, "__file__", None)).startswith(str(TESTS))
-        if ours or name.partition(".")[0] in (PACKAGE.name, COMMAND):
+        if ours or name.partition(".")[0] == PACKAGE.name:
             del sys.modules[name]
     # For this process and for those that tests begin.
     sys.path.insert(0, str(package))
@@ -164,7 +160,7 @@ def imported_from(package: Path) -> Path:
 
 def tried(fault: Fault, number: int, copies: Copies, nursery: Nursery) -> Outcome:
     """Plant a fault and see whether one of its tests fails."""
-    wrong = fault.wrong()
+    wrong = fault.problem()
     if wrong is not None:
         return Outcome(fault, False, f"cannot be planted: {wrong}")
     copy = copies.with_fault(fault, number)

@@ -1,16 +1,10 @@
-"""Pictures of what was fitted, as scikit-learn's displays: `from_estimator`, `plot`.
+"""Plots of fitted models, as scikit-learn's displays: `from_estimator`, `plot`.
 
-A display is made of arrays; `plot(ax=)` draws them with matplotlib (`nystrom[plot]`),
-on axes of yours or new ones, and changes nothing else.
+A display holds arrays; `plot(ax=)` draws them with matplotlib (`nystrom[plot]`).
 """
 
-from .clusters import ClusterDisplay
-from .coverage import CoverageDisplay
-from .error_path import ErrorPathDisplay
-from .landmark_map import LandmarksDisplay
-from .leverage import LeverageDisplay
-from .ridge_path import RidgePathDisplay
-from .spectrum import SpectrumDisplay
+from .errors import CoverageDisplay, ErrorPathDisplay, RidgePathDisplay, SpectrumDisplay
+from .rows import ClusterDisplay, LandmarksDisplay, LeverageDisplay
 
 __all__ = [
     "ClusterDisplay",

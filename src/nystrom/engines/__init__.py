@@ -1,33 +1,29 @@
 """How a pass over the rows runs.
 
-An engine has two verbs: `map(f, source, sink, shared, name)` puts rows out and
-`reduce(f, source, shared, name)` adds results up. `Threads` is the default; every
-estimator and function takes `n_jobs` and makes one. `using` names another for a block
-of code: a Dask client, an executor of `concurrent.futures`, or an engine of your own.
+An engine has two verbs: `map(f, source, sink, shared, name)` writes rows out and
+`reduce(f, source, shared, name)` sums. `Threads` is the default; every estimator and
+function takes `n_jobs` and makes one. `using` sets another for a block of code: a
+Dask client, an executor of `concurrent.futures`, or an engine of your own.
 """
 
-from .adapting import as_engine
-from .bar import Bar
+from .base import TILE, Engine, ProgressHook, SumSink, silent
 from .blas import single_threaded_blas
 from .checkpoint import Checkpoint
-from .engine import TILE, Engine
-from .pool import Pool
-from .progress import Hook, silent
-from .run_file import CheckpointError, RunFile
-from .stored import storable
-from .summing import SumSink
+from .context import as_engine, checkpointed, current, using
+from .executor import ExecutorEngine
+from .progress import Bar
+from .run_file import CheckpointError, CheckpointStore, storable
 from .threads import Threads
-from .using import checkpointed, current, using
 
 __all__ = [
     "TILE",
     "Bar",
     "Checkpoint",
     "CheckpointError",
+    "CheckpointStore",
     "Engine",
-    "Hook",
-    "Pool",
-    "RunFile",
+    "ExecutorEngine",
+    "ProgressHook",
     "SumSink",
     "Threads",
     "as_engine",

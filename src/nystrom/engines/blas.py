@@ -1,8 +1,9 @@
-"""How many threads BLAS may use, and holding it at one while our own threads work.
+"""How many threads BLAS may use, and the limit of one thread while our own threads
+work.
 
-NumPy and SciPy each load a BLAS of their own; threadpoolctl limits both. The limit is
-one number per process, so overlapping passes share one limit: the first to begin sets
-it and the last to end restores it, whatever their order.
+NumPy and SciPy each load a BLAS; threadpoolctl limits both. The limit is one number
+per process, so overlapping passes share it: the first sets it and the last restores
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = threading.Lock()
 _holders: set[object] = set()  # the passes that hold BLAS at one thread
-_before: list[tuple[Any, int]] = []  # each library, and its threads outside of them
+_saved_limits: list[
+    tuple[Any, int]
+] = []  # each library, and its threads outside of them
 
 
 @cache
@@ -28,14 +31,14 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def available_threads() -> int:
+def available_blas_threads() -> int:
     """As many threads as BLAS may use now: few inside joblib's or Dask's workers."""
     with _lock:
-        threads = list(_before) if _holders else _threads_now()
+        threads = list(_saved_limits) if _holders else _current_limits()
     return max((count for _, count in threads), default=os.cpu_count() or 1)
 
 
-def _threads_now() -> list[tuple[Any, int]]:
+def _current_limits() -> list[tuple[Any, int]]:
     return [(library, library.num_threads) for library in _controller().lib_controllers]
 
 
@@ -50,12 +53,12 @@ def _take_control() -> None:
         release(force=True)
 
 
-def threads_for(n_jobs: int | None) -> int:
+def resolve_n_jobs(n_jobs: int | None) -> int:
     """The number of threads that scikit-learn's `n_jobs` stands for."""
     if n_jobs is None:
-        return available_threads()
-    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs == 0:
+        return available_blas_threads()
+    is_int = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if not is_int or n_jobs == 0:
         raise ValueError(
             f"n_jobs={n_jobs!r} is not allowed; use None (as many threads as BLAS), a "
             "whole number >= 1, or -1 for all cores."
@@ -76,64 +79,64 @@ def single_threaded_blas() -> Iterator[None]:
     """BLAS at one thread, also while other passes begin and end."""
     holder = object()
     try:
-        _hold(holder)
+        _acquire_limit(holder)
         yield
     finally:
         try:
-            _let_go(holder)
+            _release_limit(holder)
         except BaseException:  # Ctrl-C just here must not leave BLAS at one thread
-            _let_go(holder)
+            _release_limit(holder)
             raise
 
 
-def _hold(holder: object) -> None:
+def _acquire_limit(holder: object) -> None:
     with _lock:
         if _holders:
             _holders.add(holder)
             return
-        _before[:] = _threads_now()
+        _saved_limits[:] = _current_limits()
         _holders.add(holder)  # what is changed from here on, letting go undoes
         _take_control()
-        for library, _ in _before:
+        for library, _ in _saved_limits:
             library.set_num_threads(1)
 
 
-def _let_go(holder: object) -> None:
+def _release_limit(holder: object) -> None:
     with _lock:
         if _holders == {holder}:
-            _restore()
+            _restore_limits()
         _holders.discard(holder)
 
 
-def _restore() -> None:
+def _restore_limits() -> None:
     _take_control()
-    for library, count in _before:
+    for library, count in _saved_limits:
         library.set_num_threads(count)
     _take_control()  # and nobody keeps it
 
 
-def _begin_anew() -> None:
+def _reset_after_fork() -> None:
     """In a process just forked: passes of other threads are not here to end."""
     global _lock
     _lock = threading.Lock()
     if _holders:
-        _restore()
+        _restore_limits()
         _holders.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 #: Matrices of so many rows are worth more than one BLAS thread.
-WORTH_BLAS_THREADS = 2000
+MIN_THREADED_MATRIX_ROWS = 2000
 
 
-def blas_threads_for(size: int) -> AbstractContextManager:
+def blas_limit_for_size(size: int) -> AbstractContextManager:
     """Around the algebra of `size` × `size` matrices: one thread, unless large.
 
     Small ones gain nothing from more, and on a machine that is busy with other work
     they lose: a thread that waits for another spins. One eigendecomposition of 300 rows
     took 14 s instead of 30 ms.
     """
-    return nullcontext() if size >= WORTH_BLAS_THREADS else single_threaded_blas()
+    return nullcontext() if size >= MIN_THREADED_MATRIX_ROWS else single_threaded_blas()

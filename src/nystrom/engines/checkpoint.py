@@ -1,11 +1,9 @@
-"""An engine around an engine, which saves what passes have found.
+"""An engine around an engine, which saves the results of passes and replays them in a
+repeated run.
 
-A run that is begun again goes the same way: what lies between its passes follows from
-their results and the seed. So passes are numbered, and those that were saved are not
-run again; their results are given back.
-
-Sums are saved, finished or not. Rows that a pass makes are saved when it is finished,
-and if they are few: features and predictions of many rows are made again.
+A repeated run takes the same way: what lies between passes follows from their
+results and the seed. Passes are numbered and identified by digests of rows, function
+and arguments.
 """
 
 from __future__ import annotations
@@ -17,20 +15,54 @@ from typing import Any
 
 import numpy as np
 
-from .. import sinks
-from ..sinks import Sink
 from ..sources import Block, Source
-from . import engine
-from .engine import Engine
-from .fingerprint import digest, fingerprint
-from .progress import Hook, note
-from .run_file import Part, PassKey, RunFile
-from .summing import FAN_IN, Tree, whole_sum
-from .tiles import count_tiles
+from ..sources.base import digest, digest_row_indices
+from ..sources.output import ArraySink, Sink, open_sink
+from .base import (
+    FAN_IN,
+    TILE,
+    Engine,
+    ProgressHook,
+    SumTree,
+    aligned_size,
+    count_tiles,
+    show_note,
+)
+from .run_file import CheckpointStore, PartialSum, PassKey
+
+__all__ = ["digest", "source_fingerprint"]
+
+
+def source_fingerprint(source: Source) -> str:
+    """What the rows, weights and targets of a source are known by.
+
+    Its own `fingerprint()` where it has one, as files do; a view of another source is
+    that source and what the view adds to it.
+    """
+    own_fingerprint, inner = (
+        getattr(source, "fingerprint", None),
+        getattr(source, "source", None),
+    )
+    state = dict(vars(source))
+    weights_and_targets = state.get("_weights"), state.get("targets")
+    rows: Any
+    if callable(own_fingerprint):
+        rows = str(own_fingerprint())
+    elif isinstance(inner, Source):
+        rows = (
+            source_fingerprint(inner),
+            {k: v for k, v in state.items() if k != "source"},
+        )
+    else:
+        rows = source.take(
+            digest_row_indices(source.n_rows, 8 * (source.n_features or 1))
+        )
+    return digest(source.n_rows, source.n_features, rows, weights_and_targets)
+
 
 _LOG = logging.getLogger("nystrom")
 #: Bytes of rows that are saved with a run.
-MOST_BYTES = 2**24
+MAX_SAVED_BYTES = 2**24
 
 
 class Checkpoint(Engine):
@@ -45,13 +77,15 @@ class Checkpoint(Engine):
     """
 
     inner: Engine
-    run: RunFile
-    progress: Hook
+    run: CheckpointStore
+    progress: ProgressHook
 
-    def __init__(self, inner: Engine, run: RunFile) -> None:
+    def __init__(self, inner: Engine, run: CheckpointStore) -> None:
         self.inner, self.run = inner, run
         self.progress = inner.progress
-        self._known: list[tuple[Source, str]] = []  # the last rows, by which they go
+        self._last_fingerprint: list[
+            tuple[Source, str]
+        ] = []  # the last rows, by which they go
 
     def map(
         self,
@@ -65,16 +99,16 @@ class Checkpoint(Engine):
         key = self._key(f, source, shared, name)
         number = self.run.next_pass(key)
         if self.run.is_done(number):
-            self._skip(source, name)
-            with sinks.opened(sink):
+            self._report_skipped(source, name)
+            with open_sink(sink):
                 sink.put(0, self.run.result(number))
             return
         self._say_resumed(number, source, 0)
         self.passes.append(name)
-        self.inner.telling(self.progress).map(f, source, sink, shared, name)
-        rows = sink.array if type(sink) is sinks.ArraySink else None
-        few = isinstance(rows, np.ndarray) and rows.nbytes <= MOST_BYTES
-        self.run.finish(number, key, rows, keep=few)
+        self.inner.with_progress(self.progress).map(f, source, sink, shared, name)
+        rows = sink.array if type(sink) is ArraySink else None
+        keep_rows = isinstance(rows, np.ndarray) and rows.nbytes <= MAX_SAVED_BYTES
+        self.run.finish(number, key, rows, keep=keep_rows)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
@@ -83,7 +117,7 @@ class Checkpoint(Engine):
         key = self._key(f, source, shared, name)
         number = self.run.next_pass(key)
         if self.run.is_done(number):
-            self._skip(source, name)
+            self._report_skipped(source, name)
             return self.run.result(number)
         done = self.run.part(number)
         self._say_resumed(number, source, done.next_tile)
@@ -98,28 +132,28 @@ class Checkpoint(Engine):
         source: Source,
         shared: tuple[Any, ...],
         key: PassKey,
-        done: Part,
+        saved: PartialSum,
     ) -> Any:
         """The sum, stretch by stretch: between two of them it can be saved."""
         n_tiles = count_tiles(source.n_rows)
         if n_tiles == 0:
             return self.inner.reduce(f, source, shared, key.name)
-        tree, tile = Tree.having(done.sums), done.next_tile
-        lengths = Stretches(self.run.every / 4)
+        tree, tile = SumTree.replace(saved.sums), saved.next_tile
+        range_size = AdaptiveRangeSize(self.run.every / 4)
         try:
             while tile < n_tiles:
-                size = lengths.next(tile)
-                stretch = Stretch.of(source, tile, min(tile + size, n_tiles))
-                begun = time.perf_counter()
-                inner = self.inner.telling(self._telling(tile, n_tiles))
-                tree.push(inner.reduce(f, stretch, shared, key.name), size)
-                lengths.took(time.perf_counter() - begun)
+                size = range_size.next(tile)
+                tile_range = TileRange.of(source, tile, min(tile + size, n_tiles))
+                started = time.perf_counter()
+                inner = self.inner.with_progress(self._offset_progress(tile, n_tiles))
+                tree.push(inner.reduce(f, tile_range, shared, key.name), size)
+                range_size.record_seconds(time.perf_counter() - started)
                 tile += size
                 if tile < n_tiles:
-                    self.run.keep_part(key, Part(tile, tree.partial))
+                    self.run.save_partial(key, PartialSum(tile, tree.partial))
         except BaseException:
-            if done.next_tile < tile < n_tiles:
-                self.run.keep_part(key, Part(tile, tree.partial), now=True)
+            if saved.next_tile < tile < n_tiles:
+                self.run.save_partial(key, PartialSum(tile, tree.partial), force=True)
             raise
         return tree.total()
 
@@ -127,12 +161,12 @@ class Checkpoint(Engine):
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> PassKey:
         """What the pass is known by; its rows are looked at once for many passes."""
-        if not self._known or self._known[0][0] is not source:
-            self._known[:] = [(source, fingerprint(source))]
+        if not self._last_fingerprint or self._last_fingerprint[0][0] is not source:
+            self._last_fingerprint[:] = [(source, source_fingerprint(source))]
         function = f"{f.__module__}.{f.__qualname__}"
-        return PassKey(name, function, self._known[0][1], digest(shared))
+        return PassKey(name, function, self._last_fingerprint[0][1], digest(shared))
 
-    def _telling(self, first: int, n_tiles: int) -> Callable:
+    def _offset_progress(self, first: int, n_tiles: int) -> Callable:
         def tell(name: str, done: int, total: int) -> None:
             if done or not first:  # the beginning of the pass, not of a stretch
                 self.progress(name, first + done, n_tiles)
@@ -143,12 +177,12 @@ class Checkpoint(Engine):
         """Where a run that was saved goes on, before its first new tile."""
         if not self.run.resumed_at(number):
             return
-        where = f", row {tile * engine.TILE:,} of {source.n_rows:,}" if tile else ""
+        where = f", row {tile * TILE:,} of {source.n_rows:,}" if tile else ""
         text = f"resumed at pass {number + 1}{where} ({self.run.path.name})"
-        note(self.progress, text)
+        show_note(self.progress, text)
         _LOG.info("%s", text)
 
-    def _skip(self, source: Source, name: str) -> None:
+    def _report_skipped(self, source: Source, name: str) -> None:
         """A pass that was run before counts as one."""
         n_tiles = count_tiles(source.n_rows)
         self.passes.append(name)
@@ -164,47 +198,50 @@ class Checkpoint(Engine):
     @property
     def local(self) -> Engine:
         """The other engine's own: rows that are held here are few."""
-        local = self.inner.local.telling(self.progress)
+        local = self.inner.local.with_progress(self.progress)
         local.passes = self.passes
         return local
 
 
-class Stretches:
+class AdaptiveRangeSize:
     """How many tiles are added up at a time: ever more, until that takes long.
 
     Only so many as may be summed elsewhere: see `Tree` for why.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.size, self._took = seconds, 1, 0.0
+    def __init__(self, target_seconds: float) -> None:
+        self.seconds, self.size, self._last_seconds = target_seconds, 1, 0.0
 
     def next(self, tile: int) -> int:
         """The size of the stretch that begins at this tile."""
         if tile == 0:
             return self.size
-        if FAN_IN * self._took <= self.seconds:
+        if FAN_IN * self._last_seconds <= self.seconds:
             self.size *= FAN_IN
-        elif self._took > FAN_IN * self.seconds:
+        elif self._last_seconds > FAN_IN * self.seconds:
             self.size = max(1, self.size // FAN_IN)
-        self.size = whole_sum(tile, self.size)
+        self.size = aligned_size(tile, self.size)
         return self.size
 
-    def took(self, seconds: float) -> None:
+    def record_seconds(self, seconds: float) -> None:
         """The last one took so long."""
-        self._took = seconds
+        self._last_seconds = seconds
 
 
-class Stretch(Source):
+class TileRange(Source):
     """Some tiles of another source, which stay where they are."""
 
-    def __init__(self, source: Source, first: int, n_rows: int) -> None:
-        self.source, self.first, self.n_rows = source, first, n_rows
-        self.n_features, self.at_hand = source.n_features, source.at_hand
+    def __init__(self, source: Source, first_row: int, n_rows: int) -> None:
+        self.source, self.first, self.n_rows = source, first_row, n_rows
+        self.n_features, self.supports_random_access = (
+            source.n_features,
+            source.supports_random_access,
+        )
 
     @classmethod
     def of(cls, source: Source, tile: int, last: int) -> Source:
         """The tiles up to the last; the source itself where these are all."""
-        start, stop = tile * engine.TILE, min(last * engine.TILE, source.n_rows)
+        start, stop = tile * TILE, min(last * TILE, source.n_rows)
         if start == 0 and stop == source.n_rows:
             return source
         return cls(source, start, stop - start)

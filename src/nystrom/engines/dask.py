@@ -1,31 +1,416 @@
-"""Passes on a Dask cluster: tiles are read and summed where the workers are."""
+"""Passes on a Dask cluster: tiles are read and summed where the workers are; only the
+root of the sum comes back.
+
+Blocks of rows held here are scattered once and cached by content. Waiting for
+workers has a time limit, and passes whose data died with a worker are sent again.
+"""
 
 from __future__ import annotations
 
 import copy
+import pickle
+import time
+import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
+from weakref import WeakSet
 
-from distributed import Client
+import dask
+from dask import delayed
+from distributed import Client, Future, KilledWorker, WorkerPlugin, wait
 
-from ..sinks import Sink, opened
 from ..sources import DaskRows, Source, Subset
-from ..sources.dask_rows import Chunks
-from .at_workers import Work
-from .awaiting import Watch
-from .dask_pass import Pass
-from .elsewhere import Elsewhere
-from .progress import Hook, silent
-from .sending import Sent
-from .tiles import count_tiles
-from .travelling import Parcel
+from ..sources.dask import DaskChunks
+from ..sources.output import Sink, open_sink
+from .base import ProgressHook, SumTree, count_tiles, silent, tile_blocks
+from .executor import (
+    BlockPayload,
+    PassPayload,
+    RemoteEngine,
+    SourcePayload,
+    add_copy,
+    map_task,
+    pickle_to_bytes,
+    sum_task,
+    tile_row_bounds,
+)
+from .threads import retain_freed_memory
+
+#: What is sent stays there for so many passes, in case it is wanted again, and goes in
+#: pieces of so many bytes.
+N_CACHED_PASSES, MAX_SCATTER_BYTES = 4, 2**26
+
+
+class ScatterCache:
+    """Parts of sources at the workers, by their content: none is sent twice.
+
+    By content, since rows that are held here may be written to between two fits.
+    """
+
+    def __init__(self) -> None:
+        self._cached: dict[bytes, tuple[Any, int]] = {}  # future, pass it was for
+        self._pass_number = 0  # of the passes so far
+
+    def get_futures(
+        self,
+        blocks: Iterable[BlockPayload | None],
+        scatter: Callable[[list[BlockPayload]], list[Any]],
+    ) -> list[Any]:
+        """A future for each part of a pass; those that are missing are sent."""
+        self._pass_number = pass_number = self._pass_number + 1
+        digests: list[bytes | None] = []
+        missing: dict[bytes, BlockPayload] = {}
+        pending_bytes = 0
+        for block in blocks:
+            if block is None:
+                digests.append(None)
+                continue
+            digest, n_bytes = block.fingerprint()
+            digests.append(digest)
+            if digest in self._cached:
+                self._cached[digest] = self._cached[digest][0], pass_number
+            elif digest not in missing:
+                missing[digest] = block
+                pending_bytes += n_bytes
+            if pending_bytes > MAX_SCATTER_BYTES:
+                self._send(missing, pass_number, scatter)
+                pending_bytes = 0
+        if missing:
+            self._send(missing, pass_number, scatter)
+        futures = [
+            None if digest is None else self._cached[digest][0] for digest in digests
+        ]
+        for digest, (_, last_pass) in list(self._cached.items()):
+            if last_pass <= pass_number - N_CACHED_PASSES:
+                del self._cached[digest]
+        return futures
+
+    def _send(
+        self, missing: dict[bytes, BlockPayload], pass_number: int, scatter: Callable
+    ) -> None:
+        futures = scatter(list(missing.values()))
+        for digest, future in zip(missing, futures, strict=True):
+            self._cached[digest] = future, pass_number
+        missing.clear()
+
+    def clear(self) -> None:
+        """All of it is gone."""
+        self._cached.clear()
+
+
+#: Seconds between two looks at whether the cluster is still there.
+POLL_SECONDS = 2.0
+#: What is "lost" is not failed: it is being made again.
+FAILED_STATUSES = ("error", "cancelled")
+
+
+class LostDataError(Exception):
+    """What was sent to the workers is gone with them: it is to be sent again."""
+
+
+class TaskMonitor:
+    """Waits for the tasks of one pass.
+
+    `rows_of` is to be told the rows that each task is about, by its key.
+    """
+
+    def __init__(self, client: Client, patience: float, name: str) -> None:
+        self.client, self.patience, self.name = client, patience, name
+        self.rows_of: dict[Any, tuple[int, int]] = {}
+        self.no_workers_since: float | None = None
+
+    def n_threads(self) -> int:
+        """How many threads the workers have; waits for the first worker."""
+        try:
+            self.client.wait_for_workers(1, timeout=self.patience)
+            return max(1, sum(self.client.nthreads().values()))
+        except TimeoutError:
+            raise self._no_workers_error() from None
+        except OSError as error:
+            raise self._unreachable_error() from error
+
+    def sent(self, values: list[Any]) -> list[Future]:
+        """Things at the workers, each at one of them."""
+        try:
+            return self.client.scatter(values, hash=False, timeout=self.patience)
+        except TimeoutError:
+            raise self._no_workers_error() from None
+        except Exception as error:  # of any kind, where a worker dies meanwhile
+            raise self._lost_error(error) from error
+
+    def wait_for_any(self, futures: Sequence[Future], others: Sequence[Future]) -> None:
+        """Return when one of the first is done; raise what any has failed by."""
+        while True:
+            try:
+                wait(list(futures), timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                self.check_cluster()
+                continue
+            except CancelledError as error:
+                raise self._lost_error(error) from None
+            failed = {
+                f.key: f for f in [*others, *futures] if f.status in FAILED_STATUSES
+            }
+            if failed:
+                self._raise_failure(list(failed.values()))
+            return
+
+    def value(self, future: Future) -> Any:
+        """The result of a future that is done."""
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                if future.status == "error":  # one of that name
+                    raise
+                self.check_cluster()
+            except CancelledError as error:
+                raise self._lost_error(error) from None
+            except OSError as error:
+                if self.client.status != "running":
+                    raise self._lost_error(error) from None
+                raise
+
+    def check_cluster(self) -> None:
+        """Raise where there is nobody left to wait for."""
+        if self.client.status != "running":
+            raise self._lost_error()
+        try:
+            workers = self.client.nthreads()
+        except (OSError, TimeoutError) as error:
+            raise self._unreachable_error() from error
+        now = time.monotonic()
+        if workers:
+            self.no_workers_since = None
+        elif self.no_workers_since is None:
+            self.no_workers_since = now
+        elif now - self.no_workers_since > self.patience:
+            raise self._no_workers_error()
+
+    def _no_workers_error(self) -> RuntimeError:
+        return RuntimeError(
+            f"No worker of the Dask cluster at {_scheduler_address(self.client)} has "
+            "come in "
+            f"{self.patience:g} s, in the pass {self.name!r}. Start workers and fit "
+            "again."
+        )
+
+    def _unreachable_error(self) -> ConnectionError:
+        return ConnectionError(
+            f"The Dask scheduler at {_scheduler_address(self.client)} went away in "
+            "the pass "
+            f"{self.name!r}. Nothing was fitted; connect to a cluster and fit again."
+        )
+
+    def _lost_error(self, error: BaseException | None = None) -> Exception:
+        """What was cancelled: with the scheduler, or for lack of what was sent."""
+        if self.client.status != "running":
+            return self._unreachable_error()
+        return LostDataError(str(error))
+
+    def _raise_failure(self, failed: Sequence[Future]) -> None:
+        """What the first failed by; a block that kills workers is named."""
+        for future in failed:
+            if future.status == "error":
+                error = future.exception()
+                if isinstance(error, KilledWorker):
+                    raise self._killed_worker_error(error, failed) from None
+                future.result()
+        raise self._lost_error()
+
+    def _killed_worker_error(
+        self, error: KilledWorker, failed: Sequence[Future]
+    ) -> RuntimeError:
+        keys = [future.key for future in failed] + [error.task]
+        rows = sorted({r for r in map(self.rows_of.get, keys) if r is not None})
+        row_ranges = " or ".join(f"rows {start} to {stop}" for start, stop in rows)
+        return RuntimeError(
+            f"In the pass {self.name!r} {row_ranges or error.task} killed "
+            f"{error.allowed_failures + 1} workers one after the other. Look for rows "
+            "that crash a library or take more memory than a worker has."
+        )
+
+
+def _scheduler_address(client: Client) -> str:
+    return getattr(client.scheduler, "address", "an unknown address")
+
+
+#: A task takes a few milliseconds to hand out: so many for each thread of the workers,
+#: each of so many tiles at most, and at least.
+TASKS_PER_THREAD, MAX_TILES_PER_TASK, MIN_TILES_PER_TASK = 8, 256, 4
+#: The most tiles of a task where rows come back, and how many such tasks at a time.
+MAX_TILES_PER_MAP_TASK, MAP_TASKS_PER_THREAD = 16, 2
+#: How often a pass is begun again when what was sent is lost with its workers.
+MAX_ATTEMPTS = 5
+#: Tasks that are waited for together.
+MAX_AWAITED_FUTURES = 64
+#: Where Dask begins to warn of what is sent with a task.
+LARGE_GRAPH_OPTION = "distributed.admin.large-graph-warning-threshold"
+
+
+class DaskPass:
+    """One pass over the tiles of a source."""
+
+    def __init__(
+        self,
+        payload: PassPayload,
+        source_payload: SourcePayload,
+        monitor: TaskMonitor,
+        scatter_cache: ScatterCache,
+        progress: ProgressHook,
+    ) -> None:
+        self.work, self.source_payload = pickle_to_bytes(payload), source_payload
+        self.monitor, self.client, self.sent = monitor, monitor.client, scatter_cache
+        self.progress, self.name = progress, monitor.name
+        self.n_tiles, self.n_done = count_tiles(source_payload.n_rows), 0
+        self.remote_payload: Any = None
+        progress(self.name, 0, self.n_tiles)
+
+    def total(self) -> Any:
+        """The sum over all tiles, added up by the workers."""
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                return self._total()
+            except LostDataError as error:
+                self.sent.clear()
+                self.n_done, lost = 0, error
+        raise self._workers_died_error(lost)
+
+    def _total(self) -> Any:
+        blocks = self._begin(MAX_TILES_PER_TASK)
+        block_futures = self.sent.get_futures(
+            (self.source_payload.part(*block) for block, _ in blocks), self.monitor.sent
+        )
+        tree, leaves = SumTree(delayed(add_copy, pure=False)), []
+        for (block, size), block_future in zip(blocks, block_futures, strict=True):
+            leaves.append(self._task(sum_task, *block, block_future))
+            tree.push(leaves[-1], size)
+        root, *pending = self.client.compute([tree.total(), *leaves])
+        try:
+            while pending:
+                self.monitor.wait_for_any(
+                    [root, *pending[:MAX_AWAITED_FUTURES]], pending
+                )
+                # What is done is let go, so that the workers may forget it.
+                done, pending = _split_done(pending)
+                self._report_done(done)
+            return self.monitor.value(root)
+        finally:
+            for future in [root, *pending]:  # also when it is interrupted
+                future.release()
+
+    def rows(self) -> Iterator[list]:
+        """What the tiles of each block made, as they are done."""
+        remaining: list[tuple[int, int]] | None = None
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                blocks = [block for block, _ in self._begin(MAX_TILES_PER_MAP_TASK)]
+                remaining = blocks if remaining is None else remaining
+                yield from self._rows(remaining)
+                return
+            except LostDataError as error:
+                lost = error
+        raise self._workers_died_error(lost)
+
+    def _rows(self, remaining: list[tuple[int, int]]) -> Iterator[list]:
+        """Each block is taken from those that remain when it is done."""
+        queued = list(remaining)
+        running: dict[Future, tuple[int, int]] = {}
+        while queued or running:
+            while queued and len(running) < MAP_TASKS_PER_THREAD * self.n_threads:
+                block = queued.pop(0)
+                block_payload = self.source_payload.part(*block)
+                block_future = (
+                    None
+                    if block_payload is None
+                    else self.monitor.sent([block_payload])[0]
+                )
+                task = self._task(map_task, *block, block_future)
+                running[self.client.compute(task)] = block
+            self.monitor.wait_for_any(list(running), list(running))
+            for future in [future for future in running if future.done()]:
+                rows = self.monitor.value(future)
+                block = running.pop(future)
+                remaining.remove(block)
+                yield rows
+                self._report_done([future])
+
+    def _begin(self, max_tiles: int) -> list[tuple[tuple[int, int], int]]:
+        """Send what all tasks share; (tiles first to last, size) of all blocks."""
+        # Other names each time: what was lost may still be known by its own.
+        self.key = f"{self.name.replace(' ', '-')}-{uuid.uuid4().hex}"
+        self.n_threads = self.monitor.n_threads()
+        _import_on_workers(self.client)
+        tiles_per_task = self.n_tiles // (TASKS_PER_THREAD * self.n_threads)
+        max_size = min(
+            max_tiles, max(MIN_TILES_PER_TASK, 1 << tiles_per_task.bit_length() >> 1)
+        )
+        # As the result of a task it is fetched once by each worker, also by those that
+        # come late, and made again when it is lost with one.
+        with dask.config.set({LARGE_GRAPH_OPTION: "1TiB"}):
+            self.remote_payload = self.client.submit(
+                pickle.loads, self.work, key=f"work-{self.key}"
+            )
+        blocks = tile_blocks(self.n_tiles, max_size)
+        return [((a, min(a + size, self.n_tiles)), size) for a, size in blocks]
+
+    def _task(self, f: Callable, first: int, last: int, block: Future | None) -> Any:
+        start, stop = tile_row_bounds(first, last, self.source_payload.n_rows)
+        key = (self.key, first)  # one group of tasks: they wait at the scheduler
+        self.monitor.rows_of[key] = start, stop
+        chunks = [chunks.X[start:stop] for chunks in self.source_payload.left]
+        return delayed(f, pure=False)(
+            self.remote_payload, first, last, block, *chunks, dask_key_name=key
+        )
+
+    def _report_done(self, done: Sequence[Future]) -> None:
+        for future in done:
+            start, stop = self.monitor.rows_of[future.key]
+            self.n_done += count_tiles(stop - start)
+        self.progress(self.name, self.n_done, self.n_tiles)
+
+    def _workers_died_error(self, error: Exception) -> RuntimeError:
+        return RuntimeError(
+            f"The pass {self.name!r} was begun {MAX_ATTEMPTS} times, and each time "
+            "workers "
+            f"died with what had been sent to them ({error}). Look at why they die."
+        )
+
+
+class _ImportPlugin(WorkerPlugin):
+    """Has the package imported by every worker, also by those that come late."""
+
+    name = "nystrom"
+
+    def setup(self, worker: Any) -> None:
+        """Processes that a nanny has made are for such work alone."""
+        if getattr(worker, "nanny", None):
+            retain_freed_memory()
+
+
+_prepared_clients = WeakSet[Client]()
+
+
+def _import_on_workers(client: Client) -> None:
+    """Before any task: two threads that import it at once may lock each other out."""
+    if client not in _prepared_clients:
+        client.register_plugin(_ImportPlugin())
+        _prepared_clients.add(client)
+
+
+def _split_done(futures: Sequence[Future]) -> tuple[list[Future], list[Future]]:
+    """Those that are done, and those that are not."""
+    done = [future for future in futures if future.done()]
+    return done, [future for future in futures if future not in done]
+
 
 #: So many tiles are worked on here where their rows are here.
-FEW_TILES = 16
+MAX_LOCAL_TILES = 16
 
 
-class Dask(Elsewhere):
+class Dask(RemoteEngine):
     """Runs passes on the workers of a Dask cluster.
 
     Parameters
@@ -40,11 +425,11 @@ class Dask(Elsewhere):
 
     client: Client
     patience: float
-    sent: Sent
-    progress: Hook
+    sent: ScatterCache
+    progress: ProgressHook
 
     def __init__(
-        self, client: Client, progress: Hook = silent, patience: float = 300.0
+        self, client: Client, progress: ProgressHook = silent, patience: float = 300.0
     ) -> None:
         if client.asynchronous:
             raise TypeError(
@@ -52,7 +437,7 @@ class Dask(Elsewhere):
                 "made without asynchronous=True."
             )
         self.client, self.progress, self.patience = client, progress, patience
-        self.sent = Sent()
+        self.sent = ScatterCache()
 
     def map(
         self,
@@ -63,32 +448,34 @@ class Dask(Elsewhere):
         name: str,
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
-        parcel = self._parcel(source)
-        if _is_little(parcel):
+        source_payload = self._source_payload(source)
+        if _is_small_and_local(source_payload):
             self.local.map(f, source, sink, shared, name)
             return
-        there = sink if sink.anywhere else None
-        work = Work(f, parcel, shared, there)
-        with opened(sink), self.client.as_current():
-            for rows_of_tiles in self._pass(work, parcel, name).rows():
-                for start, rows in rows_of_tiles:
+        remote_sink = sink if sink.process_safe else None
+        payload = PassPayload(f, source_payload, shared, remote_sink)
+        with open_sink(sink), self.client.as_current():
+            for tile_rows in self._make_pass(payload, source_payload, name).rows():
+                for start, rows in tile_rows:
                     sink.put(start, rows)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
-        parcel = self._parcel(source)
-        if _is_little(parcel):
+        source_payload = self._source_payload(source)
+        if _is_small_and_local(source_payload):
             return self.local.reduce(f, source, shared, name)
         with self.client.as_current():
-            return self._pass(Work(f, parcel, shared), parcel, name).total()
+            return self._make_pass(
+                PassPayload(f, source_payload, shared), source_payload, name
+            ).total()
 
-    def _parcel(self, source: Source) -> Parcel:
-        parcel = Parcel(_as_lazy(source), Chunks)
-        if parcel.content is None:
+    def _source_payload(self, source: Source) -> SourcePayload:
+        source_payload = SourcePayload(_as_lazy(source), DaskChunks)
+        if source_payload.content is None:
             _say_what_is_carried(source)
-        for chunks in parcel.left:
+        for chunks in source_payload.left:
             if chunks.client not in (None, self.client):
                 raise ValueError(
                     "The Dask array was persisted by another client than the one in "
@@ -96,12 +483,14 @@ class Dask(Elsewhere):
                     "cannot be had from there. Use the client that persisted it, "
                     "engines.using(client), or compute it."
                 )
-        return parcel
+        return source_payload
 
-    def _pass(self, work: Work, parcel: Parcel, name: str) -> Pass:
+    def _make_pass(
+        self, payload: PassPayload, source_payload: SourcePayload, name: str
+    ) -> DaskPass:
         self.passes.append(name)
-        watch = Watch(self.client, self.patience, name)
-        return Pass(work, parcel, watch, self.sent, self.progress)
+        monitor = TaskMonitor(self.client, self.patience, name)
+        return DaskPass(payload, source_payload, monitor, self.sent, self.progress)
 
 
 def _say_what_is_carried(source: Any) -> None:
@@ -109,8 +498,8 @@ def _say_what_is_carried(source: Any) -> None:
     for thing in vars(source).values():
         if isinstance(thing, Source):
             _say_what_is_carried(thing)
-        elif isinstance(thing, Chunks) and thing.carried and not thing.told:
-            thing.told = True
+        elif isinstance(thing, DaskChunks) and thing.carried and not thing.with_error:
+            thing.with_error = True
             warnings.warn(
                 f"The Dask array holds {thing.carried / 2**20:.0f} MiB of data in its "
                 "graph, as dask.array.from_array of an array does, and each task would "
@@ -122,22 +511,25 @@ def _say_what_is_carried(source: Any) -> None:
             )
 
 
-def _is_little(parcel: Parcel) -> bool:
+def _is_small_and_local(source_payload: SourcePayload) -> bool:
     """Whether the rows are held here, and too few to be sent elsewhere."""
-    held = parcel.content is None or len(parcel.content) >= parcel.n_rows
-    return held and count_tiles(parcel.n_rows) <= FEW_TILES
+    is_held_here = (
+        source_payload.content is None
+        or len(source_payload.content) >= source_payload.n_rows
+    )
+    return is_held_here and count_tiles(source_payload.n_rows) <= MAX_LOCAL_TILES
 
 
 def _as_lazy(source: Source) -> Source:
     """The source, with some rows of a Dask array as a Dask array themselves."""
     if type(source) is Subset and isinstance(source.source, DaskRows):
         weights = source.weights if source.is_weighted else None
-        some = source.source.some(source.indices)
-        return some.having(weights=weights, targets=source.targets)
+        rows = source.source.take_lazily(source.indices)
+        return rows.replace(weights=weights, targets=source.targets)
     inner = {name: v for name, v in vars(source).items() if isinstance(v, Source)}
-    changed = {name: _as_lazy(v) for name, v in inner.items()}
-    if all(changed[name] is inner[name] for name in inner):
+    converted = {name: _as_lazy(v) for name, v in inner.items()}
+    if all(converted[name] is inner[name] for name in inner):
         return source
     source = copy.copy(source)
-    vars(source).update(changed)
+    vars(source).update(converted)
     return source

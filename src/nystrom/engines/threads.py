@@ -1,11 +1,13 @@
 """The default engine: threads over blocks of tiles, BLAS at one thread inside.
 
-NumPy's products and exp release the interpreter lock, and exp itself has no threads:
-threads over rows are faster than threads inside BLAS.
+NumPy's products and exp release the interpreter lock, and exp itself has no threads,
+so threads over rows are faster than threads inside BLAS.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -14,24 +16,31 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from ..refusals import count
-from ..sinks import Sink, opened
+from .._validation import check_int
 from ..sources import Source
-from .blas import single_threaded_blas, threads_for
-from .engine import Engine
-from .progress import Hook, silent
-from .summing import Tree, bytes_of
-from .tiles import blocks_of_tiles, count_tiles, made_rows, partial_sum
+from ..sources.output import Sink, open_sink
+from .base import (
+    Engine,
+    ProgressHook,
+    SumTree,
+    count_tiles,
+    map_tiles,
+    silent,
+    sum_tiles,
+    term_bytes,
+    tile_blocks,
+)
+from .blas import resolve_n_jobs, single_threaded_blas
 
 #: Seconds of work below which threads are not worth starting, and multiply-adds of
 #: which the same holds: a hand-over takes up to a millisecond.
-WORTH_THREADS, MANY = 2e-3, 2e8
+MIN_THREADED_SECONDS, MIN_THREADED_MULTIPLY_ADDS = 2e-3, 2e8
 #: Bytes of a result of which as few as possible are to wait for each other.
-LARGE = 2**25
+LARGE_RESULT_BYTES = 2**25
 #: Tiles per task on a device, which sums work on as one: 16 384 rows.
-TILES_ON_DEVICE = 16
+DEVICE_TILES_PER_TASK = 16
 
-Results = Generator[tuple[int, Any], None, None]
+BlockResults = Generator[tuple[int, Any], None, None]
 
 
 class Threads(Engine):
@@ -55,12 +64,12 @@ class Threads(Engine):
     def __init__(
         self,
         n_jobs: int | None = None,
-        progress: Hook = silent,
+        progress: ProgressHook = silent,
         tiles_per_task: int = 4,
     ) -> None:
-        self.n_threads = threads_for(n_jobs)
+        self.n_threads = resolve_n_jobs(n_jobs)
         self.progress = progress
-        self.tiles_per_task = count(tiles_per_task, "tiles_per_task")
+        self.tiles_per_task = check_int(tiles_per_task, "tiles_per_task")
 
     def map(
         self,
@@ -73,10 +82,10 @@ class Threads(Engine):
         """Put f(block, *shared) into the sink for every tile."""
 
         def task(first: int, last: int) -> None:
-            for start, rows in made_rows(f, source, shared, first, last):
+            for start, rows in map_tiles(f, source, shared, first, last):
                 sink.put(start, rows)
 
-        with opened(sink), closing(self._run(task, source, name)) as results:
+        with open_sink(sink), closing(self._run(task, source, name)) as results:
             for _ in results:
                 pass
 
@@ -84,8 +93,8 @@ class Threads(Engine):
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
         """The sum of f(block, *shared) over all tiles, always in the same order."""
-        task = partial(partial_sum, f, source, shared)
-        tree = Tree()
+        task = partial(sum_tiles, f, source, shared)
+        tree = SumTree()
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
         with closing(self._run(task, source, name)) as results:
             for size, term in results:
@@ -98,7 +107,7 @@ class Threads(Engine):
     ) -> list[Any]:
         """f of each item, in order, on as many threads as are worth starting."""
         n_threads = min(self.n_threads, len(items))
-        if n_threads < 2 or multiply_adds < MANY:
+        if n_threads < 2 or multiply_adds < MIN_THREADED_MULTIPLY_ADDS:
             return [f(item) for item in items]
         with (
             single_threaded_blas(),
@@ -106,29 +115,32 @@ class Threads(Engine):
         ):
             return list(pool.map(f, items))
 
-    def _run(self, task: Callable, source: Source, name: str) -> Results:
+    def _run(self, task: Callable, source: Source, name: str) -> BlockResults:
         """(size of the block, result) of each block of tiles, in order."""
         n_tiles = count_tiles(source.n_rows)
-        largest, n_threads = self.tiles_per_task, self.n_threads
+        max_tiles, n_threads = self.tiles_per_task, self.n_threads
         if source.on_device:  # which has threads of its own
-            largest, n_threads = max(largest, TILES_ON_DEVICE), 1
-        blocks = list(blocks_of_tiles(n_tiles, largest))
+            max_tiles, n_threads = max(max_tiles, DEVICE_TILES_PER_TASK), 1
+        blocks = list(tile_blocks(n_tiles, max_tiles))
         self.passes.append(name)
         self.progress(name, 0, n_tiles)
         if n_tiles == 0:
             return
         with single_threaded_blas():
             # The first tile tells whether threads are worth starting for the rest.
-            begun = time.perf_counter()
+            started = time.perf_counter()
             result = task(0, 1)
-            work = (time.perf_counter() - begun) * (n_tiles - 1)
-            large = bytes_of(result) >= LARGE
+            remaining_seconds = (time.perf_counter() - started) * (n_tiles - 1)
+            is_large = term_bytes(result) >= LARGE_RESULT_BYTES
             yield 1, result
             del result  # it is the sum's by now
             self.progress(name, 1, n_tiles)
-            if min(n_threads, len(blocks) - 1) > 1 and work > WORTH_THREADS:
+            if (
+                min(n_threads, len(blocks) - 1) > 1
+                and remaining_seconds > MIN_THREADED_SECONDS
+            ):
                 # A window of tasks, so that finished results never pile up.
-                window = n_threads + (1 if large else n_threads)
+                window = n_threads + (1 if is_large else n_threads)
                 yield from self._run_threads(task, blocks[1:], n_tiles, name, window)
             else:
                 for first, size in blocks[1:]:
@@ -143,24 +155,40 @@ class Threads(Engine):
         n_tiles: int,
         name: str,
         window: int,
-    ) -> Results:
+    ) -> BlockResults:
         stopped = threading.Event()
 
-        def unless_stopped(first: int, last: int) -> Any:
+        def run_unless_stopped(first: int, last: int) -> Any:
             return None if stopped.is_set() else task(first, last)
 
         pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="nystrom")
         try:
-            waiting: dict[int, Future] = {}
-            submitted = 0
+            futures: dict[int, Future] = {}
+            n_submitted = 0
             for i, (first, size) in enumerate(blocks):
-                while submitted < min(len(blocks), i + window):
-                    start, length = blocks[submitted]
+                while n_submitted < min(len(blocks), i + window):
+                    start, length = blocks[n_submitted]
                     stop = min(start + length, n_tiles)
-                    waiting[submitted] = pool.submit(unless_stopped, start, stop)
-                    submitted += 1
-                yield size, waiting.pop(i).result()
+                    futures[n_submitted] = pool.submit(run_unless_stopped, start, stop)
+                    n_submitted += 1
+                yield size, futures.pop(i).result()
                 self.progress(name, min(first + size, n_tiles), n_tiles)
         finally:
             stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+#: glibc's numbers for the two options, and the bytes below which memory is not mapped
+#: by itself, and up to which what is free at the end is kept.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+MMAP_THRESHOLD_BYTES, TRIM_THRESHOLD_BYTES = 2**26, 2**27
+
+
+def retain_freed_memory() -> None:
+    """Up to 128 MB in this process, where its memory is glibc's."""
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
+        mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)

@@ -1,36 +1,134 @@
-"""`KernelCCA`: canonical correlations of two views, without forming K."""
+"""KernelCCA: canonical correlations of two views, each with its kernel and ridge."""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from ..edge.engine import engine_for
-from ..edge.rows import (
-    check_lengths,
-    check_namespace,
-    rows_of,
-)
-from ..edge.showing import shown
-from ..edge.warnings import warn_about
-from ..engines.blas import blas_threads_for
-from ..features import FeatureMap
+from .._validation import check_float, check_int, unknown_name_error
+from ..engines.blas import blas_limit_for_size
+from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..methods.cca import FORMS, Canonical, canonical_pairs
-from ..refusals import count, unknown
-from ..sources import Pair, Source, as_source
-from ..trace_error import TraceError
-from .callbacks import with_callbacks
-from .fitting import fitting
-from .on_landmarks import in_library_of
-from .transforms import TransformsRows
-from .two_views import both_views, check_two_rows, of_view, pair_of_alphas, second_view
+from ..linalg.errors import TraceError
+from ..linalg.features import FeatureMap
+from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
+from ..sources import Pair, Source, as_source, is_dask
+from ..sources.files import FileOptions, targets_in
+from ._base import (
+    BaseLandmarkTransformer,
+    asarray_like,
+    check_numeric_targets,
+    fit_context,
+    with_callbacks,
+)
+from ._inputs import (
+    check_consistent_length,
+    check_input_type,
+    check_namespace,
+    check_rows,
+    check_targets_in_source,
+    count_rows,
+    has_object_rows,
+    open_if_external,
+    refuse_no_file,
+    source_from_rows,
+    warn_about_landmarks,
+)
+from ._progress import resolve_engine, with_progress_bar
 
 
-class KernelCCA(TransformsRows):
+def as_two_views(X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y; where a source has targets of its own, they are the second view."""
+    X, y = open_if_external(X), _from_file(y)
+    check_input_type(y, "y")
+    if check_targets_in_source(X, y, "KernelCCA"):
+        targets = X.targets
+        check_numeric_targets(targets, "KernelCCA")
+        return X.replace(targets=None), getattr(targets, "of", targets)
+    if y is None:
+        raise ValueError("KernelCCA requires y to be passed, but the target y is None.")
+    return X, y
+
+
+def _from_file(y: Any) -> Any:
+    """The rows of a file, where y is its path; one dimension is one column."""
+    if not isinstance(y, (str, os.PathLike)):
+        return y
+    refuse_no_file(y, "y")
+    targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
+    check_numeric_targets(targets, "KernelCCA")
+    return targets.of
+
+
+def as_second_view(y: Any, *, like: Any) -> Any:
+    """y as rows, where X is: blocks of both are multiplied."""
+    y = _as_rows(_from_file(y))
+    both_dense = arrays.is_array(like) and arrays.is_array(y)
+    on_other_device = both_dense and arrays.device_key(like) != arrays.device_key(y)
+    return arrays.to_device_of(y, like) if on_other_device else y
+
+
+def _as_rows(y: Any) -> Any:
+    """Numbers in one dimension are one feature."""
+    if isinstance(y, np.ndarray) and y.dtype == object:
+        # Rows that are not numbers are for a kernel that takes them.
+        with suppress(TypeError, ValueError):
+            y = y.astype(np.float64)
+    if is_dask(y) and y.ndim == 1 and hasattr(y, "to_frame"):
+        y = y.to_frame()
+    if isinstance(y, Source) or has_object_rows(y):
+        return check_rows(y, "y")
+    rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
+    y = y if rows else np.asarray(y)
+    return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y, "y")
+
+
+def check_at_least_two_rows(X: Any) -> None:
+    """One row has no correlation."""
+    if count_rows(X) < 2:
+        raise ValueError(
+            "n_samples=1 has no correlation; at least two rows are needed."
+        )
+
+
+def as_alpha_pair(alpha: Any) -> tuple[float, float]:
+    """The ridge of each view, from one for both or from two."""
+    pair = isinstance(alpha, (tuple, list, np.ndarray)) and len(alpha) == 2
+    first, second = alpha if pair else (alpha, alpha)
+    alphas = check_float(first, "alpha", 0.0), check_float(second, "alpha", 0.0)
+    if min(alphas) == 0:
+        raise ValueError(
+            f"alpha={alpha!r} is not allowed; without a ridge any two views "
+            "correlate perfectly, so it must be > 0."
+        )
+    return alphas
+
+
+def view_params(estimator: Any, i: int) -> dict[str, Any]:
+    """The kernel of one view by its parameters, of which there may be pairs."""
+    names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+    values = {name: getattr(estimator, name) for name in names}
+    params = {
+        name: value[i] if isinstance(value, tuple) and len(value) == 2 else value
+        for name, value in values.items()
+    }
+    kernel = params["kernel"]
+    is_precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    if is_precomputed or isinstance(kernel, Precomputed):
+        raise ValueError(
+            "KernelCCA takes rows, not kernel='precomputed'; pass a kernel and the "
+            "rows of each view."
+        )
+    return params
+
+
+class KernelCCA(BaseLandmarkTransformer):
     """Regularised kernel canonical correlation analysis on landmarks.
 
     Finds functions of the two views whose values correlate most over the rows, each
@@ -92,7 +190,7 @@ class KernelCCA(TransformsRows):
     True
     """
 
-    _switches = ("center",)
+    _bool_params = ("center",)
     canonical_correlations_: np.ndarray
     dual_coef_: Any
     landmarks_: tuple[Landmarks, Landmarks]
@@ -152,35 +250,41 @@ class KernelCCA(TransformsRows):
         self : KernelCCA
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            n_components = count(self.n_components, "n_components")
+        with fit_context(self, X, y) as task:
+            n_components = check_int(self.n_components, "n_components")
             if self.form not in FORMS:
-                raise unknown("form", self.form, list(FORMS))
-            alphas = pair_of_alphas(self.alpha)
-            X, y = both_views(X, y)
-            X = self._validated(X, reset=True)
-            y = second_view(y, beside=X)
-            check_lengths(X, y)
-            check_two_rows(X)
-            sources, chosen, engines = [], [], []
+                raise unknown_name_error("form", self.form, list(FORMS))
+            alphas = as_alpha_pair(self.alpha)
+            X, y = as_two_views(X, y)
+            X = self._validate_rows(X, reset=True)
+            y = as_second_view(y, like=X)
+            check_consistent_length(X, y)
+            check_at_least_two_rows(X)
+            sources, landmarks_of_views, engines = [], [], []
             for i, rows in enumerate((X, y)):
-                kernel, source, engine = self._resolved(rows, task, **of_view(self, i))
+                kernel, source, engine = self._resolve_inputs(
+                    rows, task, **view_params(self, i)
+                )
                 sources.append(source)
-                after = 4.0 - i  # the other view, and three passes
-                chosen.append(self._chosen(kernel, source, engine, passes_after=after))
+                passes_after = 4.0 - i  # the other view, and three passes
+                landmarks_of_views.append(
+                    self._select_landmarks(
+                        kernel, source, engine, passes_after=passes_after
+                    )
+                )
                 engines.append(engine)
             # A kernel that wants one thread gets one, whatever the other does.
-            engine = engines[int(chosen[1].kernel.traits.costly)]
+            engine = engines[int(landmarks_of_views[1].kernel.traits.costly)]
             center = bool(self.center)
-            with blas_threads_for(max(map(len, chosen))):
+            with blas_limit_for_size(max(map(len, landmarks_of_views))):
                 first, second = (
                     FeatureMap.for_ridge(landmarks, source, alpha, center=center)
                     for landmarks, source, alpha in zip(
-                        chosen, sources, alphas, strict=True
+                        landmarks_of_views, sources, alphas, strict=True
                     )
                 )
-            found = canonical_pairs(
-                chosen,
+            pairs = canonical_pairs(
+                landmarks_of_views,
                 (first, second),
                 Pair(*sources),
                 n_components,
@@ -189,10 +293,10 @@ class KernelCCA(TransformsRows):
                 center=center,
                 form=self.form,
             )
-            self._keep(chosen, found)
+            self._set_pairs(landmarks_of_views, pairs)
         return self
 
-    @shown
+    @with_progress_bar
     def transform(self, X: Any, y: Any = None) -> Any:
         """The canonical scores of rows.
 
@@ -209,14 +313,14 @@ class KernelCCA(TransformsRows):
             Of X; with `y`, the pair of scores.
         """
         check_is_fitted(self, "landmarks_")
-        X = self._validated(X, reset=False)
+        X = self._validate_rows(X, reset=False)
         check_namespace(X, self.landmarks_[0].points, "KernelCCA.transform()")
-        scores = self._scores(0, rows_of(X))
+        scores = self._scores(0, source_from_rows(X))
         if y is None:
             return scores
-        y = second_view(y, beside=X)
-        check_lengths(X, y)
-        source = rows_of(y)
+        y = as_second_view(y, like=X)
+        check_consistent_length(X, y)
+        source = source_from_rows(y)
         expected = as_source(self.landmarks_[1].points).n_features
         if source.n_features != expected:
             raise ValueError(
@@ -225,7 +329,7 @@ class KernelCCA(TransformsRows):
             )
         return scores, self._scores(1, source)
 
-    @shown
+    @with_progress_bar
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
 
@@ -249,7 +353,7 @@ class KernelCCA(TransformsRows):
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         self.fit(X, y)
-        return self.transform(*both_views(X, y))
+        return self.transform(*as_two_views(X, y))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean, over the pairs, of the correlation of both views' scores.
@@ -266,8 +370,8 @@ class KernelCCA(TransformsRows):
         correlation : float
             0 for a pair whose scores are constant.
         """
-        both = self.transform(*both_views(X, y))
-        a, b = (arrays.host_values(scores) for scores in both)
+        score_pair = self.transform(*as_two_views(X, y))
+        a, b = (arrays.to_host_float64(scores) for scores in score_pair)
         a, b = a - a.mean(axis=0), b - b.mean(axis=0)
         sizes = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
         products = np.sum(a * b, axis=0)
@@ -277,30 +381,32 @@ class KernelCCA(TransformsRows):
     def _n_features_out(self) -> int:
         return self.canonical_correlations_.shape[0]
 
-    def _keep(self, chosen: list[Landmarks], found: Canonical) -> None:
-        if not found.correlations.any():
+    def _set_pairs(
+        self, landmarks_of_views: list[Landmarks], pairs: CanonicalPairs
+    ) -> None:
+        if not pairs.correlations.any():
             raise ValueError(
                 "A view is constant, as its kernel sees it, so there is nothing to "
                 "correlate; check X, y and gamma."
             )
         first, second = (
-            landmarks.told(view.error)
-            for landmarks, view in zip(chosen, found.views, strict=True)
+            landmarks.with_error(view.error)
+            for landmarks, view in zip(landmarks_of_views, pairs.views, strict=True)
         )
         for landmarks in (first, second):
-            warn_about(landmarks)
+            warn_about_landmarks(landmarks)
         self.landmarks_ = (first, second)
         self.approximation_error_ = (first.error, second.error)
-        self.canonical_correlations_ = in_library_of(first, found.correlations)
+        self.canonical_correlations_ = asarray_like(first, pairs.correlations)
         self.dual_coef_ = tuple(
-            in_library_of(landmarks, view.scores.dual)
-            for landmarks, view in zip((first, second), found.views, strict=True)
+            asarray_like(landmarks, view.scores.dual)
+            for landmarks, view in zip((first, second), pairs.views, strict=True)
         )
-        self._views = found.views
+        self._views = pairs.views
 
     def _scores(self, i: int, source: Source) -> Any:
         landmarks, view = self.landmarks_[i], self._views[i]
-        engine = engine_for(landmarks.kernel, self.n_jobs, self.verbose)
+        engine = resolve_engine(landmarks.kernel, self.n_jobs, self.verbose)
         return view.scores(landmarks, source, engine, "scores")
 
     def __sklearn_tags__(self) -> Any:

@@ -1,38 +1,214 @@
-"""`KernelKMeans`: k-means in the kernel's feature space, in linear time."""
+"""KernelKMeans: k-means in the kernel's feature space, or spectral clustering with
+affinity_normalize.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .. import _arrays as arrays
-from ..approximation import estimated_error
-from ..edge.showing import shown
+from .._random import as_seed
+from .._validation import check_float, check_int
 from ..engines import Engine
-from ..engines.progress import parts
+from ..engines.base import progress_parts
 from ..landmarks import Landmarks
-from ..methods.kmeans.clustering import Centers
-from ..methods.spectral_embedding import Embedding
-from ..randomness import seed_of
-from ..refusals import count, number
-from ..sinks import Output
+from ..linalg.errors import TraceError
+from ..linalg.operator import estimate_trace_error
+from ..models.kmeans import (
+    ClusterCenters,
+    KMeansFit,
+    assign_block,
+    distances_block,
+    fit_kmeans,
+)
+from ..models.spectral_embedding import (
+    SpectralEmbeddingMap,
+    embed_rows,
+    fit_spectral_embedding,
+)
 from ..sources import Source, is_dask
-from ..trace_error import TraceError
-from .callbacks import with_callbacks
-from .fitting import fitting
-from .lazily import chunk_by_chunk
-from .nearest_centers import OnEmbedding, OnFeatures, fit_embedding, fit_features
-from .score_method import here
-from .transforms import TransformsRows
+from ..sources.output import Output
+from ._base import (
+    BaseLandmarkTransformer,
+    asarray_like,
+    fit_context,
+    here,
+    with_callbacks,
+)
+from ._dask import lazy_for_dask
+from ._inputs import warn
+from ._progress import with_progress_bar
+
+#: One number per row, in a new array.
+LABEL_OUTPUT = Output(single=True)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpaceClusters:
+    """Centres in the landmarks' span."""
+
+    centers: ClusterCenters
+    wide: bool  # whether distances need float64 kernel values
+
+    def labels(
+        self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
+    ) -> Any:
+        """The nearest centre of each row, where it is to go."""
+        sink = output.sink(
+            source, 1, np.dtype(np.int32), _prototype_row(landmarks, source)
+        )
+        engine.map(assign_block, source, sink, self._shared(landmarks), "labels")
+        return output.result(sink)
+
+    def distances(
+        self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
+    ) -> Any:
+        """To every centre, where they are to go."""
+        like = _prototype_row(landmarks, source)
+        width, dtype = len(self.centers.points), arrays.numpy_float_dtype(like)
+        sink = output.sink(source, width, dtype, like)
+        engine.map(distances_block, source, sink, self._shared(landmarks), "distances")
+        return output.result(sink)
+
+    def _shared(self, landmarks: Landmarks) -> tuple[Any, ...]:
+        return landmarks.columns(wide=self.wide), self.centers.to_device()
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingClusters:
+    """Centres among the coordinates of rows."""
+
+    embedding: SpectralEmbeddingMap
+    centers: KMeans
+
+    def labels(
+        self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
+    ) -> Any:
+        """The nearest centre of each row, where it is to go."""
+        rows = embed_rows(self.embedding, landmarks, source, engine)
+        return output.store(self._nearest(rows), _prototype_row(landmarks, source))
+
+    def distances(
+        self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
+    ) -> Any:
+        """To every centre, where they are to go."""
+        like = _prototype_row(landmarks, source)
+        rows = embed_rows(self.embedding, landmarks, source, engine)
+        values = self.centers.transform(rows)
+        return output.store(
+            values.astype(arrays.numpy_float_dtype(like), copy=False), like
+        )
+
+    def _nearest(self, rows: np.ndarray) -> np.ndarray:
+        """As scikit-learn's `predict`, by NumPy.
+
+        Its compiled loop takes centres of any shape and type as they come, out of a
+        damaged model file too, and ends the process.
+        """
+        centers = self.centers.cluster_centers_
+        relative_distances = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
+        return relative_distances.argmin(axis=1).astype(np.int32)
+
+
+def _prototype_row(landmarks: Landmarks, source: Source) -> Any:
+    """A row as it came, in whose library and precision results are."""
+    return landmarks.kernel.output_like(source.original.rows(0, 1))
+
+
+def fit_feature_clusters(
+    landmarks: Landmarks,
+    source: Source,
+    n_clusters: int,
+    engine: Engine,
+    *,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    seed: int,
+) -> dict[str, Any]:
+    """What is fitted, by its name, where centres are in the landmarks' span."""
+    fit = fit_kmeans(
+        landmarks,
+        source,
+        n_clusters,
+        engine,
+        n_init=n_init,
+        max_iter=int(max_iter),
+        tol=float(tol),
+        seed=seed,
+    )
+    _warn_if_not_converged(fit, n_clusters, max_iter)
+    clusters = FeatureSpaceClusters(fit.centers, fit.wide)
+    return {
+        "_embedding": None,
+        "_centers_of_embedding": None,
+        "_centers": fit.centers,
+        "_wide": fit.wide,
+        "dual_coef_": asarray_like(landmarks, fit.centers.dual),
+        "inertia_": fit.inertia,
+        "n_iter_": fit.n_iterations,
+        "labels_": clusters.labels(landmarks, source, engine, LABEL_OUTPUT),
+    }
+
+
+def _warn_if_not_converged(fit: KMeansFit, n_clusters: int, max_iter: int) -> None:
+    if fit.n_distinct < n_clusters:
+        warn(
+            f"Number of distinct clusters ({fit.n_distinct}) found smaller than "
+            f"n_clusters ({n_clusters}). Possibly due to duplicate points in X.",
+            ConvergenceWarning,
+        )
+    elif not fit.converged and max_iter > 1:
+        warn(
+            f"The centres still moved after {max_iter} passes; raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+
+
+def fit_embedding_clusters(
+    landmarks: Landmarks,
+    source: Source,
+    n_clusters: int,
+    engine: Engine,
+    *,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    seed: int,
+) -> dict[str, Any]:
+    """What is fitted, by its name, where centres are among coordinates."""
+    embedding_map, rows = fit_spectral_embedding(
+        landmarks, source, n_clusters, engine, seed=seed
+    )
+    kmeans = KMeans(
+        n_clusters,
+        n_init=n_init,
+        max_iter=max_iter,
+        tol=tol,
+        random_state=seed % 2**32,
+    ).fit(rows, sample_weight=source.weights)
+    like = _prototype_row(landmarks, source)
+    return {
+        "_embedding": embedding_map,
+        "_centers_of_embedding": kmeans,
+        "labels_": arrays.from_host(kmeans.labels_, like, kmeans.labels_.dtype),
+        "inertia_": float(kmeans.inertia_),
+        "n_iter_": kmeans.n_iter_,
+    }
+
 
 #: What follows the choice of landmarks, in passes with all of them that make Z.
-PASSES_AFTER = 8.0
+KMEANS_PASSES = 8.0
 
 
-class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
+class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
     """K-means clustering in the kernel's feature space, on landmarks.
 
     Lloyd's algorithm on the features, made block by block and forgotten: no n × s array
@@ -107,12 +283,12 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
     n_iter_: int
     landmarks_: Landmarks
     approximation_error_: TraceError | None
-    _centers: Centers
+    _centers: ClusterCenters
     _wide: bool
-    _embedding: Embedding | None
+    _embedding: SpectralEmbeddingMap | None
     _centers_of_embedding: Any
 
-    _switches = ("affinity_normalize",)
+    _bool_params = ("affinity_normalize",)
 
     def __init__(
         self,
@@ -171,25 +347,31 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         self : KernelKMeans
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            n_clusters = count(self.n_clusters, "n_clusters")
-            n_init = 1 if self.n_init == "auto" else count(self.n_init, "n_init")
-            count(self.max_iter, "max_iter")
-            number(self.tol, "tol", least=0.0)
-            X = self._validated(X, reset=True)
-            kernel, source, engine = self._resolved(X, task, sample_weight)
+        with fit_context(self, X, y) as task:
+            n_clusters = check_int(self.n_clusters, "n_clusters")
+            n_init = 1 if self.n_init == "auto" else check_int(self.n_init, "n_init")
+            check_int(self.max_iter, "max_iter")
+            check_float(self.tol, "tol", minimum=0.0)
+            X = self._validate_rows(X, reset=True)
+            kernel, source, engine = self._resolve_inputs(X, task, sample_weight)
             if source.n_rows < n_clusters:
                 raise ValueError(
                     f"n_samples={source.n_rows} should be >= n_clusters={n_clusters}."
                 )
-            landmarks = self._chosen(kernel, source, engine, passes_after=PASSES_AFTER)
-            seed = seed_of(self.random_state)
+            landmarks = self._select_landmarks(
+                kernel, source, engine, passes_after=KMEANS_PASSES
+            )
+            seed = as_seed(self.random_state)
             for name in ("dual_coef_", "_centers"):  # not of every way
                 self.__dict__.pop(name, None)
-            fit = fit_embedding if self.affinity_normalize else fit_features
-            clustering, _ = parts(engine.progress, PASSES_AFTER, 0.5)
+            fit_clusters = (
+                fit_embedding_clusters
+                if self.affinity_normalize
+                else fit_feature_clusters
+            )
+            clustering, _ = progress_parts(engine.progress, KMEANS_PASSES, 0.5)
             with clustering:
-                found = fit(
+                attributes = fit_clusters(
                     landmarks,
                     source,
                     n_clusters,
@@ -199,9 +381,9 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
                     tol=self.tol,
                     seed=seed,
                 )
-            self.__dict__.update(found)
-            error = estimated_error(landmarks, source, engine)
-            self._keep_landmarks(landmarks, error)
+            self.__dict__.update(attributes)
+            error = estimate_trace_error(landmarks, source, engine)
+            self._set_landmarks(landmarks, error)
             self._n_features_out = n_clusters
         return self
 
@@ -220,7 +402,7 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    @shown
+    @with_progress_bar
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, out: Any = None
     ) -> Any:
@@ -241,8 +423,8 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         Output(out)  # refused before the work begins
         return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
 
-    @chunk_by_chunk
-    @shown
+    @lazy_for_dask
+    @with_progress_bar
     def predict(self, X: Any, out: Any = None) -> Any:
         """The cluster of each row, with s kernel evaluations.
 
@@ -250,8 +432,8 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
-            landmarks alone.
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
+            the landmarks alone.
         out : str, Path or array, default=None
             Where the numbers go, as for `Nystroem.transform`.
 
@@ -261,11 +443,11 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
             Cluster numbers; `out` where it is given.
         """
         output = Output(out, "label", single=True)
-        landmarks, source, engine = self._new(X, "predict")
-        return self._way.labels(landmarks, source, engine, output)
+        landmarks, source, engine = self._resolve_fitted_rows(X, "predict")
+        return self._clusters.labels(landmarks, source, engine, output)
 
-    @chunk_by_chunk
-    @shown
+    @lazy_for_dask
+    @with_progress_bar
     def transform(self, X: Any, out: Any = None) -> Any:
         """The distance of each row to every centre.
 
@@ -282,9 +464,9 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
             In the kernel's feature space; with `affinity_normalize`, in the embedding.
             `out` where it is given.
         """
-        landmarks, source, engine = self._new(X, "transform")
+        landmarks, source, engine = self._resolve_fitted_rows(X, "transform")
         output = Output(out, names=self.get_feature_names_out())
-        return self._way.distances(landmarks, source, engine, output)
+        return self._clusters.distances(landmarks, source, engine, output)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances of rows to their nearest centre.
@@ -306,21 +488,25 @@ class KernelKMeans(TransformsRows, ClusterMixin, BaseEstimator):
         distances = self.transform(X)
         if is_dask(distances):  # of each row one, not one for each centre, comes here
             distances = here(distances.min(axis=1))[:, None]
-        nearest = arrays.host_values(distances).min(axis=1) ** 2
+        nearest = arrays.to_host_float64(distances).min(axis=1) ** 2
         weights = here(sample_weight, "sample_weight")
         weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
 
     @property
-    def _way(self) -> OnFeatures | OnEmbedding:
+    def _clusters(self) -> FeatureSpaceClusters | EmbeddingClusters:
         """Where the centres are."""
         if self._embedding is not None:
-            return OnEmbedding(self._embedding, self._centers_of_embedding)
-        return OnFeatures(self._centers, self._wide)
+            return EmbeddingClusters(self._embedding, self._centers_of_embedding)
+        return FeatureSpaceClusters(self._centers, self._wide)
 
-    def _new(self, X: Any, method: str) -> tuple[Landmarks, Source, Engine]:
+    def _resolve_fitted_rows(
+        self, X: Any, method: str
+    ) -> tuple[Landmarks, Source, Engine]:
         check_is_fitted(self, "landmarks_")
-        fitted = None if self.landmarks_.kernel.traits.by_number else self.landmarks_
+        fitted = (
+            None if self.landmarks_.kernel.traits.uses_row_numbers else self.landmarks_
+        )
         like = None if fitted is None else fitted.points
-        landmarks, source, engine = self._for_new_rows(X, like, method)
+        landmarks, source, engine = self._resolve_new_rows(X, like, method)
         return landmarks, source, engine

@@ -1,4 +1,4 @@
-"""`KernelLogisticRegression`: probabilities of classes, on landmarks."""
+"""KernelLogisticRegression: binary and multinomial logistic regression on landmarks."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..approximation import estimated_error
-from ..edge.warnings import warn, warn_alike
-from ..engines.progress import parts
-from ..methods.logistic.cost import best_cost
-from ..methods.logistic.fit import Settings, feature_map, on_landmarks, reach
-from ..methods.logistic.loss import log_probabilities, probabilities
-from ..randomness import seed_of
-from ..refusals import count, number
+from .._random import as_seed
+from .._validation import check_float, check_int
+from ..engines.base import progress_parts
+from ..linalg.operator import estimate_trace_error
+from ..models.logistic import (
+    LogisticSettings,
+    fit_logistic,
+    logistic_feature_map,
+    select_cost,
+    to_linear_map,
+)
+from ..models.logistic_loss import log_probabilities, probabilities
 from ..sources import Source
-from .callbacks import with_callbacks
-from .classes import OnClasses
-from .fitting import fitting
-from .labels_in_source import ROWS
-from .on_landmarks import in_library_of
-from .ridge_base import Model
-from .ridge_parameters import as_numbers
+from ._base import asarray_like, fit_context, with_callbacks
+from ._classifier import LABEL_BLOCK_ROWS, BaseKernelClassifier
+from ._inputs import warn, warn_alike
+from ._ridge import RidgeModel, as_float_array
 
 #: What follows the choice of landmarks, in passes with all of them that make Z.
-PASSES_AFTER = 6.0
+LOGISTIC_PASSES = 6.0
 
 
-class KernelLogisticRegression(OnClasses):
+class KernelLogisticRegression(BaseKernelClassifier):
     """Logistic regression with a kernel, on landmarks: probabilities of classes.
 
     `sklearn.linear_model.LogisticRegression` on the features of `Nystroem`, without
@@ -90,7 +91,7 @@ class KernelLogisticRegression(OnClasses):
     True
     """
 
-    _balances_weights = True
+    _balances_by_weight = True
     C_: float
     losses_: Any
     n_iter_: int | None
@@ -152,59 +153,64 @@ class KernelLogisticRegression(OnClasses):
         self : KernelLogisticRegression
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            costs, seed = _check_costs(self.C), seed_of(self.random_state)
-            settings = Settings(
+        with fit_context(self, X, y) as task:
+            Cs, seed = _check_costs(self.C), as_seed(self.random_state)
+            settings = LogisticSettings(
                 fit_intercept=bool(self.fit_intercept),
-                tolerance=number(self.tol, "tol", 0.0),
-                most_iterations=count(self.max_iter, "max_iter"),
+                tolerance=check_float(self.tol, "tol", 0.0),
+                max_iterations=check_int(self.max_iter, "max_iter"),
                 seed=seed,
             )
-            given = self._classes(X, y, sample_weight)
-            if given.binarizer.y_type_.startswith("multilabel"):
+            data = self._validate_classes(X, y, sample_weight)
+            if data.binarizer.y_type_.startswith("multilabel"):
                 raise ValueError(
                     "y has several labels per row; fit a KernelLogisticRegression for "
                     "each of them: sklearn.multioutput.MultiOutputClassifier."
                 )
-            kernel, source, engine = self._resolved(
-                given.X,
+            kernel, source, engine = self._resolve_inputs(
+                data.X,
                 task,
-                given.weights,
-                targets=given.Y,
+                data.weights,
+                targets=data.Y,
                 kernel=self.kernel,  # white noise is refused: there is no alpha
             )
-            _check_weighted(source, given.binarizer.classes_)
-            landmarks = self._chosen(kernel, source, engine, passes_after=PASSES_AFTER)
-            mapping = feature_map(landmarks, source, float(costs.max()))
-            C, self.losses_, start = float(costs[0]), None, None
-            choosing, descending, _ = parts(engine.progress, len(costs) - 1, 1.0, 0.05)
-            if len(costs) > 1:
-                with choosing:
-                    chosen = best_cost(mapping, source, costs, settings, engine)
-                C, start = chosen.C, chosen.coef
-                self.losses_ = in_library_of(landmarks, chosen.losses)
-            with descending:
-                reached = reach(mapping, source, C, settings, engine, start)
-            if not reached.converged:
-                if reached.n_iterations < self.max_iter:
+            _check_class_has_weight(source, data.binarizer.classes_)
+            landmarks = self._select_landmarks(
+                kernel, source, engine, passes_after=LOGISTIC_PASSES
+            )
+            mapping = logistic_feature_map(landmarks, source, float(Cs.max()))
+            C, self.losses_, start = float(Cs[0]), None, None
+            selection_stage, fit_stage, _ = progress_parts(
+                engine.progress, len(Cs) - 1, 1.0, 0.05
+            )
+            if len(Cs) > 1:
+                with selection_stage:
+                    selected = select_cost(mapping, source, Cs, settings, engine)
+                C, start = selected.C, selected.coef
+                self.losses_ = asarray_like(landmarks, selected.losses)
+            with fit_stage:
+                result = fit_logistic(mapping, source, C, settings, engine, start)
+            if not result.converged:
+                if result.n_iterations < self.max_iter:
                     advice = "No step goes further down: rounding hides it. Scale the "
                     advice += "features, so that kernel values are of similar size,"
                 else:
                     advice = f"Raise max_iter={self.max_iter} or tol,"
                 warn(
-                    f"Not converged in {reached.n_iterations} steps: about "
-                    f"{reached.left:.1g} of the objective is left to be gained, tol is "
+                    f"Not converged in {result.n_iterations} steps: about "
+                    f"{result.relative_gain:.1g} of the objective is left to be "
+                    "gained, tol is "
                     f"{settings.tolerance:g}. {advice} or take a smaller C.",
                     ConvergenceWarning,
                 )
-            error = estimated_error(landmarks, source, engine)
-            landmarks = self._keep_landmarks(landmarks, error)
+            error = estimate_trace_error(landmarks, source, engine)
+            landmarks = self._set_landmarks(landmarks, error)
             warn_alike(landmarks)
-            found = on_landmarks(landmarks, source, mapping, reached.x)
-            ravel = given.Y.shape[1] == 1
-            self._keep_model(landmarks, Model(found, ravel, posterior=None))
-            self._keep_classes(given.binarizer)
-            self.C_, self.n_iter_ = C, reached.n_iterations
+            linear_map = to_linear_map(landmarks, source, mapping, result.x)
+            ravel = data.Y.shape[1] == 1
+            self._set_model(landmarks, RidgeModel(linear_map, ravel, posterior=None))
+            self._set_classes(data.binarizer)
+            self.C_, self.n_iter_ = C, result.n_iterations
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -212,19 +218,27 @@ class KernelLogisticRegression(OnClasses):
         tags.target_tags.multi_output = False
         return tags
 
-    def _shares(self, method: str, log: bool) -> Callable[[np.ndarray], np.ndarray]:
+    def _probability_function(
+        self, method: str, log: bool
+    ) -> Callable[[np.ndarray], np.ndarray]:
         return log_probabilities if log else probabilities
 
 
-def _check_weighted(source: Source, classes: np.ndarray) -> None:
+def _check_class_has_weight(source: Source, classes: np.ndarray) -> None:
     """Refuse a class whose rows all have weight 0: its constant has no finite value."""
     if not source.is_weighted:
         return
     n_rows = np.zeros(len(classes), dtype=int)
-    for start in range(0, source.n_rows, ROWS):
-        own = np.asarray(source.targets[start : start + ROWS]) > 0
-        own = np.hstack([~own, own]) if own.shape[1] == 1 else own
-        n_rows += own[source.weights[start : start + ROWS] > 0].sum(axis=0)
+    for start in range(0, source.n_rows, LABEL_BLOCK_ROWS):
+        membership = np.asarray(source.targets[start : start + LABEL_BLOCK_ROWS]) > 0
+        membership = (
+            np.hstack([~membership, membership])
+            if membership.shape[1] == 1
+            else membership
+        )
+        n_rows += membership[source.weights[start : start + LABEL_BLOCK_ROWS] > 0].sum(
+            axis=0
+        )
     if not n_rows.all():
         raise ValueError(
             f"The class {classes[n_rows.argmin()]} has no row of weight > 0; leave its "
@@ -234,10 +248,10 @@ def _check_weighted(source: Source, classes: np.ndarray) -> None:
 
 def _check_costs(C: Any) -> np.ndarray:
     """One or several finite numbers > 0."""
-    costs = as_numbers(C)
-    if costs.ndim > 1 or not costs.size or not np.all(np.isfinite(costs) & (costs > 0)):
+    Cs = as_float_array(C)
+    if Cs.ndim > 1 or not Cs.size or not np.all(np.isfinite(Cs) & (Cs > 0)):
         raise ValueError(
             f"C={C!r} is not allowed; it is a finite number > 0, or several of them to "
             "choose from."
         )
-    return np.atleast_1d(costs)
+    return np.atleast_1d(Cs)

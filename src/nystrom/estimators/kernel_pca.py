@@ -1,38 +1,290 @@
-"""`KernelPCA`: kernel principal components in linear time."""
+"""KernelPCA: scikit-learn's transformer on landmarks; its own class where all rows are
+landmarks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import LinAlgError
+from scipy.sparse.linalg import ArpackError
+from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
+from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..edge.engine import engine_for
-from ..edge.rows import explaining
-from ..edge.showing import shown
+from .. import _arrays as arrays
+from .._random import as_seed
+from .._validation import check_finite, check_float, check_int, unknown_name_error
 from ..engines import Engine
-from ..engines.progress import expect, parts
-from ..kernels import AtLandmarks
+from ..engines.base import expect_passes, progress_parts
+from ..engines.blas import blas_limit_for_size
+from ..kernels import AdditiveChi2, Chi2, Kernel, PrecomputedAtLandmarks
 from ..landmarks import Landmarks
-from ..methods.linear_map import LinearMap
-from ..methods.pca import components
-from ..methods.preimage import Preimage
-from ..randomness import seed_of
-from ..sinks import Output
-from ..sources import Source, as_source, recognised
-from ..trace_error import TraceError
-from .callbacks import CallbackTask, with_callbacks
-from .exact import is_exact
-from .exact_pca import back_by_theirs, block_by_block, by_theirs, fitted_exactly, takes
-from .fitting import fitting
-from .lazily import chunk_by_chunk
-from .pca_on_landmarks import check_options, fitted_on_landmarks, rows_at, way_back
-from .transforms import TransformsRows
+from ..linalg.errors import TraceError
+from ..models.linear_map import LinearMap
+from ..models.pca import (
+    Preimage,
+    PrincipalComponents,
+    fit_preimage,
+    principal_components,
+)
+from ..sources import Block, Source, as_source, infer_source
+from ..sources.output import Output
+from ._base import (
+    BaseLandmarkTransformer,
+    CallbackTask,
+    asarray_like,
+    drop_kernel_matrix,
+    exact_landmarks,
+    fit_context,
+    uses_exact_solver,
+    with_callbacks,
+)
+from ._dask import lazy_for_dask
+from ._inputs import explaining
+from ._progress import resolve_engine, with_progress_bar
+
+#: What scikit-learn's own class takes, and runs exactly.
+EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
 
 
-class KernelPCA(TransformsRows):
+def is_supported_by_sklearn(estimator: Any, X: Any) -> bool:
+    """Whether scikit-learn's own class takes the rows and our parameters."""
+    kernel = estimator.kernel
+    is_known_kernel = (isinstance(kernel, str) and kernel in EXACT_KERNELS) or (
+        callable(kernel) and not isinstance(kernel, (Kernel, GaussianProcessKernel))
+    )
+    is_matrix = (isinstance(X, np.ndarray) and X.ndim == 2) or sp.issparse(X)
+    is_scalar_gamma = estimator.gamma is None or isinstance(estimator.gamma, Real)
+    return is_known_kernel and is_matrix and is_scalar_gamma and bool(estimator.center)
+
+
+def exact_pca_attributes(
+    estimator: Any, X: Any, kernel: Kernel, source: Source
+) -> dict[str, Any]:
+    """What is fitted: the attributes of their class, which become ours."""
+    names = ExactKernelPCA().get_params(deep=False)
+    exact_pca = ExactKernelPCA(**{name: getattr(estimator, name) for name in names})
+    X = arrays.as_canonical_csr(X)
+    with blas_limit_for_size(source.n_rows):
+        try:
+            exact_pca.set_output(transform="default").fit(X)
+        except LinAlgError:
+            raise ValueError(singular_message(estimator.alpha)) from None
+        except ArpackError as error:
+            raise ValueError(
+                f"eigen_solver='arpack' fails on the kernel matrix of these rows: "
+                f"{error} Use eigen_solver='dense'."
+            ) from None
+    check_finite(np.asarray(exact_pca.eigenvalues_))
+    attributes: dict[str, Any] = {"_exact": exact_pca}
+    for name, value in vars(exact_pca).items():
+        if name.endswith("_") or name == "_centerer":
+            attributes[name] = value
+    mean = float(exact_pca._centerer.K_fit_all_)
+    total = _kernel_trace(exact_pca, X) - X.shape[0] * mean
+    values = np.asarray(exact_pca.eigenvalues_)
+    shares = values / total if total > 0 else np.zeros(len(values))
+    landmarks = exact_landmarks(kernel, source)
+    return attributes | {
+        "explained_variance_ratio_": shares,
+        "landmarks_": drop_kernel_matrix(landmarks),
+        "approximation_error_": landmarks.error,
+    }
+
+
+def singular_message(alpha: float) -> str:
+    """What to say where scikit-learn's way back finds no solution."""
+    return (
+        f"fit_inverse_transform=True finds no way back with alpha={alpha:g}: the "
+        "kernel matrix of the coordinates is singular. Raise alpha, or lower "
+        "n_components."
+    )
+
+
+def transform_exact(exact_pca: ExactKernelPCA, X: Any) -> np.ndarray:
+    """The coordinates of rows that are checked."""
+    with blas_limit_for_size(exact_pca.eigenvectors_.shape[0]):
+        return exact_pca.transform(arrays.as_canonical_csr(X))
+
+
+def transform_exact_blocks(
+    exact_pca: ExactKernelPCA, source: Source, engine: Engine, output: Output
+) -> Any:
+    """The coordinates of a source's rows, where they are to go."""
+    values = exact_pca.eigenvalues_
+    sink = output.sink(source, len(values), values.dtype)
+    engine.map(_transform_block, source, sink, (exact_pca,), "coordinates")
+    return output.result(sink)
+
+
+def inverse_transform_exact(exact_pca: ExactKernelPCA, X: Any) -> np.ndarray:
+    """Rows that have about the coordinates given."""
+    with blas_limit_for_size(exact_pca.eigenvectors_.shape[0]):
+        return exact_pca.inverse_transform(X)
+
+
+def _transform_block(block: Block, exact_pca: ExactKernelPCA) -> np.ndarray:
+    return exact_pca.transform(block.X)
+
+
+def _kernel_trace(exact_pca: ExactKernelPCA, X: Any) -> float:
+    """tr K, row by row."""
+    if exact_pca.kernel == "precomputed":
+        return float(np.trace(X))
+    rows = (X[[i]] for i in range(X.shape[0]))
+    return float(sum(exact_pca._get_kernel(row)[0, 0] for row in rows))
+
+
+EIGEN_SOLVERS = ("auto", "dense", "arpack", "randomized")
+
+
+def check_pca_params(estimator: Any) -> None:
+    """Refuse parameters that are none; scikit-learn checks its own."""
+    check_int(estimator.n_components, "n_components", optional=True)
+    if estimator.eigen_solver not in EIGEN_SOLVERS:
+        raise unknown_name_error(
+            "eigen_solver", estimator.eigen_solver, list(EIGEN_SOLVERS)
+        )
+    check_float(estimator.alpha, "alpha", minimum=0.0)
+    check_float(estimator.tol, "tol", minimum=0.0)
+    check_int(estimator.max_iter, "max_iter", optional=True)
+    if estimator.iterated_power != "auto":
+        check_int(estimator.iterated_power, "iterated_power", minimum=0)
+    width = getattr(estimator.kernel, "gamma", estimator.gamma)
+    if estimator.fit_inverse_transform and np.ndim(width) > 0:
+        raise ValueError(
+            "fit_inverse_transform=True needs one gamma: the way back is a kernel "
+            "of coordinates, not of features."
+        )
+    if estimator.fit_inverse_transform and _is_chi2_kernel(estimator.kernel):
+        raise ValueError(
+            f"fit_inverse_transform=True is not possible with kernel="
+            f"{estimator.kernel!r}: the way back is a kernel of coordinates, which "
+            "have "
+            "both signs. Use another kernel, or leave fit_inverse_transform out."
+        )
+
+
+def _is_chi2_kernel(kernel: Any) -> bool:
+    if isinstance(kernel, str):
+        return kernel in ("chi2", "additive_chi2")
+    return isinstance(kernel, (AdditiveChi2, Chi2))
+
+
+def pca_attributes(
+    estimator: Any,
+    landmarks: Landmarks,
+    fitted_components: PrincipalComponents,
+    source: Source,
+) -> dict[str, Any]:
+    """What is fitted, by its name."""
+    values, dual, offset = _select_components(
+        fitted_components, estimator.n_components, estimator.remove_zero_eig
+    )
+    eigenvectors, _ = svd_flip(u=dual * np.sqrt(values), v=None)
+    # The coordinates get the signs that the eigenvectors have.
+    signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
+    like = landmarks.kernel.output_like(landmarks.points)
+    # Where all rows are landmarks, in the precision that scikit-learn's would have, if
+    # it has such numbers.
+    row_dtype = arrays.numpy_float_dtype(like)
+    is_representable = values.max(initial=0.0) <= np.finfo(row_dtype).max
+    all_rows_are_landmarks = len(landmarks) == source.n_rows
+    dtype = row_dtype if all_rows_are_landmarks and is_representable else values.dtype
+    eigenvalues, total = values.astype(dtype), float(fitted_components.total)
+    ratios = eigenvalues / total if total > 0 else np.zeros(len(eigenvalues))
+    return {
+        "X_fit_": landmarks.points,
+        "_map": LinearMap.with_sufficient_precision(
+            landmarks, source, dual * signs, -offset * signs
+        ),
+        "eigenvalues_": arrays.from_host(values, like, dtype),
+        "eigenvectors_": arrays.from_host(eigenvectors, like, dtype),
+        "explained_variance_ratio_": arrays.from_host(ratios, like, ratios.dtype),
+        "n_landmarks_path_": arrays.from_host(
+            fitted_components.sizes, like, fitted_components.sizes.dtype
+        ),
+        "explained_variance_path_": arrays.from_host(
+            fitted_components.explained_variance_path,
+            like,
+            fitted_components.explained_variance_path.dtype,
+        ),
+    }
+
+
+def _select_components(
+    fitted_components: PrincipalComponents,
+    n_components: int | None,
+    remove_zero_eig: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Eigenvalues, directions, offsets: as many as asked for, as theirs has it."""
+    values, dual, offset = (
+        fitted_components.values,
+        fitted_components.dual,
+        fitted_components.offset,
+    )
+    if remove_zero_eig or n_components is None:
+        kept = values > 0
+        return values[kept], dual[:, kept], offset[kept]
+    missing = min(n_components, len(dual)) - len(values)
+    if missing <= 0:
+        return values, dual, offset
+    columns = np.zeros((len(dual), missing))
+    zeros = np.zeros(missing)
+    return (
+        np.concatenate([values, zeros]),
+        np.concatenate([dual, columns], axis=1),
+        np.concatenate([offset, zeros]),
+    )
+
+
+def inverse_map_attributes(
+    landmarks: Landmarks,
+    forward_map: LinearMap,
+    source: Source,
+    alpha: float,
+    engine: Engine,
+) -> dict[str, Any]:
+    """What is fitted of the way from coordinates to rows, by its name."""
+    _check_rows_of_numbers(landmarks.points)
+    inverse_map = fit_preimage(landmarks, forward_map, source, alpha, engine)
+    return {
+        "_preimage": inverse_map,
+        "dual_coef_": asarray_like(landmarks, inverse_map.map.dual),
+        "X_transformed_fit_": inverse_map.landmarks.points,
+    }
+
+
+def _check_rows_of_numbers(points: Any) -> None:
+    if sp.issparse(points):
+        raise NotImplementedError(
+            "Inverse transform not implemented for sparse matrices!"
+        )
+    if not arrays.is_array(points):
+        raise ValueError("fit_inverse_transform=True needs rows of numbers.")
+
+
+def inverse_map_rows(inverse_map: Preimage, X: Any, engine: Engine) -> Any:
+    """Rows that have about the coordinates given."""
+    X = X if arrays.is_array(X) else np.asarray(X)
+    source = as_source(arrays.detach(X))
+    width = inverse_map.landmarks.points.shape[1]
+    if source.n_features != width:
+        raise ValueError(
+            f"X has {source.n_features} columns; the coordinates of this KernelPCA "
+            f"have {width}."
+        )
+    return inverse_map.map(inverse_map.landmarks, source, engine, "rows")
+
+
+class KernelPCA(BaseLandmarkTransformer):
     """Kernel principal component analysis on landmarks.
 
     A drop-in for `sklearn.decomposition.KernelPCA`, in O(n·s²) time with s landmarks
@@ -138,7 +390,7 @@ class KernelPCA(TransformsRows):
     _map: LinearMap
     _preimage: Preimage
 
-    _switches = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
+    _bool_params = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
 
     def __init__(
         self,
@@ -205,11 +457,11 @@ class KernelPCA(TransformsRows):
         self : KernelPCA
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
+        with fit_context(self, X, y) as task:
             self._fit(X, task)
         return self
 
-    @chunk_by_chunk
+    @lazy_for_dask
     @with_callbacks
     def fit_transform(
         self, X: Any, y: Any = None, out: Any = None, **params: Any
@@ -235,19 +487,19 @@ class KernelPCA(TransformsRows):
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         Output(out)  # refused before the work begins
-        with fitting(self, X, y) as task:
-            mapped = self._fit(X, task)
+        with fit_context(self, X, y) as task:
+            training = self._fit(X, task)
             output = Output(out, names=self.get_feature_names_out())
-            if mapped is None:
+            if training is None:
                 rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-                rows = output.keep(rows)
+                rows = output.store(rows)
             else:
-                expect(mapped[-1].progress, 1)
-                rows = self._map(*mapped, "coordinates", output)
+                expect_passes(training[-1].progress, 1)
+                rows = self._map(*training, "coordinates", output)
         return rows
 
-    @chunk_by_chunk
-    @shown
+    @lazy_for_dask
+    @with_progress_bar
     def transform(self, X: Any, out: Any = None) -> Any:
         """The coordinates of rows, with s kernel evaluations each.
 
@@ -255,8 +507,8 @@ class KernelPCA(TransformsRows):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
-            landmarks alone.
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
+            the landmarks alone.
         out : str, Path or array, default=None
             Where the coordinates go, as for `Nystroem.transform`.
 
@@ -267,26 +519,28 @@ class KernelPCA(TransformsRows):
         """
         check_is_fitted(self, "eigenvalues_")
         output = Output(out, names=self.get_feature_names_out())
-        X = recognised(X, self._fitted_names)
+        X = infer_source(X, self._fitted_names)
         if self._exact is not None:
             return self._exact_coordinates(X, output)
-        landmarks, source, engine = self._for_new_rows(
+        landmarks, source, engine = self._resolve_new_rows(
             X, self.eigenvectors_, "transform"
         )
         return self._map(landmarks, source, engine, "coordinates", output)
 
     def _exact_coordinates(self, X: Any, output: Output) -> Any:
         """By scikit-learn's own class; of a source or into a file block by block."""
-        if isinstance(X, AtLandmarks):  # all training rows are, in their order
+        if isinstance(
+            X, PrecomputedAtLandmarks
+        ):  # all training rows are, in their order
             X = X.values
         if not isinstance(X, Source):
             with explaining(X=X):
                 X = validate_data(self, X, accept_sparse="csr", reset=False)
         if output.where is None and not isinstance(X, Source):
-            return by_theirs(self._exact, X)
-        source = as_source(self._validated(X, reset=False)).having(targets=None)
-        engine = engine_for(self.landmarks_.kernel, self.n_jobs, self.verbose)
-        return block_by_block(self._exact, source, engine, output)
+            return transform_exact(self._exact, X)
+        source = as_source(self._validate_rows(X, reset=False)).replace(targets=None)
+        engine = resolve_engine(self.landmarks_.kernel, self.n_jobs, self.verbose)
+        return transform_exact_blocks(self._exact, source, engine, output)
 
     @property
     def inverse_transform(self) -> Callable[[Any], Any]:
@@ -306,9 +560,11 @@ class KernelPCA(TransformsRows):
     def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
-            return back_by_theirs(self._exact, X)
-        engine = engine_for(self._preimage.landmarks.kernel, self.n_jobs, self.verbose)
-        return rows_at(self._preimage, X, engine)
+            return inverse_transform_exact(self._exact, X)
+        engine = resolve_engine(
+            self._preimage.landmarks.kernel, self.n_jobs, self.verbose
+        )
+        return inverse_map_rows(self._preimage, X, engine)
 
     @property
     def _n_features_out(self) -> int:
@@ -321,35 +577,41 @@ class KernelPCA(TransformsRows):
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if self.fit_inverse_transform and precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = self._validated(X, reset=True)
-        goal = self._goal()
-        kernel, source, engine = self._resolved(X, task)
-        if is_exact(goal, self.sampler, source) and takes(self, X):
+        X = self._validate_rows(X, reset=True)
+        stopping_rule = self._stopping_rule()
+        kernel, source, engine = self._resolve_inputs(X, task)
+        if uses_exact_solver(
+            stopping_rule, self.sampler, source
+        ) and is_supported_by_sklearn(self, X):
             engine.progress("exact solution", 0, 1)
-            self.__dict__.update(fitted_exactly(self, X, kernel, source))
+            self.__dict__.update(exact_pca_attributes(self, X, kernel, source))
             return None
-        check_options(self)
-        landmarks = self._chosen(kernel, source, engine, goal, passes_after=1.4)
-        summing, _ = parts(engine.progress, 1.0, 0.4)
+        check_pca_params(self)
+        landmarks = self._select_landmarks(
+            kernel, source, engine, stopping_rule, passes_after=1.4
+        )
+        summing, _ = progress_parts(engine.progress, 1.0, 0.4)
         with summing:
-            found = components(
+            decomposition = principal_components(
                 landmarks,
                 source,
                 self.n_components,
                 engine,
                 center=self.center,
                 solver=self.eigen_solver,
-                seed=seed_of(self.random_state),
+                seed=as_seed(self.random_state),
                 tol=self.tol,
                 max_iter=self.max_iter,
                 iterated_power=self.iterated_power,
             )
-        landmarks = self._keep_landmarks(landmarks, found.error)
+        landmarks = self._set_landmarks(landmarks, decomposition.error)
         self._exact = None
-        self.__dict__.update(fitted_on_landmarks(self, landmarks, found, source))
+        self.__dict__.update(pca_attributes(self, landmarks, decomposition, source))
         default = 1 / source.n_features if source.n_features else None
         self.gamma_ = default if self.gamma is None else self.gamma
         if self.fit_inverse_transform:
-            back = way_back(landmarks, self._map, source, float(self.alpha), engine)
-            self.__dict__.update(back)
+            inverse_attributes = inverse_map_attributes(
+                landmarks, self._map, source, float(self.alpha), engine
+            )
+            self.__dict__.update(inverse_attributes)
         return landmarks, source, engine

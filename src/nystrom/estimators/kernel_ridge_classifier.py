@@ -1,20 +1,21 @@
-"""`KernelRidgeClassifier`: classes by ridge regression of ±1 on landmarks."""
+"""KernelRidgeClassifier: ridge regression on ±1 targets, with calibrated
+probabilities.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from ..engines.progress import parts
-from ..methods.ridge.fit import fit_ridge
-from ..randomness import seed_of
-from .by_epsilon import chosen_for_risk, goal_for
-from .callbacks import with_callbacks
-from .fitting import fitting
-from .probabilities import Calibrated, passes_to_link
-from .ridge_parameters import check_alphas, check_solver
+from .._random import as_seed
+from ..engines.base import progress_parts
+from ..models.ridge_solvers import fit_ridge
+from ._base import fit_context, with_callbacks
+from ._classifier import CalibratedClassifierMixin, calibration_passes
+from ._ridge import check_alphas, check_solver
+from .kernel_ridge import select_landmarks_for_risk, stopping_rule_for_risk
 
 
-class KernelRidgeClassifier(Calibrated):
+class KernelRidgeClassifier(CalibratedClassifierMixin):
     """Classification by kernel ridge regression on landmarks.
 
     Classes become targets of ±1, one per class where there are more than two, as in
@@ -126,18 +127,22 @@ class KernelRidgeClassifier(Calibrated):
         self : KernelRidgeClassifier
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            given = self._classes(X, y, sample_weight)
-            Y, weights = given.Y, given.weights
+        with fit_context(self, X, y) as task:
+            data = self._validate_classes(X, y, sample_weight)
+            Y, weights = data.Y, data.weights
             alphas = check_alphas(self.alpha, Y.shape[1]) + self._white_noise()
             solver = check_solver(self.solver, alphas)
-            kernel, source, engine = self._resolved(given.X, task, weights, targets=Y)
-            seed = seed_of(self.random_state)
-            goal = goal_for(self, float(alphas.min()))
-            linking = passes_to_link(source.n_rows)
-            after = 1.0 + linking
-            landmarks = chosen_for_risk(self, kernel, source, goal, engine, after)
-            summing, _ = parts(engine.progress, 1.0, linking)
+            kernel, source, engine = self._resolve_inputs(
+                data.X, task, weights, targets=Y
+            )
+            seed = as_seed(self.random_state)
+            stopping_rule = stopping_rule_for_risk(self, float(alphas.min()))
+            calibration_share = calibration_passes(source.n_rows)
+            passes_after = 1.0 + calibration_share
+            landmarks = select_landmarks_for_risk(
+                self, kernel, source, stopping_rule, engine, passes_after
+            )
+            summing, _ = progress_parts(engine.progress, 1.0, calibration_share)
             with summing:
                 fit = fit_ridge(
                     landmarks,
@@ -148,15 +153,15 @@ class KernelRidgeClassifier(Calibrated):
                     engine=engine,
                     seed=seed,
                 )
-            self._keep(
+            self._set_fit(
                 landmarks,
                 fit,
                 alphas,
                 ravel=Y.shape[1] == 1,
                 weighted=weights is not None,
             )
-            self._keep_classes(given.binarizer)
-            self._calibrate(landmarks, source, fit, engine, given, seed)
+            self._set_classes(data.binarizer)
+            self._calibrate(landmarks, source, fit, engine, data, seed)
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,6 @@
-"""`KernelRidgeClassifierCV`: a classifier that chooses its own numbers."""
+"""KernelRidgeClassifierCV: KernelRidgeClassifier with its parameters chosen by cross-
+validation.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +8,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..edge.showing import bar_for
-from ..engines.progress import parts
-from ..methods.link import classes_of
-from ..methods.ridge.class_errors import MEASURES, ClassErrors
-from ..randomness import seed_of
-from .by_scorer import ScoredClasses, scorer_of
-from .callbacks import with_callbacks
-from .classes import Classes
-from .fitting import fitting
-from .folds import splits_for
-from .grids import check_alphas_given
-from .on_grids import OnGrids, Search
-from .probabilities import Calibrated
+from .._random import as_seed
+from ..engines.base import progress_parts
+from ..models.calibration import class_indices
+from ..models.model_selection import BEST_SCORES, ClassificationErrors
+from ._base import fit_context, with_callbacks
+from ._classifier import CalibratedClassifierMixin, ClassificationData
+from ._progress import get_progress_bar
+from ._scorers import ClassificationScorerErrors, check_scorer
+from ._search import RidgeSearchMixin, SearchCriterion, check_alpha_grid, resolve_splits
 
 #: Folds where `cv` says nothing.
 N_FOLDS = 5
 #: Rows whose classes are read at a time.
-ROWS = 2**16
+TARGET_BLOCK_ROWS = 2**16
 
 
-class KernelRidgeClassifierCV(Calibrated, OnGrids):
+class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     """Classification by kernel ridge regression, with all numbers chosen from the data.
 
     For each width landmarks are chosen once; one pass over the rows makes the sums of
@@ -107,7 +105,7 @@ n_features_in_
     (597, 10)
     """
 
-    _switches = ("fit_intercept", "prefer_fewer")
+    _bool_params = ("fit_intercept", "prefer_fewer")
     classes_: Any
 
     def __init__(
@@ -172,52 +170,57 @@ n_features_in_
         self : KernelRidgeClassifierCV
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            check_alphas_given(self.alphas)
-            given, seed = self._classes(X, y, sample_weight), seed_of(self.random_state)
-            if given.several:
+        with fit_context(self, X, y) as task:
+            check_alpha_grid(self.alphas)
+            data, seed = (
+                self._validate_classes(X, y, sample_weight),
+                as_seed(self.random_state),
+            )
+            if data.is_multilabel:
                 raise ValueError(
                     "y has several labels per row; fit a KernelRidgeClassifierCV for "
                     "each of them: sklearn.multioutput.MultiOutputClassifier."
                 )
-            search = self._judged(given, seed)
-            ravel = given.Y.shape[1] == 1
-            searching, _ = parts(bar_for(self.verbose), 1.0, 0.15)
+            search = self._criterion(data, seed)
+            ravel = data.Y.shape[1] == 1
+            searching, _ = progress_parts(get_progress_bar(self.verbose), 1.0, 0.15)
             with searching:
-                found = self._searched(
-                    given.X, given.Y, given.weights, task, search, ravel
-                )
-            self._keep(
-                found.landmarks,
-                found.fit,
-                found.alphas,
+                result = self._search(data.X, data.Y, data.weights, task, search, ravel)
+            self._set_fit(
+                result.landmarks,
+                result.fit,
+                result.alphas,
                 ravel=ravel,
-                weighted=given.weights is not None,
+                weighted=data.weights is not None,
             )
-            self._keep_classes(given.binarizer)
+            self._set_classes(data.binarizer)
             self._calibrate(
-                found.landmarks,
-                found.source,
-                found.fit,
-                found.engine,
-                given,
+                result.landmarks,
+                result.source,
+                result.fit,
+                result.engine,
+                data,
                 seed,
             )
         return self
 
-    def _judged(self, given: Classes, seed: int) -> Search:
+    def _criterion(self, data: ClassificationData, seed: int) -> SearchCriterion:
         """How: by sums over held-out rows, or by what a scorer says of them."""
-        cv = min(N_FOLDS, len(given.Y)) if self.cv is None else self.cv
-        splits = splits_for(cv, _class_numbers(given.Y), seed, "'loo'")
+        cv = min(N_FOLDS, len(data.Y)) if self.cv is None else self.cv
+        splits = resolve_splits(cv, _all_class_indices(data.Y), seed, "'loo'")
         name = "log_loss" if self.scoring == "neg_log_loss" else self.scoring
-        if isinstance(name, str) and name in MEASURES:
-            measure = ClassErrors(name, given.class_weights, seed)
-            return Search(splits, measure, MEASURES[name])
-        scorer = scorer_of("accuracy" if self.scoring is None else self.scoring, self)
+        if isinstance(name, str) and name in BEST_SCORES:
+            measure = ClassificationErrors(name, data.class_weights, seed)
+            return SearchCriterion(splits, measure, BEST_SCORES[name])
+        scorer = check_scorer(
+            "accuracy" if self.scoring is None else self.scoring, self
+        )
         assert scorer is not None
-        classes = given.binarizer.classes_
-        by_scorer = ScoredClasses(scorer, classes, given.class_weights, seed)
-        return Search(splits, by_scorer, 0.0)
+        classes = data.binarizer.classes_
+        scorer_errors = ClassificationScorerErrors(
+            scorer, classes, data.class_weights, seed
+        )
+        return SearchCriterion(splits, scorer_errors, 0.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -225,9 +228,11 @@ n_features_in_
         return tags
 
 
-def _class_numbers(Y: Any) -> np.ndarray:
+def _all_class_indices(Y: Any) -> np.ndarray:
     """(n,) of all rows, from ±1 for each class."""
-    found = np.empty(len(Y), dtype=np.intp)
-    for start in range(0, len(Y), ROWS):
-        found[start : start + ROWS] = classes_of(np.asarray(Y[start : start + ROWS]))
-    return found
+    indices = np.empty(len(Y), dtype=np.intp)
+    for start in range(0, len(Y), TARGET_BLOCK_ROWS):
+        indices[start : start + TARGET_BLOCK_ROWS] = class_indices(
+            np.asarray(Y[start : start + TARGET_BLOCK_ROWS])
+        )
+    return indices

@@ -1,4 +1,6 @@
-"""`KernelRidgeCV`: the whole path over alpha from one pass over the rows."""
+"""KernelRidgeCV: KernelRidge with alpha, gamma and the number of landmarks chosen by
+cross-validation.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from ..edge.showing import shown
-from ..randomness import seed_of
-from .by_scorer import RegressionErrors, scorer_of
-from .callbacks import with_callbacks
-from .fitting import fitting
-from .folds import splits_for
-from .grids import check_alphas_given
-from .lazily import chunk_by_chunk
-from .on_grids import OnGrids, Search
-from .score_method import Scoring
+from .._random import as_seed
+from ._base import ScoreMixin, fit_context, with_callbacks
+from ._dask import lazy_for_dask
+from ._progress import with_progress_bar
+from ._scorers import RegressionScorerErrors, check_scorer
+from ._search import RidgeSearchMixin, SearchCriterion, check_alpha_grid, resolve_splits
 
 
-class KernelRidgeCV(Scoring, RegressorMixin, OnGrids):
+class KernelRidgeCV(ScoreMixin, RegressorMixin, RidgeSearchMixin):
     """Kernel ridge regression on landmarks, with alpha chosen by cross-validation.
 
     Generalised cross-validation scores all alphas from the one pass that a fit makes;
@@ -99,7 +97,7 @@ risk_bound_, n_features_in_
     True
     """
 
-    _switches = ("alpha_per_target", "fit_intercept", "prefer_fewer")
+    _bool_params = ("alpha_per_target", "fit_intercept", "prefer_fewer")
 
     def __init__(
         self,
@@ -163,21 +161,21 @@ risk_bound_, n_features_in_
         self : KernelRidgeCV
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            X, Y, ravel = self._rows_and_targets(X, y)
-            check_alphas_given(self.alphas)
-            found = self._searched(X, Y, sample_weight, task, self._judged(Y), ravel)
-            self._keep(
-                found.landmarks,
-                found.fit,
-                found.alphas,
+        with fit_context(self, X, y) as task:
+            X, Y, ravel = self._validate_rows_and_targets(X, y)
+            check_alpha_grid(self.alphas)
+            result = self._search(X, Y, sample_weight, task, self._criterion(Y), ravel)
+            self._set_fit(
+                result.landmarks,
+                result.fit,
+                result.alphas,
                 ravel=ravel,
-                weighted=found.source.is_weighted,
+                weighted=result.source.is_weighted,
             )
         return self
 
-    @chunk_by_chunk
-    @shown
+    @lazy_for_dask
+    @with_progress_bar
     def predict(
         self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
     ) -> Any:
@@ -206,14 +204,16 @@ risk_bound_, n_features_in_
         """
         return self._predict(X, return_std=return_std, noise=noise, out=out)
 
-    def _judged(self, Y: Any) -> Search:
+    def _criterion(self, Y: Any) -> SearchCriterion:
         """How: by squared errors, or by what a scorer says of rows left out."""
-        seed, scorer = seed_of(self.random_state), scorer_of(self.scoring, self)
-        usual = "gcv" if scorer is None else "loo"
+        seed, scorer = as_seed(self.random_state), check_scorer(self.scoring, self)
+        default_cv = "gcv" if scorer is None else "loo"
         y = Y[:, 0] if isinstance(Y, np.ndarray) and Y.shape[1] == 1 else Y
-        names = "'gcv', 'loo'" if scorer is None else "'loo'"
-        splits = splits_for(usual if self.cv is None else self.cv, y, seed, names)
+        allowed = "'gcv', 'loo'" if scorer is None else "'loo'"
+        splits = resolve_splits(
+            default_cv if self.cv is None else self.cv, y, seed, allowed
+        )
         if scorer is None:
-            return Search(splits, None, 0.0)
-        apart = bool(self.alpha_per_target)
-        return Search(splits, RegressionErrors(scorer, apart), 0.0)
+            return SearchCriterion(splits, None, 0.0)
+        per_target = bool(self.alpha_per_target)
+        return SearchCriterion(splits, RegressionScorerErrors(scorer, per_target), 0.0)

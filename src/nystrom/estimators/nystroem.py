@@ -1,35 +1,75 @@
-"""`Nystroem`: scikit-learn's feature map, with landmarks that are worth their place."""
+"""Nystroem: scikit-learn's transformer with leverage-score landmarks, streams and
+truncation.
+"""
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..approximation import estimated_error
-from ..edge.showing import shown
-from ..edge.warnings import warn
-from ..edge.widths import is_learnt
+from .. import _arrays as arrays
+from .._validation import check_int
 from ..engines import Engine
-from ..engines.progress import expect
-from ..features import features, features_and_error, features_need_float64
+from ..engines.base import expect_passes
+from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..refusals import count
-from ..samplers import Goal, Size, as_sampler
-from ..sinks import Output
+from ..linalg.errors import TraceError
+from ..linalg.features import features, features_and_error, features_need_float64
+from ..linalg.operator import estimate_trace_error
+from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..sources import Source
-from ..trace_error import TraceError
-from .callbacks import CallbackTask, with_callbacks
-from .fitting import fitting
-from .lazily import chunk_by_chunk
-from .learnt_kernel import targets_or_classes
-from .normalization import components_of, first_components, normalization_of
-from .streams import streamed
-from .transforms import TransformsRows
+from ..sources.output import Output
+from ._base import (
+    BaseLandmarkTransformer,
+    CallbackTask,
+    as_learning_targets,
+    fit_context,
+    update_stream,
+    with_callbacks,
+)
+from ._dask import lazy_for_dask
+from ._inputs import is_learned_gamma, warn
+from ._progress import with_progress_bar
 
 
-class Nystroem(TransformsRows):
+def components_from_landmarks(landmarks: Landmarks) -> Any:
+    """The points; of a precomputed kernel their own kernel matrix."""
+    if isinstance(landmarks.kernel, Precomputed):
+        return landmarks.kernel(landmarks.points, landmarks.points)
+    return landmarks.points
+
+
+def normalization_from_landmarks(landmarks: Landmarks, wide: bool) -> Any:
+    """L⁻¹, with a row of zeros for a landmark that adds nothing."""
+    columns = landmarks.columns(wide=wide)
+    root = landmarks.factor.for_block_dtype(columns.dtype).full_root.T
+    like = landmarks.kernel.output_like(landmarks.points)
+    return arrays.from_host(root, like, columns.dtype)
+
+
+def truncate_components(fitted: Any, size: int) -> Any:
+    """A copy of a fitted Nystroem that has the first landmarks alone."""
+    truncated = copy.copy(fitted)
+    truncated.n_components = size
+    truncated.landmarks_ = landmarks = fitted.landmarks_[:size]
+    truncated.approximation_error_ = landmarks.error
+    is_precomputed = landmarks.kernel.traits.uses_row_numbers
+    truncated.components_ = (
+        fitted.components_[:size, :size] if is_precomputed else landmarks.points
+    )
+    normalization = fitted.normalization_
+    root = landmarks.factor.for_block_dtype(arrays.numpy_float_dtype(normalization))
+    truncated.normalization_ = arrays.from_host(
+        root.full_root.T, normalization, normalization.dtype
+    )
+    truncated._n_features_out = size
+    return truncated
+
+
+class Nystroem(BaseLandmarkTransformer):
     """Approximate a kernel map using landmarks chosen among the training rows.
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
@@ -109,8 +149,8 @@ class Nystroem(TransformsRows):
     normalization_: Any
     landmarks_: Landmarks
     approximation_error_: TraceError | None
-    _refuses_unused = True
-    _size = "n_components"
+    _rejects_unused_kernel_params = True
+    _n_landmarks_param = "n_components"
 
     def __init__(
         self,
@@ -158,11 +198,13 @@ class Nystroem(TransformsRows):
         self : Nystroem
             The fitted estimator.
         """
-        with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, y, task, passes_after=0.05)
+        with fit_context(self, X, y) as task:
+            landmarks, source, engine = self._fit_landmarks(
+                X, y, task, passes_after=0.05
+            )
             wide = features_need_float64(landmarks, source)
-            error = estimated_error(landmarks, source, engine)
-            self._finish(landmarks, wide, error)
+            error = estimate_trace_error(landmarks, source, engine)
+            self._set_fit(landmarks, wide, error)
         return self
 
     @with_callbacks
@@ -189,15 +231,18 @@ class Nystroem(TransformsRows):
         self : Nystroem
             Fitted to all rows so far; `component_indices_` count them all.
         """
-        with fitting(self, X, y) as task:
-            goal, first = self._goal(), "landmarks_" not in vars(self)
-            X = self._validated(X, reset=first)
-            landmarks, *_ = streamed(self, X, task, goal)
+        with fit_context(self, X, y) as task:
+            stopping_rule, is_first_batch = (
+                self._stopping_rule(),
+                "landmarks_" not in vars(self),
+            )
+            X = self._validate_rows(X, reset=is_first_batch)
+            landmarks, *_ = update_stream(self, X, task, stopping_rule)
             wide = features_need_float64(landmarks, landmarks.reservoir.source)
-            self._finish(landmarks, wide, landmarks.error)
+            self._set_fit(landmarks, wide, landmarks.error)
         return self
 
-    @chunk_by_chunk
+    @lazy_for_dask
     @with_callbacks
     def fit_transform(
         self, X: Any, y: Any = None, out: Any = None, **fit_params: Any
@@ -223,21 +268,23 @@ class Nystroem(TransformsRows):
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
-        with fitting(self, X, y) as task:
-            landmarks, source, engine = self._landmarks(X, y, task, passes_after=2.0)
+        with fit_context(self, X, y) as task:
+            landmarks, source, engine = self._fit_landmarks(
+                X, y, task, passes_after=2.0
+            )
             wide = features_need_float64(landmarks, source)
-            expect(engine.progress, 1)
-            called = type(self).__name__.lower()
-            names = [f"{called}{i}" for i in range(len(landmarks))]
+            expect_passes(engine.progress, 1)
+            prefix = type(self).__name__.lower()
+            names = [f"{prefix}{i}" for i in range(len(landmarks))]
             output = Output(out, names=names)
             Z, error = features_and_error(
                 landmarks, source, engine, wide=wide, output=output
             )
-            self._finish(landmarks, wide, error)
+            self._set_fit(landmarks, wide, error)
         return Z
 
-    @chunk_by_chunk
-    @shown
+    @lazy_for_dask
+    @with_progress_bar
     def transform(self, X: Any, out: Any = None) -> Any:
         """The features `k(X, components_) @ normalization_.T`.
 
@@ -245,13 +292,13 @@ class Nystroem(TransformsRows):
         ----------
         X : array-like, CSR matrix or list, of shape (n_samples, n_features)
             Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.AtLandmarks` of those with the
-            landmarks alone.
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
+            the landmarks alone.
         out : str, Path or array, default=None
             Where the features go, instead of a new array: a file whose name ends in
             `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
             all; or an array to be filled. A file that exists is replaced only by
-            `out=nystrom.sinks.Overwrite(path)`.
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
@@ -260,7 +307,9 @@ class Nystroem(TransformsRows):
         """
         check_is_fitted(self, "landmarks_")
         output = Output(out, names=self.get_feature_names_out())
-        landmarks, source, engine = self._for_new_rows(X, self.components_, "transform")
+        landmarks, source, engine = self._resolve_new_rows(
+            X, self.components_, "transform"
+        )
         return features(landmarks, source, engine, wide=self._wide, output=output)
 
     def truncate(self, n_components: int) -> Nystroem:
@@ -294,14 +343,14 @@ class Nystroem(TransformsRows):
         True
         """
         check_is_fitted(self, "landmarks_")
-        size = count(n_components, "n_components")
+        size = check_int(n_components, "n_components")
         most = len(self.landmarks_)
         if size > most:
             raise ValueError(
                 f"n_components={size} is more than the {most} that this Nystroem has; "
                 "fit with more components."
             )
-        return first_components(self, size)
+        return truncate_components(self, size)
 
     @property
     def component_indices_(self) -> np.ndarray:
@@ -318,48 +367,55 @@ class Nystroem(TransformsRows):
             )
         return landmarks.indices
 
-    def _goal(self) -> Goal:
-        goal = super()._goal()
-        sampler = as_sampler(self.sampler, goal)
-        if isinstance(goal, Size) and getattr(sampler, "proven_delta", None):
+    def _stopping_rule(self) -> StoppingRule:
+        stopping_rule = super()._stopping_rule()
+        sampler = as_sampler(self.sampler, stopping_rule)
+        if isinstance(stopping_rule, FixedSize) and getattr(
+            sampler, "proven_delta", None
+        ):
             raise ValueError(
                 "With the theory's constants the number of landmarks is random, so "
                 f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
                 "Give ridge=... with n_components=None, use practical constants, or "
                 "choose with select_landmarks and pass sampler=landmarks.points."
             )
-        return goal
+        return stopping_rule
 
-    def _landmarks(
+    def _fit_landmarks(
         self, X: Any, y: Any, task: CallbackTask, passes_after: float
     ) -> tuple[Landmarks, Source, Engine]:
         """The landmarks, with the rows and the engine they were chosen by."""
-        goal = self._goal()
-        X = self._validated(X, reset=True)
-        targets = targets_or_classes(X, y) if is_learnt(self.gamma) else None
-        kernel, source, engine = self._resolved(X, task, targets=targets)
-        if isinstance(goal, Size) and goal.n_landmarks > source.n_rows:
+        stopping_rule = self._stopping_rule()
+        X = self._validate_rows(X, reset=True)
+        targets = as_learning_targets(X, y) if is_learned_gamma(self.gamma) else None
+        kernel, source, engine = self._resolve_inputs(X, task, targets=targets)
+        if (
+            isinstance(stopping_rule, FixedSize)
+            and stopping_rule.n_landmarks > source.n_rows
+        ):
             warn(
                 "n_components > n_samples. This is not possible.\n"
                 "n_components was set to n_samples, which results in inefficient "
                 "evaluation of the full kernel."
             )
-        chosen = self._chosen(kernel, source, engine, goal, passes_after=passes_after)
-        return chosen, source, engine
+        landmarks = self._select_landmarks(
+            kernel, source, engine, stopping_rule, passes_after=passes_after
+        )
+        return landmarks, source, engine
 
-    def _finish(
+    def _set_fit(
         self, landmarks: Landmarks, wide: bool, error: TraceError | None
     ) -> None:
         if wide:
             note = "features in float64"
-            landmarks = landmarks.updated(notes=(*landmarks.notes, note))
-        landmarks = self._keep_landmarks(landmarks, error)
-        self.components_ = components_of(landmarks)
-        self.normalization_ = normalization_of(landmarks, wide)
+            landmarks = landmarks.replace(notes=(*landmarks.notes, note))
+        landmarks = self._set_landmarks(landmarks, error)
+        self.components_ = components_from_landmarks(landmarks)
+        self.normalization_ = normalization_from_landmarks(landmarks, wide)
         self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = is_learnt(self.gamma)
+        tags.target_tags.required = is_learned_gamma(self.gamma)
         return tags

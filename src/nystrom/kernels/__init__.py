@@ -19,30 +19,36 @@ RBF(gamma=0.5) + 2 * Linear()
 """
 
 from .base import Kernel, Traits
+from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .euclidean import RBF, Matern, RationalQuadratic
-from .given import Blockwise, Pairwise, blockwise
-from .inner_product import Cosine, Linear, Polynomial, Sigmoid
-from .precomputed import AtLandmarks, NewRows, Precomputed
-from .remembered import Remembered
+from .stationary import RBF, Matern, RationalQuadratic
+from .user import (
+    Blockwise,
+    Cached,
+    Pairwise,
+    Precomputed,
+    PrecomputedAtLandmarks,
+    PrecomputedCross,
+    blockwise,
+)
 
 __all__ = [
     "RBF",
     "AdditiveChi2",
-    "AtLandmarks",
     "Blockwise",
+    "Cached",
     "Chi2",
     "Cosine",
     "Kernel",
     "Laplacian",
     "Linear",
     "Matern",
-    "NewRows",
     "Pairwise",
     "Polynomial",
     "Precomputed",
+    "PrecomputedAtLandmarks",
+    "PrecomputedCross",
     "RationalQuadratic",
-    "Remembered",
     "Sigmoid",
     "Traits",
     "blockwise",

@@ -1,7 +1,8 @@
-"""What every kernel can do, and what is known of it.
+"""Base class of kernels, their traits, sums, products and multiples, and parameter
+checks.
 
-A kernel is an immutable value with two methods to write, `kernel(X, Y)` on two blocks
-of rows and `kernel.diag(X)`; the rest follows from these two.
+A kernel is an immutable value with two methods to write: `kernel(X, Y)` on two
+blocks of rows and `kernel.diag(X)`. Everything else has a default.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
+from .._validation import check_float
 
 
 @dataclass(frozen=True)
@@ -26,24 +28,24 @@ class Traits:
     #: True: positive semi-definite for any rows; False: known not to be; None: unknown.
     psd: bool | None = True
     #: Whether rows may be anything, not only vectors.
-    any_rows: bool = False
+    accepts_objects: bool = False
     #: Whether k(x, y) falls with a distance of x and y, and depends on nothing else.
-    of_distance: bool = False
+    is_distance_based: bool = False
     #: Whether an evaluation is a call of a Python function: dearer than all else, and
     #: to be made from one thread.
     costly: bool = False
     #: Whether the points are row numbers of a given matrix.
-    by_number: bool = False
+    uses_row_numbers: bool = False
 
     def __and__(self, other: Traits) -> Traits:
         """What is known of the sum, and of the product, of two kernels."""
         return Traits(
             # An indefinite kernel with another may still be definite.
             psd=True if self.psd and other.psd else None,
-            any_rows=self.any_rows and other.any_rows,
-            of_distance=self.of_distance and other.of_distance,
+            accepts_objects=self.accepts_objects and other.accepts_objects,
+            is_distance_based=self.is_distance_based and other.is_distance_based,
             costly=self.costly or other.costly,
-            by_number=self.by_number or other.by_number,
+            uses_row_numbers=self.uses_row_numbers or other.uses_row_numbers,
         )
 
 
@@ -63,9 +65,9 @@ class Kernel(ABC):
     def diag(self, X: Any) -> Array:
         """k(x, x) for each row x of X."""
 
-    def against(self, Y: Any) -> Callable[[Any], Array]:
+    def evaluator(self, Y: Any) -> Callable[[Any], Array]:
         """X ↦ kernel(X, Y) for fixed Y; a kernel may prepare Y once here."""
-        return partial(_swapped, self, Y)
+        return partial(_evaluate_second_fixed, self, Y)
 
     def gram(self, Y: Any) -> np.ndarray:
         """kernel(Y, Y) on the host in float64, symmetric to the last bit.
@@ -80,58 +82,218 @@ class Kernel(ABC):
             K += K.T
             K *= 0.5
             np.fill_diagonal(K, arrays.to_host(self.diag(wide)))
-        first = arrays.first_of_equals(wide)
+        first = arrays.first_occurrences(wide)
         return K if first is None else K[np.ix_(first, first)]
 
     def gram_evaluations(self, n_points: int) -> int:
         """How many kernel evaluations `gram` of so many points makes."""
         return n_points * n_points + n_points
 
-    def like(self, X: Any) -> Any:
+    def output_like(self, X: Any) -> Any:
         """An array in whose library, and on whose device, blocks for rows X are."""
-        return X if arrays.is_block(X) else np.empty(0)
+        return X if arrays.is_array_or_csr(X) else np.empty(0)
 
     def dtype(self, X: Any) -> np.dtype:
         """The precision of this kernel's blocks on rows such as X."""
-        return arrays.host_dtype(self.like(X))
+        return arrays.numpy_float_dtype(self.output_like(X))
 
     # The algebra is made of kernels, hence imported where it is used.
 
     def __add__(self, other: Kernel) -> Kernel:
-        from .algebra import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        from .algebra import Multiple, Product
 
         if isinstance(other, Kernel):
             return Product(self, other)
         if isinstance(other, Real):
-            return Multiple(self, float(other))
+            return Scaled(self, float(other))
         return NotImplemented
 
     __rmul__ = __mul__
 
     def __str__(self) -> str:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
-        shown = ", ".join(f"{name}={short(v)}" for name, v in values)
+        shown = ", ".join(f"{name}={format_parameter(v)}" for name, v in values)
         return f"{type(self).__name__}({shown})"
 
 
-def _swapped(kernel: Kernel, Y: Any, X: Any) -> Array:
+def _evaluate_second_fixed(kernel: Kernel, Y: Any, X: Any) -> Array:
     return kernel(X, Y)
 
 
-def short(value: Any) -> str:
+def format_parameter(value: Any) -> str:
     """A parameter, as it is printed."""
     if isinstance(value, tuple) and len(value) > 3:
-        return f"({short(value[0])}, … {len(value)} values)"
+        return f"({format_parameter(value[0])}, … {len(value)} values)"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def constant(X: Any, value: float) -> Array:
+def constant_diagonal(X: Any, value: float) -> Array:
     """The same k(x, x) for every row of X."""
     xp = arrays.namespace(X)
     like = {} if xp is np else {"device": arrays.device(X)}
     return xp.full(X.shape[0], value, dtype=arrays.float_dtype(X), **like)
+
+
+@dataclass(frozen=True)
+class CombinedKernel(Kernel):
+    """Two kernels, joined entry by entry."""
+
+    left: Kernel
+    right: Kernel
+
+    @staticmethod
+    @abstractmethod
+    def _combine(left: Any, right: Any) -> Any:
+        """An entry from the entries of both."""
+
+    @property
+    def traits(self) -> Traits:
+        return self.left.traits & self.right.traits
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self._combine(self.left(X, Y), self.right(X, Y))
+
+    def diag(self, X: Any) -> Array:
+        return self._combine(self.left.diag(X), self.right.diag(X))
+
+    def evaluator(self, Y: Any) -> Callable[[Any], Array]:
+        return partial(
+            _evaluate_combined,
+            self._combine,
+            self.left.evaluator(Y),
+            self.right.evaluator(Y),
+        )
+
+    def dtype(self, X: Any) -> np.dtype:
+        return min(self.left.dtype(X), self.right.dtype(X), key=lambda d: d.itemsize)
+
+
+class Sum(CombinedKernel):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    @staticmethod
+    def _combine(left: Any, right: Any) -> Any:
+        return left + right
+
+    def __str__(self) -> str:
+        return f"{self.left} + {self.right}"
+
+
+class Product(CombinedKernel):
+    """k(x, y) = left(x, y) · right(x, y)."""
+
+    @staticmethod
+    def _combine(left: Any, right: Any) -> Any:
+        return left * right
+
+    def __str__(self) -> str:
+        return f"{_parenthesize_sum(self.left)} * {_parenthesize_sum(self.right)}"
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """k(x, y) = factor · kernel(x, y), factor > 0."""
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.factor < np.inf):
+            raise ValueError(
+                f"A kernel can be multiplied by a finite number > 0, not by "
+                f"{self.factor!r}: the result would not be a kernel."
+            )
+
+    @property
+    def traits(self) -> Traits:
+        return self.kernel.traits
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.kernel(X, Y) * self.factor
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(X) * self.factor
+
+    def evaluator(self, Y: Any) -> Callable[[Any], Array]:
+        return partial(_evaluate_scaled, self.kernel.evaluator(Y), self.factor)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        return self.kernel.gram(Y) * self.factor
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return self.kernel.gram_evaluations(n_points)
+
+    def dtype(self, X: Any) -> np.dtype:
+        return self.kernel.dtype(X)
+
+    def __str__(self) -> str:
+        return f"{format_parameter(self.factor)} * {_parenthesize_sum(self.kernel)}"
+
+
+def _parenthesize_sum(kernel: Kernel) -> str:
+    return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
+
+
+def _evaluate_combined(
+    combine: Callable, left: Callable, right: Callable, X: Any
+) -> Array:
+    return combine(left(X), right(X))
+
+
+def _evaluate_scaled(evaluate: Callable, factor: float, X: Any) -> Array:
+    return evaluate(X) * factor
+
+
+def set_float_fields(kernel: Any, **minima: float) -> None:
+    """Make the named fields of a frozen kernel floats, or refuse them."""
+    for name, minimum in minima.items():
+        value = check_float(getattr(kernel, name), name, minimum)
+        object.__setattr__(kernel, name, value)
+
+
+def set_gamma(kernel: Any) -> None:
+    """Make gamma a float > 0: with 0 all pairs of rows have the same k(x, y)."""
+    set_float_fields(kernel, gamma=0.0)
+    _check_not_zero(kernel.gamma, "gamma")
+
+
+def set_per_feature(kernel: Any, name: str) -> None:
+    """Make a field of a frozen kernel a float or a tuple of them, or refuse it."""
+    object.__setattr__(kernel, name, check_per_feature(getattr(kernel, name), name))
+
+
+def check_per_feature(value: Any, name: str) -> float | tuple[float, ...]:
+    """A number > 0, or one per feature as a tuple, none negative and not all 0."""
+    if np.ndim(value) == 0:
+        single = check_float(value, name, minimum=0.0)
+        _check_not_zero(single, name)
+        return single
+    if np.ndim(value) > 1:
+        raise ValueError(
+            f"{name} has {np.ndim(value)} dimensions; give one number, or a sequence "
+            "with one number per feature."
+        )
+    values = tuple(check_float(v, name, minimum=0.0) for v in value)
+    _check_not_zero(values, name)
+    return values
+
+
+def _check_not_zero(value: float | tuple[float, ...], name: str) -> None:
+    if not np.any(value):
+        given = f"{name}=0" if np.ndim(value) == 0 else f"{name} with no number but 0"
+        raise ValueError(
+            f"{given} is not allowed: all rows would look the same. {name} is a finite "
+            "number > 0, or one per feature, where 0 leaves that feature out."
+        )
+
+
+def check_n_features(values: Any, name: str, n_features: int) -> None:
+    """Refuse a sequence that has not one number per feature."""
+    if isinstance(values, tuple) and len(values) != n_features:
+        raise ValueError(
+            f"{name} has {len(values)} values, but rows have {n_features} features; "
+            "give one number per feature, or a single number."
+        )

@@ -10,8 +10,14 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, Traits, constant
-from .parameters import check_width, set_per_feature, set_width
+from .base import (
+    Kernel,
+    Traits,
+    check_n_features,
+    constant_diagonal,
+    set_gamma,
+    set_per_feature,
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Laplacian(Kernel):
     """
 
     gamma: float | tuple[float, ...] = 1.0
-    traits: ClassVar[Traits] = Traits(of_distance=True)
+    traits: ClassVar[Traits] = Traits(is_distance_based=True)
 
     def __post_init__(self) -> None:
         set_per_feature(self, "gamma")
@@ -36,23 +42,23 @@ class Laplacian(Kernel):
     def __call__(self, X: Any, Y: Any) -> Array:
         X = arrays.as_float(X)
         Y = arrays.as_float(Y, X.dtype)
-        check_width(self.gamma, "gamma", X.shape[1])
+        check_n_features(self.gamma, "gamma", X.shape[1])
         if isinstance(self.gamma, tuple):
-            X, Y = _scaled(X, self.gamma), _scaled(Y, self.gamma)
+            X, Y = _scale_features(X, self.gamma), _scale_features(Y, self.gamma)
             return arrays.exp_(-arrays.cityblock(X, Y))
         return arrays.exp_(arrays.cityblock(X, Y) * -self.gamma)
 
     def diag(self, X: Any) -> Array:
-        return constant(X, 1.0)
+        return constant_diagonal(X, 1.0)
 
 
-def _scaled(X: Array, gamma: tuple[float, ...]) -> Array:
+def _scale_features(X: Array, gamma: tuple[float, ...]) -> Array:
     if sp.issparse(X):
         return sp.csr_array(X.multiply(np.asarray(gamma))).astype(X.dtype)
     return X * arrays.from_host(np.asarray(gamma), X)
 
 
-def _histograms(X: Any, dtype: Any = None) -> Array:
+def _as_histograms(X: Any, dtype: Any = None) -> Array:
     """X as a dense float block without negative entries."""
     if sp.issparse(X):
         raise ValueError(
@@ -84,16 +90,16 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        set_width(self)
+        set_gamma(self)
 
     def __call__(self, X: Any, Y: Any) -> Array:
-        X = _histograms(X)
-        K = arrays.additive_chi2(X, _histograms(Y, X.dtype))
+        X = _as_histograms(X)
+        K = arrays.additive_chi2(X, _as_histograms(Y, X.dtype))
         K *= self.gamma
         return arrays.exp_(K)
 
     def diag(self, X: Any) -> Array:
-        return constant(X, 1.0)
+        return constant_diagonal(X, 1.0)
 
 
 @dataclass(frozen=True)
@@ -112,8 +118,8 @@ class AdditiveChi2(Kernel):
     traits: ClassVar[Traits] = Traits(psd=False)
 
     def __call__(self, X: Any, Y: Any) -> Array:
-        X = _histograms(X)
-        return arrays.additive_chi2(X, _histograms(Y, X.dtype))
+        X = _as_histograms(X)
+        return arrays.additive_chi2(X, _as_histograms(Y, X.dtype))
 
     def diag(self, X: Any) -> Array:
-        return constant(X, 0.0)
+        return constant_diagonal(X, 0.0)

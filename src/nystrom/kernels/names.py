@@ -1,4 +1,4 @@
-"""Names to kernels: scikit-learn's strings and parameters, resolved in one place."""
+"""Kernels by name, with scikit-learn's strings and parameters."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from ..refusals import number, unknown
-from .base import Kernel
+from .._validation import check_float, unknown_name_error
+from .base import Kernel, check_per_feature
+from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .euclidean import RBF, Matern, RationalQuadratic
-from .given import Blockwise, Pairwise
-from .inner_product import Cosine, Linear, Polynomial, Sigmoid
-from .parameters import per_feature
-from .precomputed import Precomputed
-from .white_noise import refuse_white_noise
+from .stationary import RBF, Matern, RationalQuadratic
+from .user import Blockwise, Pairwise, Precomputed, check_no_white_noise
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedKernel:
     """How to make a named kernel: its class and which parameters it takes."""
 
     make: Callable[..., Kernel]
@@ -30,10 +27,10 @@ class Named:
     gamma: float | None = None  # the default; None is 1/n_features
 
 
-def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
+def _from_gamma(make: Callable[..., Kernel], **params: Any) -> Kernel:
     """Matérn and rational quadratic from gamma = 1/(2·length_scale²), as for RBF."""
     given = params.pop("gamma")
-    gamma = np.asarray(per_feature(given, "gamma"))
+    gamma = np.asarray(check_per_feature(given, "gamma"))
     if "length_scale" not in params:
         if np.any(gamma == 0):
             raise ValueError(
@@ -44,7 +41,7 @@ def _by_length(make: Callable[..., Kernel], **params: Any) -> Kernel:
     return make(**params)
 
 
-def width_of(kernel: Any) -> float | tuple[float, ...]:
+def gamma_of(kernel: Any) -> float | tuple[float, ...]:
     """The gamma that a kernel of a distance was made by, or would be."""
     if hasattr(kernel, "gamma"):
         return kernel.gamma
@@ -52,33 +49,33 @@ def width_of(kernel: Any) -> float | tuple[float, ...]:
     return tuple(gamma.tolist()) if np.ndim(gamma) else float(gamma)
 
 
-def with_width(kernel: Any, gamma: Any) -> Kernel:
+def with_gamma(kernel: Any, gamma: Any) -> Kernel:
     """The same kernel of a distance with another gamma, one or one per feature."""
     if hasattr(kernel, "gamma"):
         return replace(kernel, gamma=gamma)
     return replace(kernel, length_scale=1 / np.sqrt(2 * np.asarray(gamma)))
 
 
-_GAMMA = frozenset({"gamma"})
-_MATERN = frozenset({"gamma", "length_scale"})
+_GAMMA_PARAMETERS = frozenset({"gamma"})
+_MATERN_PARAMETERS = frozenset({"gamma", "length_scale"})
 
-NAMES: dict[str, Named] = {
-    "additive_chi2": Named(AdditiveChi2),
-    "chi2": Named(Chi2, _GAMMA, gamma=1.0),
-    "cosine": Named(Cosine),
-    "laplacian": Named(Laplacian, _GAMMA),
-    "linear": Named(Linear),
-    "matern": Named(partial(_by_length, Matern), _MATERN | {"nu"}),
-    "matern12": Named(partial(_by_length, Matern, nu=0.5), _MATERN),
-    "matern32": Named(partial(_by_length, Matern, nu=1.5), _MATERN),
-    "matern52": Named(partial(_by_length, Matern, nu=2.5), _MATERN),
-    "poly": Named(Polynomial, frozenset({"gamma", "degree", "coef0"})),
-    "polynomial": Named(Polynomial, frozenset({"gamma", "degree", "coef0"})),
-    "rational_quadratic": Named(
-        partial(_by_length, RationalQuadratic), _MATERN | {"alpha"}
+NAMES: dict[str, NamedKernel] = {
+    "additive_chi2": NamedKernel(AdditiveChi2),
+    "chi2": NamedKernel(Chi2, _GAMMA_PARAMETERS, gamma=1.0),
+    "cosine": NamedKernel(Cosine),
+    "laplacian": NamedKernel(Laplacian, _GAMMA_PARAMETERS),
+    "linear": NamedKernel(Linear),
+    "matern": NamedKernel(partial(_from_gamma, Matern), _MATERN_PARAMETERS | {"nu"}),
+    "matern12": NamedKernel(partial(_from_gamma, Matern, nu=0.5), _MATERN_PARAMETERS),
+    "matern32": NamedKernel(partial(_from_gamma, Matern, nu=1.5), _MATERN_PARAMETERS),
+    "matern52": NamedKernel(partial(_from_gamma, Matern, nu=2.5), _MATERN_PARAMETERS),
+    "poly": NamedKernel(Polynomial, frozenset({"gamma", "degree", "coef0"})),
+    "polynomial": NamedKernel(Polynomial, frozenset({"gamma", "degree", "coef0"})),
+    "rational_quadratic": NamedKernel(
+        partial(_from_gamma, RationalQuadratic), _MATERN_PARAMETERS | {"alpha"}
     ),
-    "rbf": Named(RBF, _GAMMA),
-    "sigmoid": Named(Sigmoid, frozenset({"gamma", "coef0"})),
+    "rbf": NamedKernel(RBF, _GAMMA_PARAMETERS),
+    "sigmoid": NamedKernel(Sigmoid, frozenset({"gamma", "coef0"})),
 }
 
 #: What other libraries and textbooks call them.
@@ -95,7 +92,7 @@ SYNONYMS = {
 }
 
 
-def takes_width(name: str) -> bool:
+def accepts_gamma(name: str) -> bool:
     """Whether the kernel of this name has a gamma; so has one that nobody knows."""
     return name != "precomputed" and (name not in NAMES or "gamma" in NAMES[name].takes)
 
@@ -123,7 +120,7 @@ def as_kernel(
             "kernel's parameters, or None."
         )
     if isinstance(kernel, str) and kernel != "precomputed":
-        return _by_name(kernel, n_features, given, dict(kernel_params or {}))
+        return _kernel_from_name(kernel, n_features, given, dict(kernel_params or {}))
     if given:
         raise ValueError(
             f"Don't pass gamma, coef0 or degree to {caller} if using a callable or "
@@ -139,15 +136,15 @@ def as_kernel(
             )
         if isinstance(kernel, Kernel):
             if isinstance(kernel, Blockwise):
-                refuse_white_noise(kernel.function, caller)
+                check_no_white_noise(kernel.function, caller)
             return kernel
-        refuse_white_noise(kernel, caller)
+        check_no_white_noise(kernel, caller)
         return Blockwise(kernel, kernel.diag)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         name = kernel.__name__
         raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
     if callable(kernel):
-        _refuse_functions_of_blocks(kernel)
+        _check_not_block_function(kernel)
         # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
         # by keyword too.
         return Pairwise(kernel, dict(kernel_params or {}))
@@ -157,29 +154,29 @@ def as_kernel(
     )
 
 
-def _refuse_functions_of_blocks(kernel: Callable) -> None:
+def _check_not_block_function(kernel: Callable) -> None:
     """scikit-learn's own functions take two blocks, and say little about one row."""
     function = getattr(kernel, "func", kernel)  # of a functools.partial
     if getattr(function, "__module__", None) != "sklearn.metrics.pairwise":
         return
     name = getattr(function, "__name__", "")
-    named = name.removesuffix("_kernel").removesuffix("_similarity")
-    by_name = f"the name {named!r}, or " if named in NAMES else ""
+    kernel_name = name.removesuffix("_kernel").removesuffix("_similarity")
+    name_hint = f"the name {kernel_name!r}, or " if kernel_name in NAMES else ""
     raise ValueError(
         f"kernel={name} is a function of two blocks of rows, and a plain callable is "
-        f"one of two rows; pass {by_name}nystrom.kernels.blockwise({name})."
+        f"one of two rows; pass {name_hint}nystrom.kernels.blockwise({name})."
     )
 
 
-def _by_name(
+def _kernel_from_name(
     name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
 ) -> Kernel:
     if name not in NAMES:
-        raise unknown("kernel", name, [*NAMES, "precomputed"], SYNONYMS)
+        raise unknown_name_error("kernel", name, [*NAMES, "precomputed"], SYNONYMS)
     named = NAMES[name]
     for key, least in (("degree", 0.0), ("coef0", -np.inf)):
         if key in given:  # looked at, also where the kernel does not take it
-            number(given[key], key, least)
+            check_float(given[key], key, least)
     wrong = sorted(set(params) - named.takes)
     if wrong:
         raise ValueError(

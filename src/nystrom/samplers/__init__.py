@@ -25,42 +25,48 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from ..refusals import unknown
+from .._validation import unknown_name_error
 from ..sources import Source, as_source
-from .choosing import Sampler, choose
-from .exact_scores import Leverage
-from .gain.by_gain import GainPivoted
-from .gain.lloyd import KMeans
-from .given import GivenPoints, GivenRows
-from .goal import Goal, MaxTraceError, Ridge, Size
-from .pivoting.greedy import Greedy
-from .pivoting.rpcholesky import RPCholesky
-from .recursive.algorithms import Accelerated, Recursive
+from .base import (
+    FixedSize,
+    GivenPoints,
+    GivenRows,
+    Sampler,
+    SpectralTolerance,
+    StoppingRule,
+    TraceTolerance,
+    run_sampler,
+)
+from .lazy_pivoting import Greedy, RPCholesky
+from .leverage import Leverage
+from .moved import KMeans
+from .pooled_greedy import PooledGreedy
+from .recursive import Accelerated, Recursive
 from .uniform import Uniform
 
 __all__ = [
     "NAMES",
     "Accelerated",
-    "GainPivoted",
+    "FixedSize",
     "GivenPoints",
     "GivenRows",
-    "Goal",
     "Greedy",
     "KMeans",
     "Leverage",
-    "MaxTraceError",
+    "PooledGreedy",
     "RPCholesky",
     "Recursive",
-    "Ridge",
     "Sampler",
-    "Size",
+    "SpectralTolerance",
+    "StoppingRule",
+    "TraceTolerance",
     "Uniform",
     "as_sampler",
-    "choose",
+    "run_sampler",
 ]
 
 NAMES: dict[str, type[Sampler]] = {
-    "auto": GainPivoted,
+    "auto": PooledGreedy,
     "accelerated": Accelerated,
     "greedy": Greedy,
     "kmeans": KMeans,
@@ -71,7 +77,9 @@ NAMES: dict[str, type[Sampler]] = {
 }
 
 
-def as_sampler(sampler: Any, goal: Goal | None = None, **options: Any) -> Callable:
+def as_sampler(
+    sampler: Any, goal: StoppingRule | None = None, **options: Any
+) -> Callable:
     """The sampler that a name, an object, row numbers or points stand for.
 
     It must take the goal. Options that are not None are set on it; "auto" becomes a
@@ -80,48 +88,56 @@ def as_sampler(sampler: Any, goal: Goal | None = None, **options: Any) -> Callab
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(sampler, str):
         if sampler not in NAMES:
-            raise unknown("sampler", sampler, list(NAMES))
-        proven = options or isinstance(goal, Ridge)
-        sampler = Recursive() if sampler == "auto" and proven else NAMES[sampler]()
+            raise unknown_name_error("sampler", sampler, list(NAMES))
+        needs_theory = options or isinstance(goal, SpectralTolerance)
+        sampler = (
+            Recursive() if sampler == "auto" and needs_theory else NAMES[sampler]()
+        )
     elif isinstance(sampler, type) and sampler in NAMES.values():
         raise TypeError(
             f"sampler={sampler.__name__} is a class; pass {sampler.__name__}()."
         )
     elif not callable(sampler):
-        sampler = _given(sampler)
+        sampler = _sampler_from_landmarks(sampler)
     for name, value in options.items():
-        known = {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
-        if name not in known:
-            having = [n for n, make in NAMES.items() if name in _options_of(make)]
-            raise _cannot_combine(f"{name}={value!r}", sampler, having)
-    if goal is not None and type(goal) not in getattr(sampler, "takes", (Size,)):
-        taking = [n for n, make in NAMES.items() if type(goal) in make.takes]
-        raise _cannot_combine(str(goal), sampler, taking)
+        names = {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
+        if name not in names:
+            supported = [
+                n
+                for n, sampler_type in NAMES.items()
+                if name in _option_names(sampler_type)
+            ]
+            raise _cannot_combine(f"{name}={value!r}", sampler, supported)
+    if goal is not None and type(goal) not in getattr(sampler, "takes", (FixedSize,)):
+        accepting = [
+            n for n, sampler_type in NAMES.items() if type(goal) in sampler_type.takes
+        ]
+        raise _cannot_combine(str(goal), sampler, accepting)
     return replace(sampler, **options) if options else sampler
 
 
-def _options_of(make: type[Sampler]) -> set[str]:
-    return {f.name for f in fields(make)}  # type: ignore[arg-type]
+def _option_names(sampler_type: type[Sampler]) -> set[str]:
+    return {f.name for f in fields(sampler_type)}  # type: ignore[arg-type]
 
 
-def _cannot_combine(what: str, sampler: Any, able: list[str]) -> ValueError:
+def _cannot_combine(option: str, sampler: Any, supported: list[str]) -> ValueError:
     name = getattr(sampler, "__name__", type(sampler).__name__)
     return ValueError(
-        f"{what} cannot be combined with the sampler {name}; samplers that take it: "
-        f"{', '.join(map(repr, able))}."
+        f"{option} cannot be combined with the sampler {name}; samplers that take it: "
+        f"{', '.join(map(repr, supported))}."
     )
 
 
-def _given(landmarks: Any) -> Callable:
+def _sampler_from_landmarks(landmarks: Any) -> Callable:
     if isinstance(landmarks, Source) or sp.issparse(landmarks):
-        return _points(landmarks)
+        return _sampler_from_points(landmarks)
     array = landmarks if arrays.is_array(landmarks) else np.asarray(landmarks)
     if array.ndim in (1, 2) and array.shape[0] == 0:
         raise ValueError("sampler is an empty sequence; give at least one landmark.")
     if array.ndim == 1 and isinstance(array, np.ndarray) and array.dtype.kind in "iu":
         return GivenRows(array)
     if array.ndim == 2:
-        return _points(array)
+        return _sampler_from_points(array)
     if array.ndim == 1 and array.dtype.kind in "OUS":
         return GivenPoints(list(landmarks))
     raise TypeError(
@@ -130,7 +146,7 @@ def _given(landmarks: Any) -> Callable:
     )
 
 
-def _points(landmarks: Any) -> Callable:
+def _sampler_from_points(landmarks: Any) -> Callable:
     source = as_source(landmarks)
     points = source.rows(0, source.n_rows)
     values = points.data if sp.issparse(points) else arrays.to_host(points)

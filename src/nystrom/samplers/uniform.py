@@ -1,4 +1,4 @@
-"""Uniform sampling: the baseline."""
+"""Uniform sampling, ∝ sample weights: the baseline."""
 
 from __future__ import annotations
 
@@ -9,27 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _arrays as arrays
+from .._random import Purpose, uniform_row_sample
+from .._validation import check_finite
 from ..landmarks import Landmarks
-from ..randomness import Purpose, first_rows
-from ..refusals import check_finite
-from ..residuals import residual
+from ..linalg.residuals import block_residuals
 from ..sources import Block
-from ..sources import weights as row_weights
-from .choosing import Work
-from .draws import as_landmarks, uniformly
-from .goal import Size
-from .pivoting.growth import Growing, Growth
-from .pivoting.pivots import Pivots
-from .racing import Race
+from ..sources.base import weighted_sum
+from .base import FixedSize, SamplingProblem
+from .pivoting import Grower, GrowingSampler, Pivots
+from .weighted_sampling import KeyedSampler, as_landmarks, sample_uniformly
 
 #: Rows that become pivots together.
-BATCH = 128
+BATCH_ROWS = 128
 #: Powers of rounding that must be left of a row, as a share of k(x, x): at first, and
 #: of rows that were passed over.
-POWERS = (0.5, 0.75, 1.0)
+ROUNDING_POWERS = (0.5, 0.75, 1.0)
 
 
-class InOrder:
+class UniformGrower:
     """Pivots in the order of the uniform draw, less rows that earlier ones nearly span.
 
     A pivot of which little is left multiplies the rounding of all that has more left.
@@ -37,14 +34,16 @@ class InOrder:
     once all others have been.
     """
 
-    def __init__(self, work: Work) -> None:
-        self.pivots = Pivots(work)
-        source = work.source
-        values = work.kernel.dtype(arrays.widen(source.take(np.arange(1))))
-        self.least = [arrays.epsilon(values) ** power for power in POWERS]
-        self.work = work
+    def __init__(self, problem: SamplingProblem) -> None:
+        self.pivots = Pivots(problem)
+        source = problem.source
+        value_dtype = problem.kernel.dtype(arrays.widen(source.take(np.arange(1))))
+        self.min_residual_shares = [
+            arrays.epsilon(value_dtype) ** power for power in ROUNDING_POWERS
+        ]
+        self.problem = problem
         self.order = np.empty(0, dtype=np.intp)
-        self.passed_over: list[np.ndarray] = []
+        self.skipped: list[np.ndarray] = []
         self.exhausted = False  # no row is left
         self.n_seen = 0
 
@@ -52,55 +51,62 @@ class InOrder:
         """Pivots until there are `size`, or no row is left."""
         # Ends: rows are seen once for each share that must be left of them.
         while len(self.pivots) < size and not self.exhausted:
-            n_next = min(BATCH, size - len(self.pivots))
-            rows = self._next(n_next)
-            kept = self.pivots.add(rows, least=self.least[0])
-            self.passed_over.append(np.delete(rows, kept))
+            n_next = min(BATCH_ROWS, size - len(self.pivots))
+            rows = self._next_rows(n_next)
+            selected = self.pivots.add(rows, min_share=self.min_residual_shares[0])
+            self.skipped.append(np.delete(rows, selected))
             if len(rows) < n_next:
-                self._see_again()
+                self._retry_skipped()
 
-    def _see_again(self) -> None:
+    def _retry_skipped(self) -> None:
         """Begin anew with the rows that were passed over, and need less left of them.
 
         Unless it was rounding that was left.
         """
-        self.order, self.n_seen = np.concatenate(self.passed_over), 0
-        self.passed_over = []
-        self.exhausted = len(self.least) == 1 or not len(self.order)
-        self.least = self.least[1:]
+        self.order, self.n_seen = np.concatenate(self.skipped), 0
+        self.skipped = []
+        self.exhausted = len(self.min_residual_shares) == 1 or not len(self.order)
+        self.min_residual_shares = self.min_residual_shares[1:]
 
-    def _next(self, size: int) -> np.ndarray:
+    def _next_rows(self, size: int) -> np.ndarray:
         """The next rows of the draw, which is made longer as it is needed."""
-        begun, self.n_seen = self.n_seen, self.n_seen + size
-        source, seed = self.work.source, self.work.seed
-        first_time = len(self.least) == len(POWERS)
-        if first_time and len(self.order) < min(self.n_seen, source.n_rows):
-            longer = 2 * self.n_seen
+        begin, self.n_seen = self.n_seen, self.n_seen + size
+        source, seed = self.problem.source, self.problem.seed
+        is_first_round = len(self.min_residual_shares) == len(ROUNDING_POWERS)
+        if is_first_round and len(self.order) < min(self.n_seen, source.n_rows):
+            n_drawn = 2 * self.n_seen
             if source.is_weighted:
-                race = Race(seed, Purpose.DRAW, most=longer)
-                self.order = race.among(source.weights).in_order().numbers
+                sampler = KeyedSampler(seed, Purpose.DRAW, max_rows=n_drawn)
+                self.order = sampler.sample(source.weights).sorted_by_key().numbers
             else:
-                self.order = first_rows(seed, Purpose.DRAW, source.n_rows, longer)
-        return self.order[begun : self.n_seen]
+                self.order = uniform_row_sample(
+                    seed, Purpose.DRAW, source.n_rows, n_drawn
+                )
+        return self.order[begin : self.n_seen]
 
     def error(self, size: int) -> float:
         """tr(K − K̃), and no row's part in it."""
-        source, ready = self.work.source, self.pivots.prepared(self.work.source)
-        shared = (ready.columns, ready.operand, ready.rounding)
+        source, prepared = (
+            self.problem.source,
+            self.pivots.residual_pass(self.problem.source),
+        )
+        shared = (prepared.columns, prepared.operand, prepared.rounding)
         name = f"trace error at {len(self.pivots)} landmarks"
-        left = float(self.work.engine.reduce(_left, source, shared, name))
-        self.work.ledger.passed(source)
-        self.work.ledger.evaluated(source.n_rows * (len(self.pivots) + 1))
-        check_finite(np.asarray(left))
-        return left
+        residual_trace = float(
+            self.problem.engine.reduce(_block_residual_trace, source, shared, name)
+        )
+        self.problem.ledger.count_pass(source)
+        self.problem.ledger.count_evaluations(source.n_rows * (len(self.pivots) + 1))
+        check_finite(np.asarray(residual_trace))
+        return residual_trace
 
 
-def _left(block: Block, *shared: Any) -> float:
-    return row_weights.total(block.weights, residual(block, *shared))
+def _block_residual_trace(block: Block, *shared: Any) -> float:
+    return weighted_sum(block.weights, block_residuals(block, *shared))
 
 
 @dataclass(frozen=True)
-class Uniform(Growing):
+class Uniform(GrowingSampler):
     """Every row with the same chance (∝ its weight, where rows have weights).
 
     Examples
@@ -115,13 +121,13 @@ class Uniform(Growing):
     """
 
     name = "uniform"
-    growth: ClassVar[Callable[..., Growth]] = InOrder
+    make_grower: ClassVar[Callable[..., Grower]] = UniformGrower
     needs_psd = False
-    in_order = False
+    is_ordered = False
 
-    def choose(self, work: Work, goal: Any) -> Landmarks:
-        if isinstance(goal, Size):  # as they come: nothing to evaluate
-            work.ledger.fetched(work.source)
-            drawn = uniformly(work.source, goal.n_landmarks, work.seed)
-            return as_landmarks(drawn, work.kernel, work.source, self.name)
-        return super().choose(work, goal)
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if isinstance(goal, FixedSize):  # as they come: nothing to evaluate
+            problem.ledger.count_fetch(problem.source)
+            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
+            return as_landmarks(sample, problem.kernel, problem.source, self.name)
+        return super().choose(problem, goal)

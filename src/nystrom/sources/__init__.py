@@ -2,8 +2,8 @@
 
 A `Source` hands out rows by number, block by block; nothing above it knows how they are
 stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame, list
-or Dask array, `open` the one for files; `Made` is for rows that a function makes. To
-bring rows from elsewhere, subclass `Source`: two methods, `rows` and `take`.
+or Dask array, `open` the one for files; `GeneratedRows` is for rows that a function
+computes. For other rows, subclass `Source`: two methods, `rows` and `take`.
 
 Examples
 --------
@@ -25,62 +25,67 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .dask_rows import DaskRows, is_dask
-from .file_errors import FileError
-from .made import Made
-from .memory import Dense, Objects, RowNumbers, Sparse
-from .npy import NpyRows
-from .opening import open
-from .recognising import recognised
-from .source import Block, Source
-from .stacked import Stacked
-from .stored import Chunked
-from .targets import Targets
-from .views import Held, Pair, Subset
+from .array_files import NpyRows
+from .base import (
+    Block,
+    DenseRows,
+    GeneratedRows,
+    ObjectRows,
+    RowNumbers,
+    Source,
+    SparseRows,
+    Targets,
+)
+from .dask import DaskRows, is_dask
+from .files import infer_source, open
+from .output import Overwrite
+from .tabular import ChunkedFileRows, FileError
+from .views import CachedRows, ConcatenatedRows, Pair, Subset
 
 __all__ = [
     "Block",
-    "Chunked",
+    "CachedRows",
+    "ChunkedFileRows",
+    "ConcatenatedRows",
     "DaskRows",
-    "Dense",
+    "DenseRows",
     "FileError",
-    "Held",
-    "Made",
+    "GeneratedRows",
     "NpyRows",
-    "Objects",
+    "ObjectRows",
+    "Overwrite",
     "Pair",
     "RowNumbers",
     "Source",
-    "Sparse",
-    "Stacked",
+    "SparseRows",
     "Subset",
     "Targets",
     "as_source",
+    "infer_source",
     "is_dask",
     "open",
-    "recognised",
 ]
 
 
 def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
     """The source of X's rows, by what X is."""
-    X = recognised(X)
+    X = infer_source(X)
     if isinstance(X, Source):
-        return X if weights is None else X.having(weights=weights)
+        return X if weights is None else X.replace(weights=weights)
     if is_dask(X):
         return DaskRows(X, weights)
     if sp.issparse(X):
-        return Sparse(X, weights)
+        return SparseRows(X, weights)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):  # pandas, polars
         X = X.to_numpy()
     if not arrays.is_array(X) and hasattr(X, "__array__"):
         X = np.asarray(X)
     if arrays.is_array(X):
         if X.ndim == 2 and not _holds_objects(X):
-            return Dense(X, weights)
+            return DenseRows(X, weights)
         if X.ndim == 1 and _holds_objects(X):
-            return Objects(X, weights)
-        return _as_numbers(X, weights)
+            return ObjectRows(X, weights)
+        return _as_numeric(X, weights)
     return _from_sequence(X, weights)
 
 
@@ -89,19 +94,19 @@ def _from_sequence(X: Any, weights: np.ndarray | None) -> Source:
     try:
         array = np.asarray(X)
     except ValueError:  # rows of different lengths
-        return Objects(X, weights)
+        return ObjectRows(X, weights)
     if array.ndim == 2 and array.dtype.kind in "biuf":
-        return Dense(array, weights)
+        return DenseRows(array, weights)
     if array.dtype.kind in "biufc":
-        return _as_numbers(array, weights)
-    return Objects(X, weights)
+        return _as_numeric(array, weights)
+    return ObjectRows(X, weights)
 
 
 def _holds_objects(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind in "OUSMmTV"
 
 
-def _as_numbers(X: Any, weights: np.ndarray | None) -> Source:
+def _as_numeric(X: Any, weights: np.ndarray | None) -> Source:
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead, of shape {X.shape}. "
@@ -109,7 +114,7 @@ def _as_numbers(X: Any, weights: np.ndarray | None) -> Source:
             "single feature or array.reshape(1, -1) if it contains a single sample."
         )
     try:
-        return Dense(X.astype(np.float64), weights)
+        return DenseRows(X.astype(np.float64), weights)
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"X holds {X.dtype} values that are not numbers ({error}). Encode text "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import wraps
 
-from nystrom.saved_names import SAVED, parts
+from nystrom.persistence.table import SAVED_CLASSES, iter_nodes
 
 from .archive import entries_of, some, zipped
 
@@ -15,7 +15,7 @@ DANGEROUS += [("io", "open"), ("operator", "pow"), ("scipy.sparse._lil", "lil_ar
 #: Classes and functions that a file may name, for better or worse.
 NAMES = [("numpy", "zeros"), ("numpy", "ndarray"), ("builtins", "list")]
 NAMES += [("scipy.sparse", "csr_array"), ("nystrom.engines", "Threads"), *DANGEROUS]
-NAMES += [("nystrom", name) for name in SAVED]
+NAMES += [("nystrom", name) for name in SAVED_CLASSES]
 
 
 def schema(change):
@@ -34,7 +34,7 @@ def schema(change):
 
 def a_part(rng, tree):
     """Any value that was saved."""
-    return some(rng, [part for _, part in parts(tree)])
+    return some(rng, [part for _, part in iter_nodes(tree)])
 
 
 def node(loader, module, name, content) -> dict:
@@ -54,7 +54,7 @@ def other_class(rng, tree):
 
 @schema
 def other_loader(rng, tree):
-    loaders = {part["__loader__"] for _, part in parts(tree)}
+    loaders = {part["__loader__"] for _, part in iter_nodes(tree)}
     loaders |= {"ConstructorFromReduceNode", "FunctionNode", "TypeNode", "NoSuchNode"}
     loaders |= {"OperatorFuncNode", "MethodNode", "CachedNode", "PartialNode"}
     a_part(rng, tree)["__loader__"] = some(rng, sorted(loaders))
@@ -76,7 +76,7 @@ def other_value(rng, tree):
 @schema
 def other_number(rng, tree):
     """A number or word of the model made another."""
-    leaves = [part for _, part in parts(tree) if part["__loader__"] == "JsonNode"]
+    leaves = [part for _, part in iter_nodes(tree) if part["__loader__"] == "JsonNode"]
     values = [-1, 0, 10**12, 1e308, None, "x", True, [1, 2], {"a": 1}, "NaN"]
     some(rng, leaves)["content"] = json.dumps(some(rng, values))
 
@@ -107,14 +107,14 @@ def deep_lists(rng, tree):
 @schema
 def ring(rng, tree):
     """A value with the number of another, perhaps of one that holds it."""
-    numbers = [part["__id__"] for _, part in parts(tree) if "__id__" in part]
+    numbers = [part["__id__"] for _, part in iter_nodes(tree) if "__id__" in part]
     a_part(rng, tree)["__id__"] = some(rng, numbers)
 
 
 @schema
 def many_references(rng, tree):
     """One array read again and again."""
-    arrays = [part for _, part in parts(tree) if "file" in part]
+    arrays = [part for _, part in iter_nodes(tree) if "file" in part]
     if not arrays:
         return tree
     array, times = some(rng, arrays), int(rng.integers(2, 20_000))

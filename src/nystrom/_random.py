@@ -1,0 +1,209 @@
+"""Uniform numbers u(seed, stream, row) addressed by row number, and draws made from
+them.
+
+A counter-based generator (Philox) gives row i its number independently of block
+size, order and storage. Streams of different purpose, level or round are
+independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+#: Rows at a time, where one number per row would be too many at once.
+CHUNK_ROWS = 2**17
+
+
+class Purpose(IntEnum):
+    """What a stream is for; the numbers are part of what a seed means."""
+
+    MEMBERSHIP = 1  # which rows belong to which level of the recursion
+    KEEP = 2  # the coin of each row at a level
+    DRAW = 3  # the final draw of exactly s rows
+    FILL = 4  # rows drawn uniformly where scores ran out
+    CHECK = 5  # rows on which an error is estimated
+    POOL = 6  # the coin of each row for a weighted pool
+    PROPOSE = 7  # which rows of a pool, or of all, are proposed as pivots
+    VALIDATION = 8  # rows that no pool has seen, to hold a pool against
+    PRECONDITION = 9  # the coin of each row for a preconditioner
+    FOLD = 10  # which rows are tested together
+    REFRESH = 11  # which rows a new pool is drawn from, where not from all
+    STREAM = 12  # the luck of each row of a stream
+    LENGTH_SCALES = 20  # rows that widths are learnt from
+
+
+def uniforms(
+    seed: int, purpose: Purpose, start: int, stop: int, level: int = 0, round: int = 0
+) -> np.ndarray:
+    """Numbers in [0, 1) for rows start to stop of one stream."""
+    stream = (int(purpose) << 48) | (level << 24) | round
+    generator = np.random.Philox(key=np.array([seed, stream], dtype=np.uint64))
+    generator.advance(start // 4)  # each counter value makes four numbers
+    skip = start % 4
+    return np.random.Generator(generator).random(stop - start + skip)[skip:]
+
+
+def uniforms_at(
+    seed: int, purpose: Purpose, rows: np.ndarray, level: int = 0, round: int = 0
+) -> np.ndarray:
+    """The numbers of some rows, ascending, of one stream, without all others."""
+    values = np.empty(len(rows))
+    begin = 0
+    while begin < len(rows):
+        start = int(rows[begin])
+        stop = min(start + CHUNK_ROWS, int(rows[-1]) + 1)
+        end = begin + int(np.searchsorted(rows[begin:], stop))
+        u = uniforms(seed, purpose, start, stop, level, round)
+        values[begin:end] = u[rows[begin:end] - start]
+        begin = end
+    return values
+
+
+#: Where seeds come from that nobody gave.
+_next_seed: ContextVar[Callable[[], int] | None] = ContextVar(
+    "nystrom_seeds", default=None
+)
+
+
+@contextmanager
+def seeds_from(next_seed: Callable[[], int]) -> Iterator[None]:
+    """Let `random_state=None` stand for these seeds, one after the other."""
+    token = _next_seed.set(next_seed)
+    try:
+        yield
+    finally:
+        _next_seed.reset(token)
+
+
+def as_seed(random_state: Any) -> int:
+    """The seed that `random_state` (None, int, RandomState, Generator) stands for."""
+    next_seed = _next_seed.get()
+    if random_state is None and next_seed is not None:
+        return next_seed()
+    if isinstance(random_state, (int, np.integer)) and not isinstance(
+        random_state, bool
+    ):
+        return int(random_state) % 2**64
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r} is not allowed; it is a whole number, a "
+            "RandomState or Generator of NumPy's, or None."
+        ) from None
+    return int(generator.randint(np.iinfo(np.int64).max))
+
+
+def sample_by_exponential_keys(
+    weights: np.ndarray | None, u: np.ndarray, size: int
+) -> tuple[np.ndarray, float]:
+    """`size` different rows drawn one after the other ∝ weights, in order of the draw.
+
+    An exponential race: row i arrives at −log(1 − uᵢ)/wᵢ, and the first `size` win.
+    Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival
+    of the first row that lost comes back too: given it, row i had won with probability
+    1 − exp(−wᵢ·arrival). Without weights all are 1.
+
+    Rows run in heats, of which only those who may still win are remembered.
+    """
+    rows, keys = np.empty(0, dtype=np.intp), np.empty(0)
+    threshold = np.inf
+    for start in range(0, len(u), CHUNK_ROWS):
+        stop = min(start + CHUNK_ROWS, len(u))
+        new_rows, new_keys = _exponential_keys(
+            None if weights is None else weights[start:stop], u[start:stop], threshold
+        )
+        rows = np.concatenate([rows, new_rows + start])
+        keys = np.concatenate([keys, new_keys])
+        if len(rows) > size:
+            threshold = float(np.partition(keys, size)[size])
+            is_kept = keys <= threshold
+            rows, keys = rows[is_kept], keys[is_kept]
+    return rows[np.lexsort((rows, keys))[:size]], threshold
+
+
+def _exponential_keys(
+    w: np.ndarray | None, u: np.ndarray, threshold: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Who arrives by the limit, and when. No arrival is before u/w: few need a log."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        key_bound = u if w is None else u / w
+        is_candidate = key_bound <= threshold * (1 + 1e-9)
+        candidates = np.flatnonzero(
+            is_candidate if w is None else is_candidate & (w > 0)
+        )
+        keys = -np.log1p(-u[candidates])
+        # A weight of 1e-300 arrives at infinity: fine.
+        keys = keys if w is None else keys / w[candidates]
+    return candidates, keys
+
+
+def rows_below(
+    seed: int,
+    purpose: Purpose,
+    n_rows: int,
+    limit: float,
+    level: int = 0,
+    round: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows with u < limit, ascending, and their numbers u; no others are kept."""
+    rows, values = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    for start in range(0, n_rows, CHUNK_ROWS):
+        stop = min(start + CHUNK_ROWS, n_rows)
+        u = uniforms(seed, purpose, start, stop, level, round)
+        selected = np.flatnonzero(u < limit)
+        rows.append(selected + start)
+        values.append(u[selected])
+    return np.concatenate(rows), np.concatenate(values)
+
+
+def uniform_row_sample(
+    seed: int,
+    purpose: Purpose,
+    n_rows: int,
+    size: int,
+    level: int = 0,
+    round: int = 0,
+) -> np.ndarray:
+    """The `size` rows with the smallest u, the smallest first: a uniform draw.
+
+    What is remembered meanwhile grows with `size`, not with the number of rows.
+    """
+    size = min(size, n_rows)
+    # Surely enough; if not, then twice as many, and all of them at last.
+    n_expected = size + 8 * size**0.5 + 16
+    while True:
+        limit = n_expected / n_rows if n_rows else 1.0
+        rows, u = rows_below(seed, purpose, n_rows, limit, level, round)
+        if len(rows) >= size or limit >= 1:
+            return rows[np.lexsort((rows, u))[:size]]
+        n_expected *= 2
+
+
+def sorted_row_sample(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
+    """At most `size` rows, drawn uniformly and in ascending order, to measure on."""
+    if size >= n_rows:
+        return np.arange(n_rows)
+    return _sorted_row_sample(n_rows, size, seed).copy()
+
+
+@lru_cache(maxsize=16)  # a fit asks for the same again, and of 10⁹ rows takes a minute
+def _sorted_row_sample(n_rows: int, size: int, seed: int) -> np.ndarray:
+    return np.sort(uniform_row_sample(seed, Purpose.CHECK, n_rows, size))
+
+
+def inclusion_probabilities(weights: np.ndarray, threshold: float) -> np.ndarray:
+    """The probability of each row to have won, given the first arrival that lost."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        p = -np.expm1(-weights * threshold)
+    return np.where(np.isinf(threshold), 1.0, p)

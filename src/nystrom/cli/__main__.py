@@ -1,0 +1,5 @@
+"""`python -m nystrom.cli`."""
+
+from . import main
+
+main()

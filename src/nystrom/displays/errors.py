@@ -1,0 +1,495 @@
+"""Displays of errors and scores: error path, spectrum of K̃, scores over alpha,
+coverage of predictive intervals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import erf
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _arrays as arrays
+from .._validation import check_float, import_optional
+from ..functions import approximate
+from ..landmarks import Landmarks
+from ._axes import (
+    RowsDisplayMixin,
+    check_landmarks,
+    fitted_landmarks,
+    format_number,
+    set_axes,
+)
+from .rows import default_ridge
+
+
+class ErrorPathDisplay:
+    """tr(K − K̃)/tr K of the first landmark, the first two, and so on.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_landmarks,)
+        The relative trace error of every number of landmarks.
+    goal : float, default=None
+        An error that is wanted: the fewest landmarks that reach it are marked.
+    name : str, default=None
+        For the legend.
+
+    Attributes
+    ----------
+    n_landmarks : int or None
+        The fewest landmarks that reach the goal; None without one, or if none do.
+    ax_, figure_, line_
+        What `plot` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import Nystroem
+    >>> from nystrom.displays import ErrorPathDisplay
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> features = Nystroem(n_components=60, random_state=0)
+    >>> _ = features.fit_transform(X)
+    >>> display = ErrorPathDisplay.from_estimator(features, goal=0.01)
+    >>> display.n_landmarks < 60
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+
+    def __init__(
+        self,
+        errors: np.ndarray,
+        *,
+        goal: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.errors = np.asarray(errors, dtype=np.float64)
+        self.goal = goal
+        self.name = name
+        self.n_landmarks: int | None = None
+        if goal is not None:
+            check_float(goal, "goal", minimum=0.0)
+            reached = np.flatnonzero(self.errors <= goal)
+            self.n_landmarks = int(reached[0]) + 1 if len(reached) else None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        goal: float | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **line: Any,
+    ) -> Self:
+        """Draw the path of a fitted estimator; the parameters are those of `plot`."""
+        landmarks = fitted_landmarks(estimator)
+        return cls.from_landmarks(landmarks, goal=goal, name=name, ax=ax, **line)
+
+    @classmethod
+    def from_landmarks(
+        cls,
+        landmarks: Landmarks,
+        *,
+        goal: float | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **line: Any,
+    ) -> Self:
+        """Draw the path of landmarks whose error a pass over all rows has found."""
+        check_landmarks(landmarks)
+        path = landmarks.error_path
+        if path is None:
+            raise ValueError(
+                "The error of fewer landmarks is not known here. It is after "
+                "Nystroem.fit_transform, after a fit of KernelRidge, KernelPCA or "
+                "KernelCCA, and with max_trace_error=; not for landmarks without an "
+                "order of their own, and not after Nystroem.fit alone."
+            )
+        name = landmarks.sampler if name is None else name
+        return cls(path, goal=goal, name=name).plot(ax, **line)
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
+        ax = set_axes(self, ax)
+        sizes = np.arange(1, len(self.errors) + 1)
+        # What is 0 has no place on a logarithmic axis.
+        shown = np.where(self.errors > 0, self.errors, np.nan)
+        (self.line_,) = ax.plot(sizes, shown, **{"label": self.name} | line)
+        ax.set(
+            xlabel="landmarks",
+            ylabel="relative trace error, tr(K − K̃)/tr K",
+            yscale="log" if np.any(self.errors > 0) else "linear",
+        )
+        ax.grid(alpha=0.3)
+        if self.goal is not None:
+            self._mark_goal(ax)
+        if self.name is not None:
+            ax.legend()
+        return self
+
+    def _mark_goal(self, ax: Any) -> None:
+        """The goal, and how many landmarks it takes."""
+        color = self.line_.get_color()
+        if self.goal:
+            ax.axhline(self.goal, color=color, linestyle=":", linewidth=1)
+        if self.n_landmarks is None:
+            text, x = (
+                f"{format_number(self.goal or 0.0)} is not reached",
+                len(self.errors),
+            )
+        else:
+            text, x = f"{self.n_landmarks} landmarks", self.n_landmarks
+            ax.axvline(x, color=color, linestyle=":", linewidth=1)
+        on_right = x > len(self.errors) / 2
+        # At the top, where the curve is not: it has fallen to the goal by then.
+        ax.annotate(
+            text,
+            (x, 1),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(-6 if on_right else 6, -6),
+            textcoords="offset points",
+            ha="right" if on_right else "left",
+            va="top",
+        )
+
+
+class SpectrumDisplay(RowsDisplayMixin):
+    """The eigenvalues of K̃ in descending order, and the part of them above λ.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (rank,)
+        The eigenvalues of K̃ that are not 0, descending.
+    ridge : float
+        λ: directions with larger eigenvalues count.
+
+    Attributes
+    ----------
+    effective_dimension : float
+        Σ σᵢ/(σᵢ + λ): how many directions there are at this λ.
+    ax_, figure_, line_
+        What `plot` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import select_landmarks
+    >>> from nystrom.displays import SpectrumDisplay
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> landmarks = select_landmarks(X, n_landmarks=30, random_state=0)
+    >>> display = SpectrumDisplay.from_landmarks(landmarks, X, ridge=1.0)
+    >>> 0 < display.effective_dimension < 30
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+
+    def __init__(self, eigenvalues: np.ndarray, *, ridge: float) -> None:
+        self.eigenvalues = np.asarray(eigenvalues, dtype=np.float64)
+        self.ridge = ridge
+        values = self.eigenvalues
+        self.effective_dimension = float(np.sum(values / (values + ridge)))
+
+    @classmethod
+    def from_landmarks(  # type: ignore[override]
+        cls,
+        landmarks: Landmarks,
+        X: Any,
+        *,
+        ridge: float | None = None,
+        ax: Any = None,
+        **line: Any,
+    ) -> Self:
+        """Draw the spectrum of K̃ for the rows X; `ridge` as for `LeverageDisplay`."""
+        check_landmarks(landmarks)
+        approximation = approximate(X, landmarks)
+        ridge = default_ridge(approximation) if ridge is None else ridge
+        values = arrays.to_host(approximation.eigenvalues())
+        return cls(values, ridge=ridge).plot(ax, **line)
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
+        ax = set_axes(self, ax)
+        order = np.arange(1, len(self.eigenvalues) + 1)
+        options = {"label": "eigenvalues of K̃"} | line
+        (self.line_,) = ax.plot(order, self.eigenvalues, **options)
+        ax.axhline(
+            self.ridge,
+            color="C1",
+            linestyle="--",
+            label=f"λ = {format_number(self.ridge)}",
+        )
+        ax.axvline(
+            self.effective_dimension,
+            color="C2",
+            linestyle=":",
+            label=f"effective dimension {self.effective_dimension:.3g}",
+        )
+        ax.set(xscale="log", yscale="log", xlabel="number", ylabel="eigenvalue")
+        ax.grid(alpha=0.3)
+        ax.legend()
+        return self
+
+
+#: What is scored where nothing else was asked for.
+DEFAULT_SCORE_NAME = "negative mean squared error"
+
+
+class RidgePathDisplay:
+    """Scores against alpha: a line per number of landmarks, a panel per gamma.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_gammas, n_numbers, n_alphas)
+        The larger the better.
+    alphas : ndarray of shape (n_alphas,)
+        The ridges.
+    n_landmarks : ndarray of shape (n_numbers,)
+        The numbers of landmarks.
+    gammas : sequence
+        The widths.
+    score_name : str, default="score"
+        What the scores are.
+
+    Attributes
+    ----------
+    best : tuple of int
+        Where the best score is: gamma, number of landmarks, alpha.
+    axes_, figure_
+        What `plot` drew on: one for each gamma.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelRidgeCV
+    >>> from nystrom.displays import RidgePathDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (500, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(500)
+    >>> model = KernelRidgeCV(np.logspace(-4, 2, 7), kernel="rbf", gammas=[0.1, 1.0])
+    >>> model = model.set_params(n_landmarks=[10, 40], random_state=0).fit(X, y)
+    >>> len(RidgePathDisplay.from_estimator(model).axes_)
+    2
+    """
+
+    axes_: list[Any]
+    figure_: Any
+
+    def __init__(
+        self,
+        scores: np.ndarray,
+        *,
+        alphas: np.ndarray,
+        n_landmarks: np.ndarray,
+        gammas: Any,
+        score_name: str = "score",
+    ) -> None:
+        self.scores = np.asarray(scores, dtype=np.float64)
+        self.alphas = np.asarray(alphas, dtype=np.float64)
+        self.n_landmarks = np.asarray(n_landmarks)
+        self.gammas = list(gammas)
+        self.score_name = score_name
+        place = np.unravel_index(np.nanargmax(self.scores), self.scores.shape)
+        self.best = tuple(int(i) for i in place)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, axes: Any = None, **line: Any) -> Self:
+        """Draw what a fitted `KernelRidgeCV` or `KernelRidgeClassifierCV` has tried.
+
+        Where each target has an alpha of its own, the mean over the targets.
+        """
+        last = estimator[-1] if hasattr(estimator, "named_steps") else estimator
+        if not hasattr(last, "gammas"):
+            raise TypeError(
+                f"RidgePathDisplay draws a fitted KernelRidgeCV or "
+                f"KernelRidgeClassifierCV, not {type(last).__name__}."
+            )
+        check_is_fitted(last, "scores_")
+        gammas = [last.gamma_] if last.gammas is None else last.gammas_
+        numbers, alphas = last.n_landmarks_path_, last.alphas_
+        grid_shape = (len(gammas), len(numbers), len(alphas))
+        scores = np.asarray(last.scores_).reshape(*grid_shape, -1).mean(axis=-1)
+        return cls(
+            scores,
+            alphas=alphas,
+            n_landmarks=numbers,
+            gammas=gammas,
+            score_name=str(getattr(last, "scoring", None) or DEFAULT_SCORE_NAME),
+        ).plot(axes, **line)
+
+    def plot(self, axes: Any = None, **line: Any) -> Self:
+        """Draw on axes, one for each gamma, or on new ones; more goes to `ax.plot`."""
+        panels = self._panels(axes)
+        for g, ax in enumerate(panels):
+            for k, size in enumerate(self.n_landmarks):
+                label = f"{size} landmarks"
+                ax.plot(self.alphas, self.scores[g, k], **{"label": label} | line)
+            ax.set(xscale="log", xlabel="alpha")
+            if len(panels) > 1:
+                ax.set_title(f"gamma = {_format_gamma(self.gammas[g])}")
+            ax.grid(alpha=0.3)
+        panels[0].set_ylabel(self.score_name)
+        g, k, a = self.best
+        best = self.scores[self.best]
+        label = f"best: {best:.4g} at alpha {format_number(self.alphas[a])}"
+        panels[g].plot(self.alphas[a], best, "o", color=f"C{k}", label=label)
+        panels[g].legend()
+        self.axes_, self.figure_ = panels, panels[0].figure
+        return self
+
+    def _panels(self, axes: Any) -> list[Any]:
+        if axes is not None:
+            axes_list = list(np.atleast_1d(axes).ravel())
+            if len(axes_list) != len(self.gammas):
+                raise ValueError(
+                    f"axes has {len(axes_list)}, and there are {len(self.gammas)} "
+                    "gammas: "
+                    "one for each."
+                )
+            return axes_list
+        pyplot = import_optional("matplotlib.pyplot", "plot", "A display")
+        _, panels = pyplot.subplots(
+            1,
+            len(self.gammas),
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
+            figsize=(max(6.4, 3.2 * len(self.gammas)), 4.8),
+        )
+        return list(panels[0])
+
+
+def _format_gamma(gamma: Any) -> str:
+    return format_number(gamma) if isinstance(gamma, (int, float)) else str(gamma)
+
+
+#: The shares of normal intervals that are looked at.
+COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
+
+
+class CoverageDisplay:
+    """The share of targets inside intervals, against the share that should be.
+
+    For normal intervals mean ± z·std of growing width. On the diagonal the deviations
+    are right; below it they are too small, above it too large. For the probabilities of
+    classifiers scikit-learn has `sklearn.calibration.CalibrationDisplay`.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_rows,)
+        `|y − mean|/std` of rows that the model was not fitted on.
+    name : str, default=None
+        For the legend.
+
+    Attributes
+    ----------
+    expected, observed : ndarray
+        The shares, and what was found.
+    ax_, figure_, line_
+        What `plot` drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelRidge
+    >>> from nystrom.displays import CoverageDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (1000, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(1000)
+    >>> model = KernelRidge(0.1, kernel="rbf", n_landmarks=40, random_state=0)
+    >>> model = model.fit(X[:500], y[:500])
+    >>> display = CoverageDisplay.from_estimator(model, X[500:], y[500:])
+    >>> bool(abs(display.within(0.95) - 0.95) < 0.04)
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+
+    def __init__(self, distances: np.ndarray, *, name: str | None = None) -> None:
+        self.distances = np.asarray(distances, dtype=np.float64).ravel()
+        self.name = name
+        self.expected = COVERAGE_LEVELS
+        self.observed = np.array([self.within(level) for level in COVERAGE_LEVELS])
+
+    def within(self, level: float) -> float:
+        """The share of targets inside the interval that should hold so many."""
+        # A normal deviate is within ±z with probability erf(z/√2).
+        return float(np.mean(erf(self.distances / np.sqrt(2)) <= level))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        noise: bool = True,
+        name: str | None = None,
+        ax: Any = None,
+        **line: Any,
+    ) -> Self:
+        """Draw the deviations of a fitted `KernelRidge` or `KernelRidgeCV` on new rows.
+
+        With `noise` of predictions of new targets; without it of their mean, which
+        targets with noise do not stay within.
+        """
+        if not hasattr(estimator, "predict"):
+            raise TypeError(
+                f"{type(estimator).__name__} predicts nothing; CoverageDisplay "
+                "draws a fitted KernelRidge or KernelRidgeCV."
+            )
+        mean, std = estimator.predict(X, return_std=True, noise=noise)
+        return cls.from_predictions(y, mean, std, name=name, ax=ax, **line)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        mean: Any,
+        std: Any,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+        **line: Any,
+    ) -> Self:
+        """Draw targets, predicted means and deviations, however they were found."""
+        y, mean, std = (np.asarray(part, dtype=np.float64) for part in (y, mean, std))
+        if y.shape != mean.shape:
+            raise ValueError(
+                f"y has shape {y.shape} and mean {mean.shape}; give the targets of the "
+                "rows that were predicted."
+            )
+        if std.ndim < y.ndim:
+            std = std[:, None]  # one for all targets
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distances = np.abs(y - mean) / std
+        # A deviation of 0 holds what is hit exactly, and nothing else.
+        return cls(np.nan_to_num(distances, nan=0.0), name=name).plot(ax, **line)
+
+    def plot(self, ax: Any = None, **line: Any) -> Self:
+        """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
+        ax = set_axes(self, ax)
+        ax.plot([0, 1], [0, 1], ":", color="0.5")
+        label = f"{self.within(0.95):.1%} within the 95 % interval"
+        label = label if self.name is None else f"{self.name}: {label}"
+        options = {"label": label} | line
+        (self.line_,) = ax.plot(self.expected, self.observed, **options)
+        ax.set(
+            xlabel="share that should lie within",
+            ylabel="share that does",
+            xlim=(0, 1),
+            ylim=(0, 1),
+            aspect="equal",
+        )
+        ax.grid(alpha=0.3)
+        ax.legend(loc="upper left")
+        return self

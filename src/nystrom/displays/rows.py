@@ -1,0 +1,288 @@
+"""Displays of rows: landmarks in a plane, ridge leverage scores, clusters."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from .. import _arrays as arrays
+from ..estimators.kernel_kmeans import KernelKMeans
+from ..functions import approximate
+from ..landmarks import Landmarks
+from ..linalg.operator import Approximation
+from ._axes import (
+    RowsDisplayMixin,
+    check_landmarks,
+    fitted_landmarks,
+    format_number,
+    project_to_plane,
+    set_axes,
+)
+
+
+class LandmarksDisplay(RowsDisplayMixin):
+    """Rows as points of a plane, and the landmarks among them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_drawn, 2)
+        Where the rows are.
+    landmarks : ndarray of shape (n_landmarks, 2) or None
+        Where the landmarks are; None where they have no place in this plane.
+    names : pair of str
+        What the axes are called.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What `plot` drew on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import select_landmarks
+    >>> from nystrom.displays import LandmarksDisplay
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> landmarks = select_landmarks(X, n_landmarks=30, random_state=0)
+    >>> display = LandmarksDisplay.from_landmarks(landmarks, X, features=(0, 2))
+    >>> display.landmarks.shape
+    (30, 2)
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, rows: np.ndarray, landmarks: np.ndarray | None, names: tuple[str, str]
+    ) -> None:
+        self.rows = rows
+        self.landmarks = landmarks
+        self.names = names
+
+    @classmethod
+    def from_landmarks(  # type: ignore[override]
+        cls,
+        landmarks: Landmarks,
+        X: Any,
+        *,
+        features: Any = (0, 1),
+        ax: Any = None,
+        **points: Any,
+    ) -> Self:
+        """Draw the rows X and landmarks.
+
+        `features` are two columns of X by number or name, or "components" for the
+        first two components of K̃. Of many rows every so many are drawn.
+        """
+        check_landmarks(landmarks)
+        projection = project_to_plane(landmarks, X, features)
+        return cls(projection.rows, projection.landmarks, projection.names).plot(
+            ax, **points
+        )
+
+    def plot(self, ax: Any = None, **points: Any) -> Self:
+        """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
+        ax = set_axes(self, ax)
+        options = {"s": 6, "color": "0.6", "linewidths": 0, "label": "rows"}
+        ax.scatter(*self.rows.T, **options | points)
+        if self.landmarks is not None:
+            label = f"{len(self.landmarks)} landmarks"
+            ax.scatter(*self.landmarks.T, s=16, color="C1", label=label, zorder=3)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.legend()
+        return self
+
+
+def default_ridge(approximation: Approximation) -> float:
+    """The λ that landmarks were drawn by; else what they leave of tr K, shared by all.
+
+    That is what the paper's λ for k components is, (1/k)·Σ_{i>k} σᵢ(K), with what K̃
+    leaves in place of what the best k directions would.
+    """
+    landmarks = approximation.landmarks
+    if landmarks.ridge is not None:
+        return landmarks.ridge
+    # Where all rows are landmarks nothing is left but rounding.
+    min_error = float(np.finfo(np.float32).eps) * approximation.trace()
+    return max(approximation.trace_error, min_error) / len(landmarks)
+
+
+class LeverageDisplay(RowsDisplayMixin):
+    """A histogram of ridge leverage scores, with those of the landmarks below it.
+
+    A row of score 1 is like no other; many rows of small scores are alike, and few
+    landmarks stand for all of them. The scores add up to the effective dimension.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+        Ridge leverage scores of the rows.
+    ridge : float
+        The λ that they are for.
+    chosen : ndarray of int, default=None
+        The row numbers of the landmarks, where they are rows.
+
+    Attributes
+    ----------
+    effective_dimension : float
+        The sum of the scores.
+    ax_, figure_
+        What `plot` drew on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import select_landmarks
+    >>> from nystrom.displays import LeverageDisplay
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> landmarks = select_landmarks(X, n_landmarks=30, random_state=0)
+    >>> display = LeverageDisplay.from_landmarks(landmarks, X)
+    >>> display.scores.shape
+    (500,)
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, scores: np.ndarray, *, ridge: float, chosen: np.ndarray | None = None
+    ) -> None:
+        self.scores = np.asarray(scores, dtype=np.float64)
+        self.ridge = ridge
+        self.chosen = chosen
+        self.effective_dimension = float(self.scores.sum())
+
+    @classmethod
+    def from_landmarks(  # type: ignore[override]
+        cls,
+        landmarks: Landmarks,
+        X: Any,
+        *,
+        ridge: float | None = None,
+        ax: Any = None,
+        **bars: Any,
+    ) -> Self:
+        """Draw the scores of the rows X, estimated from landmarks in two passes.
+
+        `ridge` is λ; None: the one that the landmarks were drawn by, else what they
+        leave of tr K divided by their number.
+        """
+        check_landmarks(landmarks)
+        approximation = approximate(X, landmarks)
+        ridge = default_ridge(approximation) if ridge is None else ridge
+        scores = arrays.to_host(approximation.leverage_scores(ridge))
+        are_rows = landmarks.indices is not None and landmarks.n_rows == len(scores)
+        chosen = landmarks.indices if are_rows else None
+        return cls(scores, ridge=ridge, chosen=chosen).plot(ax, **bars)
+
+    def plot(self, ax: Any = None, **bars: Any) -> Self:
+        """Draw on the axes given, or on new ones; further words go to `ax.hist`."""
+        ax = set_axes(self, ax)
+        scores = self.scores[self.scores > 0]
+        min_score = scores.min(initial=1.0)
+        bins = np.geomspace(min(min_score, 0.5), max(1.0, scores.max(initial=1.0)), 41)
+        ax.hist(scores, bins, **{"label": f"{len(self.scores)} rows"} | bars)
+        if self.chosen is not None:
+            landmark_scores = self.scores[self.chosen]
+            ax.plot(
+                landmark_scores,
+                np.full(len(landmark_scores), 0.02),
+                "|",
+                color="C1",
+                transform=ax.get_xaxis_transform(),
+                label=f"{len(landmark_scores)} landmarks",
+            )
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel=f"ridge leverage score, λ = {format_number(self.ridge)}",
+            ylabel="rows",
+            title=f"effective dimension {self.effective_dimension:.3g}",
+        )
+        ax.legend()
+        return self
+
+
+class ClusterDisplay:
+    """Rows as points of a plane, coloured by cluster.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_drawn, 2)
+        Where the rows are.
+    labels : ndarray of shape (n_drawn,)
+        The cluster of each.
+    sizes : ndarray of shape (n_clusters,)
+        How many of all rows each cluster has.
+    names : pair of str
+        What the axes are called.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What `plot` drew on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from nystrom import KernelKMeans
+    >>> from nystrom.displays import ClusterDisplay
+    >>> X, _ = make_moons(400, noise=0.05, random_state=0)
+    >>> model = KernelKMeans(2, gamma=20, n_landmarks=60, random_state=0).fit(X)
+    >>> int(ClusterDisplay.from_estimator(model, X).sizes.sum())
+    400
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        sizes: np.ndarray,
+        names: tuple[str, str],
+    ) -> None:
+        self.rows = rows
+        self.labels = labels
+        self.sizes = sizes
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: KernelKMeans,
+        X: Any,
+        *,
+        features: Any = (0, 1),
+        ax: Any = None,
+        **points: Any,
+    ) -> Self:
+        """Draw the rows X by the cluster that a fitted `KernelKMeans` puts them in.
+
+        `features` are two columns of X by number or name, or "components".
+        """
+        if not isinstance(estimator, KernelKMeans):
+            raise TypeError(
+                f"ClusterDisplay draws a fitted KernelKMeans, not "
+                f"{type(estimator).__name__}."
+            )
+        projection = project_to_plane(fitted_landmarks(estimator), X, features)
+        labels = np.asarray(estimator.predict(X))
+        sizes = np.bincount(labels, minlength=estimator.n_clusters)
+        return cls(
+            projection.rows, labels[projection.row_indices], sizes, projection.names
+        ).plot(ax, **points)
+
+    def plot(self, ax: Any = None, **points: Any) -> Self:
+        """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
+        ax = set_axes(self, ax)
+        for cluster, size in enumerate(self.sizes):
+            members = self.rows[self.labels == cluster]
+            label = f"{cluster}: {size} rows"
+            ax.scatter(*members.T, **{"s": 6, "linewidths": 0, "label": label} | points)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        if len(self.sizes) <= 12:
+            ax.legend(title="cluster")
+        return self

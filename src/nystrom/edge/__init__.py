@@ -1,1 +1,0 @@
-"""The edge: what a user passes, checked once, for functions and estimators alike."""

@@ -1,0 +1,320 @@
+"""The `Engine` contract, fixed tiles, and the fixed tree in which their results are
+summed.
+
+Tiles are cut at multiples of TILE rows and added in an order that depends on their
+number alone, so the result does not depend on threads, workers or storage.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..sources import Source
+from ..sources.output import Sink
+
+
+def add_terms(left: Any, right: Any) -> Any:
+    """left + right, entry by entry where they are tuples.
+
+    Arrays are added in place where they may be, since a sum of s × s matrices is a good
+    part of a pass: `left` is used up. What came from elsewhere may be read-only.
+    """
+    if isinstance(left, tuple):
+        return tuple(add_terms(a, b) for a, b in zip(left, right, strict=True))
+    is_writable = isinstance(left, np.ndarray) and left.flags.writeable
+    if is_writable and left.dtype == np.result_type(left, right):
+        left += right
+        return left
+    return left + right
+
+
+def term_bytes(term: Any) -> int:
+    """The memory of a term, or of all that it is made of."""
+    if isinstance(term, tuple):
+        return sum(map(term_bytes, term))
+    return getattr(term, "nbytes", 0)
+
+
+#: So many neighbours are added up one after the other, then so many of their sums.
+#: Fewer would be more exact, and more sums would wait for each other: with two, those
+#: of a million rows were ten matrices, with four they are five.
+FAN_IN = 4
+
+
+def aligned_size(first: int, max_size: int) -> int:
+    """How many terms from this one on may be summed elsewhere: a power of `FAN_IN`.
+
+    Not more than the largest, and one at the very beginning.
+    """
+    size = 1
+    while first and first % (FAN_IN * size) == 0 and FAN_IN * size <= max_size:
+        size *= FAN_IN
+    return size
+
+
+class SumTree:
+    """Sums terms that arrive in order: ((0+1)+2)+3, the same of 4 to 7, and their sum.
+
+    Which terms are added to which depends on their number alone, so a block of 4ʲ tiles
+    that begins at a multiple of 4ʲ may be summed elsewhere and pushed as one term. One
+    sum of each size waits for the terms that it lacks.
+    """
+
+    def __init__(self, add: Callable[[Any, Any], Any] = add_terms) -> None:
+        self._add = add  # of terms that are promises, say
+        self._partial: list[tuple[int, Any]] = []  # (terms in it, sum)
+
+    @classmethod
+    def replace(cls, partial: list[tuple[int, Any]]) -> SumTree:
+        """A sum that goes on from where another's `partial` was."""
+        tree = cls()
+        tree._partial = [(size, term) for size, term in partial]
+        return tree
+
+    @property
+    def partial(self) -> list[tuple[int, Any]]:
+        """(terms in it, sum), in order: all that is known of the terms so far."""
+        return list(self._partial)
+
+    def push(self, term: Any, size: int = 1) -> None:
+        """Add the next term, itself the sum of `size` terms."""
+        while self._partial and self._partial[-1][0] < FAN_IN * size:
+            earlier_size, earlier = self._partial.pop()
+            term = self._add(earlier, term)
+            if earlier_size + size < FAN_IN * size:
+                size += earlier_size
+                break
+            size *= FAN_IN
+        self._partial.append((size, term))
+
+    def total(self) -> Any:
+        """The sum of all terms so far."""
+        _, total = self._partial[-1]
+        for _, earlier in reversed(self._partial[:-1]):
+            total = self._add(earlier, total)
+        return total
+
+
+class SumSink:
+    """A sink that adds up what each tile hands over, in the order of the tiles.
+
+    For passes that make rows and sums at once.
+    """
+
+    process_safe = False
+
+    def __init__(self, tile: int) -> None:
+        self._tile, self._next = tile, 0
+        self._tree, self._out_of_order = SumTree(), dict[int, Any]()
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        pass
+
+    def put(self, start: int, rows: Any) -> None:
+        with self._lock:
+            self._out_of_order[start] = rows
+            while self._next in self._out_of_order:
+                self._tree.push(self._out_of_order.pop(self._next))
+                self._next += self._tile
+
+    def close(self, complete: bool) -> None:
+        pass
+
+    def total(self) -> Any:
+        """The sum over all tiles."""
+        return self._tree.total()
+
+
+#: What every engine calls: (stage, tiles done, tiles in all).
+ProgressHook = Callable[[str, int, int], None]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """`verbose=0`."""
+
+
+class ProgressHooks:
+    """Several hooks as one. A bar among them is told of the work ahead, too."""
+
+    def __init__(self, *hooks: ProgressHook) -> None:
+        self.hooks = hooks
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        for hook in self.hooks:
+            hook(stage, done, total)
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[None]:
+        """So much of what is left of the work."""
+        with ExitStack() as stack:
+            for hook in self._hooks_with("part"):
+                stack.enter_context(hook.part(share))
+            yield
+
+    def expect(self, passes: float, *, about: bool = False) -> None:
+        """So many passes are ahead."""
+        for hook in self._hooks_with("expect"):
+            hook.expect(passes, about=about)
+
+    def note(self, text: str) -> None:
+        """A line for who reads along; a stage of its own for all others."""
+        for hook in self.hooks:
+            show_note(hook, text)
+
+    def _hooks_with(self, name: str) -> list[Any]:
+        return [hook for hook in self.hooks if hasattr(hook, name)]
+
+
+def progress_parts(
+    hook: ProgressHook | None, *weights: float
+) -> list[AbstractContextManager[Any]]:
+    """The work ahead in parts that take about so long, to be entered in this order.
+
+    A hook that shows no share of the whole is told nothing of it.
+    """
+    enter_part, remaining = getattr(hook, "part", None), float(sum(weights))
+    contexts: list[AbstractContextManager[Any]] = []
+    for weight in weights:
+        share = min(1.0, weight / remaining) if remaining > 0 else 1.0
+        contexts.append(nullcontext() if enter_part is None else enter_part(share))
+        remaining -= weight
+    return contexts
+
+
+def expect_passes(hook: ProgressHook, passes: float, *, about: bool = False) -> None:
+    """So many passes are ahead, as long as each other; more of them if `about`."""
+    if hasattr(hook, "expect"):
+        hook.expect(passes, about=about)
+
+
+def show_note(hook: ProgressHook, text: str) -> None:
+    """Something for people to read; a hook of any kind hears of it as a stage."""
+    if hasattr(hook, "note"):
+        hook.note(text)
+    else:
+        hook(text, 1, 1)
+
+
+#: Every pass works on tiles of so many rows, cut at multiples of it. A matrix product
+#: rounds differently for other shapes; with fixed tiles the same rows give the same
+#: numbers for every block size, number of threads and storage.
+TILE = 1024
+
+
+class Engine(ABC):
+    """Runs one function over all tiles of a source.
+
+    The function is one of a module, since it may have to travel; `shared` is what it
+    needs besides the tile: read-only, the same for all tiles, and nothing with an entry
+    per row (weights and targets come with the tile). What the function makes, it
+    returns. Results may arrive read-only.
+    """
+
+    progress: ProgressHook = staticmethod(
+        silent
+    )  # told (pass, tiles done, tiles in all)
+
+    @cached_property
+    def passes(self) -> list[str]:
+        """The names of the passes so far: a pass is known by its number."""
+        return []
+
+    @abstractmethod
+    def map(
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
+    ) -> None:
+        """Put f(block, *shared) into the sink for every tile."""
+
+    @abstractmethod
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
+        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+
+    def each(
+        self, f: Callable, items: Sequence[Any], multiply_adds: float
+    ) -> list[Any]:
+        """f of each item, in order: work on what is held here, which may be changed.
+
+        So many multiply-adds it is in all, about.
+        """
+        return [f(item) for item in items]
+
+    @property
+    def local(self) -> Engine:
+        """An engine for rows that are held in this process."""
+        return self
+
+    def with_progress(self, progress: ProgressHook) -> Engine:
+        """The same engine, which tells its progress to another hook."""
+        passes = self.passes
+        modified = copy.copy(self)
+        modified.progress, modified.passes = progress, passes  # one list for both
+        return modified
+
+    def quiet(self) -> Engine:
+        """The same engine, which tells no progress."""
+        return self.with_progress(silent)
+
+
+def count_tiles(n_rows: int) -> int:
+    """How many tiles so many rows are cut into."""
+    return -(-n_rows // TILE)
+
+
+def tile_blocks(n_tiles: int, max_size: int) -> Iterator[tuple[int, int]]:
+    """(first tile, size): 1, 1, 1, 1, 4, … up to the largest; see `Tree` for why."""
+    first = 0
+    while first < n_tiles:
+        size = aligned_size(first, max_size)
+        yield first, size
+        first += size
+
+
+def map_tiles(
+    f: Callable, source: Source, shared: tuple[Any, ...], first: int, last: int
+) -> Iterator[tuple[int, Any]]:
+    """(row number, f of the tile that begins there) for some tiles."""
+    for tile in range(first, last):
+        start = tile * TILE
+        # Nothing here holds what was made: a sum that has taken it in may be all there
+        # is room for.
+        yield start, _apply_to_tile(f, source, shared, start)
+
+
+def _apply_to_tile(
+    f: Callable, source: Source, shared: tuple[Any, ...], start: int
+) -> Any:
+    # A result that is not finite is refused once, by whoever asked for it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        stop = min(start + TILE, source.n_rows)
+        return f(source.block(start, stop), *shared)
+
+
+def sum_tiles(
+    f: Callable, source: Source, shared: tuple[Any, ...], first: int, last: int
+) -> Any:
+    """The sum of f over some tiles; on a device these are worked on as one."""
+    if source.on_device:
+        start, stop = first * TILE, min(last * TILE, source.n_rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return f(source.block(start, stop), *shared)
+    tree = SumTree()
+    for _, term in map_tiles(f, source, shared, first, last):
+        tree.push(term)
+        del term  # not to be held while the next one is made
+    return tree.total()

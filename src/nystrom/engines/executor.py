@@ -1,0 +1,455 @@
+"""Passes on an executor of `concurrent.futures`, and what every remote engine sends to
+its workers.
+
+A small source (paths, options) is pickled as it is and reads its rows there. Long
+weights and targets, or the rows of a large source, travel with each block of tiles.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import os
+import pickle
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from ..sources import Block, Source
+from ..sources.base import are_unit_weights, unit_weights
+from ..sources.output import Sink, open_sink
+from .base import (
+    TILE,
+    Engine,
+    ProgressHook,
+    SumTree,
+    add_terms,
+    count_tiles,
+    map_tiles,
+    silent,
+    sum_tiles,
+    tile_blocks,
+)
+from .blas import single_threaded_blas
+from .threads import Threads
+
+
+class RemoteEngine(Engine):
+    """What is held in this process is worked on by its threads."""
+
+    @property
+    def local(self) -> Engine:
+        """Threads of this process."""
+        engine = Threads(progress=self.progress)
+        engine.passes = self.passes
+        return engine
+
+    def each(
+        self, f: Callable, items: Sequence[Any], multiply_adds: float
+    ) -> list[Any]:
+        """f of each item, on threads of this process."""
+        return self.local.each(f, items, multiply_adds)
+
+
+try:  # Dask brings it: functions that are of no module can travel too
+    from cloudpickle import Pickler
+except ImportError:
+    from pickle import Pickler  # type: ignore[assignment]
+
+#: Bytes up to which a source is sent as it is.
+MAX_INLINE_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class OffsetArray:
+    """Some entries of a long array, by the numbers that they have in it."""
+
+    start: int
+    values: Any
+
+    def __getitem__(self, key: slice) -> np.ndarray:
+        return self.values[key.start - self.start : key.stop - self.start]
+
+
+class TransferredTiles(Source):
+    """Tiles that were read where the source is held, by their first row."""
+
+    def __init__(self, n_rows: int, tiles: list[tuple[Block, int]]) -> None:
+        self.n_rows = n_rows
+        self.tiles = {tile.start: (tile, length) for tile, length in tiles}
+
+    def block(self, start: int, stop: int) -> Block:
+        tile, length = self.tiles[start]
+        weights = unit_weights(length) if tile.weights is None else tile.weights
+        return replace(tile, X=arrays.as_aligned(tile.X), weights=weights)
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.block(start, stop).X
+
+    def take(self, indices: np.ndarray) -> Any:
+        raise NotImplementedError("Only whole tiles have travelled.")
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPayload:
+    """What some tiles need besides the source: columns of it, or the tiles."""
+
+    entries: list[Any]
+
+    def fingerprint(self) -> tuple[bytes, int]:
+        """The same for the same content; and how many bytes that is."""
+        hasher, stream, n_bytes = hashlib.blake2b(digest_size=16), io.BytesIO(), 0
+
+        def hash_buffer(buffer: pickle.PickleBuffer) -> None:
+            nonlocal n_bytes
+            hasher.update(buffer.raw())
+            n_bytes += buffer.raw().nbytes
+
+        Pickler(stream, protocol=5, buffer_callback=hash_buffer).dump(self.entries)
+        hasher.update(stream.getbuffer())
+        return hasher.digest(), n_bytes + stream.tell()
+
+
+def pickle_to_bytes(value: Any) -> bytes:
+    """The value, ready to travel."""
+    stream = io.BytesIO()
+    Pickler(stream, protocol=5).dump(value)
+    return stream.getvalue()
+
+
+class LocalPayload:
+    """A source that need not travel."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.n_rows = source, source.n_rows
+
+    def rebuild_source(
+        self, part: BlockPayload | None, replacements: Sequence[Any] = ()
+    ) -> Source:
+        """The source."""
+        return self.source
+
+
+class SourcePayload:
+    """A source made ready to travel.
+
+    What is of the class `lazily` in it stays behind: `left` lists it, and `unpacked`
+    puts in what stands for it there.
+    """
+
+    def __init__(self, source: Source, lazy_types: type | tuple = ()) -> None:
+        self.source, self.n_rows = source, source.n_rows
+        self.columns, self.left = list(_large_columns(source)), list[Any]()
+        self.content: bytes | None
+        stream = _BoundedBuffer()
+        pickler = _DetachingPickler(stream, protocol=5)
+        pickler.columns, pickler.left, pickler.lazy_types = (
+            self.columns,
+            self.left,
+            lazy_types,
+        )
+        try:
+            pickler.dump(source)
+            self.content = stream.getvalue()
+        except _TooLargeError:
+            self.content, self.columns, self.left = None, [], []
+
+    def part(self, first: int, last: int) -> BlockPayload | None:
+        """What tiles first to last need besides the content; None for nothing."""
+        start, stop = tile_row_bounds(first, last, self.n_rows)
+        if self.content is not None:
+            entries = [
+                OffsetArray(start, column[start:stop]) for column in self.columns
+            ]
+            return BlockPayload(entries) if entries else None
+        tile_starts = range(start, stop, TILE)
+        return BlockPayload([self._tile(a, min(a + TILE, stop)) for a in tile_starts])
+
+    def _tile(self, start: int, stop: int) -> Any:
+        block = self.source.block(start, stop)
+        if are_unit_weights(block.weights):
+            return replace(block, weights=None), len(block)  # type: ignore[arg-type]
+        return block, len(block)
+
+    def rebuild_source(
+        self, part: BlockPayload | None, replacements: Sequence[Any] = ()
+    ) -> Source:
+        """The source as it is where the work is done, for the tiles of one part."""
+        entries = [] if part is None else part.entries
+        if self.content is None:
+            return TransferredTiles(self.n_rows, entries)
+        unpickler = _AttachingUnpickler(io.BytesIO(self.content))
+        unpickler.found = {"column": entries, "left": replacements}
+        return unpickler.load()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.content, "n_rows": self.n_rows}
+
+
+def tile_row_bounds(first: int, last: int, n_rows: int) -> tuple[int, int]:
+    """The rows of tiles first to last."""
+    return first * TILE, min(last * TILE, n_rows)
+
+
+def _large_columns(source: Any) -> Iterator[np.ndarray]:
+    """Weights and targets that are not small, of a source or those it is made of."""
+    for column in (source._weights, source.targets):
+        if isinstance(column, np.ndarray) and column.nbytes > MAX_INLINE_BYTES // 16:
+            yield column
+    for inner in vars(source).values():
+        if isinstance(inner, Source):
+            yield from _large_columns(inner)
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _BoundedBuffer(io.BytesIO):
+    """A stream for what is small."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + memoryview(data).nbytes > MAX_INLINE_BYTES:
+            raise _TooLargeError
+        return super().write(data)
+
+
+class _DetachingPickler(Pickler):
+    """Leaves out what travels another way."""
+
+    columns: list[np.ndarray]
+    left: list[Any]
+    lazy_types: type | tuple
+
+    def persistent_id(self, value: Any) -> tuple[str, int] | None:
+        if isinstance(value, np.ndarray):
+            if value.nbytes > MAX_INLINE_BYTES and not any(
+                c is value for c in self.columns
+            ):
+                raise _TooLargeError  # before all of a memory map is read
+            for i, column in enumerate(self.columns):
+                if column is value:
+                    return "column", i
+        elif self.lazy_types and isinstance(value, self.lazy_types):
+            if getattr(value, "carried", 0):  # data of a graph is held here
+                raise _TooLargeError
+            self.left.append(value)
+            return "left", len(self.left) - 1
+        return None
+
+
+class _AttachingUnpickler(pickle.Unpickler):
+    """Puts in what has come another way."""
+
+    found: dict[str, Any]
+
+    def persistent_load(self, persistent_id: tuple[str, int]) -> Any:
+        kind, i = persistent_id
+        return self.found[kind][i]
+
+
+@dataclass(frozen=True, eq=False)
+class PassPayload:
+    """What all tasks of a pass share: it goes once to each worker.
+
+    With a sink, which takes rows from anywhere, rows are put away there.
+    """
+
+    f: Callable
+    source_payload: SourcePayload | LocalPayload
+    shared: tuple[Any, ...]
+    sink: Sink | None = None
+
+    @cached_property
+    def opened(self) -> Sink | None:
+        """The sink, ready for rows in this process."""
+        if self.sink is not None:
+            self.sink.open()
+        return self.sink
+
+
+def sum_task(
+    payload: PassPayload,
+    first: int,
+    last: int,
+    block: BlockPayload | None,
+    *chunks: Any,
+) -> Any:
+    """The sum over tiles first to last."""
+    source = _task_source(payload, first, block, chunks)
+    with single_threaded_blas():
+        return sum_tiles(payload.f, source, payload.shared, first, last)
+
+
+def map_task(
+    payload: PassPayload,
+    first: int,
+    last: int,
+    block: BlockPayload | None,
+    *chunks: Any,
+) -> list[Any]:
+    """(row number, rows) of each tile; none where they were put away."""
+    source, sink = _task_source(payload, first, block, chunks), payload.opened
+    with single_threaded_blas():
+        rows = map_tiles(payload.f, source, payload.shared, first, last)
+        if sink is None:
+            return list(rows)
+        for start, tile_rows in rows:
+            sink.put(start, tile_rows)
+        return []
+
+
+def add_copy(left: Any, right: Any) -> Any:
+    """left + right; neither is changed, as a task may be run again."""
+    return add_terms(copy.deepcopy(left), right)
+
+
+def _task_source(
+    payload: PassPayload, first: int, block: BlockPayload | None, chunks: Sequence[Any]
+) -> Source:
+    start, _ = tile_row_bounds(first, first, payload.source_payload.n_rows)
+    return payload.source_payload.rebuild_source(
+        block, [OffsetArray(start, rows) for rows in chunks]
+    )
+
+
+#: Tasks for each worker, so many of them at a time, and the most tiles of one.
+TASKS_PER_WORKER, QUEUED_TASKS_PER_WORKER, MAX_TILES_PER_TASK = 8, 2, 16
+
+BlockResults = Generator[tuple[int, Any], None, None]
+
+
+class ExecutorEngine(RemoteEngine):
+    """Runs passes on the workers of an executor.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor
+        `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, ….
+        It stays the caller's, who shuts it down.
+    progress : callable
+        Called with (pass, tiles done, tiles in all).
+    """
+
+    executor: Executor
+    n_workers: int
+    progress: ProgressHook
+
+    def __init__(self, executor: Executor, progress: ProgressHook = silent) -> None:
+        self.executor, self.progress = executor, progress
+        self.n_workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+
+    def map(
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
+    ) -> None:
+        """Put f(block, *shared) into the sink for every tile."""
+        run = self._run(map_task, f, source, shared, name, sink)
+        with open_sink(sink), closing(run) as results:
+            for _, rows_of_tiles in results:
+                for start, rows in rows_of_tiles:
+                    sink.put(start, rows)
+
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
+        """The sum of f(block, *shared) over all tiles, always in the same order."""
+        tree = SumTree()
+        with closing(self._run(sum_task, f, source, shared, name)) as results:
+            for size, term in results:
+                tree.push(term, size)
+                del term  # not to be held while the next one is made
+        return tree.total()
+
+    def _run(
+        self,
+        task: Callable,
+        f: Callable,
+        source: Source,
+        shared: tuple[Any, ...],
+        name: str,
+        sink: Sink | None = None,
+    ) -> BlockResults:
+        """(size of the block, result) of each block of tiles, in order."""
+        n_tiles = count_tiles(source.n_rows)
+        share = n_tiles // (TASKS_PER_WORKER * self.n_workers)
+        max_tiles = min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
+        blocks = list(tile_blocks(n_tiles, max_tiles))
+        self.passes.append(name)
+        self.progress(name, 0, n_tiles)
+        submit = self._make_submit(task, f, source, shared, sink)
+        futures: dict[int, Future] = {}
+        n_submitted = 0
+        try:
+            for i, (first, size) in enumerate(blocks):
+                last = min(first + size, n_tiles)
+                try:
+                    while n_submitted < min(
+                        len(blocks), i + QUEUED_TASKS_PER_WORKER * self.n_workers
+                    ):
+                        start, length = blocks[n_submitted]
+                        futures[n_submitted] = submit(
+                            start, min(start + length, n_tiles)
+                        )
+                        n_submitted += 1
+                    result = futures.pop(i).result()
+                except BrokenExecutor as error:
+                    location = f"before the pass {name!r}"
+                    if n_submitted:
+                        rows = tile_row_bounds(first, last, source.n_rows)
+                        location = "in the pass {!r}, at rows {} to {} or soon after"
+                        location = location.format(name, *rows)
+                    raise RuntimeError(
+                        f"A worker of {type(self.executor).__name__} died "
+                        f"{location}, and "
+                        f"the others with it ({error}). Make another executor and fit "
+                        "again."
+                    ) from error
+                yield size, result
+                self.progress(name, last, n_tiles)
+        finally:
+            for future in futures.values():
+                future.cancel()
+
+    def _make_submit(
+        self,
+        task: Callable,
+        f: Callable,
+        source: Source,
+        shared: tuple[Any, ...],
+        sink: Sink | None,
+    ) -> Callable[[int, int], Future]:
+        """What submits the task of some tiles."""
+        submit = self.executor.submit
+        if isinstance(self.executor, ThreadPoolExecutor):
+            payload_here = PassPayload(f, LocalPayload(source), shared)
+            return lambda first, last: submit(task, payload_here, first, last, None)
+        remote_sink = sink if sink is not None and sink.process_safe else None
+        source_payload = SourcePayload(source)
+        payload = pickle_to_bytes(PassPayload(f, source_payload, shared, remote_sink))
+        return lambda first, last: submit(
+            _run_in_worker, payload, task, first, last, source_payload.part(first, last)
+        )
+
+
+def _run_in_worker(
+    payload: bytes, task: Callable, first: int, last: int, block: BlockPayload | None
+) -> Any:
+    return task(_load_payload(payload), first, last, block)
+
+
+@lru_cache(maxsize=1)
+def _load_payload(payload: bytes) -> PassPayload:
+    """The work of the pass, unpickled once in each process."""
+    return pickle.loads(payload)

@@ -1,0 +1,516 @@
+"""Classifiers on landmarks: labels to ±1 targets, class weights, decisions,
+probabilities.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import (
+    column_or_1d,
+    compute_class_weight,
+    compute_sample_weight,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from .. import _arrays as arrays
+from .._random import sorted_row_sample
+from .._validation import named_plainly
+from ..engines import Engine
+from ..engines.base import expect_passes
+from ..landmarks import Landmarks
+from ..models.calibration import ProbabilityLink, fit_probability_link
+from ..models.held_out import leave_one_out_predictions
+from ..models.model_selection import MAX_CALIBRATION_ROWS
+from ..models.ridge_solvers import RidgeFit
+from ..sources import Source, Targets, infer_source
+from ..sources.output import MappedSink, Output
+from ._base import ScoreMixin
+from ._dask import lazy_for_dask
+from ._inputs import (
+    check_consistent_length,
+    check_no_missing_labels,
+    check_sample_weight,
+    check_targets_in_source,
+    explaining,
+    has_object_rows,
+    load_if_dask,
+    open_if_external,
+)
+from ._progress import with_progress_bar
+from ._ridge import BaseKernelRidge
+
+#: Rows whose labels are read at a time.
+LABEL_BLOCK_ROWS = 2**16
+
+
+class SignedTargets(Source):
+    """±1 for each class, of the labels that another source has."""
+
+    def __init__(self, labels: Any, binarizer: LabelBinarizer) -> None:
+        self.labels, self.binarizer = labels, binarizer
+        self.names = labels.names if isinstance(labels, Targets) else None
+        classes = binarizer.classes_
+        self.n_rows = len(labels)
+        self.n_features = 1 if len(classes) == 2 else len(classes)
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        return self._encode(self.labels[start:stop])
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        return self._encode(self.labels[indices])
+
+    def _encode(self, labels: np.ndarray) -> np.ndarray:
+        decoded = _decode_labels(
+            labels[:, 0], self.names, self.binarizer.classes_.dtype
+        )
+        return self.binarizer.transform(decoded).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class SourceLabels:
+    """The classes among a source's targets, and how many rows each has."""
+
+    labels: Any  # (n, 1)
+    codes: np.ndarray  # the different ones among them
+    classes: np.ndarray  # what they stand for
+    counts: np.ndarray
+
+    @classmethod
+    def from_source(cls, source: Source) -> SourceLabels:
+        """Read the labels once."""
+        labels = source.targets
+        if labels.shape[1] != 1:
+            raise ValueError(
+                f"The source has {labels.shape[1]} targets per row; classes are one "
+                "column. Pass y for several labels of a row."
+            )
+        classes, counts = np.empty(0), np.empty(0, np.int64)
+        for start in range(0, len(labels), LABEL_BLOCK_ROWS):
+            block_codes, block_counts = np.unique(
+                labels[start : start + LABEL_BLOCK_ROWS], return_counts=True
+            )
+            # Twice: it warns where classes are as many as rows.
+            check_classification_targets(np.repeat(block_codes, 2))
+            all_codes = np.concatenate([classes, block_codes])
+            classes, inverse = np.unique(all_codes, return_inverse=True)
+            counts = np.bincount(
+                inverse, np.concatenate([counts, block_counts])
+            ).astype(int)
+        is_integral = np.all(classes == np.rint(classes))
+        names = labels.names if isinstance(labels, Targets) else None
+        decoded = _decode_labels(
+            classes, names, np.int64 if is_integral else np.float64
+        )
+        return cls(labels, classes, decoded, counts)
+
+    def as_signed_targets(self, binarizer: LabelBinarizer) -> Targets:
+        """Targets of ±1, one per class, or one for two classes."""
+        return Targets(SignedTargets(self.labels, binarizer))
+
+    def row_weights(
+        self,
+        class_weight: Any,
+        source: Source,
+        sample_weight: Any,
+        *,
+        by_weight: bool = False,
+    ) -> np.ndarray | None:
+        """The weights of the rows, times those of their classes.
+
+        Classes are balanced by their weights, or by their numbers of rows.
+        """
+        weights = check_sample_weight(sample_weight, source)
+        if weights is None and source.is_weighted:
+            weights = source.weights
+        if class_weight is None:
+            return weights
+        weight_of_class = self.class_weights(class_weight)
+        assert weight_of_class is not None
+        if by_weight and weights is not None and class_weight == "balanced":
+            weight_of_class = balanced_class_weights(self._class_totals(weights))
+        out = np.ones(source.n_rows) if weights is None else weights.copy()
+        for start, class_index in self._class_index_blocks():
+            out[start : start + LABEL_BLOCK_ROWS] *= weight_of_class[class_index]
+        return out
+
+    def _class_index_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """(first row, the number of each row's class), some rows at a time."""
+        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
+            labels = arrays.to_host(self.labels[start : start + LABEL_BLOCK_ROWS])[:, 0]
+            yield start, np.searchsorted(self.codes, labels)
+
+    def _class_totals(self, weights: np.ndarray) -> np.ndarray:
+        """The weight of each class."""
+        totals, n = np.zeros(len(self.classes)), len(self.classes)
+        for start, class_index in self._class_index_blocks():
+            totals += np.bincount(
+                class_index, weights[start : start + LABEL_BLOCK_ROWS], n
+            )
+        return totals
+
+    def class_weights(self, class_weight: Any) -> np.ndarray | None:
+        """(k,) those of the classes; None for none."""
+        if class_weight is None:
+            return None
+        if class_weight == "balanced":
+            return balanced_class_weights(self.counts)
+        return compute_class_weight(
+            class_weight, classes=self.classes, y=self.classes.copy()
+        )
+
+
+def balanced_class_weights(totals: np.ndarray) -> np.ndarray:
+    """What makes classes of these totals count alike, as scikit-learn's "balanced"."""
+    return totals.sum() / (len(totals) * np.where(totals > 0, totals, np.inf))
+
+
+def _decode_labels(
+    codes: np.ndarray, names: np.ndarray | None, dtype: Any
+) -> np.ndarray:
+    """Classes as users know them: text where the file has it."""
+    return codes.astype(dtype) if names is None else names[codes.astype(int)]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationData:
+    """Rows with classes, as targets of ±1."""
+
+    X: Any
+    Y: Any  # (n, t): one column for two classes, else one for each
+    weights: Any  # of the rows, with those of their classes
+    binarizer: LabelBinarizer
+    class_weights: np.ndarray | None = None  # (k,) where rows have one class
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether a row may have several labels."""
+        return self.binarizer.y_type_.startswith("multilabel")
+
+
+@named_plainly
+class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
+    """The base of KernelRidgeClassifier and KernelLogisticRegression."""
+
+    class_weight: Any
+    classes_: np.ndarray
+    #: Whether "balanced" is about the weights of rows, or about their numbers: of
+    #: scikit-learn's classes LogisticRegression does one, RidgeClassifier the other.
+    _balances_by_weight = False
+
+    def _validate_classes(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> ClassificationData:
+        """What was given, checked."""
+        check_class_weight(self.class_weight)
+        X = infer_source(X)
+        binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+        if check_targets_in_source(X, y, type(self).__name__):
+            X = self._validate_rows(X, reset=True)
+            labels = SourceLabels.from_source(X)
+            # Several rows of each, as there are: scikit-learn before 1.9 warns of
+            # targets with as many classes as rows.
+            Y: Any = labels.as_signed_targets(
+                binarizer.fit(np.repeat(labels.classes, 3))
+            )
+            weights = labels.row_weights(
+                self.class_weight, X, sample_weight, by_weight=self._balances_by_weight
+            )
+            X = X.replace(weights=None)
+            class_weights = labels.class_weights(self.class_weight)
+        else:
+            X, y = self._validate_rows_and_labels(X, y)
+            if y.ndim == 2 and y.dtype == bool:
+                y = y.astype(np.int64)  # a bool has no −1
+            Y = binarizer.fit_transform(y).astype(np.float64)
+            given = load_if_dask(sample_weight, "sample_weight")
+            weights = self._combine_with_class_weights(y, given)
+            class_weights = self._class_weights(binarizer, y)
+        if len(binarizer.classes_) < 2:
+            raise ValueError(
+                f"y has one class, {binarizer.classes_[0]}; at least two classes are "
+                "needed."
+            )
+        return ClassificationData(X, Y, weights, binarizer, class_weights)
+
+    def _set_classes(self, binarizer: LabelBinarizer) -> None:
+        self._binarizer = binarizer
+        self.classes_ = binarizer.classes_
+
+    @lazy_for_dask
+    @with_progress_bar
+    def decision_function(self, X: Any, out: Any = None) -> Any:
+        """The regression's values: above 0 for the second class, or one per class.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows.
+        out : str, Path or array, default=None
+            Where the values go, as for `KernelRidge.predict`.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In the precision of X; `out` where it is given.
+        """
+        return self._predict(X, out=out, method="decision_function")
+
+    @lazy_for_dask
+    @with_progress_bar
+    def predict(self, X: Any, out: Any = None) -> Any:
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows.
+        out : str, Path or array, default=None
+            Where the labels go, as for `KernelRidge.predict`.
+
+        Returns
+        -------
+        classes : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels; `out` where it is given.
+        """
+        check_is_fitted(self, "dual_coef_")
+        if out is None:
+            decisions = self._predict(X)
+            labels = self._decode_decisions(decisions)
+            # Names are NumPy's; numbers go where the rows are.
+            on_host = arrays.is_on_host(decisions) or labels.dtype.kind not in "biuf"
+            return (
+                labels if on_host else arrays.from_host(labels, decisions, labels.dtype)
+            )
+        single = not self._binarizer.y_type_.startswith("multilabel")
+        output = Output(out, "label", single=single)
+        landmarks, source, engine = self._resolve_new_rows(
+            X, self.dual_coef_, "predict"
+        )
+        width = 1 if single else len(self.classes_)
+        dtype = self._decode_decisions(
+            np.zeros((1, self._model.map.dual.shape[1]))
+        ).dtype
+        sink = output.sink(source, width, dtype)
+        output_of_decisions = Output(MappedSink(sink, self._decode_decision_block))
+        self._model.map(landmarks, source, engine, output=output_of_decisions)
+        return output.result(sink)
+
+    def _decode_decision_block(self, values: Any) -> np.ndarray:
+        """(n, t) ↦ (n, 1), or one column per label."""
+        values = values[:, 0] if self._model.ravel else values
+        return self._decode_decisions(values).reshape(len(values), -1)
+
+    def _decode_decisions(self, values: Any) -> np.ndarray:
+        values = arrays.to_host(values)
+        if self._binarizer.y_type_.startswith("multilabel"):
+            return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
+        if values.ndim == 1 or values.shape[1] == 1:
+            values = values.ravel()
+            return self.classes_[(values > 0).astype(int)]
+        return self.classes_[values.argmax(axis=1)]
+
+    @lazy_for_dask
+    @with_progress_bar
+    def predict_proba(self, X: Any, out: Any = None) -> Any:
+        """The probability of each class, row by row.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows.
+        out : str, Path or array, default=None
+            Where they go, as for `KernelRidge.predict`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; `out` where it is given. Where a row may have
+            several labels, the probability of each label.
+        """
+        return self._probabilities(X, "predict_proba", out, log=False)
+
+    @lazy_for_dask
+    @with_progress_bar
+    def predict_log_proba(self, X: Any, out: Any = None) -> Any:
+        """The logarithms of `predict_proba`, also where these vanish.
+
+        The parameters are those of `predict_proba`.
+        """
+        return self._probabilities(X, "predict_log_proba", out, log=True)
+
+    @abstractmethod
+    def _probability_function(
+        self, method: str, log: bool
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """What makes probabilities, or their logarithms, of decisions."""
+
+    def _probabilities(self, X: Any, method: str, out: Any, *, log: bool) -> Any:
+        """Probabilities from decisions, a column per class, block by block."""
+        check_is_fitted(self, "dual_coef_")
+        to_probabilities = self._probability_function(method, log)
+        names = [f"probability_{label}" for label in self.classes_]
+        output = Output(out, names=names)
+        landmarks, source, engine = self._resolve_new_rows(X, self.dual_coef_, method)
+        first = source.original.rows(0, 1)
+        like, dtype = landmarks.kernel.output_like(first), landmarks.kernel.dtype(first)
+        sink = output.sink(source, len(names), dtype, like)
+
+        def map_block(F: Any) -> Any:
+            probabilities = to_probabilities(arrays.to_host_float64(F)).astype(dtype)
+            return (
+                probabilities
+                if arrays.is_on_host(F)
+                else arrays.from_host(probabilities, F)
+            )
+
+        output_of_decisions = Output(MappedSink(sink, map_block))
+        self._model.map(landmarks, source, engine, output=output_of_decisions)
+        return output.result(sink)
+
+    def _validate_rows_and_labels(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        X, y = open_if_external(X), load_if_dask(y)
+        if sp.issparse(y):
+            raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
+        y = arrays.tree_to_host(y)
+        if y is not None:
+            check_no_missing_labels(np.asarray(y))
+        if isinstance(X, Source) or has_object_rows(X) or not arrays.is_on_host(X):
+            self._require_y(y)
+            X = self._validate_rows(X, reset=True)
+            y = np.asarray(y)
+            check_consistent_length(X, y)
+        else:
+            check_consistent_length(X, y)
+            with explaining(X=X, y=y):
+                X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
+        y = np.asarray(y)
+        check_classification_targets(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return X, y
+
+    def _combine_with_class_weights(self, y: np.ndarray, sample_weight: Any) -> Any:
+        if self.class_weight is None:
+            return sample_weight
+        rows = np.empty((len(y), 1))
+        row_weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        if self.class_weight == "balanced" and self._balances_by_weight:
+            classes, class_index = np.unique(y, return_inverse=True)
+            return (
+                row_weights
+                * balanced_class_weights(
+                    np.bincount(class_index, row_weights, len(classes))
+                )[class_index]
+            )
+        return row_weights * compute_sample_weight(self.class_weight, y)
+
+    def _class_weights(
+        self, binarizer: LabelBinarizer, y: np.ndarray
+    ) -> np.ndarray | None:
+        """(k,) those of the classes, where a row has one."""
+        if self.class_weight is None or y.ndim > 1:
+            return None
+        return compute_class_weight(self.class_weight, classes=binarizer.classes_, y=y)
+
+
+def check_class_weight(class_weight: Any) -> None:
+    is_balanced = isinstance(class_weight, str) and class_weight == "balanced"
+    if (
+        class_weight is not None
+        and not is_balanced
+        and not isinstance(class_weight, Mapping)
+    ):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not allowed; it is 'balanced', a dict "
+            "of a weight for each class, or None."
+        )
+
+
+def calibration_passes(n_rows: int) -> float:
+    """How long that takes, in passes over all rows."""
+    return min(1.0, MAX_CALIBRATION_ROWS / n_rows)
+
+
+class CalibratedClassifierMixin(BaseKernelClassifier):
+    """The base of the ridge classifiers.
+
+    Their probabilities come from `decision_function` by a link that is fitted with the
+    model, to what it says of its training rows when each is left out, with its landmark
+    if it is one, on at most 16 384 of them. The most probable class is that of
+    `predict`.
+    """
+
+    _links: list[ProbabilityLink] | None
+
+    def _calibrate(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        fit: RidgeFit,
+        engine: Engine,
+        given: ClassificationData,
+        seed: int,
+    ) -> None:
+        """Fit the link to leave-one-out values of some rows: a pass over these."""
+        self._links = None
+        if fit.posterior is None:
+            return
+        expect_passes(engine.progress, 1)
+        rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
+        left_out = leave_one_out_predictions(
+            landmarks,
+            source,
+            rows,
+            fit.map,
+            fit.posterior,
+            engine,
+            given.class_weights,
+        )
+        F, Y, w = left_out.values, left_out.targets, left_out.weights
+        columns = (
+            [[j] for j in range(Y.shape[1])] if given.is_multilabel else [slice(None)]
+        )
+        self._links = [
+            fit_probability_link(F[:, target], Y[:, target], w) for target in columns
+        ]
+
+    def _probability_function(
+        self, method: str, log: bool
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """By the links that were fitted with the model."""
+        links = self.__dict__.get("_links")  # a file of an older version has none
+        if links is None:
+            raise ValueError(
+                f"{method} needs the Gram matrix, which conjugate gradients do not "
+                "make; fit with solver='direct'."
+                if self.solver_ == "cg"
+                else f"{method} needs a model that was fitted by this version or a "
+                "later one; fit it again."
+            )
+        probabilities_of = (
+            ProbabilityLink.log_probabilities if log else ProbabilityLink.probabilities
+        )
+
+        def map_values(values: np.ndarray) -> np.ndarray:
+            if len(links) == 1:
+                return probabilities_of(links[0], values)
+            # Of each label the probability that a row has it.
+            parts = [
+                probabilities_of(link, values[:, [j]]) for j, link in enumerate(links)
+            ]
+            return np.column_stack([part[:, 1] for part in parts])
+
+        return map_values

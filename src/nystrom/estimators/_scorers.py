@@ -1,0 +1,191 @@
+"""scikit-learn scorers applied to held-out predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+
+from ..engines import Engine
+from ..models.calibration import ProbabilityLink, class_indices
+from ..models.held_out import HeldOutSet
+from ..models.model_selection import fit_probability_links, remove_class_weights
+from ..sources import Source
+
+Scorer = Callable[..., Any]
+
+
+def check_scorer(scoring: Any, estimator: Any) -> Scorer | None:
+    """The scorer of this name, or the one given; None for none."""
+    if scoring is None:
+        return None
+    if not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(
+            f"scoring={scoring!r} is not allowed; it is the name of a scorer of "
+            "scikit-learn's, a callable scorer(estimator, X, y), or None."
+        )
+    try:
+        return check_scoring(estimator, scoring=scoring)
+    except ValueError:
+        raise ValueError(
+            f"scoring={scoring!r} is not allowed; sklearn.metrics.get_scorer_names() "
+            "has the names of scorers."
+        ) from None
+
+
+class PrecomputedRegressor(RegressorMixin, BaseEstimator):
+    """What a scorer takes for an estimator: its predictions are known."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Of the rows that were held out, and of no others."""
+        return self.values[:, 0] if self.values.shape[1] == 1 else self.values
+
+
+class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
+    """What a scorer takes for a classifier: its decisions are known."""
+
+    def __init__(
+        self,
+        values: np.ndarray,
+        classes: np.ndarray,
+        link: Callable[[], ProbabilityLink],
+    ) -> None:
+        self.values, self.classes_, self.link = values, classes, link
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Of the rows that were held out, and of no others."""
+        return self.values[:, 0] if self.values.shape[1] == 1 else self.values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Their classes."""
+        return self.classes_[class_indices(self.values)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Their probabilities, by a link that is fitted when it is asked for."""
+        return self.link().probabilities(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionScorerErrors:
+    """What a scorer says of predictions, with the other sign."""
+
+    scorer: Scorer
+    per_target: bool  # each target by itself
+
+    def __call__(
+        self, parts: Sequence[HeldOutSet], source: Source, engine: Engine
+    ) -> np.ndarray:
+        """(parts, fits, t), or (parts, fits, 1)."""
+        errors = []
+        for part in parts:
+            F, (rows, Y, w) = part.predict(source, engine), _test_rows(part, source)
+            F, rows, Y, w = _drop_zero_weight(w, F, rows, Y, w)
+            targets = (
+                [[t] for t in range(Y.shape[1])] if self.per_target else [slice(None)]
+            )
+            errors.append(
+                [
+                    [
+                        -_score(
+                            self.scorer,
+                            PrecomputedRegressor(F[:, fit, t]),
+                            rows,
+                            Y[:, t],
+                            w,
+                        )
+                        for t in targets
+                    ]
+                    for fit in range(F.shape[1])
+                ]
+            )
+        return np.array(errors)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationScorerErrors:
+    """What a scorer says of classes, decisions or probabilities; the other sign."""
+
+    scorer: Scorer
+    classes: np.ndarray
+    class_weights: np.ndarray | None
+    seed: int
+
+    def __call__(
+        self, parts: Sequence[HeldOutSet], source: Source, engine: Engine
+    ) -> np.ndarray:
+        """(parts, fits)."""
+
+        @cache
+        def links() -> list[ProbabilityLink]:
+            return fit_probability_links(parts, source, self.seed, engine)
+
+        errors = []
+        for part in parts:
+            F, (rows, Y, w) = part.predict(source, engine), _test_rows(part, source)
+            w = remove_class_weights(Y, w, self.class_weights)
+            F, rows, Y, w = _drop_zero_weight(w, F, rows, Y, w)
+            y = self.classes[class_indices(Y)]
+            classifiers = [
+                PrecomputedClassifier(
+                    F[:, fit], self.classes, partial(_nth_link, links, fit)
+                )
+                for fit in range(F.shape[1])
+            ]
+            errors.append(
+                [
+                    -_score(self.scorer, classifier, rows, y, w)
+                    for classifier in classifiers
+                ]
+            )
+        return np.array(errors)
+
+
+def _nth_link(links: Callable[[], list[ProbabilityLink]], fit: int) -> ProbabilityLink:
+    return links()[fit]
+
+
+def _test_rows(
+    part: HeldOutSet, source: Source
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers, targets and weights of a part's rows."""
+    subset = part.subset_of(source)
+    assert subset.targets is not None
+    rows = np.arange(subset.n_rows) if part.rows is None else part.rows
+    return rows, np.asarray(subset.targets[: subset.n_rows]), np.asarray(subset.weights)
+
+
+def _drop_zero_weight(w: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Rows of weight 0 are excluded."""
+    return [array[w > 0] for array in arrays]
+
+
+def _score(
+    scorer: Scorer, estimator: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray
+) -> float:
+    """The score of one fit on one part; a number, the higher the better."""
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    weights = {} if np.all(w == 1) else {"sample_weight": w}
+    try:
+        score = scorer(estimator, rows[:, None], y, **weights)
+    except TypeError as error:
+        if not weights:
+            raise
+        raise ValueError(
+            f"scoring={scorer!r} was asked with sample_weight, and takes none: {error}."
+            " Give one that does, or fit without weights."
+        ) from error
+    return float(score)

@@ -1,0 +1,198 @@
+"""Squared distances of the rows of a block to fixed points, dense or CSR.
+
+One matrix product per block, centred on the median of the points. Entries that the
+product gives too inexactly are recomputed by differences.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .._precision import MAX_DISTANCE_ERROR
+
+#: Points that a median is taken of.
+MAX_MEDIAN_POINTS = 256
+#: CSR points become dense once, if they take no more bytes than this.
+MAX_DENSE_BYTES = 2**27
+
+
+class DenseDistances:
+    """X ↦ c·‖(x − y)·scale‖² for all rows y of fixed dense points Y."""
+
+    def __init__(self, Y: Array, c: float, scale: Any, refine_near: bool) -> None:
+        self.Y, self.c, self.scale, self.refine_near = Y, c, scale, refine_near
+        self._is_finite: dict[Any, bool] = {}
+        self.center = _float32_center(Y)
+        differences = arrays.widen(Y) - arrays.to_device_of(self.center, Y)
+        self.points64 = (
+            differences * arrays.to_device_of(scale, Y)
+            if np.ndim(scale)
+            else differences
+        )
+        with np.errstate(over="ignore"):  # of points this far the kernel is 0
+            if isinstance(Y, np.ndarray):
+                self.right = self._right(Y.dtype)
+            else:
+                self.right = arrays.as_float(self.right64, Y.dtype)
+
+    @cached_property
+    def right64(self) -> Array:
+        """The right side of the product, in float64, where the points are."""
+        P = self.points64
+        if isinstance(P, np.ndarray):
+            return self._right(np.float64)
+        norms = arrays.squared_norms(P)[:, None]
+        ones = arrays.namespace(P).ones_like(norms)
+        blocks = [P * (-2 * self.c), ones * self.c, norms * self.c]
+        return arrays.stack_columns(blocks).T
+
+    def _right(self, dtype: Any) -> np.ndarray:
+        P = self.points64
+        right = np.empty((P.shape[1] + 2, len(P)), dtype)
+        np.multiply(P.T, -2 * self.c, out=right[:-2], casting="same_kind")
+        right[-2] = self.c
+        right[-1] = self.c * np.vecdot(P, P)
+        return right
+
+    def __call__(self, X: Array) -> Array:
+        X = X.toarray() if sp.issparse(X) else X
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are far
+            left = arrays.augment_with_norms(X, self.center, self.scale)
+            same = left.dtype == self.right.dtype
+            right = self.right if same else arrays.as_float(self.right64, left.dtype)
+            D = left @ right
+        if not arrays.is_on_host(X):
+            return self._replace_inexact_rows(D, X, left)
+        if not self._all_finite(right):  # of points so far that 0·inf is among D
+            return self._recompute_rows(X)
+        far = _far_rows(left[:, -2], self.c)
+        if len(far):
+            with np.errstate(over="ignore"):
+                D[far] = self._recompute_rows(X[far])
+        if self.refine_near:
+            i, j = _near_pairs(D, left[:, -2], self.c)
+            # From the rows themselves: centring has rounded some.
+            differences = (arrays.widen(X[i]) - arrays.widen(self.Y[j])) * self.scale
+            with np.errstate(over="ignore"):
+                D[i, j] = self.c * np.vecdot(differences, differences)
+        return D
+
+    def _all_finite(self, right: np.ndarray) -> bool:
+        is_finite = self._is_finite.get(right.dtype)
+        if is_finite is None:
+            is_finite = self._is_finite[right.dtype] = bool(np.isfinite(right).all())
+        return is_finite
+
+    def _replace_inexact_rows(self, D: Array, X: Array, left: Array) -> Array:
+        """D on a device, with rows that the product gives too inexactly made anew."""
+        xp, norms = arrays.namespace(D), left[:, -2]
+        inexact = ~(norms <= _far_limit(norms, self.c))
+        if self.refine_near:
+            near = xp.abs(D) <= _near_limit(D, norms, self.c)[:, None]
+            inexact = inexact | xp.any(near, axis=1)
+        if not bool(xp.any(inexact)):  # all that leaves the device, mostly
+            return D
+        rows = np.flatnonzero(arrays.to_host(inexact))
+        inexact_rows = arrays.take_rows(X, rows)
+        return arrays.replace_rows(D, rows, self._recompute_rows(inexact_rows))
+
+    def _recompute_rows(self, X: Array) -> Array:
+        """The same more exactly: in float64, and there by differences."""
+        if arrays.numpy_float_dtype(X) == np.float32:
+            with np.errstate(over="ignore"):
+                return arrays.as_float(self(arrays.widen(X)), X.dtype)
+        return self.c * arrays.squared_distances(X, arrays.widen(self.Y), self.scale)
+
+
+class SparseDistances:
+    """The same for points in CSR: not centred, which would fill the zeros."""
+
+    def __init__(self, Y: Any, c: float, scale: Any, refine_near: bool) -> None:
+        self.Y, self.c, self.scale, self.refine_near = Y, c, scale, refine_near
+        wide = arrays.widen(Y)
+        self.Y_norms = c * self._norms(wide)
+        small = Y.shape[0] * Y.shape[1] * 8 <= MAX_DENSE_BYTES
+        wide = wide.toarray() if small else wide
+        # The scale goes to one side of the product, squared.
+        right = wide * (np.square(scale) * (-2 * c))
+        self.right64 = right if small else sp.csr_array(right)
+        self.right = self.right64.astype(Y.dtype)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        norms = self._norms(X)
+        D = arrays.dot(X, self.right if X.dtype == self.right.dtype else self.right64)
+        D += (self.c * norms)[:, None]
+        D += self.Y_norms.astype(D.dtype)
+        far = _far_rows(norms, self.c)
+        if len(far):
+            D[far] = self._recompute_rows(X[far])
+        if self.refine_near:
+            i, j = _near_pairs(D, norms, self.c)
+            differences = sp.csr_array(X[i]) - sp.csr_array(self.Y[j])
+            D[i, j] = self.c * self._norms(arrays.widen(differences))
+        return D
+
+    def _recompute_rows(self, X: Any) -> np.ndarray:
+        """The same more exactly: in float64, and there by differences of dense rows."""
+        if X.dtype == np.float32:
+            return self(arrays.widen(X))
+        X, Y = (M.toarray() if sp.issparse(M) else M for M in (X, arrays.widen(self.Y)))
+        return self.c * arrays.squared_distances(X, Y, self.scale)
+
+    def _norms(self, X: Any) -> np.ndarray:
+        if np.ndim(self.scale):
+            sparse = sp.issparse(X)
+            X = sp.csr_array(X.multiply(self.scale)) if sparse else X * self.scale
+        return arrays.squared_norms(X)
+
+
+def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
+    """The rows whose distances to near points a product gives too inexactly.
+
+    Only x's own norm counts: where y alone is far, the kernel is nearly 0.
+    """
+    # Written so that a norm that overflowed to inf or nan counts as far.
+    return np.flatnonzero(~(squared_norms <= _far_limit(squared_norms, c)))
+
+
+def _far_limit(squared_norms: Array, c: float) -> float:
+    unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
+    return (
+        MAX_DISTANCE_ERROR[arrays.numpy_float_dtype(squared_norms)] / unit
+        if unit
+        else np.inf
+    )
+
+
+def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
+    """The pairs whose distance is so small that its root is mostly rounding."""
+    return np.nonzero(np.abs(D) <= _near_limit(D, squared_norms, c)[:, None])
+
+
+def _near_limit(D: Array, squared_norms: Array, c: float) -> Array:
+    return abs(c) * arrays.epsilon(D.dtype, D) ** 0.5 * squared_norms
+
+
+def feature_medians(points: Array) -> np.ndarray:
+    """The median of the points, of some where there are many.
+
+    Not the mean, which one far point can carry away from all the others.
+    """
+    n = points.shape[0]
+    rows = np.arange(0, n, -(-n // MAX_MEDIAN_POINTS))
+    sample = arrays.to_host_float64(arrays.take_rows(points, rows))
+    return np.sort(sample, axis=0)[len(sample) // 2]
+
+
+def _float32_center(points: Array) -> np.ndarray:
+    """The middle of the points, as numbers that float32 rows can subtract exactly."""
+    median = feature_medians(points)
+    with np.errstate(over="ignore"):
+        rounded = median.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(rounded), rounded, median)

@@ -1,0 +1,297 @@
+"""Stationary kernels of the Euclidean distance: RBF, Matérn, rational quadratic.
+
+Each is a profile of squared distances, applied in place. `WidthGradient`
+differentiates kernel values by the logarithm of their length scales, for few rows in
+NumPy.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .base import (
+    Kernel,
+    Traits,
+    check_n_features,
+    constant_diagonal,
+    set_float_fields,
+    set_per_feature,
+)
+from .distances import DenseDistances, SparseDistances
+from .entrywise import Laplacian
+
+#: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
+MAX_SQUARED_DISTANCE = 1e6
+
+
+class EuclideanKernel(Kernel):
+    """k(x, y) = profile(c·‖(x − y)·scale‖²)."""
+
+    traits: ClassVar[Traits] = Traits(is_distance_based=True)
+    #: Whether the profile needs the distance itself: the root of a rounded square is
+    #: off by the root of the rounding where two rows are near.
+    needs_exact_distance: bool = False
+
+    @property
+    @abstractmethod
+    def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
+        """The constant c and the scale, one number or one per feature."""
+
+    @abstractmethod
+    def _profile(self, D: Array) -> Array:
+        """The kernel from c·‖·‖², in place where possible."""
+
+    @abstractmethod
+    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
+        """The derivative of the profile, in NumPy; 0 for equal rows if it has none."""
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.evaluator(Y)(X)
+
+    def evaluator(self, Y: Any) -> Callable[[Any], Array]:
+        c, scale = self._constant_and_scale
+        check_n_features(scale, "gamma or length_scale", Y.shape[1])
+        scaling: Any = 1.0
+        if isinstance(scale, tuple):
+            scaling = np.asarray(scale)
+        else:
+            c *= scale**2
+        Distances = SparseDistances if sp.issparse(Y) else DenseDistances
+        return partial(
+            _evaluate_profile,
+            self,
+            Distances(arrays.as_float(Y), c, scaling, self.needs_exact_distance),
+        )
+
+    def diag(self, X: Any) -> Array:
+        return constant_diagonal(X, 1.0)
+
+
+def _evaluate_profile(kernel: EuclideanKernel, distances: Callable, X: Any) -> Array:
+    return kernel._profile(distances(arrays.as_float(X)))
+
+
+def _reciprocal(length_scale: float | tuple[float, ...]) -> float | tuple[float, ...]:
+    if isinstance(length_scale, tuple):
+        return tuple(1 / length for length in length_scale)
+    return 1 / length_scale
+
+
+def _set_length_scale(kernel: Any) -> None:
+    given = kernel.length_scale
+    set_per_feature(kernel, "length_scale")
+    if not np.all(np.asarray(kernel.length_scale) > 0):
+        raise ValueError(f"length_scale={given!r} is not allowed; it must be > 0.")
+
+
+@dataclass(frozen=True)
+class RBF(EuclideanKernel):
+    """k(x, y) = exp(−Σⱼ γⱼ(xⱼ − yⱼ)²); `gamma` is one number or one per feature.
+
+    Examples
+    --------
+    >>> from nystrom.kernels import RBF
+    >>> import numpy as np
+    >>> RBF(gamma=0.5)(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    gamma: float | tuple[float, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        set_per_feature(self, "gamma")
+
+    @property
+    def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
+        if isinstance(self.gamma, tuple):
+            return -1.0, tuple(np.sqrt(self.gamma).tolist())
+        return -self.gamma, 1.0
+
+    def _profile(self, D: Array) -> Array:
+        return arrays.exp_(D)
+
+    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
+        return np.exp(D)
+
+
+@dataclass(frozen=True)
+class Matern(EuclideanKernel):
+    """The Matérn kernel with ν = ½, 3/2 or 5/2 and d = ‖(x − y)/length_scale‖.
+
+    ν = ½: exp(−d); ν = 3/2: (1 + r)·exp(−r), r = √3·d;
+    ν = 5/2: (1 + r + r²/3)·exp(−r), r = √5·d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Matern
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Matern(length_scale=2.0, nu=2.5)(x, Y).round(4)
+    array([[1.    , 0.4583]])
+    """
+
+    length_scale: float | tuple[float, ...] = 1.0
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        _set_length_scale(self)
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(
+                f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5 (the limit "
+                "of large nu is kernels.RBF)."
+            )
+
+    @property
+    def needs_exact_distance(self) -> bool:  # type: ignore[override]
+        return self.nu == 0.5  # the others are smooth at 0
+
+    @property
+    def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
+        return 2 * self.nu, _reciprocal(self.length_scale)
+
+    def _profile(self, D: Array) -> Array:
+        r = arrays.sqrt_(D, MAX_SQUARED_DISTANCE)
+        decay = arrays.exp_(-r)
+        if self.nu == 0.5:
+            return decay
+        factor = 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
+        factor *= decay
+        return factor
+
+    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
+        r = np.sqrt(D)
+        if self.nu == 0.5:
+            steep = np.divide(1, r, out=np.zeros_like(r), where=r > 0)
+            return -steep * np.exp(-r) / 2
+        return -np.exp(-r) * (1 / 2 if self.nu == 1.5 else (1 + r) / 6)
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(EuclideanKernel):
+    """k(x, y) = (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import RationalQuadratic
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> RationalQuadratic(length_scale=2.0)(x, Y).round(4)
+    array([[1.    , 0.6154]])
+    """
+
+    length_scale: float | tuple[float, ...] = 1.0
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        _set_length_scale(self)
+        set_float_fields(self, alpha=0.0)
+        if self.alpha == 0:
+            raise ValueError(f"alpha={self.alpha!r} is not allowed; it must be > 0.")
+
+    @property
+    def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
+        return 1 / (2 * self.alpha), _reciprocal(self.length_scale)
+
+    def _profile(self, D: Array) -> Array:
+        D += 1
+        return 1 / D if self.alpha == 1 else D ** (-self.alpha)
+
+    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
+        return -self.alpha * (1 + D) ** (-self.alpha - 1)
+
+
+#: Σ Gᵢₖ ∂kᵢₖ/∂log tⱼ for each j, given G.
+GradientFunction = Callable[[np.ndarray], np.ndarray]
+
+
+def has_width_gradient(kernel: Kernel) -> bool:
+    """Whether the kernel is one of those that this file knows."""
+    return isinstance(kernel, (EuclideanKernel, Laplacian))
+
+
+def width_exponent(kernel: Kernel) -> int:
+    """How δⱼ grows with the scale of feature j: a square, or as that itself."""
+    return 2 if isinstance(kernel, EuclideanKernel) else 1
+
+
+class WidthGradient:
+    """Rows with the first of them, under a kernel whose widths change.
+
+    With `each` there is one t per feature, else one for all.
+    """
+
+    def __init__(self, kernel: Any, X: Any, n_first: int, *, per_feature: bool) -> None:
+        self.kernel, self.per_feature = kernel, per_feature
+        self.is_squared = isinstance(kernel, EuclideanKernel)
+        c, scale = (
+            kernel._constant_and_scale if self.is_squared else (-1.0, kernel.gamma)
+        )
+        self.sign = np.sign(c)
+        feature_scale = np.sqrt(np.abs(c)) * np.asarray(scale)
+        self.X = _scale_features(X, feature_scale)
+        self.Y = arrays.slice_rows(self.X, 0, n_first)
+        self._unit_distances = None if per_feature else self._distances(np.ones(1))
+
+    def values_and_gradient(self, t: np.ndarray) -> tuple[np.ndarray, GradientFunction]:
+        """The kernel's values, and what a change of log t does to a sum of them."""
+        A = (
+            self._distances(t)
+            if self._unit_distances is None
+            else t[0] * self._unit_distances
+        )
+        A *= self.sign
+        K = self._profile(A.copy())
+
+        def gradient(G: np.ndarray) -> np.ndarray:
+            M = G * self._profile_derivative(A)
+            if not self.per_feature:
+                return np.array([np.vdot(M, A)])
+            return self.sign * t * self._weighted_difference_sums(M)
+
+        return K, gradient
+
+    def _profile(self, A: np.ndarray) -> np.ndarray:
+        return self.kernel._profile(A) if self.is_squared else np.exp(A)
+
+    def _profile_derivative(self, A: np.ndarray) -> np.ndarray:
+        return self.kernel._profile_derivative(A) if self.is_squared else np.exp(A)
+
+    def _distances(self, t: np.ndarray) -> np.ndarray:
+        """Σⱼ tⱼδⱼ without its sign."""
+        if not self.is_squared:
+            return arrays.cityblock(
+                _scale_features(self.X, t), _scale_features(self.Y, t)
+            )
+        X, Y = (_scale_features(rows, np.sqrt(t)) for rows in (self.X, self.Y))
+        A = arrays.dot(X, Y)
+        A *= -2
+        A += arrays.squared_norms(X)[:, None]
+        A += arrays.squared_norms(Y)
+        np.fill_diagonal(A, 0.0)  # not rounding, of which Matérn takes the root
+        return np.maximum(A, 0.0, out=A)
+
+    def _weighted_difference_sums(self, M: np.ndarray) -> np.ndarray:
+        """Σ Mᵢₖ δⱼ(xᵢ, yₖ) for each feature j."""
+        X, Y = self.X, self.Y
+        if self.is_squared:
+            mixed = np.einsum("ij,ij->j", M @ Y, X)
+            return M.sum(axis=1) @ X**2 + M.sum(axis=0) @ Y**2 - 2 * mixed
+        return np.array(
+            [
+                np.vdot(M, np.abs(np.subtract.outer(X[:, j], Y[:, j])))
+                for j in range(X.shape[1])
+            ]
+        )
+
+
+def _scale_features(X: Any, scale: np.ndarray) -> Any:
+    return sp.csr_array(X.multiply(scale)) if sp.issparse(X) else X * scale

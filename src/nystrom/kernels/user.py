@@ -1,0 +1,409 @@
+"""Kernels given by the user: a function of two rows, a function of two blocks, or
+values.
+
+A plain callable takes two rows and returns a number, as in scikit-learn; `blockwise`
+marks a function of two blocks. `Cached` evaluates no pair of a costly kernel twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.gaussian_process import kernels as gp
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .base import Kernel, Traits
+
+#: What to do where a function of two rows is meant to be one of two blocks.
+BLOCKWISE_HINT = "A function of two blocks is passed as kernels.blockwise(function)."
+#: Rows of a block whose diagonal is k(x, x), where a function of blocks is all there
+#: is: so many evaluations for one that is wanted, and as many times fewer calls.
+DIAGONAL_ROWS = 32
+
+
+@dataclass(frozen=True)
+class Pairwise(Kernel):
+    """k(x, y) = function(x, y, **params) on two rows of any kind."""
+
+    function: Callable[..., float]
+    params: dict[str, Any] = field(default_factory=dict)
+    traits: ClassVar[Traits] = Traits(psd=None, accepts_objects=True, costly=True)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        xs, ys = _split_rows(X), _split_rows(Y)
+        K = [[self._value(x, y) for y in ys] for x in xs]
+        return _as_block(np.asarray(K, dtype=np.float64).reshape(len(xs), len(ys)), X)
+
+    def diag(self, X: Any) -> Array:
+        values = [self._value(x, x) for x in _split_rows(X)]
+        return _as_block(np.asarray(values, dtype=np.float64), X)
+
+    def gram(self, Y: Any) -> np.ndarray:
+        """kernel(Y, Y) with each pair evaluated once."""
+        rows = _split_rows(arrays.widen(Y))
+        K = np.empty((len(rows), len(rows)))
+        for i, x in enumerate(rows):
+            for j in range(i + 1):
+                K[i, j] = K[j, i] = self._value(x, rows[j])
+        return K
+
+    def _value(self, x: Any, y: Any) -> float:
+        try:
+            value = self.function(x, y, **self.params)
+        except Exception as error:
+            if not getattr(error, "__notes__", None):
+                error.add_note(
+                    f"kernel={self} was called with two rows. {BLOCKWISE_HINT}"
+                )
+            raise
+        try:
+            if np.ndim(value) == 0:
+                return float(value)
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(
+            f"The kernel {self} returned {_describe_result(value)} for two rows; it "
+            "must return "
+            f"one number. {BLOCKWISE_HINT}"
+        )
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return n_points * (n_points + 1) // 2
+
+    def __str__(self) -> str:
+        return _function_name(self.function)
+
+
+def _function_name(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _describe_result(value: Any) -> str:
+    """What a function returned, in a few words."""
+    if np.ndim(value) or sp.issparse(value):
+        return f"a {type(value).__name__} of shape {tuple(np.shape(value))}"
+    text = repr(value)
+    return text if len(text) < 40 else f"a {type(value).__name__}"
+
+
+def _split_rows(X: Any) -> list[Any]:
+    """The rows one by one."""
+    if sp.issparse(X):
+        return [X[[i]] for i in range(X.shape[0])]
+    if arrays.is_array(X):
+        return [X[i, ...] for i in range(X.shape[0])]
+    return list(X)
+
+
+@dataclass(frozen=True)
+class Blockwise(Kernel):
+    """kernel(X, Y) = function(X, Y): a function of two blocks, see `blockwise`."""
+
+    function: Callable[[Any, Any], Array]
+    diagonal: Callable[[Any], Array] | None = None
+    traits: ClassVar[Traits] = Traits(psd=None, accepts_objects=True)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        K = self.function(X, Y)
+        shape = (_n_rows(X), _n_rows(Y))
+        if tuple(np.shape(K)) != shape:
+            given = f"shape {tuple(np.shape(K))}" if np.ndim(K) else _describe_result(K)
+            raise ValueError(
+                f"The block kernel {self} returned {given} for blocks of {shape[0]} "
+                f"and {shape[1]} rows; it must return {shape}. A function of two "
+                "single rows is passed without kernels.blockwise."
+            )
+        self._check_real(_as_array(K))
+        return _as_block(K, X)
+
+    def _check_real(self, K: Array) -> None:
+        if arrays.is_on_host(K) and K.dtype.kind not in "biufO":
+            raise ValueError(
+                f"The block kernel {self} returned {K.dtype} values; it must return "
+                "real numbers."
+            )
+
+    def diag(self, X: Any) -> Array:
+        if self.diagonal is not None:
+            return _as_block(self.diagonal(X), X)
+        values = np.empty(_n_rows(X))
+        for start in range(0, len(values), DIAGONAL_ROWS):
+            stop = min(start + DIAGONAL_ROWS, len(values))
+            rows = arrays.slice_rows(X, start, stop)
+            values[start:stop] = arrays.to_host(self(rows, rows)).diagonal()
+        return _as_block(values, X)
+
+    def __str__(self) -> str:
+        return _function_name(self.function)
+
+
+def _n_rows(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _as_array(values: Any) -> Array:
+    values = values.toarray() if sp.issparse(values) else values
+    return values if arrays.is_array(values) else np.asarray(values)
+
+
+def _as_block(values: Any, X: Any) -> Array:
+    """What the user returned, in the precision of the rows."""
+    values = _as_array(values)
+    if arrays.is_array(X) and arrays.namespace(X) is not np:
+        same = arrays.namespace(values) is arrays.namespace(X)
+        values = values if same else arrays.from_host(values, X, values.dtype)
+    wide = not arrays.is_array_or_csr(X)
+    return (
+        arrays.widen(values) if wide else arrays.as_float(values, arrays.float_dtype(X))
+    )
+
+
+def blockwise(
+    function: Callable[[Any, Any], Array],
+    *,
+    diag: Callable[[Any], Array] | None = None,
+) -> Kernel:
+    """A kernel from a function of two blocks of rows.
+
+    Parameters
+    ----------
+    function : callable
+        `function(X, Y)` returns the matrix of k(x, y), shape (rows of X, rows of Y). A
+        block is a slice of what was passed in: an array, CSR rows, or a list of
+        objects.
+    diag : callable, optional
+        `diag(X)` returns k(x, x) for each row. Without it they are taken from blocks
+        of 32 rows against themselves: 32 evaluations for each, which count as one.
+
+    Returns
+    -------
+    kernel : Kernel
+        A value to pass as `kernel=`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import kernels
+    >>> minimum = kernels.blockwise(
+    ...     lambda X, Y: np.minimum(X[:, None], Y[None]).sum(axis=2),
+    ...     diag=lambda X: X.sum(axis=1),
+    ... )
+    >>> minimum(np.array([[1.0, 2.0]]), np.array([[2.0, 1.0], [0.0, 5.0]]))
+    array([[2., 2.]])
+    """
+    return Blockwise(function, diag)
+
+
+@dataclass(frozen=True, eq=False)
+class Precomputed(Kernel):
+    """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
+
+    matrix: Any = None
+    traits: ClassVar[Traits] = Traits(psd=None, uses_row_numbers=True)
+
+    def output_like(self, X: Any) -> Any:
+        if self.matrix is None:
+            raise ValueError(
+                "A precomputed kernel matrix is not part of a fitted model, so nothing "
+                "can be evaluated here; pass it to approximate(K, landmarks)."
+            )
+        return self.matrix
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        rows, columns = np.asarray(X), np.asarray(Y)
+        if arrays.namespace(self.matrix) is np:
+            return arrays.as_float(self.matrix[np.ix_(rows, columns)])
+        block = arrays.take_rows(self.matrix, rows)
+        return arrays.as_float(arrays.take_rows(block.T, columns).T)
+
+    def diag(self, X: Any) -> Array:
+        rows = np.asarray(X)
+        if arrays.namespace(self.matrix) is np:
+            return arrays.as_float(self.matrix[rows, rows])
+        diagonal = arrays.namespace(self.matrix).linalg.diagonal(self.matrix)
+        return arrays.as_float(arrays.take_rows(diagonal, rows))
+
+    def gram(self, Y: Any) -> np.ndarray:
+        K = arrays.to_host(self(Y, Y)).astype(np.float64)
+        return (K + K.T) / 2
+
+    def gram_evaluations(self, n_points: int) -> int:
+        return n_points * n_points
+
+    def __str__(self) -> str:
+        return "precomputed"
+
+
+@dataclass(frozen=True, eq=False)
+class PrecomputedCross(Precomputed):
+    """Kernel values of new rows with training rows: k(x, x) is not among them."""
+
+    def diag(self, X: Any) -> Array:
+        raise ValueError(
+            "This needs k(x, x) of new rows, which the kernel values with training "
+            "rows do not tell (kernel='precomputed'). Fit with a kernel and rows."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PrecomputedAtLandmarks:
+    """Kernel values of new rows with the landmarks alone, for kernel="precomputed".
+
+    New rows come as their kernel values with all training rows, (n_samples,
+    n_training), of which few columns are looked at. Whoever makes only those says so by
+    this wrapper, since the width of a matrix does not tell what its columns are.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_landmarks)
+        k(x, s) for each new row x and each landmark s, in the order of
+        `landmarks_.indices`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import KernelRidge, kernels
+    >>> X = np.random.default_rng(0).standard_normal((600, 3))
+    >>> K, y = kernels.RBF(0.1)(X, X), np.sin(X[:, 0])
+    >>> model = KernelRidge(kernel="precomputed", n_landmarks=50, random_state=0)
+    >>> model = model.fit(K[:500, :500], y[:500])
+    >>> values = K[500:, model.landmarks_.indices]
+    >>> predicted = model.predict(kernels.PrecomputedAtLandmarks(values))
+    >>> bool((predicted == model.predict(K[500:, :500])).all())
+    True
+    """
+
+    values: Any
+
+
+class Cached(Kernel):
+    """Another kernel on fixed rows, known by their numbers: no pair is evaluated twice.
+
+    For kernels of which an evaluation is dear, and rows few enough for an n × n matrix.
+    """
+
+    kernel: Kernel
+    rows: Any
+    values: np.ndarray
+    is_known: np.ndarray
+    n_evaluations: int
+
+    def __init__(self, kernel: Kernel, rows: Any) -> None:
+        self.kernel, self.rows = kernel, arrays.widen(rows)
+        n = arrays.count_rows(rows)
+        self.values, self.is_known = np.empty((n, n)), np.zeros((n, n), dtype=bool)
+        self.n_evaluations = 0
+
+    @property
+    def traits(self) -> Traits:
+        return replace(self.kernel.traits, uses_row_numbers=True)
+
+    def output_like(self, X: Any) -> Any:
+        return self.values
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        I, J = np.asarray(X), np.asarray(Y)  # noqa: E741
+        for i in np.unique(I):
+            new = np.unique(J[~self.is_known[i, J]])
+            if len(new):
+                row = arrays.take_rows(self.rows, np.array([i]))
+                columns = arrays.take_rows(self.rows, new)
+                values = arrays.to_host_float64(self.kernel(row, columns))[0]
+                self.values[i, new] = self.values[new, i] = values
+                self.is_known[i, new] = self.is_known[new, i] = True
+                self.n_evaluations += len(new)
+        return self.values[np.ix_(I, J)]
+
+    def diag(self, X: Any) -> Array:
+        return np.array([self([i], [i])[0, 0] for i in np.asarray(X)])
+
+    def gram(self, Y: Any) -> np.ndarray:
+        return self(Y, Y)
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+
+def split_white_noise(kernel: Any) -> tuple[Any, float]:
+    """A kernel without its white noise, and the variance of that noise.
+
+    Noise that is a term of a sum is split off, times constant factors. Anything else
+    than a Gaussian-process kernel is returned as it is, with no noise.
+    """
+    if not has_white_noise(kernel):
+        return kernel, 0.0
+    signal, noise = _split_term(kernel, kernel)
+    if signal is None:
+        raise ValueError(
+            f"kernel={kernel} is white noise alone, from which nothing can be "
+            "predicted. Add a kernel to it, such as RBF() + WhiteKernel()."
+        )
+    return signal, noise
+
+
+def has_white_noise(kernel: Any) -> bool:
+    """Whether a Gaussian-process kernel has a WhiteKernel anywhere in it."""
+    if not isinstance(kernel, gp.Kernel):
+        return False
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    # A CompoundKernel keeps its kernels in a list.
+    parts += getattr(kernel, "kernels", [])
+    return any(isinstance(part, gp.WhiteKernel) for part in parts)
+
+
+def check_no_white_noise(kernel: Any, caller: str) -> None:
+    """Refuse white noise where there is no ridge for it."""
+    if not has_white_noise(kernel):
+        return
+    signal, _ = split_white_noise(kernel)
+    raise ValueError(
+        f"kernel={kernel} has white noise, which adds to k(x, x) alone and is no "
+        f"similarity of two rows; {caller} has no alpha that it could be added to, as "
+        f"KernelRidge has. Leave it out: kernel={signal}."
+    )
+
+
+def _split_term(kernel: Any, original: Any) -> tuple[Any, float]:
+    """The signal, None where there is none, and the variance of the noise."""
+    if isinstance(kernel, gp.WhiteKernel):
+        return None, float(kernel.noise_level)
+    if not has_white_noise(kernel):
+        return kernel, 0.0
+    if isinstance(kernel, gp.Sum):
+        left, right = _split_term(kernel.k1, original), _split_term(kernel.k2, original)
+        signals = [part for part, _ in (left, right) if part is not None]
+        signal = gp.Sum(*signals) if len(signals) == 2 else next(iter(signals), None)
+        return signal, left[1] + right[1]
+    if isinstance(kernel, gp.Product):
+        for factor, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            value = _constant_value(factor)
+            if value is not None:
+                signal, noise = _split_term(other, original)
+                scaled = None if signal is None else gp.Product(factor, signal)
+                return scaled, value * noise
+    raise ValueError(
+        f"kernel={original}: its WhiteKernel is multiplied by a kernel that is not "
+        f"constant, or raised to a power, inside {kernel}, and cannot be moved to "
+        "alpha. Write the noise as a term of a sum, kernel + WhiteKernel(...), or "
+        "leave it out and choose alpha."
+    )
+
+
+def _constant_value(kernel: Any) -> float | None:
+    """The one value of a constant kernel; None for any other."""
+    if isinstance(kernel, gp.ConstantKernel):
+        return float(kernel.constant_value)
+    if isinstance(kernel, gp.Exponentiation):
+        value = _constant_value(kernel.kernel)
+        return None if value is None else value**kernel.exponent
+    if isinstance(kernel, (gp.Sum, gp.Product)):
+        left, right = _constant_value(kernel.k1), _constant_value(kernel.k2)
+        if left is None or right is None:
+            return None
+        return left + right if isinstance(kernel, gp.Sum) else left * right
+    return None

@@ -1,0 +1,249 @@
+"""The cross-kernel X ↦ k(X, S) at fixed points S, and the diagonal k(x, x).
+
+All kernel values are evaluated here: precision and device are decided once. `Ledger`
+counts evaluations and passes; `probe_rows` are the few rows on which float32 and
+float64 are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .._precision import N_PROBE_ROWS
+from .._random import sorted_row_sample
+from .._validation import KernelNotFiniteError, check_finite
+from ..engines import Engine, storable
+from ..kernels import Kernel
+from ..sources import Block, CachedRows, Source
+from ..sources.base import weighted_sum
+from ..sources.output import ArraySink
+from .factor import ColumnBlocks
+
+
+class Ledger:
+    """Travels with the work: whoever evaluates the kernel writes it down here."""
+
+    n_evaluations: int
+    n_passes: int
+
+    def __init__(self) -> None:
+        self.n_evaluations = 0
+        self.n_passes = 0
+        self.notes: list[str] = []
+
+    def count_evaluations(self, n_entries: int) -> None:
+        """So many entries of K were evaluated."""
+        self.n_evaluations += n_entries
+
+    def count_pass(self, source: Any) -> None:
+        """All rows of a source were gone through, unless it is part of another."""
+        self.n_passes += not source.is_subset
+
+    def count_fetch(self, source: Any) -> None:
+        """Some rows of a source were fetched, which takes a pass if it is a file."""
+        self.n_passes += not source.supports_random_access
+
+    def note(self, text: str) -> None:
+        """Something the reader should know; once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossKernel:
+    """k(x, s) for the rows x of any block and fixed points s.
+
+    Called, it gives a block in the library, on the device and in the precision of the
+    rows: what n·s² work is done on. `float64` gives the same in float64, and `host`
+    brings the values of a few rows to the host.
+    """
+
+    kernel: Kernel
+    points: Any
+    wide: bool = False  # float32 rows are evaluated in float64
+    #: How to evaluate rows, by where they are: the points go there once.
+    _evaluate: dict[Any, Callable] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_evaluate", {})
+        if len(self):  # no points have no columns, nor can every kernel prepare none
+            self._evaluate[arrays.device_key(self.points)] = self._make_evaluator(
+                self.points
+            )
+
+    def _make_evaluator(self, points: Any) -> Callable:
+        return self.kernel.evaluator(arrays.widen(points) if self.wide else points)
+
+    def _evaluate_rows(self, X: Any) -> Array:
+        where = arrays.device_key(X)
+        if where not in self._evaluate:
+            self._evaluate[where] = self._make_evaluator(
+                arrays.to_device_of(self.points, X)
+            )
+        return self._evaluate[where](X)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Other processes have devices of their own.
+        return CrossKernel, (self.kernel, self.points, self.wide)
+
+    def __call__(self, X: Any) -> Array:
+        if not self.wide and not self._is_wider_than(X):
+            return self._evaluate_rows(X)
+        # Rows are copied to float64, and so are values that were given (precomputed).
+        return arrays.widen(self._evaluate_rows(arrays.widen(X)))
+
+    def _is_wider_than(self, X: Any) -> bool:
+        """Whether float32 rows meet float64 points: what was fitted in float64."""
+        return (
+            not self.kernel.traits.uses_row_numbers
+            and arrays.is_array_or_csr(X)
+            and arrays.numpy_float_dtype(X) == np.float32
+            and arrays.is_array_or_csr(self.points)
+            and arrays.numpy_float_dtype(self.points) == np.float64
+        )
+
+    def float64(self, X: Any) -> Array:
+        """The values in float64, where the rows are."""
+        return arrays.widen(self(X))
+
+    def to_host(self, X: Any) -> np.ndarray:
+        """The values of a few rows on the host, in float64."""
+        return arrays.to_host_float64(self(X))
+
+    def diag(self, X: Any) -> Array:
+        """k(x, x) of each row in float64, where the rows are."""
+        return diag_float64(self.kernel, X)
+
+    def __len__(self) -> int:
+        return arrays.count_rows(self.points)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the values, for rows such as the points."""
+        return np.dtype(np.float64) if self.wide else self.kernel.dtype(self.points)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the values are float32."""
+        return self.dtype == np.float32
+
+    def widened(self) -> CrossKernel:
+        """The same columns, evaluated in float64."""
+        return self if self.wide else replace(self, wide=True)
+
+    def operand(self, B: np.ndarray) -> ColumnBlocks:
+        """A matrix on the host, to multiply blocks with."""
+        return ColumnBlocks.from_matrix(B, self.dtype)
+
+
+def cast_output(values: Array, dtype: Any) -> Array:
+    """Results in the precision of the rows they are of, if that has such numbers."""
+    with np.errstate(over="ignore"):
+        narrow = arrays.as_float(values, arrays.library_dtype(dtype, values))
+    if narrow.dtype == values.dtype or _all_finite(narrow):
+        return narrow
+    largest = float(np.abs(arrays.to_host(values)).max())
+    raise KernelNotFiniteError(
+        f"Results of up to {largest:.2g} are too large for {np.dtype(dtype)}, the "
+        "precision of these rows; pass them in float64, or on a smaller scale."
+    )
+
+
+def _all_finite(values: Array) -> bool:
+    xp = arrays.namespace(values)
+    return bool(xp.all(xp.isfinite(values)))
+
+
+def kernel_diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
+    """k(x, x) of every row."""
+    sink = ArraySink((source.n_rows,))
+    engine.map(_block_diagonal, source, sink, (kernel,), "diagonal")
+    if not np.isfinite(sink.array.sum()):
+        check_finite(sink.array)
+    return sink.array
+
+
+def _block_diagonal(block: Block, kernel: Kernel) -> np.ndarray:
+    return arrays.to_host(diag_float64(kernel, block.X))
+
+
+def kernel_trace(kernel: Kernel, source: Source, *, engine: Engine) -> float:
+    """Σ w·k(x, x) over all rows, and no vector of them."""
+    return float(engine.reduce(_block_trace, source, (kernel,), "diagonal"))
+
+
+def _block_trace(block: Block, kernel: Kernel) -> Any:
+    return weighted_sum(block.weights, diag_float64(kernel, block.X))
+
+
+def diag_float64(kernel: Kernel, X: Any) -> Array:
+    """k(x, x) of rows, where they are, always in float64: that costs little.
+
+    What is left of it is a difference, and a small number must not vanish.
+    """
+    # Of a distance it is a constant, and no row need be copied.
+    wide = _zero_rows_like(X) if kernel.traits.is_distance_based else arrays.widen(X)
+    return arrays.widen(kernel.diag(wide))
+
+
+def _zero_rows_like(X: Any) -> Array:
+    """As many rows in float64, where X is, that take no memory."""
+    xp = arrays.namespace(X)
+    device_options = {} if xp is np else {"device": arrays.device(X)}
+    return xp.broadcast_to(
+        xp.zeros((1, 1), dtype=xp.float64, **device_options), X.shape
+    )
+
+
+def probe_rows(source: Source) -> CachedRows:
+    """A few rows, drawn uniformly, with their weights."""
+    rows = sorted_row_sample(source.n_rows, N_PROBE_ROWS)
+    if source.supports_random_access:
+        return CachedRows.of(source, rows)
+    if source.kept is None:
+        source.kept = source.take(rows)
+    return CachedRows(
+        source.kept, source.weights_of(rows) if source.is_weighted else None
+    )
+
+
+def fetch_rows(
+    source: Source, indices: np.ndarray, engine: Engine | None = None
+) -> Any:
+    """Some rows; the few to try things on are read on the same way.
+
+    With an engine it is a pass over all rows, made where they are; without one, and
+    where rows are at hand, they are taken here.
+    """
+    if source.supports_random_access or source.kept is not None:
+        return source.take(indices)
+    probes = sorted_row_sample(source.n_rows, N_PROBE_ROWS)
+    rows = np.union1d(probes, indices)
+    if engine is None:
+        points = source.take(rows)
+    else:
+        points = engine.reduce(_fetch_from_block, source, (rows,), "rows").points
+    source.kept = arrays.take_rows(points, np.searchsorted(rows, probes))
+    return arrays.take_rows(points, np.searchsorted(rows, indices))
+
+
+@storable
+@dataclass(frozen=True)
+class FetchedRows:
+    """Rows that a pass has come across, in the order of their numbers."""
+
+    points: Any
+
+    def __add__(self, other: FetchedRows) -> FetchedRows:
+        return FetchedRows(arrays.append_rows(self.points, other.points))
+
+
+def _fetch_from_block(block: Block, numbers: np.ndarray) -> FetchedRows:
+    first, last = np.searchsorted(numbers, [block.start, block.start + len(block)])
+    return FetchedRows(arrays.take_rows(block.X, numbers[first:last] - block.start))

@@ -1,0 +1,191 @@
+"""The relative trace error tr(K − K̃)/tr K, exact or estimated, and guarantees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .._html import html_table, log_line_svg
+from ..sources.base import multiply_weights
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """K̃ ⪯ K ⪯ K̃ + ridge·I, hence ‖K − K̃‖₂ ≤ ridge, with at least this probability.
+
+    Where rows have weights it holds for W^½KW^½, in which a row of weight w counts as
+    w rows.
+    """
+
+    ridge: float
+    probability: float
+    weighted: bool = False
+    algorithm: str = "Algorithm 2"  # the paper's, whose proof it is
+
+    def __str__(self) -> str:
+        bound = format_norm_bound(self.ridge, self.weighted)
+        return f"{bound} with probability ≥ {self.probability:.4g}"
+
+
+def format_norm_bound(ridge: float, weighted: bool) -> str:
+    """‖K − K̃‖₂ ≤ λ as it is written, for the matrix of weighted rows too."""
+    norm = "‖W^½(K − K̃)W^½‖₂" if weighted else "‖K − K̃‖₂"
+    return f"{norm} ≤ {ridge:.4g}"
+
+
+#: A value whose rounding may be a larger share of it is told as a bound.
+RESOLVED = 0.02
+
+
+@dataclass(frozen=True)
+class TraceError:
+    """tr(K − K̃)/tr K, and how it was found.
+
+    Where rounding hides the value, `at_most` is True and `value` is an upper bound,
+    rounding included.
+    """
+
+    value: float
+    standard_error: float  # 0 where all rows were used
+    n_rows: int  # the rows it was computed on
+    exact: bool  # whether these were all rows
+    #: The same of every prefix of the landmarks, where it is known.
+    path: np.ndarray | None = field(default=None, repr=False, compare=False)
+    rounding: float = 0.0  # how far the value may be off, as a share of tr K too
+    at_most: bool = False
+
+    @classmethod
+    def from_sums(
+        cls,
+        residual_trace: float,
+        kernel_trace: float,
+        n_rows: int,
+        column_squares: np.ndarray | None = None,
+        rounding: float = 0.0,
+    ) -> TraceError:
+        """Exact: `left` of the sum `whole` of w·k(x, x) over all rows.
+
+        `rounding` is how far `left` may be off.
+
+        `squares` are the sums of w·z² by column of Z, one per landmark, where the
+        columns nest: what is left by fewer landmarks is what all leave and the squares
+        of the columns that are missing. Added up from the end: taking them off tr K
+        would lose what is small.
+        """
+        value = max(0.0, residual_trace) / kernel_trace if kernel_trace > 0 else 0.0
+        off = float(rounding / kernel_trace) if kernel_trace > 0 else 0.0
+        at_most = bool(off > RESOLVED * value)
+        value = value + off if at_most else value
+        path = None
+        if column_squares is not None:
+            tails = np.cumsum(column_squares[:0:-1])[::-1] / (
+                kernel_trace if kernel_trace > 0 else 1.0
+            )
+            path = value + np.concatenate([tails, [0.0]])
+        return cls(
+            value, 0.0, n_rows, exact=True, path=path, rounding=off, at_most=at_most
+        )
+
+    def prefix(self, size: int) -> TraceError | None:
+        """The error of the first landmarks alone, where it is known."""
+        if self.path is None:
+            return None
+        value = float(self.path[size - 1])
+        at_most = bool(self.rounding > RESOLVED * value)
+        return replace(self, value=value, path=self.path[:size], at_most=at_most)
+
+    @classmethod
+    def from_sample(
+        cls,
+        residual: np.ndarray,
+        diagonal: np.ndarray,
+        weights: np.ndarray,
+        n_rows: int,
+        rounding: float = 0.0,
+    ) -> TraceError:
+        """Estimated from some of n rows, drawn uniformly without replacement.
+
+        `rounding`, a share of tr K, is part of the standard error.
+        """
+        m = len(residual)
+        residual = multiply_weights(weights, residual)
+        diagonal = multiply_weights(weights, diagonal)
+        if diagonal.sum() <= 0:
+            return cls(0.0, 0.0, m, exact=m == n_rows)
+        ratio = float(residual.sum() / diagonal.sum())
+        standard_error = (
+            float(np.std(residual - ratio * diagonal)) / np.sqrt(m) / diagonal.mean()
+        )
+        # Without replacement: no error is left once all rows are in.
+        standard_error *= np.sqrt(1 - m / n_rows)
+        if m == n_rows:
+            total = float(diagonal.sum())
+            return cls.from_sums(
+                float(residual.sum()), total, m, rounding=rounding * total
+            )
+        standard_error = np.hypot(standard_error, rounding)
+        return cls(ratio, float(standard_error), m, exact=False, rounding=rounding)
+
+    @classmethod
+    def of_drawn(
+        cls, left: float, variance: float, whole: float, n_rows: int, rounding: float
+    ) -> TraceError:
+        """Estimated: `left`, and its variance, from rows drawn by unequal chances.
+
+        `whole` is that of all rows; `rounding`, a share of it, is part of the standard
+        error.
+        """
+        if whole <= 0:
+            return cls(0.0, 0.0, n_rows, exact=False)
+        spread = float(np.hypot(np.sqrt(variance) / whole, rounding))
+        value = max(0.0, left) / whole
+        return cls(value, spread, n_rows, exact=False, rounding=rounding)
+
+    def with_batch(
+        self,
+        kernel_trace: float,
+        batch_residual_trace: float,
+        batch_kernel_trace: float,
+        n_batch_rows: int,
+    ) -> TraceError:
+        """With more rows, that add `more` to the sum `whole` and leave `left` of it."""
+        total = kernel_trace + batch_kernel_trace
+        if total <= 0:
+            return replace(self, n_rows=self.n_rows + n_batch_rows, path=None)
+        old_share = kernel_trace / total
+        value = old_share * self.value + max(0.0, batch_residual_trace) / total
+        return replace(
+            self,
+            value=value,
+            rounding=old_share * self.rounding,
+            at_most=bool(old_share * self.rounding > RESOLVED * value),
+            standard_error=old_share * self.standard_error,
+            n_rows=self.n_rows + n_batch_rows,
+            path=None,
+        )
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __str__(self) -> str:
+        if self.at_most:
+            return f"≤ {self.value:.2g} (up to rounding)"
+        if self.exact:
+            return f"{self.value:.3g} (exact)"
+        return f"{self.value:.3g} ± {self.standard_error:.1g} ({self.n_rows} rows)"
+
+    def path_svg(self) -> str:
+        """The error of every prefix as a small line, where it is known; else ""."""
+        if self.path is None:
+            return ""
+        first, last, size = self.path[0], self.path[-1], len(self.path)
+        caption = (
+            f"relative trace error of 1 landmark, {first:.2g}, to {size}, {last:.2g}"
+        )
+        return log_line_svg(self.path, caption)
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "tr(K − K̃)/tr K", [("relative trace error", f"{self}")], self.path_svg()
+        )

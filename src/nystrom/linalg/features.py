@@ -1,0 +1,360 @@
+"""Features Z = K_S L⁻ᵀ, block by block: K̃ = ZZᵀ.
+
+`FeatureMap` decides whether the product with L⁻ᵀ is taken per block or after
+summation, and in which precision, so that the Gram matrix is accurate for a given
+alpha.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .. import _precision as precision
+from .._arrays import Array, DeviceConstant
+from .._validation import check_finite
+from ..engines import TILE, Engine, SumSink, Threads
+from ..landmarks import Landmarks
+from ..sources import Block, RowNumbers, Source
+from ..sources.base import weighted_mean, weighted_row_squares, weighted_sum
+from ..sources.output import NEW_ARRAY, Output, SplitSink
+from .cross_kernel import CrossKernel, cast_output, probe_rows
+from .errors import TraceError
+from .factor import ColumnBlocks, Factor
+
+#: Targets that may be read at once.
+MAX_TARGETS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFeatures:
+    """Rows ↦ K_S·root − shift, or K_S − shift without a root: float64, on the device.
+
+    Without a shift nothing is taken off.
+    """
+
+    columns: CrossKernel
+    root: ColumnBlocks | None
+    shift: DeviceConstant | None
+
+    @classmethod
+    def from_root_and_shift(
+        cls, columns: CrossKernel, root: np.ndarray | None, shift: np.ndarray | None
+    ) -> BlockFeatures:
+        """With a root in blocks that skip its zeros, and a shift that is not 0."""
+        is_shifted = shift is not None and bool(shift.any())
+        return cls(
+            columns,
+            None if root is None else ColumnBlocks.from_matrix(root),
+            DeviceConstant(shift) if shift is not None and is_shifted else None,
+        )
+
+    def __call__(self, X: Any) -> Array:
+        Z = self.columns.float64(X)
+        Z = Z if self.root is None else self.root.product(Z)
+        return Z if self.shift is None else Z - self.shift.to_device_of(Z)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """How Z is made so that its Gram matrix is right to a thousandth of alpha.
+
+    The product with `root` costs as much as the Gram matrix does, and is put off to
+    after the sum where K_SS is conditioned well enough; a very smooth kernel needs it
+    in every tile, and may need float64 kernel values for float32 rows.
+    """
+
+    columns: CrossKernel
+    factor: Factor
+    alpha: float  # the least ridge that Z is to be right for
+    whiten: bool  # Z per tile, instead of K_S per tile and root after the sum
+    shift: np.ndarray  # (s,) taken off every row of K_S
+    target_shift: np.ndarray  # (t,), or one for all
+    noise: float = 0.0  # of float32 kernel values; root mean square
+    resolves_trace: bool = True  # tr(K − K̃) can be read off the Gram matrix
+
+    @classmethod
+    def for_ridge(
+        cls,
+        landmarks: Landmarks,
+        source: Source,
+        alpha: float,
+        *,
+        center: bool,
+        engine: Engine | None = None,
+    ) -> FeatureMap:
+        """For a ridge of `alpha`, the least that will be asked for.
+
+        Targets that are not held in memory are read on the engine.
+        """
+        columns, n = landmarks.columns(), source.total_weight
+        factor, rows = (
+            landmarks.factor.for_block_dtype(columns.dtype),
+            probe_rows(source),
+        )
+        noise, resolves_trace = 0.0, True
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = columns.to_host(rows.points)
+            if columns.narrow:
+                wide = columns.widened()
+                exact = wide.to_host(rows.points)
+                noise = precision.float32_noise(K, exact, factor.scale)
+                unresolved = _lost(landmarks.factor, factor, exact, rows.weights)
+                if precision.ridge_needs_float64(
+                    factor.inverse_norm, unresolved, noise, n, alpha
+                ):
+                    columns, factor, K = wide, landmarks.factor, exact
+                    noise = 0.0
+                else:
+                    resolves_trace = _float32_resolves_trace(landmarks, rows, K, exact)
+            squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
+        check_finite(squares)
+        # The error told is read off the same sums, and right to a millionth of tr K.
+        kernel_trace = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
+        if kernel_trace > 0:
+            alpha = min(
+                alpha,
+                precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR * kernel_trace,
+            )
+        no_shift = np.zeros(K.shape[1])
+        mapping = cls(
+            columns, factor, alpha, False, no_shift, np.zeros(1), noise, resolves_trace
+        )
+        is_accurate = precision.is_unwhitened_gram_accurate(
+            mapping.gram_error(squares), alpha
+        )
+        mapping = replace(mapping, whiten=not is_accurate)
+        if not center:
+            return mapping
+        # Where the Gram matrix is right its mean is too, and can be taken off later.
+        shift = weighted_mean(rows.weights, K) if mapping.whiten else no_shift
+        if source.targets is None:
+            return replace(mapping, shift=shift)
+        target_shift = mean_target(source, engine or Threads(1))
+        return replace(mapping, shift=shift, target_shift=target_shift)
+
+    @classmethod
+    def without_ridge(
+        cls, landmarks: Landmarks, source: Source, *, center: bool
+    ) -> FeatureMap:
+        """For methods without a ridge: right to a share of tr K/s.
+
+        Of tr HKH/s where the mean is taken off, which may be far less.
+        """
+        total = _mean_squared_norm(landmarks, source, center) * source.total_weight
+        alpha = precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR * total
+        return cls.for_ridge(
+            landmarks, source, alpha / max(1, len(landmarks)), center=center
+        )
+
+    @property
+    def root(self) -> np.ndarray:
+        """(s, r): Z = K_S·root."""
+        return self.factor.root
+
+    @property
+    def rank(self) -> int:
+        """r, the columns of Z."""
+        return self.factor.rank
+
+    @property
+    def center(self) -> np.ndarray:
+        """(r,): the shift in the coordinates of Z."""
+        return self.shift @ self.root
+
+    def prefix(self, size: int) -> FeatureMap:
+        """The map of the first landmarks alone: the first columns of the same Z."""
+        if size == len(self.columns):
+            return self  # an indefinite kernel's factor has no prefix but itself
+        points = arrays.slice_rows(self.columns.points, 0, size)
+        return replace(
+            self,
+            columns=replace(self.columns, points=points),
+            factor=self.factor.prefix(size),
+            shift=self.shift[:size],
+        )
+
+    def __call__(self, X: Any) -> Array:
+        """Z of few rows, where they are."""
+        K = self.columns.float64(X)
+        return K @ arrays.from_host(self.root, K)
+
+    def tiles(self) -> BlockFeatures:
+        """What is made of a tile before sums are taken."""
+        if self.whiten:
+            return BlockFeatures.from_root_and_shift(
+                self.columns, self.root, self.center
+            )
+        return BlockFeatures.from_root_and_shift(self.columns, None, self.shift)
+
+    def gram_error(self, squares: np.ndarray) -> float:
+        """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal."""
+        inverse_diagonal = np.vecdot(self.root, self.root)
+        return precision.unwhitened_gram_error(squares, inverse_diagonal)
+
+
+def _lost(
+    whole: Factor, fewer: Factor, exact: np.ndarray, weights: np.ndarray
+) -> float:
+    """What the float32 factor does not resolve of the mean row's k(x, x).
+
+    From the landmarks, and from the tried rows, `exact` kernel values of them: what is
+    lost of a row may be far more than of any landmark.
+    """
+    if fewer is whole:
+        return 0.0
+    squares = []
+    for factor in (whole, fewer):
+        Z = exact @ factor.root
+        squares.append(np.vecdot(Z, Z))
+    of_rows = precision.most_lost(squares[0], squares[1], weights)
+    return max(of_rows, whole.trace_lost_to(fewer) / len(whole.L))
+
+
+def _float32_resolves_trace(
+    landmarks: Landmarks, rows: Source, narrow: np.ndarray, exact: np.ndarray
+) -> bool:
+    """Whether float32 values of the tried rows tell what is left of them."""
+    kxx = arrays.to_host(landmarks.columns().diag(rows.rows(0, rows.n_rows)))
+    residuals = []
+    for K, dtype in ((narrow, np.float32), (exact, np.float64)):
+        Z = K @ landmarks.factor.for_block_dtype(dtype).root
+        residuals.append(kxx - np.vecdot(Z, Z))
+    return not precision.trace_needs_float64(residuals[0], residuals[1], rows.weights)
+
+
+def mean_target(source: Source, engine: Engine) -> np.ndarray:
+    """(t,): the weighted mean of the targets: at once, or added up tile by tile.
+
+    No rows are read, and wherever the targets are, the mean is the same.
+    """
+    if source.n_rows * source.targets.shape[1] <= MAX_TARGETS_AT_ONCE:
+        return weighted_mean(source.weights, source.targets[: source.n_rows])
+    in_memory = isinstance(source.targets, np.ndarray)
+    weights = source.weights if source.is_weighted else None
+    targets_only = RowNumbers(source.n_rows, weights).replace(targets=source.targets)
+    engine = Threads(1) if in_memory else engine
+    weighted, unweighted, total = engine.reduce(
+        _block_target_sums, targets_only, (), "mean of targets"
+    )
+    return weighted / total if total > 0 else unweighted / source.n_rows
+
+
+def _block_target_sums(block: Block) -> tuple[np.ndarray, np.ndarray, float]:
+    assert block.targets is not None
+    Y, w = block.targets, np.ascontiguousarray(block.weights)
+    return w @ Y, Y.sum(axis=0), float(w.sum())
+
+
+def _mean_squared_norm(landmarks: Landmarks, source: Source, center: bool) -> float:
+    """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
+    columns = landmarks.columns(wide=True)
+    X = probe_rows(source).points
+    mean_diagonal = float(np.mean(arrays.to_host(columns.diag(X))))
+    if not center:
+        return mean_diagonal
+    mean = np.mean(columns.to_host(X) @ landmarks.factor.root, axis=0)
+    return max(mean_diagonal - float(mean @ mean), precision.EPS64 * mean_diagonal)
+
+
+def features(
+    landmarks: Landmarks,
+    source: Source,
+    engine: Engine,
+    *,
+    wide: bool,
+    output: Output = NEW_ARRAY,
+) -> Any:
+    """Z = k(X, landmarks)·L⁻ᵀ for any rows, in their own precision.
+
+    `wide` evaluates float32 rows in float64: see `features_need_float64`.
+    """
+    sink, shared = _prepare_features(landmarks, source, wide, output)
+    engine.map(_block_features, source, sink, shared, "features")
+    return output.result(sink)
+
+
+def features_and_error(
+    landmarks: Landmarks,
+    source: Source,
+    engine: Engine,
+    *,
+    wide: bool,
+    output: Output = NEW_ARRAY,
+) -> tuple[Any, TraceError]:
+    """Z and, from the same pass, the relative trace error tr(K − ZZᵀ)/tr K."""
+    sink, shared = _prepare_features(landmarks, source, wide, output)
+    sums = SumSink(TILE)
+    sinks = SplitSink(sink, sums)
+    engine.map(_block_features_and_sums, source, sinks, shared, "features")
+    explained, kernel_trace, squares = arrays.tree_to_host(sums.total())
+    path_squares = squares if landmarks.factor.is_nested else None
+    rounding = kernel_trace * _rounding_of_features(landmarks, source, wide)
+    error = TraceError.from_sums(
+        kernel_trace - explained, kernel_trace, source.n_rows, path_squares, rounding
+    )
+    return output.result(sink), error
+
+
+def _prepare_features(
+    landmarks: Landmarks, source: Source, wide: bool, output: Output
+) -> tuple[Any, tuple]:
+    first, kernel = source.original.rows(0, 1), landmarks.kernel
+    like, dtype = kernel.output_like(first), kernel.dtype(first)
+    columns = landmarks.columns(wide=wide)
+    factor = landmarks.factor.for_block_dtype(columns.dtype)
+    sink = output.sink(source, len(landmarks), dtype, like)
+    return sink, (columns, columns.operand(factor.full_root), dtype)
+
+
+def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
+    """Whether float32 values would show in what the features leave of k(x, x)."""
+    if not landmarks.columns().narrow:
+        return False
+    narrow, wide, kxx, _ = _left_of_tried(landmarks, source)
+    return precision.features_need_float64(narrow, wide, kxx)
+
+
+def _rounding_of_features(landmarks: Landmarks, source: Source, wide: bool) -> float:
+    """How far tr K̃ of these features may be off, as a share of tr K."""
+    if wide or not landmarks.columns().narrow:
+        return precision.residual_rounding(np.float64, len(landmarks))
+    return precision.rounding_of_left(*_left_of_tried(landmarks, source))
+
+
+def _left_of_tried(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, ...]:
+    """What is left of the tried rows, by float32 and float64; k(x, x); weights."""
+    rows = probe_rows(source)
+    columns, X = landmarks.columns(), rows.points
+    kxx, left = arrays.to_host(columns.diag(X)), []
+    for c in (columns, columns.widened()):
+        root = landmarks.factor.for_block_dtype(c.dtype).root
+        with np.errstate(over="ignore", invalid="ignore"):
+            taken = c.operand(root).squared_norms(c(X))
+            left.append(kxx - arrays.to_host(taken))
+    return left[0], left[1], kxx, rows.weights
+
+
+def _block_features(
+    block: Block, columns: CrossKernel, root: ColumnBlocks, dtype: Any
+) -> Array:
+    Z = root.product(columns(block.X))
+    # The sum may overflow where no entry does: look closer before refusing.
+    if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
+        check_finite(arrays.to_host(Z))
+    return cast_output(Z, dtype)
+
+
+def _block_features_and_sums(
+    block: Block, columns: CrossKernel, root: ColumnBlocks, dtype: Any
+) -> tuple[Array, tuple[Any, Any, Array]]:
+    Z, w = root.product(columns(block.X)), block.weights
+    explained = weighted_sum(w, arrays.widen(arrays.squared_norms(Z)))
+    if not np.isfinite(float(explained)):
+        check_finite(arrays.to_host(Z * Z))
+    kernel_trace = weighted_sum(w, columns.diag(block.X))
+    column_squares = arrays.widen(weighted_row_squares(w, Z))
+    return cast_output(Z, dtype), (explained, kernel_trace, column_squares)

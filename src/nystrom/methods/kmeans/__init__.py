@@ -1,1 +1,0 @@
-"""K-means on Z, block by block."""

@@ -1,1 +1,0 @@
-"""Kernel logistic regression on landmarks, from sums over blocks."""

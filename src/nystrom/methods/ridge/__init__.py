@@ -1,1 +1,0 @@
-"""Ridge regression on Z, from sums over blocks of rows."""

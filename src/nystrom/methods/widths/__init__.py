@@ -1,1 +1,0 @@
-"""Widths of a kernel, learnt from targets."""

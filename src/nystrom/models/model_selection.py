@@ -1,0 +1,451 @@
+"""Scores of a grid of α and numbers of landmarks from one pass over the rows.
+
+Generalized cross-validation, leave-one-out or k folds, for landmarks selected once.
+Features nest, so the leading block of one Gram matrix serves every smaller number of
+landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .._random import sorted_row_sample
+from ..engines import Engine
+from ..engines.base import expect_passes, progress_parts
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import CrossKernel
+from ..linalg.features import FeatureMap
+from ..linalg.moments import Moments, moments
+from ..sources import Block, Source, Subset
+from .calibration import ProbabilityLink, class_indices, fit_probability_link
+from .held_out import (
+    FoldPredictor,
+    HeldOutSet,
+    LeaveOneOutPredictor,
+    LeaveOneOutResiduals,
+    held_out_predictions,
+    residual_squares_from_rows,
+)
+from .ridge import RESIDUAL_RTOL, NormalEquations, sum_of_squared_errors
+
+#: Rows that a link is fitted on, at most: for two numbers and one per class; and those
+#: that each of many links is fitted on, which are only to be compared.
+MAX_CALIBRATION_ROWS, MAX_COMPARISON_ROWS = 2**14, 2**12
+#: What can be measured, and the best of it.
+BEST_SCORES = {"accuracy": 1.0, "balanced_accuracy": 1.0, "log_loss": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationErrors:
+    """Errors of all fits on each part, by one of `MEASURES`."""
+
+    name: str
+    class_weights: np.ndarray | None  # (k,) that the weights of rows were multiplied by
+    seed: int
+
+    def __call__(
+        self, parts: Sequence[HeldOutSet], source: Source, engine: Engine
+    ) -> np.ndarray:
+        """(parts, fits): the best there is, less what was reached."""
+        links = None
+        if self.name == "log_loss":
+            links = fit_probability_links(parts, source, self.seed, engine)
+        errors = []
+        for part in parts:
+            shared = (part.columns, part.fits, links, self.class_weights)
+            name = "held-out classes"
+            sums = engine.reduce(_tally_block, part.subset_of(source), shared, name)
+            errors.append(self._error(*arrays.tree_to_host(sums)))
+        return np.array(errors)
+
+    def _error(
+        self, correct_weight: np.ndarray, class_totals: np.ndarray, loss: np.ndarray
+    ) -> np.ndarray:
+        if self.name == "log_loss":
+            return loss / class_totals.sum()
+        if self.name == "accuracy":
+            return 1 - correct_weight.sum(axis=1) / class_totals.sum()
+        present = class_totals > 0
+        return 1 - (correct_weight[:, present] / class_totals[present]).mean(axis=1)
+
+
+def fit_probability_links(
+    parts: Sequence[HeldOutSet],
+    source: Source,
+    seed: int,
+    engine: Engine,
+) -> list[ProbabilityLink]:
+    """A link for each fit, from the held-out values of all parts together.
+
+    With the weights of rows and classes, as the links of models are fitted.
+    """
+    rows = sorted_row_sample(source.n_rows, MAX_COMPARISON_ROWS, seed)
+    values, targets, weights = [], [], []
+    for part in (part.restrict_to(rows) for part in parts):
+        subset = part.subset_of(source)
+        assert subset.targets is not None
+        if not subset.n_rows:
+            continue
+        values.append(part.predict(source, engine))
+        targets.append(np.asarray(subset.targets[: subset.n_rows]))
+        weights.append(np.asarray(subset.weights))
+    F, Y, w = (np.concatenate(each) for each in (values, targets, weights))
+    return [fit_probability_link(F[:, fit], Y, w) for fit in range(F.shape[1])]
+
+
+def remove_class_weights(
+    Y: np.ndarray, weights: np.ndarray, class_weights: np.ndarray | None
+) -> np.ndarray:
+    """Weights of rows without those of their classes; 0 where a class has none."""
+    if class_weights is None:
+        return np.asarray(weights)
+    weight_of_class = class_weights[class_indices(Y)]
+    return np.divide(
+        weights, weight_of_class, out=np.zeros(len(Y)), where=weight_of_class > 0
+    )
+
+
+def _tally_block(
+    block: Block,
+    columns: CrossKernel,
+    fits: FoldPredictor | LeaveOneOutPredictor,
+    links: list[ProbabilityLink] | None,
+    class_weights: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Σ w of rows told right, by fit and class; of all, by class; Σ w·loss, by fit."""
+    F, Y = held_out_predictions(block, columns, fits), np.asarray(block.targets)
+    w, class_index = (
+        remove_class_weights(Y, block.weights, class_weights),
+        class_indices(Y),
+    )
+    n_classes, n_fits = max(2, Y.shape[1]), F.shape[1]
+    correct_weight, loss = np.zeros((n_fits, n_classes)), np.zeros(n_fits)
+    for fit in range(n_fits):
+        is_correct = class_indices(F[:, fit]) == class_index
+        correct_weight[fit] = np.bincount(class_index, w * is_correct, n_classes)
+        if links is not None:
+            loss[fit] = w @ links[fit].losses(F[:, fit], class_index)
+    return correct_weight, np.bincount(class_index, w, n_classes), loss
+
+
+#: How long the scores take, in passes over all rows.
+SCORING_PASSES = 0.3
+
+Split = tuple[np.ndarray, np.ndarray]
+#: Errors, the less the better, of the held-out values of each part: (parts, fits[, t]).
+Measure = Callable[[Sequence[HeldOutSet], Source, Engine], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class PathScores:
+    """What one pass told of every number of landmarks and every α."""
+
+    landmarks: Landmarks  # the most of them
+    mapping: FeatureMap
+    sums: Moments
+    sizes: tuple[int, ...]
+    errors: np.ndarray  # (sizes, a, t) mean squared errors, or a measure's (t may be 1)
+    standard_errors: (
+        np.ndarray | None
+    )  # (sizes, a, t) their standard errors, over folds
+
+    def prefix(self, size_index: int) -> tuple[Landmarks, FeatureMap, Moments]:
+        """Landmarks, features and sums of one of the sizes."""
+        size = self.sizes[size_index]
+        mapping, sums = _restrict_to_prefix(self.mapping, self.sums, size)
+        return self.landmarks[:size], mapping, sums
+
+
+def _restrict_to_prefix(
+    mapping: FeatureMap, sums: Moments, size: int
+) -> tuple[FeatureMap, Moments]:
+    if size == len(mapping.columns):
+        return mapping, sums
+    mapping = mapping.prefix(size)
+    return mapping, sums.first_features(mapping.rank)
+
+
+def score_path(
+    landmarks: Landmarks,
+    source: Source,
+    sizes: Sequence[int],
+    alphas: np.ndarray,
+    splits: Sequence[Split] | str,
+    engine: Engine,
+    *,
+    fit_intercept: bool,
+    measure: Measure | None = None,
+) -> PathScores:
+    """Scores for the first landmarks, as many as each of `sizes`, and every α."""
+    min_alpha = float(alphas.min())
+    mapping = FeatureMap.for_ridge(
+        landmarks, source, min_alpha, center=fit_intercept, engine=engine
+    )
+    by_split, sums = None, None
+    if measure is not None:
+        moment_pass, scoring_pass = progress_parts(engine.progress, 1.0, 1.0)
+        with moment_pass:
+            held_out_sets, sums = fit_held_out_sets(
+                mapping, source, splits, sizes, alphas, fit_intercept, engine
+            )
+        with scoring_pass:
+            expect_passes(engine.progress, len(held_out_sets))
+            by_split = measure(held_out_sets, source, engine)
+        by_split = by_split.reshape(len(held_out_sets), len(sizes), len(alphas), -1)
+    elif not isinstance(splits, str):
+        by_split, sums = cross_validation_errors(
+            mapping, source, splits, sizes, alphas, fit_intercept, engine
+        )
+    standard_errors = None
+    if by_split is not None:
+        errors = by_split.mean(axis=0)
+        if len(by_split) > 1:
+            standard_errors = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
+    else:
+        expect_passes(engine.progress, 1 if splits == "gcv" else 2)
+        sums = moments(mapping, source, engine)
+        prefixes = [_restrict_to_prefix(mapping, sums, size) for size in sizes]
+        problems = [
+            (m, NormalEquations.from_moments(part, fit_intercept))
+            for m, part in prefixes
+        ]
+        error_function = gcv_errors if splits == "gcv" else leave_one_out_errors
+        errors = error_function(problems, source, alphas, engine)
+    assert sums is not None
+    return PathScores(landmarks, mapping, sums, tuple(sizes), errors, standard_errors)
+
+
+def gcv_errors(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    """(sizes, a, t): by generalised cross-validation, from the sums alone.
+
+    Only where they leave nothing but rounding, as fits do that pass close to all
+    targets, the rows are asked again.
+    """
+    squares = [problem.path.residual_squares(alphas) for _, problem in problems]
+    inaccurate = [
+        i
+        for i, (_, problem) in enumerate(problems)
+        if not problem.path.residuals_are_accurate(alphas)
+    ]
+    _recompute_from_rows(squares, inaccurate, problems, source, alphas, engine)
+    paths = [problem.path for _, problem in problems]
+    return np.array([p.gcv(alphas, s) for p, s in zip(paths, squares, strict=True)])
+
+
+def leave_one_out_errors(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    """(sizes, a, t): the mean of (rᵢ/(1 − Hᵢᵢ))², exact for fixed landmarks.
+
+    In a second pass, which evaluates the columns of the most landmarks once for all.
+    """
+    mappings = [mapping for mapping, _ in problems]
+    largest = max(mappings, key=lambda mapping: len(mapping.columns))
+    total = source.total_weight
+    shared = (
+        largest.columns,
+        [LeaveOneOutResiduals.from_problem(*each, alphas, total) for each in problems],
+    )
+    sums = engine.reduce(_leave_one_out_squares_block, source, shared, "leave-one-out")
+    squares = np.array(arrays.tree_to_host(sums))
+    return squares.reshape(len(problems), len(alphas), -1) / total
+
+
+def _leave_one_out_squares_block(
+    block: Block, columns: CrossKernel, problems: list[LeaveOneOutResiduals]
+) -> tuple[Array, ...]:
+    """(a, t) of each problem: Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile."""
+    assert block.targets is not None
+    K = columns.float64(block.X)
+    xp, w = arrays.namespace(K), arrays.from_host(block.weights, K)
+    residuals = (p.residuals(K, block.targets, w) for p in problems)
+    return tuple(xp.sum(w[:, None, None] * r * r, axis=0) for r in residuals)
+
+
+def cross_validation_errors(
+    mapping: FeatureMap,
+    source: Source,
+    splits: Sequence[Split],
+    sizes: Sequence[int],
+    alphas: np.ndarray,
+    fit_intercept: bool,
+    engine: Engine,
+) -> tuple[np.ndarray, Moments]:
+    """(splits, sizes, a, t): the squared error on each test part; and all sums."""
+    moment_pass, scoring_stage = progress_parts(engine.progress, 1.0, SCORING_PASSES)
+    with moment_pass:
+        pairs, total = moments_of_splits(mapping, source, splits, engine)
+    mappings = [mapping.prefix(size) for size in sizes]
+    scores = []
+    with scoring_stage:
+        for i, (train, test) in enumerate(pairs):
+            engine.progress("scores of alphas", i, len(splits))
+            problems = [
+                (
+                    m,
+                    NormalEquations.from_moments(
+                        train.first_features(m.rank), fit_intercept
+                    ),
+                )
+                for m in mappings
+            ]
+            test_source = Subset(source, np.sort(splits[i][1]))
+            scores_of_split = _test_squared_errors(
+                problems, test, test_source, alphas, engine.quiet()
+            )
+            scores.append(scores_of_split / test.weight)
+    return np.array(scores), total
+
+
+def _test_squared_errors(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    test: Moments,
+    test_source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    """(sizes, a, t): Σ w(y − ŷ)² of rows that were held out, from their sums.
+
+    The rows themselves are asked where these leave nothing but rounding: targets far
+    from 0 without an intercept, fits that pass close to all of them.
+    """
+    squares, inaccurate = [], []
+    for i, (mapping, problem) in enumerate(problems):
+        sums, errors = test.first_features(mapping.rank), []
+        for alpha in alphas:
+            coef = problem.path.coefficients(alpha)
+            offset = problem.target_mean - problem.feature_mean @ coef
+            errors.append(sum_of_squared_errors(sums, coef, offset))
+        sums_of_squares, rounding = (
+            np.array(each) for each in zip(*errors, strict=True)
+        )
+        squares.append(sums_of_squares)
+        if np.any(rounding > RESIDUAL_RTOL * sums_of_squares):
+            inaccurate.append(i)
+    _recompute_from_rows(squares, inaccurate, problems, test_source, alphas, engine)
+    return np.array(squares)
+
+
+def _recompute_from_rows(
+    squares: list[np.ndarray],
+    inaccurate: Sequence[int],
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+) -> None:
+    """Put what the rows leave in the place of what sums leave nothing right of."""
+    if not inaccurate:
+        return
+    inaccurate_problems = [problems[i] for i in inaccurate]
+    recomputed = residual_squares_from_rows(inaccurate_problems, source, alphas, engine)
+    for i, errors in zip(inaccurate, recomputed, strict=True):
+        squares[i] = errors
+
+
+def fit_held_out_sets(
+    mapping: FeatureMap,
+    source: Source,
+    splits: Sequence[Split] | str,
+    sizes: Sequence[int],
+    alphas: np.ndarray,
+    fit_intercept: bool,
+    engine: Engine,
+) -> tuple[list[HeldOutSet], Moments]:
+    """What makes the values of rows by fits without them; and all sums."""
+    mappings = [mapping.prefix(size) for size in sizes]
+    columns, n_fits = mappings[-1].columns, len(sizes) * len(alphas)
+    if isinstance(splits, str):
+        expect_passes(engine.progress, 1)
+        sums, total = moments(mapping, source, engine), source.total_weight
+        problems = [
+            LeaveOneOutResiduals.from_problem(
+                m, NormalEquations.from_moments(part, fit_intercept), alphas, total
+            )
+            for m, part in (_restrict_to_prefix(mapping, sums, size) for size in sizes)
+        ]
+        return [HeldOutSet(None, columns, LeaveOneOutPredictor(problems), n_fits)], sums
+    pairs, sums = moments_of_splits(mapping, source, splits, engine)
+    held_out_sets = []
+    for (train, _), (_, rows) in zip(pairs, splits, strict=True):
+        fits = FoldPredictor.from_moments(train, mappings, alphas, fit_intercept)
+        held_out_sets.append(HeldOutSet(np.sort(rows), columns, fits, n_fits))
+    return held_out_sets, sums
+
+
+def moments_of_splits(
+    mapping: FeatureMap, source: Source, splits: Sequence[Split], engine: Engine
+) -> tuple[Iterable[tuple[Moments, Moments]], Moments]:
+    """The sums over train and test rows of each split, and those over all rows.
+
+    Every row is visited once where the splits cut the rows into few parts (folds,
+    groups, time series), and once for each train and test set otherwise.
+    """
+    groups, groups_of_split = _group_rows_by_role(splits, source.n_rows)
+    if groups is not None:
+        expect_passes(engine.progress, len(groups))
+        sums = [_subset_moments(mapping, source, rows, engine) for rows in groups]
+        pairs: Iterable[tuple[Moments, Moments]] = (
+            (
+                _sum_moments([sums[p] for p in train], mapping, source),
+                _sum_moments([sums[p] for p in test], mapping, source),
+            )
+            for train, test in groups_of_split
+        )
+        return pairs, _sum_moments(sums, mapping, source)
+    pairs = (
+        tuple(_subset_moments(mapping, source, np.sort(rows), engine) for rows in split)  # type: ignore[misc]
+        for split in splits
+    )
+    return pairs, moments(mapping, source, engine)
+
+
+def _group_rows_by_role(
+    splits: Sequence[Split], n_rows: int
+) -> tuple[list[np.ndarray] | None, list[tuple[list[int], list[int]]]]:
+    """Rows grouped by the splits they train and test in, if there are few groups."""
+    signature = np.zeros(n_rows, dtype=np.int64)
+    for train, test in splits:
+        if len(np.unique(train)) != len(train) or len(np.unique(test)) != len(test):
+            return None, []  # a row that counts twice
+        role = np.zeros(n_rows, dtype=np.int64)
+        role[train] += 1
+        role[test] += 2
+        _, signature = np.unique(signature * 4 + role, return_inverse=True)
+    n_groups = int(signature.max()) + 1
+    if n_groups > 2 * len(splits) + 1:
+        return None, []
+    order = np.argsort(signature, kind="stable")
+    ends = np.cumsum(np.bincount(signature, minlength=n_groups))[:-1]
+    groups = np.split(order, ends)
+    groups_of_split = [
+        (np.unique(signature[train]).tolist(), np.unique(signature[test]).tolist())
+        for train, test in splits
+    ]
+    return groups, groups_of_split
+
+
+def _subset_moments(
+    mapping: FeatureMap, source: Source, rows: np.ndarray, engine: Engine
+) -> Moments:
+    return moments(mapping, Subset(source, rows), engine)
+
+
+def _sum_moments(
+    terms: Sequence[Moments], mapping: FeatureMap, source: Source
+) -> Moments:
+    assert source.targets is not None
+    return sum(terms, Moments.zero(mapping.rank, source.targets.shape[1]))

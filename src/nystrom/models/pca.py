@@ -1,0 +1,253 @@
+"""Kernel PCA of K̃ from the Gram matrix of Nyström features, and its inverse map by
+ridge regression.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.sparse.linalg import ArpackError, eigsh
+from sklearn.utils.extmath import randomized_svd
+
+from .. import _arrays as arrays
+from .._arrays import Array, DeviceConstant
+from .._precision import min_eigenvalue_ratio
+from ..engines import Engine
+from ..engines.base import expect_passes
+from ..engines.blas import blas_limit_for_size
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import CrossKernel
+from ..linalg.errors import TraceError
+from ..linalg.features import FeatureMap
+from ..linalg.moments import Moments, moments
+from ..linalg.operator import trace_error_after_pass
+from ..sources import Block, Source
+from .linear_map import LinearMap
+from .ridge import NormalEquations, dual_coefficients
+
+#: With fewer components than this, and more landmarks than that, Lanczos is faster.
+MAX_LANCZOS_COMPONENTS, MIN_LANCZOS_LANDMARKS = 10, 200
+#: Restarts that ARPACK has at least.
+MIN_ARPACK_RESTARTS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalComponents:
+    """Directions, as coefficients of kernel values with the landmarks."""
+
+    dual: np.ndarray  # (s, k): k_S(x)·dual − offset are the coordinates of x
+    offset: np.ndarray  # (k,), 0 where no mean is taken off
+    values: np.ndarray  # (k,) eigenvalues of K̃, or of HK̃H, descending
+    total: float  # the trace of K, or of HKH as far as K̃ knows the mean
+    error: TraceError | None
+    sizes: np.ndarray  # numbers of landmarks, ascending, the last all of them …
+    explained_variance_path: (
+        np.ndarray
+    )  # (sizes, k) … and what the components have of the trace
+
+
+def principal_components(
+    landmarks: Landmarks,
+    source: Source,
+    n_components: int | None,
+    engine: Engine,
+    *,
+    center: bool,
+    solver: str = "auto",
+    seed: int = 0,
+    tol: float = 0.0,
+    max_iter: int | None = None,
+    iterated_power: int | str = "auto",
+) -> PrincipalComponents:
+    """The leading components; as many as K̃ has rank for None."""
+    mapping = FeatureMap.without_ridge(landmarks, source, center=center)
+    expect_passes(engine.progress, 1)
+    sums = moments(mapping, source, engine)
+    engine.progress("components", 0, 1)
+    problem = NormalEquations.from_moments(sums, center)
+    rank, root = mapping.rank, mapping.root
+    k = min(rank, rank if n_components is None else n_components)
+    with blas_limit_for_size(rank):
+        values, vectors = leading_eigenpairs(
+            problem.gram, k, solver, seed, tol, max_iter, iterated_power
+        )
+    mean = np.zeros(len(root))
+    if center:
+        # Any vector of kernel values with the same rootᵀ stands for the mean.
+        mean = mapping.factor.kernel_values_for(mapping.center + problem.feature_mean)
+    mean_z = mean @ root
+    total = sums.kernel_trace - sums.weight * float(mean_z @ mean_z)
+    variance_path_arrays = explained_variance_path(mapping, problem, sums, values)
+    cutoff = min_eigenvalue_ratio(mapping.columns.narrow)
+    # What is rounding beside the largest eigenvalue counts as 0.
+    values = np.where(values > cutoff * values.max(initial=0.0), values, 0.0)
+    dual = (root @ vectors) * (values > 0)
+    error = trace_error_after_pass(landmarks, mapping, sums, source, engine)
+    return PrincipalComponents(
+        dual, mean @ dual, values, total, error, *variance_path_arrays
+    )
+
+
+def explained_variance_path(
+    mapping: FeatureMap,
+    problem: NormalEquations,
+    sums: Moments,
+    eigenvalues: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the components of the first landmarks alone have of the whole trace.
+
+    For all landmarks, half of them, a quarter, …: eigenvalues of leading blocks of the
+    one Gram matrix. All that together takes a seventh of what the whole one does, whose
+    eigenvalues are known.
+    """
+    s, n_components = len(mapping.columns), max(1, len(eigenvalues))
+    sizes = [s]
+    while mapping.factor.is_nested and sizes[-1] // 2 >= n_components:
+        sizes.append(sizes[-1] // 2)
+    mean = mapping.center + problem.feature_mean
+    ratios = np.zeros((len(sizes), n_components))
+    for row, size in enumerate(sizes):
+        r = mapping.factor.prefix(size).rank if size < s else mapping.rank
+        total = sums.kernel_trace
+        if problem.fit_intercept:
+            total -= sums.weight * float(mean[:r] @ mean[:r])
+        k = min(n_components, r)
+        if k and total > 0:
+            values = eigenvalues
+            if size < s:
+                block = problem.gram[:r, :r]
+                values = np.maximum(_largest_eigenpairs(block, k)[0][::-1], 0.0)
+            ratios[row, :k] = values / total
+    return np.array(sizes[::-1]), ratios[::-1]
+
+
+def leading_eigenpairs(
+    G: np.ndarray,
+    k: int,
+    solver: str,
+    seed: int,
+    tol: float,
+    max_iter: int | None,
+    iterated_power: int | str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of G ⪰ 0, descending, and eigenvectors."""
+    r = len(G)
+    if solver == "auto":
+        lanczos = r > MIN_LANCZOS_LANDMARKS and k < MAX_LANCZOS_COMPONENTS
+        solver = "arpack" if lanczos else "dense"
+    if k == 0:
+        return np.zeros(0), np.zeros((r, 0))
+    if solver == "dense" or k >= r:
+        values, vectors = _largest_eigenpairs(G, k)
+    elif solver == "arpack":
+        values, vectors = _lanczos_eigenpairs(G, k, seed, tol, max_iter)
+    else:
+        vectors, values, _ = randomized_svd(
+            G, k, n_iter=iterated_power, random_state=seed % 2**32
+        )
+    order = np.argsort(values)[::-1]
+    return np.maximum(values[order], 0.0), vectors[:, order]
+
+
+def _lanczos_eigenpairs(
+    G: np.ndarray, k: int, seed: int, tol: float, max_iter: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same by ARPACK; by LAPACK where that fails, many being as good as equal.
+
+    From half as many restarts as G has rows on LAPACK would have been faster; ARPACK's
+    own limit is twenty times that, which took a minute for a thousand rows.
+    """
+    start = np.random.default_rng(seed).uniform(-1, 1, len(G))
+    max_iter = max(MIN_ARPACK_RESTARTS, len(G) // 2) if max_iter is None else max_iter
+    try:
+        return eigsh(G, k, which="LA", tol=tol, maxiter=max_iter, v0=start)
+    except ArpackError:
+        return _largest_eigenpairs(G, k)
+
+
+def _largest_eigenpairs(G: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of G, ascending, and eigenvectors.
+
+    LAPACK's way to some of them may fail, or find fewer, where many are as good as
+    equal; that to all of them does not.
+    """
+    r = len(G)
+    with suppress(np.linalg.LinAlgError):
+        values, vectors = scipy.linalg.eigh(G, subset_by_index=(r - k, r - 1))
+        if len(values) == k:
+            return values, vectors
+    values, vectors = np.linalg.eigh(G)
+    return values[r - k :], vectors[:, r - k :]
+
+
+@dataclass(frozen=True, eq=False)
+class Preimage:
+    """The way back: a map of coordinates, on the landmarks' coordinates."""
+
+    landmarks: Landmarks
+    map: LinearMap
+
+
+class CoordinateSource(Source):
+    """Coordinates of the rows of another source, with the rows as targets."""
+
+    def __init__(
+        self, source: Source, columns: CrossKernel, forward_map: LinearMap
+    ) -> None:
+        self.source, self.columns = source, columns
+        self.on_device = source.on_device
+        self.dual, self.intercept = (
+            DeviceConstant(forward_map.dual),
+            DeviceConstant(forward_map.intercept),
+        )
+        self.n_rows, self.n_features = source.n_rows, forward_map.dual.shape[1]
+        self.weights = source.weights if source.is_weighted else None
+
+    def rows(self, start: int, stop: int) -> Array:
+        return self.map_rows(self.source.rows(start, stop))
+
+    def take(self, indices: np.ndarray) -> Array:
+        return self.map_rows(self.source.take(indices))
+
+    def block(self, start: int, stop: int) -> Block:
+        rows = self.source.rows(start, stop)
+        targets = arrays.widen(rows)
+        return Block(start, self.map_rows(rows), self.weights[start:stop], targets)
+
+    def map_rows(self, rows: Any) -> Array:
+        """The coordinates of some rows, where they are."""
+        K = self.columns.float64(rows)
+        return K @ self.dual.to_device_of(K) + self.intercept.to_device_of(K)
+
+
+def fit_preimage(
+    landmarks: Landmarks,
+    forward_map: LinearMap,
+    source: Source,
+    alpha: float,
+    engine: Engine,
+) -> Preimage:
+    """Learn the rows from their coordinates."""
+    columns = landmarks.columns()
+    columns = columns.widened() if columns.narrow else columns
+    coordinates = CoordinateSource(source, columns, forward_map)
+    landmark_coordinates = coordinates.map_rows(landmarks.points)
+    name = "coordinates of landmarks"
+    coordinate_landmarks = Landmarks(
+        landmark_coordinates, landmarks.kernel, name, source.n_rows
+    )
+    mapping = FeatureMap.for_ridge(
+        coordinate_landmarks, coordinates, alpha, center=False
+    )
+    problem = NormalEquations.from_moments(
+        moments(mapping, coordinates, engine, "inverse"), False
+    )
+    alphas = np.full(problem.cross.shape[1], alpha)
+    dual, _ = dual_coefficients(mapping, problem, problem.solve(alphas))
+    return Preimage(
+        coordinate_landmarks, LinearMap(dual, np.zeros(dual.shape[1]), wide=True)
+    )

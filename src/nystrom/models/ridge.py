@@ -1,0 +1,324 @@
+"""Ridge regression on Nyström features, solved from moments alone.
+
+Minimises Σ w(y − zᵀθ − β)² + α‖θ‖², which is kernel ridge regression with K̃ in
+place of K; one eigendecomposition gives the whole path of α. `risk_bound` is the
+paper's statistical guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from .._precision import EPS64, gram_rounding, least_resolved_alpha
+from ..engines.blas import blas_limit_for_size
+from ..linalg.errors import Guarantee
+from ..linalg.features import FeatureMap
+from ..linalg.moments import Moments
+
+#: Residuals that sums over rows tell to this share are not taken from the rows again.
+RESIDUAL_RTOL = 0.01
+#: Degrees of freedom whose square vanishes say nothing.
+MIN_RESIDUAL_DOF = 1e-150
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePath:
+    """Ridge solutions in the eigenvectors of G = QΣ²Qᵀ, where each α is a division."""
+
+    values: np.ndarray  # (r,) σ², descending, not negative
+    vectors: np.ndarray  # (r, r) Q
+    cross: np.ndarray  # (r, t) Qᵀb
+    target_squares: np.ndarray  # (t,)
+    weight: float  # Σw
+    n_rows: float  # how many rows these count as
+    n_intercepts: int
+    max_rank: int  # no more directions do the rows have, less the intercept
+    gram_error: float  # how far rounding may have got G
+
+    @property
+    def _eigenvalue_error(self) -> float:
+        """How far each of the values may be off: by sums, and by the eigensolver."""
+        return self.gram_error + 10 * EPS64 * self.values.max(initial=0.0)
+
+    @property
+    def _eigenvalue_cutoff(self) -> float:
+        """σ² up to which a direction of G is rounding."""
+        largest = float(self.values.max(initial=0.0))
+        return max(EPS64 * len(self.values) * largest, self._eigenvalue_error)
+
+    @cached_property
+    def _numerical_rank(self) -> int:
+        """Directions of G above rounding."""
+        return min(
+            int(np.count_nonzero(self.values > self._eigenvalue_cutoff)), self.max_rank
+        )
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether Z spans all that targets can be: no part of any is outside."""
+        return self._numerical_rank == self.max_rank
+
+    def coefficients(self, alpha: float, cross: np.ndarray | None = None) -> np.ndarray:
+        """θ for one α; among the least-squares solutions the smallest for α = 0.
+
+        An α below rounding is 0 in directions that are noise, and these are left out.
+        """
+        cross = self.cross if cross is None else cross
+        k = (
+            self._numerical_rank
+            if alpha <= self._eigenvalue_cutoff
+            else len(self.values)
+        )
+        shrunk = cross[:k] / (self.values[:k] + alpha)[:, None]
+        return self.vectors[:, :k] @ shrunk
+
+    def residual_squares(self, alphas: np.ndarray) -> np.ndarray:
+        """(a, t): Σ w(y − ŷ)² on the rows themselves.
+
+        What is taken off Σ wy² is b²(σ² + 2α)/(σ² + α)². As b²/σ², less what α leaves
+        of it, it would be far off where σ² is rounding beside α. But where the rows are
+        interpolated the difference itself is rounding, and b²/σ² all there is.
+        """
+        k = self._numerical_rank
+        if self.interpolates:
+            fitted = self.cross[:k] ** 2 / self.values[:k, None]  # (k, t)
+            shrunk = alphas[:, None] / (self.values[:k] + alphas[:, None])
+            return shrunk**2 @ fitted
+        explained = self._filter_factors(
+            alphas, lambda v, a: (v + 2 * a) / (v + a) ** 2
+        )
+        return np.maximum(0.0, self.target_squares - explained @ self.cross**2)
+
+    def residuals_are_accurate(self, alphas: np.ndarray) -> bool:
+        """Whether rounding may have changed these squares by a hundredth at most."""
+        if self.interpolates:
+            return True
+        eigenvalue_error = self._eigenvalue_error
+        error_factors = self._filter_factors(
+            alphas, lambda v, a: np.minimum(1.0, eigenvalue_error / (v + a)) / (v + a)
+        )
+        rounding = error_factors @ self.cross**2 + 10 * EPS64 * self.target_squares
+        return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
+
+    def _filter_factors(
+        self,
+        alphas: np.ndarray,
+        factor: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    ) -> np.ndarray:
+        """(a, r): a function of σ² and α; for α = 0 of directions above rounding."""
+        v, a = np.broadcast_arrays(self.values, alphas[:, None])
+        included = (a > 0) | (np.arange(len(self.values)) < self._numerical_rank)
+        out = np.zeros(v.shape)
+        out[included] = factor(v[included], a[included])
+        return out
+
+    def residual_degrees_of_freedom(self, alphas: np.ndarray) -> np.ndarray:
+        """(a,): n − tr K̃(K̃ + αI)⁻¹, less one for an intercept.
+
+        As n less the directions, and what α leaves of each: where there are as many as
+        rows the degrees of freedom themselves would leave rounding.
+        """
+        if self.interpolates:
+            eigenvalues = self.values[: self._numerical_rank]
+            unfitted = np.sum(alphas[:, None] / (eigenvalues + alphas[:, None]), axis=1)
+            return self.n_rows - self.n_intercepts - len(eigenvalues) + unfitted
+        fitted_dof = self._filter_factors(alphas, lambda v, a: v / (v + a)).sum(axis=1)
+        return self.n_rows - self.n_intercepts - fitted_dof
+
+    def gcv(self, alphas: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """(a, t): the mean squared error by generalised cross-validation.
+
+        `squares` are the residuals', from `residual_squares` or from the rows.
+        """
+        residual_share = self.residual_degrees_of_freedom(alphas) / self.n_rows
+        # As many degrees of freedom as rows leave 0/0: nothing can be said of such α.
+        min_share = MIN_RESIDUAL_DOF if self.interpolates else EPS64
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = squares / self.weight / residual_share[:, None] ** 2
+        return np.where(residual_share[:, None] > min_share, scores, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """The ridge problem that is left once an intercept has been taken out.
+
+    Without an intercept the means are 0 and nothing is taken out.
+    """
+
+    gram: np.ndarray  # (r, r) G = Σ w zzᵀ
+    cross: np.ndarray  # (r, t) b = Σ w zyᵀ
+    target_squares: np.ndarray  # (t,) Σ wy²
+    feature_mean: np.ndarray  # (r,) of z, about the shift
+    target_mean: np.ndarray  # (t,) of y, about the shift
+    total_weight: float
+    n_rows: float  # how many rows these count as
+    max_rank: int  # no more directions do the rows have, less the intercept
+    gram_error: float  # how far rounding may have got G
+    fit_intercept: bool
+
+    @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # refused where it is solved
+    def from_moments(cls, sums: Moments, fit_intercept: bool) -> NormalEquations:
+        """Take the weighted means off, if there is to be an intercept."""
+        # A row of weight w counts as w rows; small weights do not make fewer rows.
+        n_effective = max(sums.weight, float(sums.n_rows))
+        target_squares = np.maximum(sums.target_squares, 0.0)
+        # Before means are taken off, which may leave little.
+        gram_error = max(sums.gram_error, gram_rounding(float(np.trace(sums.gram))))
+        if not fit_intercept:
+            r, t = sums.cross.shape
+            means = np.zeros(r), np.zeros(t)
+            return cls(
+                sums.gram,
+                sums.cross,
+                target_squares,
+                *means,
+                sums.weight,
+                n_effective,
+                max_rank=sums.n_rows,
+                gram_error=gram_error,
+                fit_intercept=False,
+            )
+        z, y, W = sums.feature_sum, sums.target_sum, sums.weight
+        gram = np.outer(z, z)
+        gram /= -W  # in place, as these may be large
+        gram += sums.gram
+        return cls(
+            gram=gram,
+            cross=sums.cross - np.outer(z, y) / W,
+            target_squares=np.maximum(target_squares - y * y / W, 0.0),
+            feature_mean=z / W,
+            target_mean=y / W,
+            total_weight=W,
+            n_rows=n_effective,
+            max_rank=sums.n_rows - 1,
+            gram_error=gram_error,
+            fit_intercept=True,
+        )
+
+    def solve(self, alphas: np.ndarray) -> np.ndarray:
+        """θ, one column per target, each with its own α; least squares for α = 0."""
+        coef = np.empty_like(self.cross)
+        for alpha in np.unique(alphas):
+            columns = alphas == alpha
+            coef[:, columns] = self._solve_for_alpha(alpha, self.cross[:, columns])
+        return coef
+
+    def _solve_for_alpha(self, alpha: float, b: np.ndarray) -> np.ndarray:
+        # Where α is below rounding a factor may exist by chance, and solve for noise.
+        if alpha > 100 * self.gram_error:
+            with suppress(np.linalg.LinAlgError):
+                ridged = add_ridge(self.gram, alpha)
+                factor = scipy.linalg.cho_factor(ridged, lower=True, overwrite_a=True)
+                return scipy.linalg.cho_solve(factor, b)
+        return self.path.coefficients(alpha, self.path.vectors.T @ b)
+
+    def least_alpha(self, alpha: float) -> float:
+        """What α must be at least to be resolved in all directions; 0 if it is."""
+        least = least_resolved_alpha(float(np.trace(self.gram)))
+        if not 0 < alpha < least or not len(self.gram):
+            return 0.0
+        # Such an α is solved for by this path. It changes nothing in other directions.
+        return least if self.path.values[-1] < least else 0.0
+
+    def inverse_quadratic_form(
+        self, alphas: np.ndarray, coef: np.ndarray
+    ) -> np.ndarray:
+        """(t,): yᵀ(K̃ + αI)⁻¹y, each target with its own α > 0 and its solution."""
+        fitted = np.einsum("rt,rt->t", self.cross, coef)
+        return np.maximum(self.target_squares - fitted, 0.0) / alphas
+
+    @cached_property
+    def path(self) -> RidgePath:
+        """The solutions for every α, from one eigendecomposition."""
+        if not np.all(np.isfinite(self.gram)):
+            raise ValueError(
+                "Sums over rows are too large for float64. Divide sample_weight by a "
+                "number, and alpha by the same: that changes no solution."
+            )
+        with blas_limit_for_size(len(self.gram)):
+            # Not numpy's, which is no faster and takes two more matrices to work in.
+            values, vectors = scipy.linalg.eigh(self.gram)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        return RidgePath(
+            values=values,
+            vectors=vectors,
+            cross=vectors.T @ self.cross,
+            target_squares=self.target_squares,
+            weight=self.total_weight,
+            n_rows=self.n_rows,
+            n_intercepts=int(self.fit_intercept),
+            max_rank=self.max_rank,
+            gram_error=self.gram_error,
+        )
+
+
+def add_ridge(gram: np.ndarray, alpha: float) -> np.ndarray:
+    """G + αI, laid out as LAPACK wants it: it may overwrite this, the only copy."""
+    ridged = gram.copy(order="F")
+    np.fill_diagonal(ridged, np.diagonal(ridged) + alpha)
+    return ridged
+
+
+def dual_coefficients(
+    mapping: FeatureMap, problem: NormalEquations, coef: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """θ as coefficients of the landmarks' kernel values, and the intercept."""
+    dual = mapping.root @ coef
+    if not problem.fit_intercept:
+        return dual, np.zeros(coef.shape[1])
+    offset = problem.target_mean - problem.feature_mean @ coef
+    return dual, offset + mapping.target_shift - mapping.shift @ dual
+
+
+def sum_of_squared_errors(
+    sums: Moments, coef: np.ndarray, offset: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(t,): Σ w(y − zᵀθ − β)² over the rows of the sums, and its rounding at most."""
+    fitted = np.einsum("rt,rt->t", coef, sums.gram @ coef)
+    cross_term = np.einsum("rt,rt->t", coef, sums.cross)
+    target_residual = sums.target_sum - sums.feature_sum @ coef
+    shifted = offset * (offset * sums.weight - 2 * target_residual)
+    total = sums.target_squares - 2 * cross_term + fitted + shifted
+    magnitude = (
+        sums.target_squares + 2 * np.abs(cross_term) + np.abs(fitted) + np.abs(shifted)
+    )
+    gram_error = max(sums.gram_error, gram_rounding(float(np.trace(sums.gram))))
+    rounding = 10 * EPS64 * magnitude + gram_error * np.einsum("rt,rt->t", coef, coef)
+    return np.maximum(total, 0.0), rounding
+
+
+@dataclass(frozen=True)
+class RiskBound:
+    """Risk on K̃ ≤ factor · risk on K, with at least this probability, and why."""
+
+    factor: float
+    probability: float
+    reason: str
+
+    def __str__(self) -> str:
+        qualifier = (
+            "" if self.probability == 1 else f" (probability {self.probability:g})"
+        )
+        return f"risk ≤ {self.factor:.4g} × exact risk{qualifier}, by {self.reason}"
+
+
+def risk_bound(
+    alpha: float, residual_trace: float | None, guarantee: Guarantee | None
+) -> RiskBound | None:
+    """The best bound that is known; None where ε would be 1 or more."""
+    bounds = []
+    # ‖K − K̃‖₂ ≤ tr(K − K̃): measured, so certain.
+    if residual_trace is not None and residual_trace < alpha:
+        factor = 1 + 3 * residual_trace / alpha
+        bounds.append(RiskBound(factor, 1.0, "the trace error"))
+    if guarantee is not None and guarantee.ridge < alpha:
+        factor = 1 + 3 * guarantee.ridge / alpha
+        bounds.append(RiskBound(factor, guarantee.probability, guarantee.algorithm))
+    return min(bounds, key=lambda b: b.factor, default=None)

@@ -1,0 +1,270 @@
+"""Ridge regression on Nyström features by preconditioned conjugate gradients, for many
+landmarks.
+
+One pass of n·s kernel evaluations per iteration; the preconditioner is the Gram
+matrix of rows sampled by their ridge leverage scores, so the condition number is
+bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from .. import _arrays as arrays
+from .._arrays import Array, DeviceConstant
+from .._precision import min_cholesky_ridge
+from .._random import Purpose, sorted_row_sample, uniforms
+from ..engines import Engine
+from ..engines.base import expect_passes, progress_parts
+from ..linalg.cross_kernel import CrossKernel
+from ..linalg.features import FeatureMap
+from ..linalg.moments import moments
+from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
+from ..sources import Block, Source, Subset
+from ..sources.base import are_unit_weights, multiply_weights
+from ..sources.output import ArraySink
+from .posterior import squared_projections_block
+from .ridge import add_ridge
+
+#: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
+#: preconditions, in multiples of s.
+UNIFORM_ROWS_PER_LANDMARK, LEVERAGE_ROWS_PER_LANDMARK = 4, 8
+#: Values of K that are made and used at a time: with thousands of landmarks those of a
+#: tile do not stay in the cache between the two products.
+MAX_CACHED_KERNEL_VALUES = 2**19
+#: Columns of the random projection that leverage scores are read off.
+N_PROJECTIONS = 16
+#: Residual, in the preconditioner's norm, at which a solution counts as found.
+RTOL = 1e-7
+MAX_ITERATIONS, TYPICAL_ITERATIONS = 100, 20
+#: Where what is left of a target, squared in that norm, grows to so many times what it
+#: has been, steps are rounding and nothing else.
+DIVERGENCE_RATIO = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class CGSolution:
+    """θ on Z, the intercept, and how long it took."""
+
+    dual: np.ndarray  # (s, t) on the landmarks' kernel values
+    intercept: np.ndarray  # (t,)
+    n_iterations: int
+    converged: bool
+
+
+def solve_cg(
+    mapping: FeatureMap,
+    source: Source,
+    alphas: np.ndarray,
+    fit_intercept: bool,
+    engine: Engine,
+    seed: int,
+) -> CGSolution:
+    """Ridge regression for every target with its own α > 0."""
+    columns, progress = mapping.columns, engine.progress
+    shared = (columns, mapping.target_shift)
+    # In passes of one product each.
+    right_hand_side_pass, preconditioner_stage, cg_stage = progress_parts(
+        progress, 1.0, 2.0, TYPICAL_ITERATIONS
+    )
+    with right_hand_side_pass:
+        expect_passes(progress, 1)
+        sums = engine.reduce(_right_hand_side_block, source, shared, "right-hand side")
+    K_sum, K_cross, y_sum, total = arrays.tree_to_host(sums)
+    n_targets = K_cross.shape[1]
+    # The shift is only near the mean; here it is the mean itself.
+    mean = K_sum / total if fit_intercept else np.zeros_like(K_sum)
+    y_mean = y_sum / total if fit_intercept else np.zeros(n_targets)
+    mapping = replace(mapping, shift=mean)
+    b = mapping.root.T @ (K_cross - np.outer(mean, y_sum))
+
+    def multiply_gram(V: np.ndarray) -> np.ndarray:
+        U = mapping.root @ V
+        operands = (columns, DeviceConstant(U), DeviceConstant(mean @ U))
+        sums = engine.reduce(
+            _gram_product_block, source, operands, "conjugate gradients"
+        )
+        KtKU, fitted = arrays.tree_to_host(sums)
+        return mapping.root.T @ (KtKU - np.outer(mean, fitted))
+
+    with preconditioner_stage:
+        precondition = build_preconditioner(mapping, source, alphas, engine, seed)
+    with cg_stage:
+        expect_passes(progress, TYPICAL_ITERATIONS, about=True)
+        coef, n_iterations, converged = conjugate_gradients(
+            lambda V: multiply_gram(V) + alphas * V, b, precondition
+        )
+    dual = mapping.root @ coef
+    intercept = np.zeros(n_targets)
+    if fit_intercept:
+        intercept = mapping.target_shift + y_mean - mean @ dual
+    return CGSolution(dual, intercept, n_iterations, converged)
+
+
+def conjugate_gradients(
+    multiply: Callable[[np.ndarray], np.ndarray],
+    b: np.ndarray,
+    precondition: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, int, bool]:
+    """Solve for every column of b at once; the number of steps, and whether all did.
+
+    Of a column that does not get there, what left least.
+    """
+    x = np.zeros_like(b)
+    r = b.copy()
+    z = precondition(r)
+    p = z.copy()
+    rho = np.einsum("rt,rt->t", r, z)
+    threshold, best_x, best_rho = RTOL**2 * rho, x.copy(), rho
+    active = np.ones(len(rho), dtype=bool)
+    for step in range(MAX_ITERATIONS):
+        active &= (rho > threshold) & (rho <= DIVERGENCE_RATIO * best_rho)
+        if not active.any():
+            return best_x, step, bool((best_rho <= threshold).all())
+        Ap = multiply(p)
+        curvature = np.einsum("rt,rt->t", p, Ap)
+        active &= curvature > 0  # else p is rounding
+        with np.errstate(over="ignore", invalid="ignore"):  # such an x is not the best
+            step_length = np.where(active, rho / np.where(active, curvature, 1.0), 0.0)
+            x += step_length * p
+            r -= step_length * Ap
+        z = precondition(r)
+        previous_rho, rho = rho, np.maximum(np.einsum("rt,rt->t", r, z), 0.0)
+        p = (
+            z
+            + np.where(active, rho / np.where(previous_rho > 0, previous_rho, 1.0), 0.0)
+            * p
+        )
+        best_x = np.where(rho < best_rho, x, best_x)
+        best_rho = np.minimum(rho, best_rho)
+    return best_x, MAX_ITERATIONS, bool((best_rho <= threshold).all())
+
+
+def build_preconditioner(
+    mapping: FeatureMap, source: Source, alphas: np.ndarray, engine: Engine, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """V ↦ (G̃ + αI)⁻¹V, column by column, G̃ from drawn and weighted rows."""
+    rows, weights = sample_rows_by_leverage(
+        mapping, source, float(alphas.min()), engine, seed
+    )
+    G = _weighted_gram(mapping, source, rows, weights, engine)
+    columns_by_alpha = {alpha: alphas == alpha for alpha in np.unique(alphas)}
+    factors = {
+        alpha: scipy.linalg.cho_factor(_add_safe_ridge(G, alpha), overwrite_a=True)
+        for alpha in columns_by_alpha
+    }
+
+    def precondition(V: np.ndarray) -> np.ndarray:
+        out = np.empty_like(V)
+        for alpha, mask in columns_by_alpha.items():
+            out[:, mask] = scipy.linalg.cho_solve(
+                factors[alpha], V[:, mask], check_finite=False
+            )
+        return out
+
+    return precondition
+
+
+def sample_rows_by_leverage(
+    mapping: FeatureMap, source: Source, alpha: float, engine: Engine, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows kept by coins in proportion to w·zᵀ(G + αI)⁻¹z, and weights 1/p.
+
+    The scores are estimated from a uniform sample's Gram matrix, through a random
+    projection: s products per row instead of s².
+    """
+    n, s = source.n_rows, len(mapping.shift)
+    n_sampled = LEVERAGE_ROWS_PER_LANDMARK * s
+    if n <= n_sampled + UNIFORM_ROWS_PER_LANDMARK * s:
+        return np.arange(n), np.ones(n)
+    uniform_rows = sorted_row_sample(n, UNIFORM_ROWS_PER_LANDMARK * s, seed)
+    G = _weighted_gram(
+        mapping,
+        source,
+        uniform_rows,
+        np.full(len(uniform_rows), n / len(uniform_rows)),
+        engine,
+    )
+    L = scipy.linalg.cholesky(_add_safe_ridge(G, alpha), lower=True, overwrite_a=True)
+    signs = (
+        np.random.default_rng(seed).integers(0, 2, (len(G), N_PROJECTIONS)) * 2.0 - 1
+    )
+    M = (
+        mapping.root
+        @ scipy.linalg.solve_triangular(L.T, signs)
+        / np.sqrt(N_PROJECTIONS)
+    )
+    sink = ArraySink((n,))
+    shared = (mapping.columns, DeviceConstant(M), DeviceConstant(mapping.shift @ M))
+    engine.map(squared_projections_block, source, sink, shared, "leverage scores")
+    w = source.weights
+    # No score is above 1, though rows in directions that the first sample has not seen
+    # seem so.
+    scores = np.minimum(1.0, sink.array * w)
+    # A tenth is drawn uniformly, which bounds every weight.
+    uniform_weights = w / w.sum()
+    total = float(scores.sum())
+    weights = (
+        0.9 * scores / total + 0.1 * uniform_weights if total > 0 else uniform_weights
+    )
+    p = inclusion_probabilities_with_sum(weights, n_sampled)
+    rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
+    return rows, 1 / p[rows]
+
+
+def _add_safe_ridge(G: np.ndarray, alpha: float) -> np.ndarray:
+    """G + αI; α below the rounding of G is raised, as this only preconditions."""
+    return add_ridge(G, max(alpha, min_cholesky_ridge(G)))
+
+
+def _weighted_gram(
+    mapping: FeatureMap,
+    source: Source,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    engine: Engine,
+) -> np.ndarray:
+    subset = Subset(source, rows)
+    weighted_subset = subset.replace(weights=multiply_weights(subset.weights, weights))
+    return moments(mapping, weighted_subset, engine, "preconditioner").gram
+
+
+def _right_hand_side_block(
+    block: Block, columns: CrossKernel, target_shift: np.ndarray
+) -> tuple:
+    assert block.targets is not None
+    K, w = columns.float64(block.X), np.ascontiguousarray(block.weights)
+    wY = w[:, None] * (block.targets - target_shift)
+    wY_on_device = arrays.from_host(wY, K)
+    return (
+        arrays.from_host(w, K) @ K,
+        K.T @ wY_on_device,
+        wY.sum(axis=0),
+        float(w.sum()),
+    )
+
+
+def _gram_product_block(
+    block: Block, columns: CrossKernel, U: DeviceConstant, offset: DeviceConstant
+) -> tuple[Array, Array]:
+    """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
+    n = arrays.count_rows(block.X)
+    step = (
+        max(1, MAX_CACHED_KERNEL_VALUES // len(U)) if arrays.is_on_host(block.X) else n
+    )
+    product: Array = 0.0
+    total: Array = 0.0
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        K = columns.float64(arrays.slice_rows(block.X, start, stop))
+        fitted = K @ U.to_device_of(K)
+        fitted -= offset.to_device_of(K)
+        if not are_unit_weights(block.weights):
+            fitted *= arrays.from_host(block.weights[start:stop], K)[:, None]
+        product = product + K.T @ fitted
+        total = total + arrays.namespace(K).sum(fitted, axis=0)
+    return product, total

@@ -1,0 +1,416 @@
+"""`save` and `load`: the zip of a model file, its metadata, and the errors of a
+damaged or foreign one.
+
+A file is read back before it is put in place.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+from zipfile import ZipFile
+
+import numpy as np
+import sklearn
+from sklearn.exceptions import InconsistentVersionWarning
+
+from ..estimators._inputs import warn
+from ..sources.output_files import atomic_write
+from .limits import FileLimitError, check_arrays, check_entries, check_schema
+from .table import (
+    allowed_names,
+    iter_nodes,
+    python_name,
+    to_python_names,
+    to_saved_names,
+)
+
+
+class ModelFileError(ValueError):
+    """A file that is damaged, of another format, or not a model file."""
+
+
+class UntrustedTypesError(ValueError):
+    """A model file needs classes or functions that nobody said to trust: `names`."""
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
+
+
+class ModelVersionWarning(InconsistentVersionWarning):
+    """A model file was written by another version of nystrom or of scikit-learn.
+
+    Whoever has an eye on scikit-learn's `InconsistentVersionWarning` sees it too.
+    """
+
+    def __init__(self, message: str) -> None:
+        Warning.__init__(self, message)
+
+    __str__ = Warning.__str__
+
+
+#: Counts up when a file can no longer be read by the versions before. Format 1, which
+#: named modules, was never released.
+FORMAT = 2
+#: The entry that tells a model file from any other zip.
+METADATA_ENTRY = "nystrom.json"
+#: What skops writes: which values there are, of which classes, and where their arrays.
+SCHEMA_ENTRY = "schema.json"
+#: The versions that a file tells.
+VERSIONED_PACKAGES = ["nystrom", "scikit-learn", "numpy"]
+PACKAGE_MODULE = sys.modules["nystrom"]
+
+
+def check_path(path: Any) -> Path:
+    """A path to a file, as users pass one."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"path is a str or a path such as pathlib.Path, not {type(path).__name__}."
+        )
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
+    return Path(path)
+
+
+def read_metadata(file: BinaryIO, path: Any) -> dict[str, Any]:
+    """What `nystrom.json` says, if the file is whole and of a format known here."""
+    head, n_bytes = file.read(4), os.fstat(file.fileno()).st_size
+    try:
+        with ZipFile(file) as archive:
+            check_entries(archive, n_bytes)
+            entries = archive.namelist()
+            bad_entry = archive.testzip()  # reads all, and compares the checksums
+            metadata = (
+                json.loads(archive.read(METADATA_ENTRY))
+                if METADATA_ENTRY in entries
+                else {}
+            )
+    except MemoryError:
+        raise
+    except FileLimitError as error:
+        raise damaged_file_error(path, str(error)) from error
+    except Exception as error:
+        if b"PK\x03\x04".startswith(head):
+            raise damaged_file_error(
+                path, f"it was cut short or changed ({error})"
+            ) from error
+        pickle_hint = " It looks like a pickle, which can run any code."
+        raise foreign_file_error(path, pickle_hint if head[0] == 0x80 else "") from None
+    if bad_entry is not None:
+        raise damaged_file_error(path, f"{bad_entry} in it is not as it was written")
+    if METADATA_ENTRY not in entries:
+        skops_hint = " It is a skops file without it: use skops.io.load."
+        raise foreign_file_error(path, skops_hint if SCHEMA_ENTRY in entries else "")
+    format_number = metadata.get("format") if isinstance(metadata, dict) else None
+    if type(format_number) is not int or format_number < 1:
+        raise damaged_file_error(path, f"{METADATA_ENTRY} in it has no format number")
+    if format_number != FORMAT:
+        old_format_hint = (
+            f"No release wrote format {format_number}: fit the model again and save it."
+        )
+        raise ModelFileError(
+            f"{path} has format {format_number}, written by nystrom "
+            f"{metadata.get('nystrom')}; "
+            f"nystrom {PACKAGE_MODULE.__version__} reads format {FORMAT}. "
+            + ("Upgrade nystrom." if format_number > FORMAT else old_format_hint)
+        )
+    return metadata
+
+
+def read_model(file: BinaryIO, allowed: Collection[str]) -> Any:
+    """The estimator in a model file, if it needs no more than these names."""
+    import skops.io
+
+    schema = read_schema(file)
+    check_schema(schema)
+    with ZipFile(file) as archive:
+        check_arrays(archive, schema)
+    to_python_names(schema)
+    # skops reads only whole files: the arrays are copied, once and in memory.
+    copy = io.BytesIO()
+    copy_with_entries(file, copy, {SCHEMA_ENTRY: schema})
+    return skops.io.load(copy, trusted=sorted(map(python_name, allowed)))
+
+
+def read_schema(file: BinaryIO) -> dict[str, Any]:
+    """Which values are in a file, of which classes."""
+    with ZipFile(file) as archive:
+        return json.loads(archive.read(SCHEMA_ENTRY))
+
+
+def copy_with_entries(
+    source: BinaryIO, target: BinaryIO, entries: dict[str, Any]
+) -> None:
+    """Copy a model file with these entries in place of its own, one by one."""
+    with ZipFile(source) as old, ZipFile(target, "w") as new:
+        for name in dict.fromkeys(old.namelist()):
+            if name not in entries:
+                new.writestr(name, old.read(name))
+        for name, content in entries.items():
+            new.writestr(name, json.dumps(content))
+
+
+def damaged_file_error(path: Any, reason: str) -> ModelFileError:
+    """What is said of a file that is not as it was written."""
+    return ModelFileError(
+        f"{path} is damaged or incomplete: {reason}. Copy it again from where it came, "
+        "or save the model again."
+    )
+
+
+def foreign_file_error(path: Any, hint: str) -> ModelFileError:
+    """What is said of a file that `save` has not written."""
+    return ModelFileError(
+        f"{path} is not a model file. load reads the files that nystrom.save wrote, "
+        f"zip files with an entry {METADATA_ENTRY}.{hint}"
+    )
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Save an estimator, fitted or not, to a file that `load` reads.
+
+    The file is complete or it is not there: it is written beside `path`, read back, and
+    only then put in place of what was there before.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any scikit-learn estimator: one of this package, or a pipeline or search with
+        one inside. Functions in it, such as a kernel of your own, are saved by name, so
+        they must be defined at the top level of a module.
+    path : str or path
+        The file to write; one that exists is replaced.
+
+    See Also
+    --------
+    load : Read the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_digits
+    >>> from nystrom import Nystroem, load, save
+    >>> X, y = load_digits(return_X_y=True)
+    >>> features = Nystroem(gamma=1e-3, n_components=50, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(features, Path(folder) / "digits.nystrom")
+    ...     loaded = load(Path(folder) / "digits.nystrom")
+    >>> bool((loaded.transform(X) == features.transform(X)).all())
+    True
+    """
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        kind = "a class" if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(
+            f"save takes a scikit-learn estimator, not {kind}; for other objects use "
+            "numpy.save or skops.io.dump."
+        )
+    target = check_path(path)
+    folder = Path(os.path.realpath(target)).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"The folder {folder} does not exist; make it first, or save to a folder "
+            "that exists."
+        )
+    try:
+        with atomic_write(target) as temporary, open(temporary, "x+b") as file:
+            _write_model(estimator, file)
+    except Exception as error:
+        interrupt = _find_interrupt(error)
+        if interrupt is None:
+            raise
+        raise interrupt from None
+
+
+def _find_interrupt(error: BaseException | None) -> BaseException | None:
+    """Ctrl-C, where that was the reason: a zip that is not finished complains of it."""
+    while isinstance(error, Exception):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _write_model(estimator: Any, file: BinaryIO) -> None:
+    """Write the model file, and make sure that it can be read."""
+    import skops.io
+
+    name = type(estimator).__name__
+    versions = [PACKAGE_MODULE.__version__, sklearn.__version__, np.__version__]
+    metadata = {
+        "format": FORMAT,
+        **dict(zip(VERSIONED_PACKAGES, versions, strict=True)),
+    }
+    dumped = io.BytesIO()
+    with _explain_errors(name):
+        skops.io.dump(estimator, dumped)
+    schema = read_schema(dumped)
+    _check_recoverable(schema, name)
+    to_saved_names(schema, name)
+    copy_with_entries(
+        dumped,
+        file,
+        {SCHEMA_ENTRY: schema, METADATA_ENTRY: {**metadata, "estimator": name}},
+    )
+    dumped.close()  # its memory is needed for reading
+    with _explain_errors(name):
+        # Some of what skops writes it cannot read: better found now than later.
+        read_model(file, skops.io.get_untrusted_types(file=file))
+
+
+@contextmanager
+def _explain_errors(name: str) -> Iterator[None]:
+    """Whatever skops says about a thing it cannot save, as one kind of error."""
+    try:
+        yield
+    except (OSError, MemoryError, Warning):
+        raise
+    except RecursionError as error:
+        raise TypeError(
+            f"This {name} cannot be saved, as something in it leads back to itself, "
+            "which is what set_fit_request and the like leave behind. Save it before "
+            "these are called, and call them after load; or use pickle or joblib."
+        ) from error
+    except Exception as error:
+        raise TypeError(
+            f"This {name} cannot be saved, as it holds something that cannot be "
+            f"written without pickle: {error}. Take it out, or use pickle or joblib."
+        ) from error
+
+
+def _check_recoverable(schema: dict[str, Any], name: str) -> None:
+    """Refuse what skops saves by a name, or as text, that does not lead back to it."""
+    for path, node in iter_nodes(schema, name):
+        if node["__loader__"] in ("FunctionNode", "TypeNode"):
+            module = sys.modules.get(node["__module__"])
+            value = getattr(module, node["__class__"], None)
+            # The object itself lives on in the estimator, so its id is still its own.
+            if id(value) != node["__id__"]:
+                raise TypeError(
+                    f"{path} is {node['__module__']}.{node['__class__']}, which "
+                    "cannot be found again by that name: a lambda, or defined inside "
+                    "a function or class. Define it at the top level of a module."
+                )
+        elif node["__loader__"] == "DictNode":
+            key_types = [key["__class__"] for key in node["key_types"]["content"]]
+            # bool("False") is True, None has no text, and 1 and "1" have the same.
+            if {"bool", "bool_", "NoneType"} & {*key_types} or len(key_types) != len(
+                node["content"]
+            ):
+                raise TypeError(
+                    f"{path} is a dict whose keys cannot be saved as text; use only "
+                    "str, or only whole numbers, as keys."
+                )
+
+
+def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
+    """Load an estimator that `save` wrote.
+
+    No code runs but that of this package, NumPy, SciPy and scikit-learn, and of what
+    `trusted` names.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    trusted : sequence of str, default=()
+        The full names of further classes and functions that the file may use, such as
+        "my_module.my_kernel". Their modules are imported. A file that needs others is
+        refused, and the error names them.
+
+    Returns
+    -------
+    estimator : estimator
+        As it was saved; its output is the same to the last bit on the same machine.
+
+    See Also
+    --------
+    save : Write such a file; the example there loads it.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, of another format, or not a model file.
+    UntrustedTypesError
+        If the file needs a class or function that is not trusted.
+
+    Warns
+    -----
+    ModelVersionWarning
+        If another version of nystrom or scikit-learn wrote the file. It is a subclass
+        of scikit-learn's `InconsistentVersionWarning`, by which parts of scikit-learn
+        in the file warn by themselves.
+    """
+    import skops.io
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    is_collection = isinstance(trusted, Collection) and not isinstance(trusted, str)
+    if not is_collection or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(
+            f"trusted={trusted!r} is not allowed; trusted is a sequence of full names, "
+            'such as ["my_module.my_kernel"].'
+        )
+    source = check_path(path)
+    if not source.exists():
+        raise FileNotFoundError(
+            f"There is no file {path}; give the path of a file that save wrote."
+        )
+    allowed = {*trusted, *allowed_names()}
+    with open(source, "rb") as file:
+        metadata = read_metadata(file, path)
+        try:
+            estimator = read_model(file, allowed)
+            _warn_if_versions_differ(metadata, path)
+            return estimator
+        except UntrustedTypesFoundException:
+            names = sorted(set(skops.io.get_untrusted_types(file=file)) - allowed)
+        except (MemoryError, Warning):
+            raise
+        except FileLimitError as error:
+            raise damaged_file_error(path, str(error)) from error
+        except Exception as error:
+            versions = ", ".join(
+                f"{k} {v}" for k, v in metadata.items() if k in VERSIONED_PACKAGES
+            )
+            raise ModelFileError(
+                f"{path} is whole, but cannot be loaded here: {error}. It was saved "
+                f"by {versions}; load it with these versions, and with the modules of "
+                "trusted names on the path."
+            ) from error
+    listed = ", ".join(f'"{name}"' for name in names)
+    raise UntrustedTypesError(
+        f"{path} uses {', '.join(names)}, which a model file may not use unless you "
+        "say so. If you know where the file comes from, and what these do, pass "
+        f"trusted=[{listed}].",
+        tuple(names),
+    )
+
+
+def _warn_if_versions_differ(metadata: dict[str, Any], path: Any) -> None:
+    """Say so where other versions wrote the file, which may understand it otherwise."""
+    current = {
+        "nystrom": PACKAGE_MODULE.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    differing = {
+        name: metadata.get(name)
+        for name in current
+        if metadata.get(name) != current[name]
+    }
+    if differing:
+        saved_versions = " and ".join(
+            f"{name} {version}" for name, version in differing.items()
+        )
+        current_versions = " and ".join(f"{name} {current[name]}" for name in differing)
+        warn(
+            f"{path} was saved by {saved_versions}; here is {current_versions}. What "
+            "it answers may differ, "
+            "or break. Load it with the version that saved it, or fit the model again "
+            "and save it.",
+            ModelVersionWarning,
+        )

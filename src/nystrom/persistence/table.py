@@ -1,0 +1,233 @@
+"""The class names that a model file may use, and what they stand for.
+
+A file stores `nystrom` and a name of this table, never a module: modules move and
+classes are renamed without breaking files. What is not in the table is neither saved
+nor loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..estimators._ridge import RidgeModel
+from ..estimators.kernel_cca import KernelCCA
+from ..estimators.kernel_kmeans import KernelKMeans
+from ..estimators.kernel_logistic_regression import KernelLogisticRegression
+from ..estimators.kernel_pca import KernelPCA
+from ..estimators.kernel_ridge import ExactRidge, KernelRidge
+from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
+from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
+from ..estimators.kernel_ridge_cv import KernelRidgeCV
+from ..estimators.nystroem import Nystroem
+from ..kernels.base import Product, Scaled, Sum
+from ..kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
+from ..kernels.entrywise import AdditiveChi2, Chi2, Laplacian
+from ..kernels.stationary import RBF, Matern, RationalQuadratic
+from ..kernels.user import Blockwise, Pairwise, Precomputed, PrecomputedCross
+from ..landmarks import Landmarks
+from ..linalg.errors import Guarantee, TraceError
+from ..linalg.factor import Factor
+from ..linalg.moments import Moments
+from ..models.calibration import ProbabilityLink
+from ..models.cca import CanonicalView
+from ..models.kmeans import ClusterCenters
+from ..models.linear_map import LinearMap
+from ..models.pca import Preimage
+from ..models.posterior import Posterior
+from ..models.ridge import RiskBound
+from ..models.ridge_full import FullPosterior
+from ..models.spectral_embedding import SpectralEmbeddingMap
+from ..models.streaming import StreamingMoments
+from ..samplers import (
+    Accelerated,
+    GivenPoints,
+    GivenRows,
+    Greedy,
+    KMeans,
+    Leverage,
+    PooledGreedy,
+    Recursive,
+    RPCholesky,
+    Uniform,
+)
+from ..samplers.streaming import Reservoir
+
+#: Stands in files for all modules of this package.
+SAVED_PACKAGE = "nystrom"
+#: Saved names and what they stand for. A name stays once a release has written it; the
+#: class beside it may move and be renamed. A file may call a class here with anything,
+#: so none that opens files or starts threads.
+SAVED_CLASSES: dict[str, type] = {
+    # estimators
+    "KernelCCA": KernelCCA,
+    "KernelKMeans": KernelKMeans,
+    "KernelLogisticRegression": KernelLogisticRegression,
+    "KernelPCA": KernelPCA,
+    "KernelRidge": KernelRidge,
+    "KernelRidgeCV": KernelRidgeCV,
+    "KernelRidgeClassifier": KernelRidgeClassifier,
+    "KernelRidgeClassifierCV": KernelRidgeClassifierCV,
+    "Nystroem": Nystroem,
+    # what they hold once fitted
+    "CCAView": CanonicalView,
+    "ExactRidge": ExactRidge,
+    "Factor": Factor,
+    "FullPosterior": FullPosterior,
+    "Guarantee": Guarantee,
+    "KMeansCenters": ClusterCenters,
+    "Landmarks": Landmarks,
+    "LinearMap": LinearMap,
+    "NormalizedCut": SpectralEmbeddingMap,
+    "PCAPreimage": Preimage,
+    "ProbabilityLink": ProbabilityLink,
+    "RidgeModel": RidgeModel,
+    "Reservoir": Reservoir,
+    "RidgePosterior": Posterior,
+    "RiskBound": RiskBound,
+    "RunningMoments": Moments,
+    "RunningSums": StreamingMoments,
+    "TraceError": TraceError,
+    # kernels
+    "AdditiveChi2": AdditiveChi2,
+    "Blockwise": Blockwise,
+    "Chi2": Chi2,
+    "Cosine": Cosine,
+    "Laplacian": Laplacian,
+    "Linear": Linear,
+    "Matern": Matern,
+    "Multiple": Scaled,
+    "NewRows": PrecomputedCross,
+    "Pairwise": Pairwise,
+    "Polynomial": Polynomial,
+    "Precomputed": Precomputed,
+    "Product": Product,
+    "RBF": RBF,
+    "RationalQuadratic": RationalQuadratic,
+    "Sigmoid": Sigmoid,
+    "Sum": Sum,
+    # samplers
+    "Accelerated": Accelerated,
+    "GainPivoted": PooledGreedy,
+    "GivenPoints": GivenPoints,
+    "GivenRows": GivenRows,
+    "Greedy": Greedy,
+    "KMeans": KMeans,
+    "Leverage": Leverage,
+    "RPCholesky": RPCholesky,
+    "Recursive": Recursive,
+    "Uniform": Uniform,
+}
+
+
+@cache
+def allowed_names() -> frozenset[str]:
+    """What a file may name without being trusted: the table, and harmless others."""
+    return (
+        frozenset(f"{SAVED_PACKAGE}.{name}" for name in SAVED_CLASSES)
+        | _third_party_names()
+    )
+
+
+def to_saved_names(schema: dict[str, Any], estimator: str) -> None:
+    """Put saved names where skops wrote modules and classes of this package."""
+    names = {
+        (cls.__module__, cls.__name__): name for name, cls in SAVED_CLASSES.items()
+    }
+    for path, node in iter_nodes(schema, estimator):
+        # skops gives a method the module of the class that it is inherited from.
+        is_method = node["__loader__"] == "MethodNode"
+        owner = node["content"]["obj"] if is_method else node
+        key = owner["__module__"], owner["__class__"]
+        if not _is_package_module(owner["__module__"]):
+            continue
+        if key not in names:
+            raise TypeError(
+                f"{path} is {'.'.join(key)}, for which model files have no name. Take "
+                "it out, or use pickle or joblib. (A class of this package that "
+                "estimators hold needs a row in SAVED of saved_names.py.)"
+            )
+        node["__module__"], node["__class__"] = SAVED_PACKAGE, names[key]
+
+
+def to_python_names(schema: dict[str, Any]) -> None:
+    """Put modules and classes where a file has saved names; refuse all else of ours."""
+    for _, node in iter_nodes(schema):
+        module, name = node["__module__"], node["__class__"]
+        if not _is_package_module(module):
+            continue
+        if module != SAVED_PACKAGE or name not in SAVED_CLASSES:
+            raise LookupError(
+                f"it names {module}.{name}, which is none of the names that model "
+                f"files have for classes of {SAVED_PACKAGE}"
+            )
+        node["__module__"] = SAVED_CLASSES[name].__module__
+        node["__class__"] = SAVED_CLASSES[name].__name__
+
+
+def python_name(name: str) -> str:
+    """The full name of what a file calls so: of a class, or of a method of one."""
+    package, _, qualified = name.partition(".")
+    saved_name, dot, method = qualified.partition(".")
+    if package != SAVED_PACKAGE or saved_name not in SAVED_CLASSES:
+        return name
+    cls = SAVED_CLASSES[saved_name]
+    return f"{cls.__module__}.{cls.__name__}{dot}{method}"
+
+
+def iter_nodes(tree: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """All that was saved, with the way to it, as `Pipeline.steps[1][1].kernel`."""
+    if isinstance(tree, dict):
+        if isinstance(tree.get("__loader__"), str):
+            yield path, tree
+        for key, value in tree.items():
+            inner_path = path if key in ("content", "attrs") else f"{path}.{key}"
+            yield from iter_nodes(value, inner_path)
+    elif isinstance(tree, list):
+        for i, value in enumerate(tree):
+            yield from iter_nodes(value, f"{path}[{i}]")
+
+
+def _is_package_module(module: str) -> bool:
+    return module.partition(".")[0] == SAVED_PACKAGE
+
+
+def _third_party_names() -> frozenset[str]:
+    """Harmless names that skops does not trust: CSR, dtypes, a search's parts.
+
+    A search holds its splitter and its scorer, and a scorer its metric; some also hold
+    which metadata they ask for (scikit-learn < 1.8).
+    """
+    from sklearn import model_selection
+    from sklearn.dummy import DummyClassifier
+    from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
+    from sklearn.utils.metadata_routing import MetadataRequest
+
+    sparse = (c for c in _classes(sp) if issubclass(c, (sp.sparray, sp.spmatrix)))
+    splitters = (c for c in _classes(model_selection) if hasattr(c, "get_n_splits"))
+    scorers = [get_scorer(name) for name in get_scorer_names()]
+    metrics = (scorer._score_func for scorer in scorers)
+    # The scorer of a search without `scoring` calls the estimator's own `score`.
+    scorer_types = {
+        type(scorer) for scorer in [*scorers, check_scoring(DummyClassifier())]
+    }
+    requests = (MetadataRequest, type(MetadataRequest(owner=None).fit))
+    return frozenset(
+        map(
+            _full_name,
+            [np.dtype, *sparse, *splitters, *metrics, *scorer_types, *requests],
+        )
+    )
+
+
+def _classes(module: ModuleType) -> Iterator[type]:
+    return (thing for thing in vars(module).values() if isinstance(thing, type))
+
+
+def _full_name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__name__}"

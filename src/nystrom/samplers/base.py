@@ -1,0 +1,298 @@
+"""Base class of samplers, stopping rules, and the driver shared by all samplers.
+
+A sampler writes `choose`. The driver adds the seed, timing, rows of zero weight,
+single-threaded BLAS, the ledger of kernel evaluations, and the fallback to uniform
+sampling for indefinite kernels.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._random import as_seed
+from .._validation import check_int
+from ..engines import Engine, single_threaded_blas
+from ..kernels import Kernel
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import Ledger
+from ..sources import Source, Subset
+from .weighted_sampling import all_rows_as_landmarks, as_landmarks, sample_uniformly
+
+
+@dataclass(frozen=True)
+class FixedSize:
+    """So many landmarks; all rows where there are no more."""
+
+    n_landmarks: int
+
+    def __post_init__(self) -> None:
+        check_int(self.n_landmarks, "n_landmarks")
+
+    def __str__(self) -> str:
+        return f"n_landmarks={self.n_landmarks}"
+
+
+@dataclass(frozen=True)
+class SpectralTolerance:
+    """As many as ‖K − K̃‖₂ ≤ ridge takes, at most `at_most`."""
+
+    ridge: float
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        check_ridge(self.ridge)
+        check_int(self.at_most, "at_most", optional=True)
+
+    def __str__(self) -> str:
+        return f"ridge={self.ridge}"
+
+
+@dataclass(frozen=True)
+class TraceTolerance:
+    """As many as tr(K − K̃) ≤ tolerance·tr K takes, at most `at_most`."""
+
+    tolerance: float
+    at_most: int | None = None
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.tolerance, Real)
+        if not is_number or not 0 < float(self.tolerance) < 1:
+            raise ValueError(
+                f"max_trace_error={self.tolerance!r} is not allowed; it is "
+                "tr(K − K̃)/tr K, a number between 0 and 1, or None to let the number "
+                "of landmarks decide."
+            )
+        check_int(self.at_most, "at_most", optional=True)
+
+    def __str__(self) -> str:
+        return f"max_trace_error={self.tolerance}"
+
+
+StoppingRule = FixedSize | SpectralTolerance | TraceTolerance
+
+
+def as_stopping_rule(goal: Any, ridge: float | None = None) -> StoppingRule:
+    """A goal as it is; a number is a size, or the most there may be beside a ridge."""
+    if isinstance(goal, StoppingRule):
+        return goal
+    if ridge is not None:
+        return SpectralTolerance(ridge, at_most=goal)
+    if goal is None:
+        raise TypeError("How many landmarks? Give a number, or a goal.")
+    return FixedSize(int(goal))
+
+
+def check_ridge(ridge: Any) -> None:
+    """λ must be a finite number > 0."""
+    is_number = isinstance(ridge, Real) and not isinstance(ridge, bool)
+    if not is_number or not 0 < float(ridge) < math.inf:
+        raise ValueError(
+            f"ridge={ridge!r} is not allowed; λ is a finite number > 0, or None to let "
+            "n_landmarks decide."
+        )
+
+
+class IndefiniteKernelError(Exception):
+    """The kernel is not positive semi-definite: scores have no meaning."""
+
+
+@dataclass(frozen=True)
+class SamplingProblem:
+    """What there is to choose from, and what it costs."""
+
+    kernel: Kernel
+    source: Source
+    seed: int
+    engine: Engine
+    ledger: Ledger
+
+
+class Sampler(ABC):
+    """Chooses landmarks for a goal.
+
+    A sampler is a callable; a number of landmarks stands for a goal.
+    """
+
+    #: What its landmarks are called.
+    name: ClassVar[str]
+    #: The goals that it takes.
+    takes: ClassVar[tuple[type, ...]] = (FixedSize,)
+    #: Whether there is anything to choose, and a number of landmarks to say.
+    needs_goal: ClassVar[bool] = True
+    #: Whether it has nothing to choose where the goal is all rows or more.
+    returns_all_rows: ClassVar[bool] = True
+    #: Whether its choice means nothing where the kernel is indefinite.
+    needs_psd: ClassVar[bool] = True
+    #: Whether rows of weight 0 may be among the landmarks.
+    accepts_zero_weights: ClassVar[bool] = False
+
+    #: Whether the order of its landmarks says something: that of pivots, or the user's.
+    is_ordered: ClassVar[bool] = False
+
+    ridge: float | None = None
+
+    @abstractmethod
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        """The landmarks; evaluations and notes go into `work.ledger`."""
+
+    def __call__(
+        self,
+        kernel: Kernel,
+        source: Source,
+        goal: StoppingRule | int | None,
+        *,
+        seed: int,
+        engine: Engine,
+    ) -> Landmarks:
+        ledger = Ledger()
+        if self.needs_goal:
+            goal = as_stopping_rule(goal, self.ridge)
+        problem = SamplingProblem(kernel, source, seed, engine, ledger)
+        n = source.n_rows
+        if (
+            self.returns_all_rows
+            and isinstance(goal, FixedSize)
+            and goal.n_landmarks >= n
+        ):
+            return all_rows_as_landmarks(kernel, source, self.label)
+        # One BLAS thread for the small algebra too: the number of threads must not
+        # change a single bit of what decides.
+        with single_threaded_blas():
+            try:
+                if self.needs_psd and kernel.traits.psd is False:
+                    raise IndefiniteKernelError
+                chosen = self.choose(problem, goal)
+            except IndefiniteKernelError:
+                return _fall_back_to_uniform(
+                    problem, as_stopping_rule(goal), self.label
+                )
+        return chosen.replace(
+            n_kernel_evaluations=ledger.n_evaluations,
+            n_passes=ledger.n_passes,
+            notes=(*ledger.notes, *chosen.notes),
+        )
+
+    @property
+    def label(self) -> str:
+        """The name, as landmarks print it."""
+        return self.name
+
+
+def _fall_back_to_uniform(
+    problem: SamplingProblem, goal: StoppingRule, name: str
+) -> Landmarks:
+    """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
+    size = goal.n_landmarks if isinstance(goal, FixedSize) else goal.at_most
+    if size is None or isinstance(goal, TraceTolerance):
+        alternative = (
+            "n_landmarks"
+            if isinstance(goal, SpectralTolerance)
+            else "the number of landmarks"
+        )
+        raise ValueError(
+            f"{goal} has no meaning for {problem.kernel}, which is not positive "
+            f"semi-definite; give {alternative} instead."
+        ) from None
+    return as_landmarks(
+        sample_uniformly(problem.source, size, problem.seed),
+        problem.kernel,
+        problem.source,
+        "uniform",
+        notes=(f"uniform instead of {name}: the kernel is indefinite",),
+        n_kernel_evaluations=problem.ledger.n_evaluations,
+    )
+
+
+def run_sampler(
+    sampler: Callable,
+    kernel: Kernel,
+    source: Source,
+    goal: StoppingRule,
+    *,
+    random_state: Any,
+    engine: Engine,
+) -> Landmarks:
+    """Landmarks by a sampler or a plain function, timed; never rows of weight 0."""
+    start_time = time.perf_counter()
+    candidates, rows = source, None
+    if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
+        weights = source.weights
+        if not np.all(weights > 0):
+            rows = np.flatnonzero(weights)
+            candidates = Subset(source, rows)
+            candidates.is_subset = False  # it is all that there is to choose from
+    # A function of the user's own takes a number, not a goal.
+    is_plain_function = isinstance(goal, FixedSize) and not isinstance(sampler, Sampler)
+    requested = goal.n_landmarks if is_plain_function else goal  # type: ignore[union-attr]
+    seed = as_seed(random_state)
+    chosen = sampler(kernel, candidates, requested, seed=seed, engine=engine)
+    if not isinstance(chosen, Landmarks):
+        raise TypeError(
+            f"The sampler {sampler!r} returned {type(chosen).__name__}; it must return "
+            "nystrom.landmarks.Landmarks."
+        )
+    changes: dict[str, Any] = {"seconds": time.perf_counter() - start_time}
+    if rows is not None:
+        changes["n_rows"] = source.n_rows
+        if chosen.indices is not None:
+            changes["indices"] = rows[chosen.indices]
+    return chosen.replace(**changes)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows(Sampler):
+    """These rows of the data."""
+
+    indices: np.ndarray
+    name = "given rows"
+    is_ordered = True
+    needs_goal = False
+    returns_all_rows = False
+    needs_psd = False
+    accepts_zero_weights = True  # row numbers count all rows
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        rows, n = np.asarray(self.indices), problem.source.n_rows
+        outside = rows[(rows < 0) | (rows >= n)]
+        if len(outside):
+            raise ValueError(
+                f"sampler has row number {outside[0]}, but the data has rows 0 to "
+                f"{n - 1}."
+            )
+        points = problem.source.take(rows)
+        return Landmarks(points, problem.kernel, self.name, n, indices=rows)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPoints(Sampler):
+    """These points, which need not be rows of the data."""
+
+    points: Any
+    name = "given points"
+    is_ordered = True
+    needs_goal = False
+    returns_all_rows = False
+    needs_psd = False
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if problem.kernel.traits.uses_row_numbers:
+            raise ValueError(
+                "With kernel='precomputed' there is nothing to evaluate at new points; "
+                "give row numbers as sampler."
+            )
+        n_features = problem.source.n_features
+        width = getattr(self.points, "shape", (0, n_features))[1]
+        if n_features is not None and width != n_features:
+            raise ValueError(
+                f"The landmarks given as sampler have {width} features, but the data "
+                f"has {n_features}."
+            )
+        return Landmarks(self.points, problem.kernel, self.name, problem.source.n_rows)

@@ -1,0 +1,196 @@
+"""Cost model of samplers: expected passes, and a forecast of landmarks and time for a
+given λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._precision import min_cholesky_ridge
+from .._random import sorted_row_sample
+from .._validation import check_finite
+from ..engines import Engine
+from ..engines.blas import blas_limit_for_size
+from ..engines.progress import time_call
+from ..kernels import Kernel
+from ..linalg.cross_kernel import CrossKernel
+from ..linalg.residuals import residuals_to_scores, ridge_inverse_root, weighted_gram
+from ..sources import Source
+from .base import SpectralTolerance, StoppingRule, TraceTolerance
+from .moved import MOVING_PASSES
+from .pooled_greedy import FIRST_POOL_PASSES, POOL_PASSES, REFRESH_PASSES
+from .recursive_rules import PracticalRidge, ScoreTotals, TheoryRidge
+
+#: Rows that are looked at, one of so many to be scored by the others.
+N_SAMPLED_ROWS, SCORED_ROW_STRIDE = 1000, 4
+#: Passes over all rows with all landmarks that choosing amounts to: the levels, of
+#: which the top one is half, and looks at what is left.
+SELECTION_PASSES = 3.0
+#: Multiply-adds of the small algebra, in s³.
+CUBIC_MULTIPLY_ADDS = 4.0
+
+
+@dataclass(frozen=True, repr=False)
+class Forecast:
+    """What it takes to choose landmarks for ‖K − K̃‖₂ ≤ ridge: an estimate.
+
+    Attributes
+    ----------
+    ridge : float
+        λ, as it was asked for.
+    n_rows : int
+        Rows that there are.
+    effective_dimension : float
+        d_eff(λ) = tr K(K + λI)⁻¹, about.
+    n_landmarks : int
+        How many landmarks there will be, about; all rows at most.
+    seconds : float
+        Time that choosing them will take, about, by a rate that was measured on a small
+        block.
+    """
+
+    ridge: float
+    n_rows: int
+    effective_dimension: float
+    n_landmarks: int
+    seconds: float
+
+    def __str__(self) -> str:
+        remark = " (nearly all)" if self.n_landmarks > 0.8 * self.n_rows else ""
+        return (
+            f"ridge={self.ridge:.4g}: about {self.n_landmarks} landmarks of "
+            f"{self.n_rows} rows{remark}, effective dimension about "
+            f"{self.effective_dimension:.0f}, about {self.seconds:.2g} s"
+        )
+
+    def __repr__(self) -> str:
+        return f"Forecast({self})"
+
+
+def forecast(
+    kernel: Kernel,
+    source: Source,
+    goal: SpectralTolerance,
+    delta: float | None,
+    engine: Engine,
+) -> Forecast:
+    """What `goal` takes, by Algorithm 2; with the theory's constants if δ is given."""
+    n, ridge = source.n_rows, goal.ridge
+    rows = sorted_row_sample(n, N_SAMPLED_ROWS)
+    is_scored = np.arange(len(rows)) % SCORED_ROW_STRIDE == 0
+    scored_rows = rows[is_scored]
+    # Few rows are all in the sample; their scores are the exact ones.
+    sample = rows if len(rows) == n else rows[~is_scored]
+    with blas_limit_for_size(N_SAMPLED_ROWS):
+        timed_sample = _TimedSample.measure(kernel, source, scored_rows, sample)
+        scores, exact = (
+            timed_sample.scores(ridge, rows_per_scored * n)
+            for rows_per_scored in (0.5, 1.0)
+        )
+    rule = PracticalRidge(ridge) if delta is None else TheoryRidge(ridge, delta)
+    sampling_weights = rule.sampling_weights(scores, 0)
+    rows_per_scored = n / len(scored_rows)
+    totals = ScoreTotals(
+        scores=rows_per_scored * float(scores.sum()),
+        capped_scores=rows_per_scored * float(np.minimum(1.0, scores).sum()),
+        sampling_weights=rows_per_scored * float(sampling_weights.sum()),
+        n_rows=float(n),
+    )
+    p = np.minimum(1.0, rule.weight_factor(totals, 0) * sampling_weights)
+    size = min(n, max(1, round(rows_per_scored * float(p.sum()))))
+    if goal.at_most is not None:
+        size = min(size, goal.at_most)
+    n_threads = getattr(engine, "n_threads", 1)
+    seconds_per_row = size * (
+        timed_sample.seconds_per_value + size / 2 * timed_sample.seconds_per_product
+    )
+    seconds = (
+        SELECTION_PASSES * n * seconds_per_row / n_threads
+        + CUBIC_MULTIPLY_ADDS * size**3 * timed_sample.seconds_per_product
+    )
+    d_eff = rows_per_scored * float(np.minimum(1.0, exact).sum())
+    return Forecast(ridge, n, d_eff, size, seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class _TimedSample:
+    """Rows, their kernel values with a sample, and what those took."""
+
+    gram: np.ndarray  # (m, m) of the sample, weighted
+    weights: np.ndarray  # (m,) √w of the sample
+    K: np.ndarray  # (rows, m)
+    diagonal: np.ndarray  # (rows,)
+    row_weights: np.ndarray  # (rows,)
+    seconds_per_value: float  # seconds
+    seconds_per_product: float  # seconds for a multiply-add
+
+    @classmethod
+    def measure(
+        cls, kernel: Kernel, source: Source, scored_rows: np.ndarray, sample: np.ndarray
+    ) -> _TimedSample:
+        points, X = source.take(sample), source.take(scored_rows)
+        weights = np.sqrt(source.weights_of(sample))
+        gram = weighted_gram(kernel.gram(points), weights)
+        check_finite(gram)
+        columns = CrossKernel(kernel, points)
+        K, evaluation_seconds = time_call(lambda: columns.to_host(X))
+        check_finite(K)
+        _, product_seconds = time_call(lambda: K @ gram)
+        return cls(
+            gram,
+            weights,
+            K,
+            arrays.to_host(columns.diag(X)),
+            source.weights_of(scored_rows),
+            evaluation_seconds / max(K.size, 1),
+            product_seconds / max(K.size * len(gram), 1),
+        )
+
+    def scores(self, ridge: float, n_rows: float) -> np.ndarray:
+        """Of the rows, by a sample that stands for so many."""
+        scale = np.sqrt(n_rows / len(self.gram))
+        SKS = weighted_gram(self.gram, np.full(len(self.gram), scale))
+        B = ridge_inverse_root(
+            SKS, scale * self.weights, max(ridge, min_cholesky_ridge(SKS))
+        )
+        F = self.K @ B
+        residual = np.maximum(self.diagonal - np.vecdot(F, F), 0.0)
+        return residuals_to_scores(residual, self.row_weights, ridge)
+
+
+#: By the sampler's name: passes, and further ones for each landmark per row, which is
+#: work on pools whose size follows from the number of landmarks alone.
+PASSES_TO_CHOOSE: dict[str, tuple[float, float]] = {
+    "auto": (FIRST_POOL_PASSES + REFRESH_PASSES, POOL_PASSES),
+    "accelerated": (1.0, 0.0),
+    "greedy": (0.3, 10.0),
+    "kmeans": (FIRST_POOL_PASSES + REFRESH_PASSES, POOL_PASSES + MOVING_PASSES),
+    "recursive": (2.0, 0.0),
+    "rpcholesky": (0.3, 10.0),
+    "uniform": (0.0, 0.1),
+    "given rows": (0.0, 0.1),
+    "given points": (0.0, 0.1),
+}
+#: Where the number of landmarks is found on the way: levels, and looks at what is left;
+#: a pass at every doubling, and one to find the shortest prefix.
+SPECTRAL_TOLERANCE_PASSES, TRACE_TOLERANCE_PASSES = 1.5, 4.5
+#: Of a sampler that is not known here.
+DEFAULT_PASSES = (1.0, 0.0)
+
+
+def expected_passes(sampler: Any, goal: StoppingRule, n_rows: int) -> float:
+    """About as long as so many passes over all rows with all landmarks."""
+    if isinstance(goal, SpectralTolerance):
+        return SPECTRAL_TOLERANCE_PASSES
+    if isinstance(goal, TraceTolerance):
+        return TRACE_TOLERANCE_PASSES
+    name = getattr(sampler, "name", "")
+    share = min(1.0, goal.n_landmarks / max(1, n_rows))
+    if name == "leverage":  # all of K, and its eigenvalues
+        return 1 / max(share, 1e-6)
+    passes, pool_passes = PASSES_TO_CHOOSE.get(name, DEFAULT_PASSES)
+    return passes + pool_passes * share

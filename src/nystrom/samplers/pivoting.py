@@ -1,0 +1,459 @@
+"""Landmarks as pivots of a Cholesky factorisation, and growth to a trace error.
+
+`Pivots` holds the rows selected so far with their factor. A sampler that selects one
+pivot after the other can double its set until tr(K − K̃) ≤ tolerance·tr K, and keep
+the shortest prefix that reaches it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import scipy.linalg
+from sklearn import get_config
+
+from .. import _arrays as arrays
+from .._arrays import Array
+from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
+from .._validation import check_finite
+from ..engines import Engine, ProgressHook
+from ..engines.base import expect_passes, progress_parts
+from ..kernels import Cached
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import CrossKernel, diag_float64, kernel_trace
+from ..linalg.errors import TraceError
+from ..linalg.factor import ColumnBlocks, Factor, cholesky
+from ..linalg.residuals import (
+    ResidualPass,
+    block_residuals,
+    prepare_residuals,
+    residuals,
+)
+from ..sources import Block, CachedRows, RowNumbers, Source
+from ..sources.base import weighted_row_squares
+from .base import (
+    FixedSize,
+    IndefiniteKernelError,
+    Sampler,
+    SamplingProblem,
+    TraceTolerance,
+)
+from .weighted_sampling import sample_other_rows
+
+#: Rows that a thread works on at once, outside of passes.
+ROWS_PER_TASK = 512
+#: A row of which more is left, as a share of k(x, x), is no copy of a pivot: what
+#: distances may be off by, with a margin.
+MAX_COPY_RESIDUAL = 100 * MAX_DISTANCE_ERROR[np.dtype(np.float64)]
+
+
+class Pivots:
+    """The rows chosen so far, and the Cholesky factor of their kernel matrix."""
+
+    def __init__(self, problem: SamplingProblem) -> None:
+        self.problem = problem
+        self.indices = np.empty(0, dtype=np.intp)
+        self.points = problem.source.take(self.indices)
+        self.L = np.empty((0, 0))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def factor(self) -> Factor:
+        """The factor of K_SS; rows that only fill up have no column."""
+        n_pivots = self.L.shape[1]
+        return Factor(self.L, np.arange(n_pivots), np.vecdot(self.L, self.L))
+
+    @property
+    def root(self) -> np.ndarray:
+        """B = L⁻ᵀ, upper triangular: a row's factor row is k_xS·B."""
+        return self.factor.root
+
+    @cached_property
+    def columns(self) -> CrossKernel:
+        """X ↦ k(X, pivots), in float64."""
+        return CrossKernel(self.problem.kernel, self.points, wide=True)
+
+    def factor_rows(self, X: Any) -> np.ndarray:
+        """k_xS L⁻ᵀ for each row x of X."""
+        self.problem.ledger.count_evaluations(arrays.count_rows(X) * len(self))
+        return self._factor_rows(X)
+
+    def _factor_rows(self, X: Any) -> np.ndarray:
+        if not len(self):
+            return np.empty((arrays.count_rows(X), 0))
+        K = self.columns.to_host(X)
+        check_finite(K)
+        return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
+
+    def residuals_of(self, X: Any) -> np.ndarray:
+        """What the pivots leave of k(x, x), for few rows."""
+        if not arrays.is_on_host(X):
+            return self._residuals_on_device(X)
+        n, k = arrays.count_rows(X), len(self)
+        self.problem.ledger.count_evaluations(n * (k + 1))
+        parts = [
+            arrays.slice_rows(X, start, min(start + ROWS_PER_TASK, n))
+            for start in range(0, n, ROWS_PER_TASK)
+        ]
+        explained = self.problem.engine.local.each(
+            self._explained_diagonal, parts, n * k * k
+        )
+        diagonal = arrays.to_host(diag_float64(self.problem.kernel, X))
+        row_residuals = diagonal - np.concatenate([np.empty(0), *explained])
+        row_residuals[row_residuals < self.rounding_unit(k) * np.abs(diagonal)] = 0.0
+        return row_residuals
+
+    def _explained_diagonal(self, X: Any) -> np.ndarray:
+        F = self._factor_rows(X)
+        return np.vecdot(F, F)
+
+    def _residuals_on_device(self, X: Any) -> np.ndarray:
+        """The same on the device of the rows: only one number of each leaves it."""
+        n, k = arrays.count_rows(X), len(self)
+        self.problem.ledger.count_evaluations(n * (k + 1))
+        block, root = CachedRows(X).block(0, n), self.columns.operand(self.root)
+        row_residuals = block_residuals(
+            block, self.columns, root, self.rounding_unit(k)
+        )
+        check_finite(row_residuals)
+        return row_residuals
+
+    def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
+        """What is left of kernel(X, X), for few rows with factor rows F."""
+        kernel = self.problem.kernel
+        K = kernel.gram(X)
+        self.problem.ledger.count_evaluations(kernel.gram_evaluations(len(K)))
+        check_finite(K)
+        return K - F @ F.T
+
+    def floor(
+        self, X: Any, F: np.ndarray, P: np.ndarray, size: int, min_share: float = 0.0
+    ) -> np.ndarray:
+        """What must be left of each row of X for it to be one of `size` pivots.
+
+        No copy of a pivot is one. Its kernel value may seem less than k(x, x) by more
+        than rounding, as distances from one product do where they are far.
+        """
+        residual_diagonal = np.diagonal(P)
+        diagonal = np.abs(residual_diagonal + np.vecdot(F, F))
+        floor = max(self.rounding_unit(size), min_share) * diagonal
+        if len(self) and np.any(
+            (residual_diagonal > floor)
+            & (residual_diagonal < MAX_COPY_RESIDUAL * diagonal)
+        ):
+            both = arrays.append_rows(self.points, X)
+            first = arrays.first_occurrences(arrays.widen(both))
+            if first is not None:
+                floor[first[len(self) :] < len(self)] = np.inf
+        return floor
+
+    def rounding_unit(self, size: int) -> float:
+        """Below this share of it, what `size` pivots leave of k(x, x) is rounding.
+
+        Of float64, also for float32 rows: these are exact numbers, and their values
+        here are float64. Only values that were given may be less precise.
+        """
+        dtype = self.problem.kernel.dtype(arrays.widen(self.points))
+        return residual_rounding(dtype, size)
+
+    def add(
+        self, indices: np.ndarray, X: Any = None, *, min_share: float = 0.0
+    ) -> np.ndarray:
+        """Make these rows, X, pivots, but for those of which nothing is left.
+
+        Nothing is a share `least` of k(x, x), or rounding if that is more. Returns
+        which of them they are, as places in `indices`.
+        """
+        if not len(indices):
+            return np.empty(0, dtype=np.intp)
+        X = self.problem.source.take(indices) if X is None else X
+        F = self.factor_rows(X)
+        P = self.residual_matrix(X, F)
+        floor = self.floor(X, F, P, len(self) + len(P), min_share)
+        V, kept = cholesky(P, floor)
+        self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], V[kept])
+        return kept
+
+    def extend(
+        self, indices: np.ndarray, X: Any, F: np.ndarray, corner: np.ndarray
+    ) -> None:
+        """Add pivots X with factor rows F; corner·cornerᵀ is what was left of them."""
+        k, b = len(self), len(indices)
+        L = np.zeros((k + b, k + b))
+        L[:k, :k], L[k:, :k], L[k:, k:] = self.L, F, corner
+        self.L = L
+        self._set_pivots(
+            np.concatenate([self.indices, indices]),
+            arrays.append_rows(self.points, X) if k else X,
+        )
+
+    def shorten(self, size: int) -> None:
+        """Keep the first `size` pivots."""
+        self.L = self.L[:size, :size]
+        self._set_pivots(self.indices[:size], arrays.slice_rows(self.points, 0, size))
+
+    def fill(self, size: int) -> None:
+        """Uniform rows up to `size`, where nothing is left to choose by.
+
+        They add nothing to K̃, hence nothing to L: no pivot can follow.
+        """
+        source = self.problem.source
+        n_missing = min(size, source.n_rows) - len(self)
+        if n_missing > 0:
+            other_rows = sample_other_rows(
+                self.indices, n_missing, source.n_rows, self.problem.seed
+            )
+            self.L = np.concatenate([self.L, np.zeros((n_missing, self.L.shape[1]))])
+            X = source.take(other_rows)
+            self._set_pivots(
+                np.concatenate([self.indices, other_rows]),
+                arrays.append_rows(self.points, X) if len(self) else X,
+            )
+
+    def _set_pivots(self, indices: np.ndarray, points: Any) -> None:
+        self.indices, self.points = indices, points
+        for name in ("columns", "factor"):
+            self.__dict__.pop(name, None)
+
+    def residuals(
+        self, source: Source, engine: Engine, name: str = "residuals"
+    ) -> np.ndarray:
+        """What the pivots leave of k(x, x), for every row of a source."""
+        return residuals(self.residual_pass(source), source, engine=engine, name=name)
+
+    def residual_pass(self, source: Source) -> ResidualPass:
+        """The pass that finds what the pivots leave of the rows of a source."""
+        prepared = prepare_residuals(
+            CrossKernel(self.problem.kernel, self.points),
+            source,
+            self.root,
+            ledger=self.problem.ledger,
+            rounding=self.rounding_unit(len(self)),
+        )
+        if prepared.widened:
+            self.problem.ledger.note("residuals in float64")
+        return prepared
+
+    def landmarks(self, sampler: str, **fields: Any) -> Landmarks:
+        """The pivots as every sampler returns them."""
+        kernel, n = self.problem.kernel, self.problem.source.n_rows
+        chosen = Landmarks(
+            self.points, kernel, sampler, n, indices=self.indices, **fields
+        )
+        # Where the kernel makes no promise, K_SS is looked at as a whole.
+        return chosen.with_factor(self.factor if kernel.traits.psd else None)
+
+
+#: Landmarks to begin with.
+N_FIRST_LANDMARKS = 64
+#: How many times more there will be, for all that is known at first; and the logarithm
+#: of no more than that.
+INITIAL_GROWTH, MAX_LOG_GROWTH = 8.0, 10.0
+
+
+@dataclass(frozen=True)
+class ReachedTrace:
+    """What the landmarks so far leave of tr K."""
+
+    error: float  # Σ w·left
+    kernel_trace: float  # tr K
+
+
+def grow_to_tolerance(
+    make_grower: Callable[[SamplingProblem], Any],
+    problem: SamplingProblem,
+    goal: TraceTolerance,
+    name: str,
+) -> Landmarks:
+    """Landmarks until tr(K − K̃) ≤ tolerance·tr K, or there are as many as allowed."""
+    source = problem.source
+    n = source.n_rows
+    if problem.kernel.traits.psd is False:
+        raise IndefiniteKernelError
+    progress = problem.engine.progress
+    trace_part, growth_part, shorten_part = progress_parts(progress, 0.02, 3.5, 1.0)
+    with trace_part:
+        grower = make_grower(problem)
+        total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
+    problem.ledger.count_evaluations(n)
+    problem.ledger.count_pass(source)
+    check_finite(np.asarray(total_trace))
+    if total_trace < 0:
+        raise IndefiniteKernelError
+    max_landmarks = n if goal.at_most is None else min(goal.at_most, n)
+    with growth_part:
+        reached = _grow_by_doubling(
+            grower, goal.tolerance, total_trace, max_landmarks, progress
+        )
+    error, path = reached.error, None
+    if error <= goal.tolerance * total_trace and len(grower.pivots):
+        with shorten_part:
+            expect_passes(progress, 1)
+            path_traces = _shorten_to_tolerance(
+                grower.pivots, problem, reached, goal.tolerance
+            )
+        error, path = float(path_traces[-1]), path_traces / total_trace
+    if len(grower.pivots) == 0:  # K = 0, and any row will do
+        grower.pivots.fill(1)
+    trace_error = replace(TraceError.from_sums(error, total_trace, n), path=path)
+    return grower.pivots.landmarks(
+        name, error=trace_error, max_trace_error=goal.tolerance
+    )
+
+
+def _grow_by_doubling(
+    grower: Any,
+    tolerance: float,
+    kernel_trace: float,
+    max_landmarks: int,
+    progress: ProgressHook,
+) -> ReachedTrace:
+    size, growth_factor = min(N_FIRST_LANDMARKS, max_landmarks), INITIAL_GROWTH
+    while True:  # until size has doubled up to `most`
+        doubling_part, _ = progress_parts(
+            progress, 1.0, max(0.0, min(growth_factor, max_landmarks / size) - 1)
+        )
+        with doubling_part:
+            grow_part, error_part = progress_parts(progress, 0.3, 1.0)
+            with grow_part:
+                grower.grow(size)
+            next_size = min(2 * size, max_landmarks)
+            with error_part:
+                expect_passes(progress, 1)
+                error = grower.error(next_size)
+        growth_factor = (
+            _expected_growth(size, error, tolerance * kernel_trace, kernel_trace) / 2
+        )
+        if (
+            error <= tolerance * kernel_trace
+            or grower.exhausted
+            or size == max_landmarks
+        ):
+            return ReachedTrace(error, kernel_trace)
+        size = next_size
+
+
+def _expected_growth(
+    size: int, error: float, target: float, kernel_trace: float
+) -> float:
+    """How many times more landmarks it takes, if the error is a power of their number.
+
+    For who follows it alone.
+    """
+    if not 0 < target < error < kernel_trace:
+        return 1.0
+    exponent = math.log(target / kernel_trace) / math.log(error / kernel_trace) - 1
+    return math.exp(min(MAX_LOG_GROWTH, exponent * math.log(size)))
+
+
+def _shorten_to_tolerance(
+    pivots: Pivots, problem: SamplingProblem, reached: ReachedTrace, tolerance: float
+) -> np.ndarray:
+    """Keep the shortest prefix whose error is low enough; the errors up to it."""
+    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.root))
+    column_sums = problem.engine.reduce(
+        _block_column_squares, problem.source, shared, "shortest prefix"
+    )
+    columns = arrays.to_host(column_sums)
+    problem.ledger.count_evaluations(problem.source.n_rows * len(pivots))
+    problem.ledger.count_pass(problem.source)
+    # From the end: adding up small numbers loses nothing, taking them off tr K would.
+    path_traces = reached.error + np.concatenate(
+        [np.cumsum(columns[::-1])[::-1], [0.0]]
+    )
+    # What is left counts as 0 where it is negative: then there is more than tr K.
+    rounding_share = max(
+        1e-6, 10 * arrays.epsilon(problem.kernel.dtype(pivots.points)) ** 0.5
+    )
+    rounding = (
+        MAX_RESIDUAL_ERROR * reached.error + rounding_share * reached.kernel_trace
+    )
+    if (
+        problem.kernel.traits.psd is None
+        and path_traces[0] - reached.kernel_trace > rounding
+    ):
+        raise IndefiniteKernelError
+    size = max(
+        1, int(np.flatnonzero(path_traces <= tolerance * reached.kernel_trace)[0])
+    )
+    pivots.shorten(size)
+    return path_traces[1 : size + 1]
+
+
+def _block_column_squares(
+    block: Block, columns: CrossKernel, root: ColumnBlocks
+) -> Array:
+    F = root.product(columns.float64(block.X))
+    return weighted_row_squares(block.weights, F)
+
+
+class Grower(Protocol):
+    """Landmarks in a sampler's own order, as many as asked for, and more later."""
+
+    pivots: Pivots
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left of any row."""
+
+    def grow(self, size: int) -> None:
+        """Go on until there are `size`."""
+
+    def error(self, size: int) -> float:
+        """tr(K − K̃) by a pass over all rows, before going on until there are `size`.
+
+        What it shows may be what the next ones are chosen by.
+        """
+
+
+class GrowingSampler(Sampler):
+    """A sampler that grows: `growth(work)` makes a `Growth`."""
+
+    takes: ClassVar[tuple[type, ...]] = (FixedSize, TraceTolerance)
+    is_ordered = True
+    make_grower: ClassVar[Callable[..., Grower]]
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if isinstance(goal, FixedSize):
+            start_part, growth_part = progress_parts(problem.engine.progress, 0.02, 1.0)
+            with start_part:
+                grower = type(self).make_grower(problem)
+            with growth_part:
+                grower.grow(goal.n_landmarks)
+            grower.pivots.fill(goal.n_landmarks)
+            return grower.pivots.landmarks(self.name)
+        if problem.kernel.traits.costly and _fits_working_memory(problem.source.n_rows):
+            return self._with_cached_kernel(problem, goal)
+        return grow_to_tolerance(type(self).make_grower, problem, goal, self.name)
+
+    def _with_cached_kernel(
+        self, problem: SamplingProblem, goal: TraceTolerance
+    ) -> Landmarks:
+        """No pair of rows twice, where an evaluation is dearer than looking it up."""
+        rows = problem.source.rows(0, problem.source.n_rows)
+        kernel = Cached(problem.kernel, rows)
+        weights = problem.source.weights if problem.source.is_weighted else None
+        cached_problem = replace(
+            problem, kernel=kernel, source=RowNumbers(problem.source.n_rows, weights)
+        )
+        n_evaluations = problem.ledger.n_evaluations
+        try:
+            chosen = grow_to_tolerance(
+                type(self).make_grower, cached_problem, goal, self.name
+            )
+        finally:
+            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
+        assert chosen.indices is not None
+        points = problem.source.take(chosen.indices)
+        return chosen.replace(kernel=problem.kernel, points=points)
+
+
+def _fits_working_memory(n_rows: int) -> bool:
+    return 8 * n_rows**2 <= get_config()["working_memory"] * 2**20

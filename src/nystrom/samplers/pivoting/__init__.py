@@ -1,1 +1,0 @@
-"""Landmarks as pivots of a Cholesky factorisation, one after the other."""

@@ -1,0 +1,565 @@
+"""The default sampler: pivots ranked by gain on pools drawn by leverage score.
+
+Approximate scores draw a weighted pool; on the pool, proposals are ranked by how
+much they lower the trace error. After a quarter of the landmarks a pass over all
+rows draws a new pool by residual; later pools follow if validation rows show that a
+pool is stale. See docs/choosing.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import get_config
+
+from .._random import (
+    Purpose,
+    inclusion_probabilities,
+    sample_by_exponential_keys,
+    uniform_row_sample,
+    uniforms,
+)
+from .._validation import check_finite
+from ..engines.base import expect_passes, progress_parts
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import kernel_diagonal
+from ..sources import Block, Source
+from ..sources.base import multiply_weights
+from .base import FixedSize, SamplingProblem
+from .pivoting import Grower, GrowingSampler, Pivots
+from .pool import RowPool
+from .recursive import run_recursion
+from .recursive_rules import PracticalSize
+from .weighted_sampling import (
+    KeyedSampler,
+    NumberedSubset,
+    ResidualWeights,
+    WeightedSample,
+    as_landmarks,
+    max_listed_rows,
+    sample_by_residual,
+    sample_uniformly,
+    subsample,
+)
+
+#: Kernel evaluations of the recursion per row and row of a level, about.
+EVALUATIONS_PER_LEVEL_ROW = 2.6
+#: Kernel evaluations that scores and refreshes may take, as shares of n·s where n is
+#: large, and of s² more, which is what keeps pools fresh where n is small.
+SCORING_BUDGET, REFRESH_BUDGET = (0.05, 10), (0.3, 50)
+#: Blocks of pivots; each has at least 16.
+N_PIVOT_BLOCKS, MIN_BLOCK_PIVOTS = 12, 16
+#: New proposals per pivot, and old ones kept.
+NEW_PROPOSALS_PER_PIVOT, OLD_PROPOSALS_PER_PIVOT = 3, 2
+#: A pool is drawn by score where there are more rows than so many pools of them.
+MIN_POOLS_TO_SCORE = 16
+#: So few rows are all proposed at once.
+MAX_SINGLE_BLOCK_ROWS = 256
+#: So many rows are a pool as they are: drawing one costs more than it saves.
+MAX_WHOLE_POOL_ROWS = 2048
+#: How long it takes, in passes over all rows with all landmarks: to draw the first
+#: pool, the first pass for another one, and work on pools for each landmark per row.
+FIRST_POOL_PASSES, REFRESH_PASSES, POOL_PASSES = 0.15, 0.35, 25.0
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """For `n_rows` to choose `n_landmarks` from."""
+
+    n_rows: int
+    n_landmarks: int
+    is_costly: bool = False  # an evaluation may cost more than all else
+    max_listed_rows: int = 2**20  # rows that may be listed
+
+    @property
+    def level_size(self) -> int:
+        """Rows per level of the recursion that scores the first pool."""
+        n, s = self.n_rows, self.n_landmarks
+        size = 4 * math.sqrt((n * s + s**3) / (4 * n))
+        return math.ceil(min(s, max(64, size)))
+
+    @property
+    def scored_rows(self) -> int:
+        """How many rows may be scored.
+
+        Where few landmarks are wanted, scores for all rows would cost more than all
+        that follows; then a part of the rows has to do until the first refresh.
+        """
+        n, s = self.n_rows, self.n_landmarks
+        per_row = EVALUATIONS_PER_LEVEL_ROW * self.level_size
+        per_pair, per_square = SCORING_BUDGET
+        affordable = (per_pair * n + per_square * s) * s / per_row
+        # Fewer would hardly be more than the pool itself.
+        return int(min(max(affordable, 4 * self.pool_size), self.max_listed_rows))
+
+    @property
+    def refresh_evaluations(self) -> float:
+        """Kernel evaluations that all refreshes together may take."""
+        n, s = self.n_rows, self.n_landmarks
+        per_pair, per_square = REFRESH_BUDGET
+        return (per_pair * n + per_square * s) * s
+
+    @property
+    def pool_size(self) -> int:
+        """Rows in a pool: more where passes over all rows cost more than the pool."""
+        n, s = self.n_rows, self.n_landmarks
+        per_landmark = 6 if n < 50 * s else 8 if n < 500 * s else 12
+        # The pool's factor must fit scikit-learn's working memory.
+        memory = get_config()["working_memory"] * 2**20 / (8 * s * s)
+        return int(max(2, min(per_landmark, memory)) * s)
+
+    @property
+    def pool_has_all_rows(self) -> bool:
+        """Whether the pool may as well hold all rows."""
+        min_rows = 64 if self.is_costly else MAX_WHOLE_POOL_ROWS
+        return self.n_rows <= max(1.2 * self.pool_size, min_rows)
+
+    @property
+    def draws_by_score(self) -> bool:
+        """Whether the first pool is drawn by score.
+
+        One that holds a good part of the rows as they come misses little, and what it
+        misses the first refresh finds.
+        """
+        return self.n_rows > MIN_POOLS_TO_SCORE * self.pool_size
+
+    @property
+    def is_single_block(self) -> bool:
+        """Whether all rows are proposed, and all landmarks taken, in one block."""
+        return self.n_rows <= MAX_SINGLE_BLOCK_ROWS and not self.is_costly
+
+    @property
+    def block(self) -> int:
+        """Pivots that are taken together."""
+        if self.is_single_block:
+            return self.n_landmarks
+        return max(MIN_BLOCK_PIVOTS, self.n_landmarks // N_PIVOT_BLOCKS)
+
+    def pool_passes(self, begin: float, end: float) -> float:
+        """Work on pools from one share of the landmarks to another, in passes.
+
+        A landmark takes the longer, the more there are before it.
+        """
+        total = POOL_PASSES * self.n_landmarks / self.n_rows
+        return total * (end**2 - begin**2)
+
+    def n_proposals(self, size: int) -> tuple[int, int]:
+        """New proposals for a block of this size, and how many are kept from it."""
+        if self.is_single_block:
+            return self.n_rows, 0
+        size = max(size, MIN_BLOCK_PIVOTS // 2)
+        return NEW_PROPOSALS_PER_PIVOT * size, OLD_PROPOSALS_PER_PIVOT * self.block
+
+
+#: The share of a pool that is drawn by k(x, x) alone: it bounds the pool's weights.
+DIAGONAL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class ResidualSample:
+    """What a pass over all rows, or some, has found left of them."""
+
+    sample: WeightedSample  # of the race for a pool, and the first that lost
+    error: float  # what is left of these rows
+    n_rows: int
+    n_pivots: int
+    covers_all_rows: bool
+
+
+def pool_sampling_weights(problem: SamplingProblem, plan: PoolPlan) -> np.ndarray:
+    """How likely each of the work's rows is for a pool: mostly its score."""
+    source = problem.source
+    kxx = kernel_diagonal(problem.kernel, source, engine=problem.engine)
+    problem.ledger.count_evaluations(source.n_rows)
+    diagonal_weights = multiply_weights(source.weights, kxx)
+    check_finite(diagonal_weights)
+    if not plan.draws_by_score and problem.kernel.traits.psd:
+        return diagonal_weights
+    top_level = run_recursion(problem, PracticalSize(plan.level_size))
+    assert top_level is not None  # practical levels halve at least once
+    scores = np.minimum(1.0, top_level.scores)
+    if not scores.any() or not diagonal_weights.any():
+        return diagonal_weights
+    by_score = (1 - DIAGONAL_SHARE) * scores / scores.sum()
+    return by_score + DIAGONAL_SHARE * diagonal_weights / diagonal_weights.sum()
+
+
+def pool_members(
+    sample: WeightedSample, size: int
+) -> tuple[WeightedSample, np.ndarray]:
+    """The first of a race, by row number, and the probability that each is.
+
+    Where there is a loser, which comes last, it tells how likely the others were.
+    """
+    threshold = np.inf
+    if sample.max_rows is not None and len(sample) > size:
+        sample = sample.sorted_by_key()
+        threshold = float(sample.keys[size])
+        sample = sample.take(np.arange(size))
+    sample = sample.take(np.argsort(sample.numbers))
+    return sample, inclusion_probabilities(sample.sampling_weights, threshold)
+
+
+#: After this share of the landmarks the residual of all rows draws a new pool.
+FIRST_REFRESH_SHARE = 0.25
+#: Rows that are scored at most: a pool has hundreds of times fewer, and what it misses
+#: the first refresh finds.
+MAX_SCORED_ROWS = 2**20
+#: After these shares fresh rows are held against the pool …
+VALIDATION_SHARES = (0.5, 0.75, 0.9)
+#: … and a new one is drawn if they leave so many times more than it says.
+MAX_RESIDUAL_RATIO = 1.5
+#: Fresh rows to look at: one in forty of all, within these bounds.
+VALIDATION_ROWS_RANGE = (256, 2000)
+
+
+class PooledGreedyGrower:
+    """Pivots by gain, as many as asked for, and more later."""
+
+    pool: RowPool  # drawn first of all
+    plan: PoolPlan
+
+    def __init__(self, problem: SamplingProblem) -> None:
+        self.problem, self.source = problem, problem.source
+        self.pivots = Pivots(problem)
+        self.exhausted = False  # all rows are within rounding of the pivots' span
+        self.is_drawn_from_all_rows = (
+            False  # the pool was drawn by the residual of all rows
+        )
+        self.wide = False  # what is left is too little for float32
+        self.round = 0  # of draws
+        self.n_pivots_at_draw = self.n_nonzero_at_draw = (
+            0  # pivots, and rows with something left, at a draw
+        )
+        self.refresh_evaluations = 0
+        self.rejected = np.empty(0, dtype=np.intp)  # rows that are none after all
+        self.residual_sample: ResidualSample | None = (
+            None  # by the last pass over all rows
+        )
+        self.validation_subsets: list[NumberedSubset] = []  # rows for each look
+
+    def grow(self, size: int) -> None:
+        """Pivots until there are `size`, or nothing is left."""
+        self._plan_for(size)
+        n_begin, progress = len(self.pivots), self.problem.engine.progress
+        shares = (
+            (FIRST_REFRESH_SHARE, *VALIDATION_SHARES)
+            if n_begin == 0
+            else VALIDATION_SHARES
+        )
+        pool_passes = [
+            self.plan.pool_passes(*ends) for ends in pairwise((0, *shares, 1))
+        ]
+        refresh_passes = [
+            REFRESH_PASSES * (share == FIRST_REFRESH_SHARE) for share in shares
+        ]
+        draw_part, *step_parts, last_part = progress_parts(
+            progress,
+            FIRST_POOL_PASSES,
+            *map(sum, zip(pool_passes, (*refresh_passes, 0.0), strict=True)),
+        )
+        with draw_part:
+            self._draw_initial_pool()
+        for i, share in enumerate(shares):
+            if len(self.pool) == self.source.n_rows:
+                break  # no row is missing
+            with step_parts[i]:
+                grow_part, refresh_part = progress_parts(
+                    progress, pool_passes[i], refresh_passes[i]
+                )
+                with grow_part:
+                    self._grow_to(n_begin + math.ceil(share * (size - n_begin)))
+                if self.exhausted:
+                    return
+                if share == FIRST_REFRESH_SHARE or self._is_pool_stale(
+                    VALIDATION_SHARES.index(share)
+                ):
+                    with refresh_part:
+                        expect_passes(progress, 1)
+                        self._refresh()
+        with last_part:
+            self._grow_to(size)
+
+    def error(self, size: int) -> float:
+        """tr(K − K̃), by a pass that draws the next pool, too."""
+        self._plan_for(size)
+        name = f"trace error at {len(self.pivots)} landmarks"
+        self.residual_sample = self._sample_by_residual(self.source, name)
+        return self.residual_sample.error
+
+    def _plan_for(self, size: int) -> None:
+        traits = self.problem.kernel.traits
+        # A function of the user's own may be dear; looking a value up is not.
+        is_user_function = traits.psd is None and not traits.uses_row_numbers
+        max_rows = min(MAX_SCORED_ROWS, max_listed_rows(self.source))
+        self.plan = PoolPlan(
+            self.source.n_rows, size, traits.costly or is_user_function, max_rows
+        )
+
+    def _draw_initial_pool(self) -> None:
+        """The pool to begin with; or to go on with, where there are pivots."""
+        if len(self.pivots):
+            assert self.residual_sample is not None
+            self._draw_by_residual(self.residual_sample)
+            return
+        if self.plan.draws_by_score or not self.plan.pool_has_all_rows:
+            self._fetch_subsets()
+        self._draw_first_pool()
+
+    def _fetch_subsets(self) -> None:
+        """Rows that will be scored or looked at: fetched in one go, if they must be."""
+        n, seed, plan = self.source.n_rows, self.problem.seed, self.plan
+        n_scored = plan.scored_rows if plan.draws_by_score else 0
+        sizes = [n_scored if n_scored < n else 0]
+        sizes += [min(n, int(np.clip(n // 40, *VALIDATION_ROWS_RANGE)))] * len(
+            VALIDATION_SHARES
+        )
+        rows = [
+            np.sort(uniform_row_sample(seed, Purpose.VALIDATION, n, size, level))
+            for level, size in enumerate(sizes)
+        ]
+        engine, ledger = self.problem.engine, self.problem.ledger
+        fetched = NumberedSubset.fetch(
+            self.source, reduce(np.union1d, rows), engine, ledger
+        )
+        self.scored, *self.validation_subsets = (
+            fetched.subset(numbers) for numbers in rows
+        )
+
+    def _draw_first_pool(self) -> None:
+        """The first pool, drawn mostly by score."""
+        plan, source = self.plan, self.source
+        if plan.draws_by_score and plan.scored_rows < plan.n_rows:
+            sampling_weights = self._weights_by_score(self.scored.with_own_numbers())
+            self._draw_pool(sampling_weights, self.scored)
+            return
+        # Also where the pool is to hold all rows: the scores of a kernel that makes no
+        # promise show whether it is indefinite.
+        sampling_weights = self._weights_by_score(source)
+        self._draw_pool(None if plan.pool_has_all_rows else sampling_weights, source)
+
+    def _weights_by_score(self, source: Source) -> np.ndarray:
+        return pool_sampling_weights(replace(self.problem, source=source), self.plan)
+
+    @property
+    def _pool_sampler(self) -> KeyedSampler:
+        """For a pool; the first that loses tells how likely the others were."""
+        max_rows = self.plan.pool_size + 1
+        return KeyedSampler(
+            self.problem.seed, Purpose.POOL, round=self.round, max_rows=max_rows
+        )
+
+    def _draw_pool(self, sampling_weights: np.ndarray | None, rows: Source) -> None:
+        """A pool of rows whose chances are known; None: all of them."""
+        m = rows.n_rows
+        if sampling_weights is None:
+            block = Block(0, None, rows.weights)
+            sampling_weights = np.ones(m)
+            sampler = replace(self._pool_sampler, max_rows=None)
+        else:
+            block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
+            sampler = self._pool_sampler
+        self._draw_from_sample(
+            sampler.sample_block(block, sampling_weights, False), m, rows
+        )
+
+    def _draw_from_sample(
+        self, sample: WeightedSample, n_rows: int, rows: Source
+    ) -> None:
+        """The pool of the winners among so many rows."""
+        sample, p = pool_members(sample, self.plan.pool_size)
+        weights = multiply_weights(
+            sample.weights, float(self.source.n_rows) / n_rows / p
+        )
+        self._make_pool(sample.numbers, weights, sample.points_from(rows))
+        self.n_pivots_at_draw = len(self.pivots)
+        self.n_nonzero_at_draw = int(np.count_nonzero(self.pool.residual))
+        self.round += 1
+
+    def _make_pool(self, indices: np.ndarray, weights: np.ndarray, points: Any) -> None:
+        if "pool" in vars(self):
+            del self.pool  # its memory is needed
+        capacity = min(self.plan.n_landmarks, self.source.n_rows)
+        self.pool = RowPool(
+            self.problem,
+            indices,
+            weights,
+            self.pivots,
+            capacity,
+            points=points,
+            wide=self.wide,
+        )
+        self.pool.exclude_rows(self.rejected)
+
+    def _remake_pool(self) -> None:
+        """The same pool for the pivots there are by now."""
+        self._make_pool(self.pool.indices, self.pool.weights, self.pool.points)
+
+    def _sample_by_residual(self, rows: Source, name: str) -> ResidualSample:
+        """One pass: how much is left, and who would be in a pool drawn by it."""
+        sample, (error, n_rows) = sample_by_residual(
+            self.pivots.residual_pass(rows),
+            rows,
+            ResidualWeights(),
+            self._pool_sampler,
+            engine=self.problem.engine,
+            name=name,
+        )
+        is_all_rows = rows is self.source
+        k = len(self.pivots)
+        return ResidualSample(sample, float(error), int(n_rows), k, is_all_rows)
+
+    def _draw_by_residual(self, residual_sample: ResidualSample) -> bool:
+        """A pool drawn by what is left, if anything is; whether that is so."""
+        self.is_drawn_from_all_rows = residual_sample.covers_all_rows
+        has_rows = len(residual_sample.sample) > 0
+        if has_rows:
+            self._draw_from_sample(
+                residual_sample.sample, residual_sample.n_rows, self.source
+            )
+        elif self.is_drawn_from_all_rows:
+            self.exhausted = True
+        return has_rows
+
+    def _refresh(self) -> bool:
+        """A pool by what is left of all rows, or of as many as are affordable.
+
+        Whether there is one: not if that are too few, or nothing is left of them.
+        """
+        n, k = self.source.n_rows, len(self.pivots)
+        budget = self.plan.refresh_evaluations - self.refresh_evaluations
+        max_rows = n if self.pool.is_exhausted else int(budget / (k + 1))
+        if max_rows < n / 10:
+            return False
+        stream = (self.problem.seed, Purpose.REFRESH, self.round)
+        engine, ledger = self.problem.engine, self.problem.ledger
+        rows = subsample(self.source, max_rows, *stream, engine=engine, ledger=ledger)
+        self.refresh_evaluations += min(n, max_rows) * (k + 1)
+        return self._draw_by_residual(
+            self._sample_by_residual(rows, f"residuals at {k} landmarks")
+        )
+
+    def _is_pool_stale(self, check: int) -> bool:
+        """Whether fresh rows leave more than the pool says there is."""
+        if not self.validation_subsets:
+            self._fetch_subsets()
+        rows = self.validation_subsets[check]
+        residual = self.pivots.residuals_of(rows.rows(0, rows.n_rows))
+        residual = multiply_weights(rows.weights, residual)
+        return bool(
+            residual.mean() * self.source.n_rows
+            > MAX_RESIDUAL_RATIO * self.pool.residual_trace
+        )
+
+    def _grow_to(self, stop: int) -> None:
+        """Pivots until there are `stop` or nothing is left."""
+        # Ends: a choice has pivots or leaves nothing of its proposals, a pivot that is
+        # not kept is never one again, and a pool that was dry without a pivot is the
+        # last.
+        n_begin, progress = self.pool.n_pivots, self.problem.engine.progress
+        expect_passes(progress, 1)
+        while not self.exhausted:
+            progress(
+                f"landmarks up to {stop}", self.pool.n_pivots - n_begin, stop - n_begin
+            )
+            if self.pool.n_pivots >= stop:
+                if self._flush_pool():
+                    return
+                continue
+            if self.pool.needs_float64:
+                self.wide = True
+                if self._flush_pool():  # else there is a new pool already
+                    self._remake_pool()
+            sampling_weights = self.pool.sampling_weights()
+            if (
+                not sampling_weights.any()
+            ):  # old proposals are all there is, if anything
+                self.pool.clear_proposals()
+                sampling_weights = self.pool.sampling_weights()
+            if not sampling_weights.any():
+                if self._flush_pool():
+                    self._replace_exhausted_pool()
+                continue
+            self._choose(sampling_weights, stop - self.pool.n_pivots)
+
+    def _choose(self, sampling_weights: np.ndarray, max_pivots: int) -> None:
+        """At most one block of pivots, from proposals drawn by these chances."""
+        size = min(self.plan.block, max_pivots)
+        n_new, n_old = self.plan.n_proposals(size)
+        u = uniforms(
+            self.problem.seed,
+            Purpose.PROPOSE,
+            0,
+            len(sampling_weights),
+            round=self.round,
+        )
+        self.round += 1
+        proposals, _ = sample_by_exponential_keys(sampling_weights, u, n_new)
+        self.pool.choose(proposals, size, n_old)
+
+    def _flush_pool(self) -> bool:
+        """The pool's pivots become landmarks; whether all of them have.
+
+        In float64 nothing may be left of one that the pool took. It is never taken
+        again, or this might go on for ever.
+        """
+        rejected = self.pool.flush_pivots()
+        if not len(rejected):
+            return True
+        self.rejected = np.concatenate([self.rejected, rejected])
+        self._remake_pool()
+        return False
+
+    def _replace_exhausted_pool(self) -> None:
+        """A dry pool is not a rank found: look at all rows, unless they are in it."""
+        is_fruitless = (
+            self.n_nonzero_at_draw < self.plan.block
+            or len(self.pivots) == self.n_pivots_at_draw
+        )
+        if len(self.pool) == self.source.n_rows:
+            self.exhausted = True
+        elif self.is_drawn_from_all_rows and is_fruitless:
+            # The residual of all rows drew this pool, and all but a few of its rows
+            # were rounding: there is nothing more to find. (Few pivots from many rows
+            # are another matter: copies, which may have kept a rare row out.)
+            self.exhausted = True
+        elif not self._refresh():
+            # Weights may vanish that residuals do not: without a new pool it ends, too.
+            self.exhausted = True
+
+
+@dataclass(frozen=True)
+class PooledGreedy(GrowingSampler):
+    """Gain-pivoted ridge leverage scores: what "auto" stands for.
+
+    No options: how large levels, pools and blocks are follows from the numbers of rows
+    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
+    theorem covers the choice by gain; for guarantees use `Recursive`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.PooledGreedy(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'auto')
+    """
+
+    name = "auto"
+    make_grower: ClassVar[Callable[..., Grower]] = PooledGreedyGrower
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        is_costly = problem.kernel.traits.costly and isinstance(goal, FixedSize)
+        if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
+            # Ranking would take more evaluations than all of K.
+            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
+            return as_landmarks(sample, problem.kernel, problem.source, "uniform")
+        return super().choose(problem, goal)

@@ -1,0 +1,494 @@
+"""Recursive ridge-leverage-score sampling (Musco & Musco 2017, Algorithms 2 and 3).
+
+Level l holds about n/2ˡ rows. The sample of a level scores the rows of the next
+larger one, from which a weighted sample is drawn; at the top these are the
+landmarks. One pass per level, nothing of length n is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._precision import entry_roundoff, is_indefinite
+from .._random import Purpose, uniform_row_sample, uniforms_at
+from .._validation import check_finite
+from ..engines.base import expect_passes, progress_parts
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import CrossKernel
+from ..linalg.residuals import (
+    ResidualPass,
+    prepare_residuals,
+    residuals_to_scores,
+    ridge_inverse_root,
+    sampled_leverage_scores,
+    weighted_gram,
+)
+from ..sources import Source
+from .base import (
+    FixedSize,
+    IndefiniteKernelError,
+    Sampler,
+    SamplingProblem,
+    SpectralTolerance,
+    StoppingRule,
+)
+from .leverage import GuaranteedSampler, make_guarantee
+from .recursive_rules import (
+    LevelMembership,
+    PracticalRidge,
+    PracticalSize,
+    SamplingRule,
+    ScoreTotals,
+    TheoryRidge,
+    TheorySize,
+    min_theory_size,
+    n_halvings,
+)
+from .spectral_check import ensure_spectral_error
+from .weighted_sampling import (
+    BernoulliSubset,
+    KeyedSampler,
+    NumberedSubset,
+    WeightedSample,
+    as_landmarks,
+    bernoulli_from_keys,
+    fixed_size_from_keys,
+    sample_all_rows,
+    sample_by_residual,
+)
+
+
+@dataclass(frozen=True)
+class LevelSample:
+    """Weighted rows: column j of S has the entry weights[j] in row indices[j]."""
+
+    indices: np.ndarray
+    points: Any
+    weights: np.ndarray
+    probabilities: np.ndarray
+    row_weights: np.ndarray  # of the rows themselves
+
+    @property
+    def column_weights(self) -> np.ndarray:
+        """The entries of S for the matrix W^½KW^½."""
+        return self.weights * np.sqrt(self.row_weights)
+
+
+@dataclass(frozen=True)
+class ScoreWeights:
+    """Chances of rows by what the sample leaves of them."""
+
+    rule: SamplingRule
+    level: int
+    ridge: float
+
+    def __call__(
+        self, residual: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scores = residuals_to_scores(residual, weights, self.ridge)
+        sampling_weights = self.rule.sampling_weights(scores, self.level)
+        totals = ScoreTotals.from_scores(scores, sampling_weights)
+        return sampling_weights, np.array(
+            [totals.scores, totals.capped_scores, totals.sampling_weights]
+        )
+
+
+@dataclass(frozen=True)
+class CappedScoreWeights:
+    """min(1, l̃) itself as the chance."""
+
+    ridge: float
+
+    def __call__(
+        self, residual: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scores = residuals_to_scores(residual, weights, self.ridge)
+        total = float(scores.sum())
+        scores = np.minimum(1.0, scores)
+        capped = float(scores.sum())
+        return scores, np.array([total, capped, capped])
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level: its rows, the sample below that scores them, and λ."""
+
+    problem: SamplingProblem
+    rule: SamplingRule
+    level: int
+    rows: Source
+    sample: LevelSample
+    SKS: np.ndarray
+    ridge: float
+
+    @cached_property
+    def residual_pass(self) -> ResidualPass:
+        """The pass over the level's rows."""
+        B = ridge_inverse_root(self.SKS, self.sample.column_weights, self.ridge)
+        columns = CrossKernel(self.problem.kernel, self.sample.points)
+        return prepare_residuals(columns, self.rows, B, ledger=self.problem.ledger)
+
+    @property
+    def name(self) -> str:
+        """What its pass is called."""
+        return f"scores, level {self.level}"
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """l̃ of every row: a vector, for levels of few rows."""
+        return sampled_leverage_scores(
+            self.residual_pass,
+            self.rows,
+            self.ridge,
+            engine=self.problem.engine,
+            name=self.name,
+        )
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Each row's to be kept."""
+        return self.rule.probabilities(self.scores, self.level)
+
+    def sample_bernoulli(self) -> tuple[WeightedSample, ScoreTotals, float]:
+        """Rows that coins keep with probability min(1, c·chance), sums, and c.
+
+        They are in no order; there may be more than the rule asks for, which arrive at
+        c or later.
+        """
+        sampler = KeyedSampler(
+            self.problem.seed,
+            Purpose.KEEP,
+            # Every level throws coins of its own: reused, the weights 1/√p would be
+            # wrong.
+            self.level,
+            bernoulli=True,
+            max_rows=self.rule.max_kept(self.level),
+            max_key=self.rule.max_weight_factor(self.rows.n_rows, self.level),
+        )
+        weight_function = ScoreWeights(self.rule, self.level, self.ridge)
+        sample, sums = self._sample(weight_function, sampler)
+        totals = ScoreTotals(*sums)
+        return sample, totals, self.rule.weight_factor(totals, self.level)
+
+    def sample_fixed_size(self, size: int) -> tuple[WeightedSample, ScoreTotals]:
+        """`size` rows drawn one after the other ∝ min(1, l̃), and the first that lost.
+
+        There are fewer where that many have no score.
+        """
+        sampler = KeyedSampler(self.problem.seed, Purpose.DRAW, max_rows=size + 1)
+        sample, sums = self._sample(CappedScoreWeights(self.ridge), sampler)
+        return sample.sorted_by_key(), ScoreTotals(*sums)
+
+    def _sample(
+        self, weight_function: Any, sampler: KeyedSampler
+    ) -> tuple[WeightedSample, np.ndarray]:
+        return sample_by_residual(
+            self.residual_pass,
+            self.rows,
+            weight_function,
+            sampler,
+            engine=self.problem.engine,
+            name=self.name,
+        )
+
+
+def run_recursion(problem: SamplingProblem, rule: SamplingRule) -> Level | None:
+    """The last level of the recursion, not yet passed over.
+
+    None where there is nothing to halve: then every row is to be taken.
+    """
+    top, float64_levels = None, []
+    for top in iterate_levels(problem, rule):
+        float64_levels += [str(top.level)] if top.residual_pass.widened else []
+    if float64_levels:
+        problem.ledger.note(f"float64 scores on level {', '.join(float64_levels)}")
+    return top
+
+
+def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Level]:
+    """All levels from the smallest to level 0, the whole data set."""
+    if problem.kernel.traits.psd is False:
+        raise IndefiniteKernelError
+    membership = LevelMembership(problem.source, problem.seed)
+    n_levels = rule.n_levels(membership)
+    if n_levels == 0:
+        return
+    members = [rule.members(membership, level) for level in range(1, n_levels + 1)]
+    del membership
+    sources = _level_sources(problem, members)
+    base = sources[-1]
+    n_base = base.n_rows
+    sample = LevelSample(
+        members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
+        base.take(np.arange(n_base)),
+        np.ones(n_base),
+        np.ones(n_base),
+        base.weights,
+    )
+    progress, levels = problem.engine.progress, range(n_levels - 1, -1, -1)
+    shares = progress_parts(
+        progress, *(2.0**-level for level in levels)
+    )  # as they have rows
+    for level, share in zip(levels, shares, strict=True):
+        scored_level = _make_level(
+            problem,
+            sources[level - 1] if level else problem.source,
+            sample,
+            rule,
+            level,
+        )
+        if level == 0:
+            expect_passes(progress, 1)  # of who asks for it
+        yield scored_level
+        if level:
+            with share:
+                expect_passes(progress, 1)
+                sample = _sample_level(scored_level)
+
+
+def _level_sources(
+    problem: SamplingProblem, members: list[np.ndarray | float]
+) -> list[Source]:
+    """The levels as sources; rows that must be fetched are fetched once for all."""
+    source = problem.source
+    sources: list[Source] = []
+    for rows in members:
+        if not isinstance(rows, np.ndarray):
+            sources.append(
+                BernoulliSubset(source, rows, problem.seed, Purpose.MEMBERSHIP)
+            )
+        elif sources and isinstance(sources[-1], NumberedSubset):
+            sources.append(sources[-1].subset(rows))
+        else:
+            sources.append(
+                NumberedSubset.fetch(source, rows, problem.engine, problem.ledger)
+            )
+    return sources
+
+
+def _make_level(
+    problem: SamplingProblem,
+    rows: Source,
+    sample: LevelSample,
+    rule: SamplingRule,
+    level: int,
+) -> Level:
+    kernel = problem.kernel
+    K = kernel.gram(sample.points) if len(sample.indices) else np.zeros((0, 0))
+    problem.ledger.count_evaluations(kernel.gram_evaluations(len(K)))
+    SKS = weighted_gram(K, sample.column_weights)
+    check_finite(SKS)
+    # Where the kernel makes no promise, look before its scores are believed.
+    if kernel.traits.psd is None:
+        rounding = entry_roundoff(K, kernel.dtype(sample.points))
+        if is_indefinite(np.linalg.eigvalsh(SKS), rounding):
+            raise IndefiniteKernelError
+    return Level(problem, rule, level, rows, sample, SKS, rule.ridge(SKS, level))
+
+
+def _sample_level(level: Level) -> LevelSample:
+    """Throw each row's coin; draw uniformly where too few are left to go on with."""
+    sample, totals, weight_factor = level.sample_bernoulli()
+    selected = sample.below(weight_factor)
+    p = np.minimum(1.0, weight_factor * selected.sampling_weights)
+    min_size, n_uniform = level.rule.min_sample()
+    if len(selected) < min(min_size, int(totals.n_rows)):
+        return _sample_level_uniformly(level, n_uniform, int(totals.n_rows))
+    order = np.argsort(selected.numbers)
+    selected, p = selected.take(order), p[order]
+    return LevelSample(
+        selected.numbers,
+        selected.points_from(level.rows),
+        1 / np.sqrt(p),
+        p,
+        selected.weights,
+    )
+
+
+def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> LevelSample:
+    """Rows of a level that its coins would come up for first."""
+    rows, seed = level.rows, level.problem.seed
+    size = min(size, n_rows)
+    if isinstance(rows, NumberedSubset):
+        uniforms = uniforms_at(seed, Purpose.KEEP, rows.row_numbers, level.level)
+        numbers = np.sort(rows.row_numbers[np.argsort(uniforms, kind="stable")[:size]])
+        row_weights = rows.weights_of(np.searchsorted(rows.row_numbers, numbers))
+    else:
+        # The rows with the smallest numbers of their own belong to every level.
+        source = level.problem.source
+        first = uniform_row_sample(seed, Purpose.MEMBERSHIP, source.n_rows, size)
+        numbers = np.sort(first)
+        row_weights = source.weights_of(numbers)
+    p = np.full(size, size / n_rows)
+    return LevelSample(
+        numbers, rows.take_numbered(numbers), 1 / np.sqrt(p), p, row_weights
+    )
+
+
+@dataclass(frozen=True)
+class Recursive(GuaranteedSampler):
+    """Recursive RLS-Nyström sampling (Algorithms 2 and 3).
+
+    Parameters
+    ----------
+    constants : {"practical", "theory"} or None
+        None: theory if `delta` is given, else practical. Theory's constants come with a
+        guarantee and take many more landmarks.
+    delta : float or None
+        The guarantee fails with probability at most 3·delta; below 1/32.
+    ridge : float or None
+        λ > 0: choose as many landmarks as ‖K − K̃‖₂ ≤ λ takes; `n_landmarks` is then at
+        most a cap. With practical constants that is estimated by a pass over all rows,
+        and landmarks are added where they are not enough. None: λ follows from
+        `n_landmarks`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> proven = samplers.Recursive(delta=0.01)
+    >>> options = {"gamma": 0.1, "ridge": 20.0, "random_state": 0}
+    >>> print(select_landmarks(X, sampler=proven, **options).guarantee)
+    ‖K − K̃‖₂ ≤ 20 with probability ≥ 0.97
+    """
+
+    name = "recursive"
+    inverse_max_delta = 32
+
+    def choose(self, problem: SamplingProblem, goal: StoppingRule) -> Landmarks:
+        delta = self.proven_delta
+        if isinstance(goal, SpectralTolerance):
+            if delta is None:
+                rule = PracticalRidge(goal.ridge, goal.at_most)
+                return select_by_ridge(problem, rule, goal.at_most, self.label)
+            return select_by_ridge(
+                problem, TheoryRidge(goal.ridge, delta), goal.at_most, self.label
+            )
+        assert isinstance(goal, FixedSize)
+        if delta is None:
+            n = goal.n_landmarks
+            return select_by_size(problem, n, PracticalSize(n), self.label)
+        return select_by_size_theory(
+            problem, TheorySize(goal.n_landmarks, delta), self.label
+        )
+
+
+@dataclass(frozen=True)
+class Accelerated(Sampler):
+    """Algorithm 3 with ⌈√((ns + s³)/4n)⌉ rows on the levels below the top.
+
+    Section 5.2.1 has no 4; the authors' program does.
+
+    Choosing then costs about as much as evaluating the landmarks' columns once. A
+    heuristic: no theorem, and practical constants only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Accelerated(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'accelerated')
+    """
+
+    name = "accelerated"
+
+    def choose(self, problem: SamplingProblem, goal: FixedSize) -> Landmarks:
+        n, s = problem.source.n_rows, goal.n_landmarks
+        level_size = min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
+        return select_by_size(problem, s, PracticalSize(level_size), self.label)
+
+
+def select_by_size(
+    problem: SamplingProblem, n_landmarks: int, rule: PracticalSize, name: str
+) -> Landmarks:
+    """Algorithm 3, practical: exactly `n_landmarks` rows, drawn ∝ min(1, l̃)."""
+    top = run_recursion(problem, rule)
+    assert top is not None  # practical levels halve at least once
+    weighted_sample, totals = top.sample_fixed_size(n_landmarks)
+    sample = fixed_size_from_keys(
+        weighted_sample, n_landmarks, problem.source.n_rows, problem.seed
+    )
+    return as_landmarks(
+        sample, problem.kernel, problem.source, name, **_landmark_fields(top, totals)
+    )
+
+
+def select_by_size_theory(
+    problem: SamplingProblem, rule: TheorySize, name: str
+) -> Landmarks:
+    """Algorithm 3 with the proof's constants: at most 2s rows, a random number."""
+    n = problem.source.n_rows
+    # Coins may need one level more than halves do.
+    min_size = min_theory_size(rule.delta, n_halvings(n, rule.sample_size) + 1)
+    if rule.sample_size < min_size:
+        raise ValueError(
+            f"n_landmarks={rule.sample_size} is too few for the theory's constants "
+            f"with delta={rule.delta}: for {n} rows the proof of Algorithm 3 needs at "
+            f"least {min_size}. Use more landmarks, a larger delta, ridge=..., or "
+            "constants='practical'."
+        )
+    top = run_recursion(problem, rule)
+    assert top is not None  # there are more rows than landmarks
+    weighted_sample, totals, weight_factor = top.sample_bernoulli()
+    sample = bernoulli_from_keys(weighted_sample, weight_factor, n, problem.seed)
+    # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
+    guarantee = make_guarantee(problem, top.ridge, 1 - 3 * rule.delta, "Algorithm 3")
+    fields = _landmark_fields(top, totals) | {"guarantee": guarantee}
+    return as_landmarks(sample, problem.kernel, problem.source, name, **fields)
+
+
+def select_by_ridge(
+    problem: SamplingProblem,
+    rule: PracticalRidge | TheoryRidge,
+    max_landmarks: int | None,
+    name: str,
+) -> Landmarks:
+    """Algorithm 2: as many rows as λ asks for, at most `largest`."""
+    needs_check = isinstance(rule, PracticalRidge)
+    recursion_part, check_part = progress_parts(
+        problem.engine.progress, 1.0, float(needs_check)
+    )
+    with recursion_part:
+        top = run_recursion(problem, rule)
+        if top is None:  # so few rows that all are taken
+            sample = sample_all_rows(problem.source.n_rows, max_landmarks, problem.seed)
+            fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
+        else:
+            weighted_sample, totals, weight_factor = top.sample_bernoulli()
+            n = problem.source.n_rows
+            sample = bernoulli_from_keys(
+                weighted_sample,
+                weight_factor,
+                n,
+                problem.seed,
+                max_landmarks,
+                totals.scores,
+            )
+            fields = _landmark_fields(top, totals)
+    is_guaranteed = not sample.n_wanted and fields["ridge"] <= rule.fixed_ridge
+    if isinstance(rule, TheoryRidge) and is_guaranteed:
+        probability = 1 - 3 * rule.delta
+        fields["guarantee"] = make_guarantee(
+            problem, rule.fixed_ridge, probability, "Algorithm 2"
+        )
+    landmarks = as_landmarks(sample, problem.kernel, problem.source, name, **fields)
+    if needs_check and not sample.n_wanted and top is not None:
+        with check_part:
+            return ensure_spectral_error(
+                rule.fixed_ridge, landmarks, problem, max_landmarks
+            )
+    return landmarks
+
+
+def _landmark_fields(top: Level, totals: ScoreTotals) -> dict[str, Any]:
+    return {"ridge": top.ridge, "effective_dimension": totals.capped_scores}

@@ -1,0 +1,201 @@
+"""Check of ‖K − K̃‖₂ ≤ λ on rows sampled by residual, adding landmarks until it holds.
+
+One pass gives tr(K − K̃), an upper bound, and a sample of rows by residual whose
+weighted residual matrix estimates the norm. Where it exceeds λ, the rows on its top
+eigenvectors become landmarks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+
+from .. import _arrays as arrays
+from .._precision import block_residual_rounding
+from .._random import Purpose, inclusion_probabilities
+from .._validation import check_finite
+from ..engines.base import expect_passes
+from ..landmarks import Landmarks
+from ..linalg.errors import format_norm_bound
+from ..linalg.residuals import prepare_residuals
+from .base import SamplingProblem
+from .weighted_sampling import (
+    KeyedSampler,
+    ResidualWeights,
+    WeightedSample,
+    sample_by_residual,
+)
+
+#: Rows that are drawn to look at: as many as there are landmarks, at least so many.
+MIN_CHECK_ROWS = 256
+#: Landmarks are added until what is estimated falls to this share of λ, so that other
+#: rows are likely to agree.
+TARGET_SHARE = 0.8
+#: Looks, each of which but the last adds landmarks.
+MAX_CHECKS = 8
+#: Relative accuracy asked of Lanczos.
+LANCZOS_RTOL = 1e-3
+
+
+def ensure_spectral_error(
+    ridge: float,
+    landmarks: Landmarks,
+    problem: SamplingProblem,
+    max_landmarks: int | None,
+) -> Landmarks:
+    """These landmarks, and as many more as ‖K − K̃‖₂ ≤ ridge takes.
+
+    Their `evidence` says how that is known. Where `largest` allows no more, `n_wanted`
+    says how many there would be.
+    """
+    claim = format_norm_bound(ridge, problem.source.is_weighted)
+    n_first = len(landmarks)
+    expect_passes(problem.engine.progress, 1)
+    for round_number in range(MAX_CHECKS):
+        problem.ledger.count_evaluations(
+            problem.kernel.gram_evaluations(len(landmarks))
+        )
+        if landmarks.indefinite:  # less than nothing may be left
+            return landmarks
+        check = SpectralCheck.from_pass(landmarks, problem, round_number)
+        n_added = len(landmarks) - n_first
+        suffix = f", {n_added} landmarks added" if n_added else ""
+        if check.trace <= ridge:
+            certainty = (
+                "by the trace error" if check.rounding <= ridge else "to rounding"
+            )
+            return landmarks.replace(evidence=f"{claim} {certainty}{suffix}")
+        norm, missing = check.norm_and_missing(ridge)
+        if not len(missing):
+            estimate = f"estimated {norm / ridge:.2g} of it on {len(check.rows)} rows"
+            return landmarks.replace(evidence=f"{claim}: {estimate}{suffix}")
+        n_needed = len(landmarks) + len(missing)
+        if max_landmarks is not None and n_needed > max_landmarks:
+            allowed_rows = missing.take(np.arange(max_landmarks - len(landmarks)))
+            return _add_rows(landmarks, allowed_rows, problem).replace(
+                n_wanted=n_needed
+            )
+        landmarks = _add_rows(landmarks, missing, problem)
+    failure = f"{claim} not found in {MAX_CHECKS} looks"
+    return landmarks.replace(evidence=failure)
+
+
+def _add_rows(
+    landmarks: Landmarks, rows: WeightedSample, problem: SamplingProblem
+) -> Landmarks:
+    """These landmarks and other rows, which are certain to be taken: p = 1."""
+    assert landmarks.indices is not None
+    assert landmarks.probabilities is not None
+    p = np.concatenate([landmarks.probabilities, np.ones(len(rows))])
+    return replace(  # without the factor of those before
+        landmarks,
+        points=arrays.append_rows(landmarks.points, rows.points_from(problem.source)),
+        indices=np.concatenate([landmarks.indices, rows.numbers]),
+        weights=1 / np.sqrt(p),
+        probabilities=p,
+    )
+
+
+@dataclass(frozen=True)
+class SpectralCheck:
+    """What landmarks leave: of all rows in sum, and of a few that stand for them."""
+
+    landmarks: Landmarks
+    problem: SamplingProblem
+    trace: float  # tr(K − K̃)
+    rounding: float  # rows with less left than rounding count as 0: no more in all
+    rows: WeightedSample  # drawn by what is left of them
+    weights: np.ndarray  # how much each of them counts for
+
+    @classmethod
+    def from_pass(
+        cls, landmarks: Landmarks, problem: SamplingProblem, round_number: int
+    ) -> SpectralCheck:
+        """By one pass over all rows."""
+        source, factor = problem.source, landmarks.factor
+        size = max(MIN_CHECK_ROWS, len(landmarks))
+        # The level sets it apart from other rows that errors are estimated on.
+        sampler = KeyedSampler(
+            problem.seed, Purpose.CHECK, level=1, round=round_number, max_rows=size + 1
+        )
+        prepared = prepare_residuals(
+            landmarks.columns(), source, factor.root, ledger=problem.ledger
+        )
+        sample, (trace, _) = sample_by_residual(
+            prepared,
+            source,
+            ResidualWeights(),
+            sampler,
+            engine=problem.engine,
+            name=f"what {len(landmarks)} landmarks leave",
+        )
+        relative_rounding = block_residual_rounding(prepared.columns.dtype)
+        rounding = relative_rounding * factor.scale * source.total_weight
+        rows, weights = _estimation_weights(sample.sorted_by_key(), size, float(trace))
+        return cls(landmarks, problem, float(trace), rounding, rows, weights)
+
+    def norm_and_missing(self, ridge: float) -> tuple[float, WeightedSample]:
+        """The norm as the rows drawn tell it, and those that bring it below λ."""
+        residual, positions = self._weighted_residual_matrix(), list[int]()
+        estimate, eigenvector = _top_eigenpair(residual)
+        norm, target = estimate, ridge if estimate <= ridge else TARGET_SHARE * ridge
+        while norm > target and len(positions) < len(residual):
+            # What taking a row removes of the top direction.
+            diagonal, gains = residual.diagonal(), np.zeros(len(residual))
+            np.divide(eigenvector**2, diagonal, out=gains, where=diagonal > 0)
+            position = int(np.argmax(gains))
+            if gains[position] <= 0:  # rounding
+                break
+            positions.append(position)
+            column = residual[:, position] / np.sqrt(residual[position, position])
+            residual -= np.outer(column, column)
+            residual[position], residual[:, position] = 0.0, 0.0
+            norm, eigenvector = _top_eigenpair(residual)
+        return estimate, self.rows.take(np.array(positions, dtype=np.intp))
+
+    def _weighted_residual_matrix(self) -> np.ndarray:
+        """(q, q): what is left of K at the rows drawn, as they count."""
+        kernel, ledger, q = self.problem.kernel, self.problem.ledger, len(self.rows)
+        X = self.rows.points_from(self.problem.source)
+        Z = self.landmarks.columns(wide=True).to_host(X) @ self.landmarks.factor.root
+        residual = kernel.gram(X) - Z @ Z.T
+        ledger.count_evaluations(kernel.gram_evaluations(q) + q * len(self.landmarks))
+        root_weights = np.sqrt(self.weights)
+        residual *= root_weights[:, None]
+        residual *= root_weights
+        check_finite(residual)
+        # Nothing but rounding is left of a landmark, which may still have been drawn.
+        assert self.landmarks.indices is not None
+        is_landmark = np.isin(self.rows.numbers, self.landmarks.indices)
+        residual[is_landmark], residual[:, is_landmark] = 0.0, 0.0
+        return residual
+
+
+def _estimation_weights(
+    sample: WeightedSample, size: int, trace: float
+) -> tuple[WeightedSample, np.ndarray]:
+    """The first `size` to arrive, and how much each of them counts for.
+
+    Scaled to what is left of all rows, which is known: the arrival of the first that
+    lost would tell it less well.
+    """
+    threshold = float(sample.keys[size]) if len(sample) > size else np.inf
+    sample = sample.take(np.arange(min(size, len(sample))))
+    p = inclusion_probabilities(sample.sampling_weights, threshold)
+    estimated_trace = float(np.sum(sample.sampling_weights / p))
+    scale = trace / estimated_trace if estimated_trace > 0 else 1.0
+    return sample, sample.weights * scale / p
+
+
+def _top_eigenpair(A: np.ndarray) -> tuple[float, np.ndarray]:
+    """The largest eigenvalue and its vector; 0 where none is positive."""
+    if len(A) <= 32:
+        values, vectors = np.linalg.eigh(A)
+        return max(0.0, float(values[-1])), vectors[:, -1]
+    if not A.any():
+        return 0.0, np.zeros(len(A))
+    start = np.random.default_rng(0).standard_normal(len(A))
+    values, vectors = eigsh(A, k=1, which="LA", tol=LANCZOS_RTOL, v0=start)
+    return max(0.0, float(values[0])), vectors[:, 0]

@@ -1,0 +1,357 @@
+"""Landmarks of a stream: a reservoir of weighted rows, and updates from it.
+
+Each row has one uniform number u and stays while u < p, where p falls with its share
+of the ridge leverage scores; it then counts as 1/p rows (Calandriello, Lazaric &
+Valko). An update costs O(batch·s²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._precision import EPS64, ROUNDING_UNITS
+from .._random import Purpose, uniforms
+from ..engines import Engine
+from ..engines.blas import blas_limit_for_size
+from ..landmarks import Landmarks
+from ..linalg.errors import TraceError
+from ..linalg.features import BlockFeatures, FeatureMap
+from ..linalg.moments import moments
+from ..sources import Block, CachedRows, Source
+from ..sources.output import ArraySink, SplitSink
+from .base import StoppingRule, TraceTolerance
+
+#: The share of the probabilities that goes by k(x, x) alone: it bounds the weights.
+DIAGONAL_SHARE = 0.1
+#: Rows that are kept per landmark.
+ROWS_PER_LANDMARK = 12
+#: Landmarks are chosen anew once this share of all rows has come since, at the latest
+#: once as many have come as are kept.
+MAX_NEW_SHARE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Reservoir:
+    """Rows of a stream, with what it takes to let some of them go."""
+
+    points: Any
+    numbers: np.ndarray  # of the rows in the stream
+    row_weights: np.ndarray  # the weights they came with
+    uniforms: np.ndarray  # below `kept`
+    probabilities: np.ndarray  # the probability of each to be here still
+    targets: np.ndarray | None
+    seed: int
+    n_rows: int  # seen so far
+    n_new_rows: int  # come since landmarks were chosen
+    n_selections: int = 0  # of landmarks
+
+    @classmethod
+    def from_batch(cls, batch: Source, seed: int) -> Reservoir:
+        """All rows of a first batch."""
+        n = batch.n_rows
+        u = uniforms(seed, Purpose.STREAM, 0, n)
+        fields = np.arange(n), batch.weights, u, np.ones(n), batch.targets
+        return cls(batch.rows(0, n), *fields, seed, n, n)._drop_zero_weights()
+
+    @classmethod
+    def from_landmarks(cls, landmarks: Landmarks, seed: int) -> Reservoir:
+        """Landmarks alone, each for its share of the rows they were chosen from."""
+        s, n = len(landmarks), max(landmarks.n_rows, len(landmarks))
+        numbers = np.arange(s) if landmarks.indices is None else landmarks.indices
+        probabilities = np.full(s, s / n)
+        u = probabilities * uniforms(seed, Purpose.STREAM, 0, s)
+        return cls(
+            landmarks.points, numbers, np.ones(s), u, probabilities, None, seed, n, 0
+        )
+
+    @property
+    def weights(self) -> np.ndarray:
+        """As how many rows of the stream each counts."""
+        return self.row_weights / self.probabilities
+
+    @property
+    def source(self) -> Source:
+        """The rows with these weights."""
+        return CachedRows(self.points, self.weights).replace(targets=self.targets)
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether no row was ever let go."""
+        return bool(np.all(self.probabilities == 1))
+
+    def __len__(self) -> int:
+        return len(self.row_weights)
+
+    def with_batch(self, batch: Source) -> Reservoir:
+        """With all rows of another batch."""
+        new = Reservoir.from_batch(batch, self.seed)
+        stop = self.n_rows + batch.n_rows
+        u = uniforms(self.seed, Purpose.STREAM, self.n_rows, stop)
+        targets = None
+        if self.targets is not None and new.targets is not None:
+            targets = np.concatenate([self.targets, new.targets])
+        return replace(
+            self,
+            points=arrays.append_rows(self.points, new.points),
+            numbers=np.concatenate([self.numbers, self.n_rows + new.numbers]),
+            row_weights=np.concatenate([self.row_weights, new.row_weights]),
+            uniforms=np.concatenate([self.uniforms, u[new.numbers]]),
+            probabilities=np.concatenate([self.probabilities, new.probabilities]),
+            targets=targets,
+            n_rows=stop,
+            n_new_rows=self.n_new_rows + batch.n_rows,
+        )
+
+    def is_selection_due(self, size: int) -> bool:
+        """Whether so many rows have come that landmarks are to be chosen anew."""
+        return self.n_new_rows >= min(size, MAX_NEW_SHARE * self.n_rows)
+
+    def thinned_for(
+        self, landmarks: Landmarks, engine: Engine
+    ) -> tuple[Reservoir, TraceError]:
+        """With as many rows as these landmarks take, and what they leave of all."""
+        leverages = RowLeverages.from_pass(landmarks, self.source, engine)
+        error = self._error(leverages, landmarks)
+        updated = replace(self, n_new_rows=0, n_selections=self.n_selections + 1)
+        size = ROWS_PER_LANDMARK * len(landmarks)
+        if len(self) <= size:
+            return updated, error
+        return updated._thinned_to(
+            self.row_weights * leverages.sampling_weights(self.weights), size
+        ), error
+
+    def _error(self, leverages: RowLeverages, landmarks: Landmarks) -> TraceError:
+        """From rows that are no landmarks, unless these are all rows.
+
+        Nothing is left of a landmark, but of the rows that it stands for there is.
+        """
+        residual, diagonal, weights = (
+            leverages.residual,
+            leverages.diagonal,
+            self.weights,
+        )
+        if landmarks.indices is not None and not self.has_all_rows:
+            is_other = ~np.isin(self.numbers, landmarks.indices)
+            residual, diagonal, weights = (
+                residual[is_other],
+                diagonal[is_other],
+                weights[is_other],
+            )
+        return TraceError.from_sample(residual, diagonal, weights, self.n_rows)
+
+    def _thinned_to(self, sampling_weights: np.ndarray, size: int) -> Reservoir:
+        """The first to arrive; who is first of the others tells how likely they were.
+
+        p = min(1, c·chance), where c is the arrival u/chance of the first that is let
+        go: rows that are here have u < p.
+        """
+        with np.errstate(divide="ignore", over="ignore"):
+            keys = self.uniforms / sampling_weights
+        order = np.lexsort((self.numbers, keys))
+        threshold, selected = keys[order[size]], np.sort(order[:size])
+        probabilities = self.probabilities[selected]
+        if np.isfinite(threshold):
+            probabilities = np.minimum(
+                probabilities, threshold * sampling_weights[selected]
+            )
+        return replace(self._take(selected), probabilities=probabilities)
+
+    def _take(self, positions: np.ndarray) -> Reservoir:
+        return replace(
+            self,
+            points=arrays.take_rows(self.points, positions),
+            numbers=self.numbers[positions],
+            row_weights=self.row_weights[positions],
+            uniforms=self.uniforms[positions],
+            probabilities=self.probabilities[positions],
+            targets=None if self.targets is None else self.targets[positions],
+        )
+
+    def _drop_zero_weights(self) -> Reservoir:
+        positions = np.flatnonzero(self.row_weights > 0)
+        return self if len(positions) == len(self) else self._take(positions)
+
+
+@dataclass(frozen=True, eq=False)
+class RowLeverages:
+    """Rows beside landmarks: leverage in their span, what is left, and k(x, x)."""
+
+    leverage: np.ndarray
+    residual: np.ndarray
+    diagonal: np.ndarray
+    ridge: float
+
+    @classmethod
+    def from_pass(
+        cls, landmarks: Landmarks, source: Source, engine: Engine
+    ) -> RowLeverages:
+        """Two passes: the Gram matrix, and the scores at λ = tr(K − K̃)/s."""
+        mapping = whitened_feature_map(landmarks)
+        sums = moments(mapping, source, engine, "Gram matrix of kept rows")
+        trace, s = sums.kernel_trace, len(landmarks)
+        residual_trace = trace - float(np.trace(sums.gram))
+        ridge = max(residual_trace, EPS64 * s * abs(trace), np.finfo(float).tiny) / s
+        with blas_limit_for_size(s):
+            values, vectors = np.linalg.eigh(sums.gram)
+        root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
+        n = source.n_rows
+        leverage, residual, diagonal = (ArraySink((n,)) for _ in range(3))
+        sinks = SplitSink(leverage, residual, diagonal)
+        shared = (mapping.tiles(), root)
+        engine.map(_block_leverages, source, sinks, shared, "scores of kept rows")
+        return cls(leverage.array, residual.array, diagonal.array, ridge)
+
+    def sampling_weights(self, weights: np.ndarray) -> np.ndarray:
+        """How likely each is to stay: by ridge leverage score, and by k(x, x)."""
+        scores, diagonal = (
+            self.leverage + self.residual / self.ridge,
+            np.abs(self.diagonal),
+        )
+        by_score = scores / max(float(weights @ scores), np.finfo(float).tiny)
+        by_diagonal = diagonal / max(float(weights @ diagonal), np.finfo(float).tiny)
+        return (1 - DIAGONAL_SHARE) * by_score + DIAGONAL_SHARE * by_diagonal
+
+
+def whitened_feature_map(
+    landmarks: Landmarks, target_shift: np.ndarray | None = None
+) -> FeatureMap:
+    """Z in float64, made in every tile: right for sums that are carried along."""
+    shift = np.zeros(1) if target_shift is None else target_shift
+    columns = landmarks.columns(wide=True)
+    no_shift = np.zeros(len(landmarks))
+    return FeatureMap(columns, landmarks.factor, 0.0, True, no_shift, shift)
+
+
+def _block_leverages(
+    block: Block, tiles: BlockFeatures, root: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    Z, diagonal = tiles(block.X), tiles.columns.diag(block.X)
+    A = Z @ root
+    residual = np.maximum(diagonal - np.vecdot(Z, Z), 0.0)
+    return np.vecdot(A, A), residual, diagonal
+
+
+#: What is proven, or known of a draw, is so for the rows that there were.
+UNKNOWN_FIELDS: dict[str, Any] = {"guarantee": None, "evidence": None}
+#: Landmarks of a source, by a seed.
+SelectFunction = Callable[[Source, int, StoppingRule], Landmarks]
+#: How often a smaller error is aimed at, each time by this more than what was missed.
+MAX_ATTEMPTS, TOLERANCE_MARGIN = 4, 0.95
+#: Landmarks that leave so many times what they left before a batch are chosen anew.
+MAX_ERROR_GROWTH = 1.5
+
+
+def update_from_batch(
+    previous: Landmarks | None,
+    batch: Source,
+    choose: SelectFunction,
+    goal: StoppingRule,
+    *,
+    seed: int,
+    engine: Engine,
+    min_improvement: float = 1.0,
+) -> Landmarks:
+    """Landmarks for all rows so far, which `choose` finds among those that are kept.
+
+    They stay as they are until enough rows have come, or rows that they leave too much
+    of, and where new ones would not leave `steady` times less.
+    """
+    tolerance = goal.tolerance if isinstance(goal, TraceTolerance) else np.inf
+    if previous is None:
+        reservoir = Reservoir.from_batch(batch, seed)
+    else:
+        old_reservoir: Reservoir | None = previous.reservoir
+        old_reservoir = (
+            Reservoir.from_landmarks(previous, seed)
+            if old_reservoir is None
+            else old_reservoir
+        )
+        reservoir = old_reservoir.with_batch(batch)
+        if not reservoir.is_selection_due(ROWS_PER_LANDMARK * len(previous)):
+            error = _error_with_batch(batch, previous, old_reservoir, engine)
+            if not _is_stale(previous, error, tolerance):
+                return previous.replace(
+                    reservoir=reservoir,
+                    n_rows=reservoir.n_rows,
+                    error=error,
+                    **UNKNOWN_FIELDS,
+                )
+    chosen, thinned, error = _select_from_reservoir(reservoir, choose, goal, engine)
+    if previous is not None and min_improvement > 1:
+        previous_thinned, previous_error = reservoir.thinned_for(previous, engine)
+        if previous_error.value <= min(
+            min_improvement * error.value, max(tolerance, error.value)
+        ):
+            chosen, thinned, error = previous, previous_thinned, previous_error
+    return chosen.replace(
+        reservoir=thinned, n_rows=thinned.n_rows, error=error, **UNKNOWN_FIELDS
+    )
+
+
+def _select_from_reservoir(
+    reservoir: Reservoir, select: SelectFunction, goal: StoppingRule, engine: Engine
+) -> tuple[Landmarks, Reservoir, TraceError]:
+    """Landmarks of kept rows, what is kept from now on, and what they leave of all.
+
+    Of kept rows they leave less than of those that these stand for: where that is more
+    than was asked for, less is aimed at.
+    """
+    seed = (reservoir.seed + reservoir.n_selections) % 2**64
+    attempt = goal
+    for _ in range(MAX_ATTEMPTS):
+        chosen = select(reservoir.source, seed, attempt)
+        indices = chosen.indices
+        chosen = chosen.replace(
+            indices=None if indices is None else reservoir.numbers[indices],
+            n_rows=reservoir.n_rows,
+            weights=None,
+            probabilities=None,
+        )
+        thinned, error = reservoir.thinned_for(chosen, engine)
+        if not (
+            isinstance(goal, TraceTolerance) and isinstance(attempt, TraceTolerance)
+        ):
+            break
+        chosen = chosen.replace(max_trace_error=goal.tolerance)
+        if error.value <= goal.tolerance or len(chosen) == goal.at_most:
+            break
+        factor = TOLERANCE_MARGIN * goal.tolerance / error.value
+        attempt = replace(attempt, tolerance=factor * attempt.tolerance)
+    return chosen, thinned, error
+
+
+def _error_with_batch(
+    batch: Source, previous: Landmarks, reservoir: Reservoir, engine: Engine
+) -> TraceError | None:
+    """What landmarks leave of all rows: as was known of the others, and of a batch."""
+    if previous.error is None:
+        return None
+    mapping = whitened_feature_map(previous)
+    sums = moments(mapping, batch, engine, "rows of the batch")
+    diagonal = arrays.to_host(mapping.columns.diag(reservoir.points))
+    residual_trace = sums.kernel_trace - float(np.trace(sums.gram))
+    kernel_trace = float(reservoir.weights @ diagonal)
+    error = previous.error.with_batch(
+        kernel_trace, residual_trace, sums.kernel_trace, batch.n_rows
+    )
+    # Kept rows stand for others, whose k(x, x) may be another.
+    return replace(error, exact=error.exact and reservoir.has_all_rows)
+
+
+def _is_stale(previous: Landmarks, error: TraceError | None, tolerance: float) -> bool:
+    """Whether the rows that have come are too much for the landmarks."""
+    if previous.error is None or error is None:
+        return False
+    previous_value, rounding = (
+        previous.error.value,
+        ROUNDING_UNITS * EPS64 * len(previous),
+    )
+    return (
+        error.value > max(MAX_ERROR_GROWTH * previous_value, rounding)
+        or previous_value <= tolerance < error.value
+    )

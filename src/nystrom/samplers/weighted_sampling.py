@@ -1,0 +1,492 @@
+"""Weighted sampling of rows in one pass, without storing n probabilities.
+
+Each row gets a key from its uniform number and its weight: u/p for Bernoulli
+sampling, an exponential key for a fixed size. A block returns only the rows with the
+smallest keys; inclusion probabilities follow from the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._random import (
+    Purpose,
+    inclusion_probabilities,
+    uniform_row_sample,
+    uniforms,
+    uniforms_at,
+)
+from .._validation import check_finite
+from ..engines import Engine, storable
+from ..kernels import Kernel
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import CrossKernel, Ledger, fetch_rows
+from ..linalg.residuals import ResidualPass, block_residuals
+from ..sources import Block, CachedRows, Source, Subset
+from ..sources.base import multiply_weights
+
+#: Rows, and numbers in them, that a level may have if they are to be listed. Rows of
+#: larger levels are sifted out of each tile. No result may depend on storage or on how
+#: much memory there is, and so these do not.
+MAX_LISTED_ROWS, MAX_LISTED_VALUES, MIN_LISTED_ROWS = 2**22, 2**27, 2**14
+
+
+def max_listed_rows(source: Source) -> int:
+    """How many rows of a source may be listed, or fetched and held."""
+    return min(
+        MAX_LISTED_ROWS,
+        max(MIN_LISTED_ROWS, MAX_LISTED_VALUES // (source.n_features or 1)),
+    )
+
+
+def subsample(
+    source: Source,
+    size: int,
+    seed: int,
+    purpose: Purpose,
+    round: int,
+    *,
+    engine: Engine,
+    ledger: Ledger,
+) -> Source:
+    """Rows drawn uniformly: exactly `size` where they may be listed, else about."""
+    n = source.n_rows
+    if size >= n:
+        return source
+    if size <= max_listed_rows(source):
+        rows = np.sort(uniform_row_sample(seed, purpose, n, size, round=round))
+        return NumberedSubset.fetch(source, rows, engine, ledger)
+    return BernoulliSubset(source, size / n, seed, purpose, round)
+
+
+def row_uniforms(
+    block: Block, seed: int, purpose: Purpose, level: int = 0, round: int = 0
+) -> np.ndarray:
+    """u(seed, …) of each row of a block, by its number."""
+    if block.numbers is None:
+        stop = block.start + len(block)
+        return uniforms(seed, purpose, block.start, stop, level, round)
+    return uniforms_at(seed, purpose, block.numbers, level, round)
+
+
+class NumberedSubset(Subset):
+    """Some rows of another source that go on to be known by their numbers there."""
+
+    def __init__(
+        self, source: Source, numbers: np.ndarray, places: np.ndarray | None = None
+    ) -> None:
+        super().__init__(source, numbers if places is None else places)
+        self.row_numbers = numbers
+
+    @classmethod
+    def fetch(
+        cls, source: Source, numbers: np.ndarray, engine: Engine, ledger: Ledger
+    ) -> NumberedSubset:
+        """These rows; where they are not at hand they are fetched, in one pass."""
+        if source.supports_random_access:
+            return cls(source, numbers)
+        weights = source.weights_of(numbers) if source.is_weighted else None
+        ledger.count_fetch(source)
+        rows = CachedRows(fetch_rows(source, numbers, engine), weights)
+        return cls(rows, numbers, np.arange(len(numbers)))
+
+    def numbers(self, start: int, stop: int) -> np.ndarray:
+        return self.row_numbers[start:stop]
+
+    def take_numbered(self, numbers: np.ndarray) -> Any:
+        return self.take(np.searchsorted(self.row_numbers, numbers))
+
+    def with_own_numbers(self) -> Subset:
+        """The same rows as a source of their own, known by their places in it."""
+        return Subset(self.source, self.indices)
+
+    def subset(self, numbers: np.ndarray) -> NumberedSubset:
+        """Fewer of these rows."""
+        positions = self.indices[np.searchsorted(self.row_numbers, numbers)]
+        return NumberedSubset(self.source, numbers, positions)
+
+
+class BernoulliSubset(Source):
+    """The rows of another source with u(seed, …, row) < share, tile by tile.
+
+    As many as `share` of them, about, and no list of them anywhere: a tile of this is
+    what is left of a tile of the other, which a pass that adds up does not mind.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        probability: float,
+        seed: int,
+        purpose: Purpose,
+        round: int = 0,
+    ) -> None:
+        self.source, self.probability = source, probability
+        self.stream = (seed, purpose, 0, round)
+        self.n_rows, self.n_features = source.n_rows, source.n_features
+        self.supports_random_access, self.on_device = (
+            source.supports_random_access,
+            source.on_device,
+        )
+        self.weights = source.weights if source.is_weighted else None
+
+    def block(self, start: int, stop: int) -> Block:
+        block = self.source.block(start, stop)
+        selected = np.flatnonzero(row_uniforms(block, *self.stream) < self.probability)
+        numbers = selected + start if block.numbers is None else block.numbers[selected]
+        return Block(
+            start,
+            arrays.take_rows(block.X, selected),
+            block.weights[selected],
+            None if block.targets is None else block.targets[selected],
+            numbers,
+        )
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.block(start, stop).X
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.source.take(indices)
+
+
+@storable
+@dataclass(frozen=True)
+class WeightedSample:
+    """The first rows to arrive, with what is needed of them."""
+
+    numbers: np.ndarray
+    keys: np.ndarray
+    sampling_weights: np.ndarray
+    weights: np.ndarray
+    points: Any  # None where the source has them at hand
+    max_rows: int | None  # so many are remembered
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __add__(self, other: WeightedSample) -> WeightedSample:
+        points = self.points
+        if points is not None:
+            points = arrays.append_rows(points, other.points)
+        joined = WeightedSample(
+            np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.sampling_weights, other.sampling_weights]),
+            np.concatenate([self.weights, other.weights]),
+            points,
+            self.max_rows,
+        )
+        return joined.first(self.max_rows)
+
+    def first(self, size: int | None) -> WeightedSample:
+        """The first of them; of equal ones those with the smaller number."""
+        if size is None or len(self) <= size:
+            return self
+        threshold = np.partition(self.keys, size - 1)[size - 1]
+        positions = np.flatnonzero(self.keys <= threshold)
+        if len(positions) > size:
+            order = np.lexsort((self.numbers[positions], self.keys[positions]))
+            positions = np.sort(positions[order[:size]])
+        return self.take(positions)
+
+    def below(self, threshold: float) -> WeightedSample:
+        """Those who arrive before the limit."""
+        return self.take(np.flatnonzero(self.keys < threshold))
+
+    def sorted_by_key(self) -> WeightedSample:
+        """The same, the first to arrive first."""
+        return self.take(np.lexsort((self.numbers, self.keys)))
+
+    def take(self, positions: np.ndarray) -> WeightedSample:
+        """Some of them."""
+        points = self.points
+        return WeightedSample(
+            self.numbers[positions],
+            self.keys[positions],
+            self.sampling_weights[positions],
+            self.weights[positions],
+            None if points is None else arrays.take_rows(points, positions),
+            self.max_rows,
+        )
+
+    def points_from(self, source: Source) -> Any:
+        """The rows themselves."""
+        return (
+            source.take_numbered(self.numbers) if self.points is None else self.points
+        )
+
+
+@dataclass(frozen=True)
+class KeyedSampler:
+    """When rows arrive, and how many are remembered.
+
+    By coins a row of chance p arrives at u/p: before 1 with probability p, and before c
+    with probability min(1, c·p), so that a common factor may be left open until all
+    chances are known. Otherwise at −log(1 − u)/p, and the first s are drawn one after
+    the other ∝ p.
+    """
+
+    seed: int
+    purpose: Purpose
+    level: int = 0
+    round: int = 0
+    bernoulli: bool = False
+    max_rows: int | None = None
+    max_key: float = np.inf  # who arrives later cannot win
+
+    def sample_block(
+        self, block: Block, sampling_weights: np.ndarray, carry_points: bool
+    ) -> WeightedSample:
+        """Those of a tile who may win."""
+        u = row_uniforms(block, self.seed, self.purpose, self.level, self.round)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            keys = (u if self.bernoulli else -np.log1p(-u)) / sampling_weights
+        positions = np.flatnonzero((sampling_weights > 0) & (keys <= self.max_key))
+        numbers = block.numbers
+        candidates = WeightedSample(
+            positions + block.start if numbers is None else numbers[positions],
+            keys[positions],
+            sampling_weights[positions],
+            block.weights[positions],
+            None,
+            self.max_rows,
+        )
+        sample = candidates.first(self.max_rows)
+        if not carry_points:
+            return sample
+        kept_positions = positions[np.searchsorted(candidates.numbers, sample.numbers)]
+        return replace(sample, points=arrays.take_rows(block.X, kept_positions))
+
+    def sample(self, sampling_weights: np.ndarray) -> WeightedSample:
+        """Those of rows 0, 1, …, whose chances are all known."""
+        return self.sample_block(
+            Block(0, None, np.ones(len(sampling_weights))), sampling_weights, False
+        )
+
+
+#: (what is left of each row, weights) ↦ (chances, sums that the pass is asked for)
+WeightFunction = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class ResidualWeights:
+    """A row's chance is what is left of it, as it counts; and the sum of that."""
+
+    def __call__(
+        self, row_residuals: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        row_residuals = multiply_weights(weights, row_residuals)
+        return row_residuals, np.array([row_residuals.sum()])
+
+
+def sample_by_residual(
+    prepared: ResidualPass,
+    source: Source,
+    weight_function: WeightFunction,
+    sampler: KeyedSampler,
+    *,
+    engine: Engine,
+    name: str,
+) -> tuple[WeightedSample, np.ndarray]:
+    """One pass: who arrives first by what is left of each row, and sums over all rows.
+
+    The last of the sums is the number of rows.
+    """
+    carry_points = not source.supports_random_access
+    pass_arguments = (prepared.columns, prepared.operand, prepared.rounding)
+    shared = (*pass_arguments, weight_function, sampler, carry_points)
+    sample, sums = engine.reduce(_sample_block, source, shared, name)
+    prepared.ledger.count_pass(source)
+    prepared.ledger.count_evaluations(int(sums[-1]) * (len(prepared.columns) + 1))
+    if not np.all(np.isfinite(sums)):
+        check_finite(sums)
+    return sample, sums
+
+
+def _sample_block(
+    block: Block,
+    columns: CrossKernel,
+    operand: Any,
+    rounding: float,
+    weight_function: WeightFunction,
+    sampler: KeyedSampler,
+    carry_points: bool,
+) -> tuple[WeightedSample, np.ndarray]:
+    row_residuals = np.empty(0)
+    if len(block):  # a sifted tile may have no row left
+        row_residuals = block_residuals(block, columns, operand, rounding)
+    sampling_weights, sums = weight_function(row_residuals, block.weights)
+    return sampler.sample_block(block, sampling_weights, carry_points), np.append(
+        sums, float(len(block))
+    )
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """Rows with the probabilities they were drawn with."""
+
+    indices: np.ndarray
+    probabilities: np.ndarray
+    n_wanted: int | None = None  # how many there would be without the cap
+    points: Any = None  # the rows themselves, where the draw has handed them back
+
+    @property
+    def weights(self) -> np.ndarray:
+        """1/√p: the entries of the sampling matrix."""
+        return 1 / np.sqrt(self.probabilities)
+
+
+def sample_fixed_size(size: int, scores: np.ndarray, seed: int) -> SampledRows:
+    """`size` rows one after the other ∝ scores; where those run out, uniform ones."""
+    sampler = KeyedSampler(seed, Purpose.DRAW, max_rows=size + 1)
+    return fixed_size_from_keys(
+        sampler.sample(scores).sorted_by_key(), size, len(scores), seed
+    )
+
+
+def fixed_size_from_keys(
+    sample: WeightedSample, size: int, n_rows: int, seed: int
+) -> SampledRows:
+    """The first `size` to arrive, the next one telling how likely that was.
+
+    Where there are fewer, uniform rows fill up.
+    """
+    threshold = float(sample.keys[size]) if len(sample) > size else np.inf
+    selected = sample.take(np.arange(min(size, len(sample))))
+    p = inclusion_probabilities(selected.sampling_weights, threshold)
+    n_missing = size - len(selected)
+    if n_missing == 0:
+        return SampledRows(selected.numbers, p, points=selected.points)
+    other_rows = sample_other_rows(selected.numbers, n_missing, n_rows, seed)
+    p = np.concatenate([p, np.full(n_missing, n_missing / (n_rows - len(selected)))])
+    return SampledRows(np.concatenate([selected.numbers, other_rows]), p)
+
+
+def sample_other_rows(
+    selected: np.ndarray, size: int, n_rows: int, seed: int
+) -> np.ndarray:
+    """`size` other rows, drawn uniformly, in order of the draw."""
+    first = uniform_row_sample(seed, Purpose.FILL, n_rows, size + len(selected))
+    return first[~np.isin(first, selected)][:size]
+
+
+def sample_uniformly(source: Source, size: int, seed: int) -> SampledRows:
+    """`size` rows, all if there are no more; ∝ their weights where they have any."""
+    n = source.n_rows
+    if size >= n:
+        return SampledRows(np.arange(n), np.ones(n))
+    if not source.is_weighted:
+        rows = uniform_row_sample(seed, Purpose.DRAW, n, size)
+        return SampledRows(rows, np.full(size, size / n))
+    return sample_fixed_size(size, source.weights, seed)
+
+
+def inclusion_probabilities_with_sum(
+    sampling_weights: np.ndarray, size: float
+) -> np.ndarray:
+    """Probabilities ∝ chances, none above 1, that add up to `size` where they can."""
+    certain = np.zeros(len(sampling_weights), dtype=bool)
+    if np.count_nonzero(sampling_weights) <= size:
+        return (sampling_weights > 0).astype(np.float64)
+    while True:  # each time one more is certain, and at most `size` can be
+        # By a power of two: their sum neither overflows nor vanishes.
+        others = sampling_weights[~certain]
+        power = -np.frexp(others.max())[1]
+        total = float(np.ldexp(others, power, out=others).sum())
+        del others  # one number per row is what a draw may hold beside its result
+        with np.errstate(over="ignore"):  # of those that are certain
+            p = np.ldexp(sampling_weights, power)
+            p *= (size - np.count_nonzero(certain)) / total
+        newly_certain = (p >= 1) & ~certain
+        p[certain] = 1.0
+        if not newly_certain.any():
+            return p
+        certain |= newly_certain
+
+
+def sample_bernoulli(
+    p: np.ndarray,
+    seed: int,
+    max_landmarks: int | None = None,
+    effective_dimension: float = np.inf,
+) -> SampledRows:
+    """Each row with its own probability; see `drawn_by_coins`."""
+    sampler = KeyedSampler(seed, Purpose.KEEP, bernoulli=True)
+    return bernoulli_from_keys(
+        sampler.sample(p), 1.0, len(p), seed, max_landmarks, effective_dimension
+    )
+
+
+def bernoulli_from_keys(
+    sample: WeightedSample,
+    weight_factor: float,
+    n_rows: int,
+    seed: int,
+    max_landmarks: int | None = None,
+    effective_dimension: float = np.inf,
+) -> SampledRows:
+    """Each row with probability min(1, multiple·chance), ascending; at least one.
+
+    Where more are kept than `largest`, those whose coins come up first: with a smaller
+    multiple, just so many are.
+    """
+    selected = sample.below(weight_factor)
+    if len(selected) == 0 or effective_dimension < 0.5:
+        # d_eff < ½ means λ > ‖K‖, and any row will do.
+        if not len(sample):
+            return SampledRows(
+                sample_other_rows(selected.numbers, 1, n_rows, seed), np.ones(1)
+            )
+        first = sample.sorted_by_key().take(np.arange(1))
+        return SampledRows(first.numbers, np.ones(1), points=first.points)
+    n_wanted = None
+    if max_landmarks is not None and len(selected) > max_landmarks:
+        n_wanted = len(selected)
+        selected = selected.sorted_by_key()
+        if n_wanted == sample.max_rows:  # there would be more than were remembered
+            surplus = weight_factor / float(selected.keys[-1])
+            n_wanted = min(n_rows, math.ceil(n_wanted * surplus))
+        weight_factor = float(selected.keys[max_landmarks])
+        selected = selected.take(np.arange(max_landmarks))
+    selected = selected.take(np.argsort(selected.numbers))
+    p = np.minimum(1.0, weight_factor * selected.sampling_weights)
+    return SampledRows(selected.numbers, p, n_wanted, selected.points)
+
+
+def sample_all_rows(n_rows: int, max_landmarks: int | None, seed: int) -> SampledRows:
+    """Every row, or `largest` of them."""
+    if max_landmarks is None or max_landmarks >= n_rows:
+        return SampledRows(np.arange(n_rows), np.ones(n_rows))
+    sample = sample_fixed_size(max_landmarks, np.ones(n_rows), seed)
+    return SampledRows(sample.indices, sample.probabilities, n_wanted=n_rows)
+
+
+def all_rows_as_landmarks(kernel: Kernel, source: Source, name: str) -> Landmarks:
+    """Every row is a landmark: K̃ = K."""
+    n = source.n_rows
+    return as_landmarks(SampledRows(np.arange(n), np.ones(n)), kernel, source, name)
+
+
+def as_landmarks(
+    sample: SampledRows, kernel: Kernel, source: Source, name: str, **fields: Any
+) -> Landmarks:
+    """The rows drawn, with their points, as every sampler returns them."""
+    return Landmarks(
+        points=fetch_rows(source, sample.indices)
+        if sample.points is None
+        else sample.points,
+        kernel=kernel,
+        sampler=name,
+        n_rows=source.n_rows,
+        indices=sample.indices,
+        weights=sample.weights,
+        probabilities=sample.probabilities,
+        n_wanted=sample.n_wanted,
+        **fields,
+    )

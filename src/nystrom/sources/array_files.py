@@ -1,0 +1,362 @@
+"""Arrays in `.npy`, HDF5 and Zarr files.
+
+`.npy` rows are read at their offset and never memory-mapped: a truncated file is an
+error instead of a crash. HDF5 and Zarr hold a matrix and one-column arrays of the
+same length.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from .._validation import import_optional
+from .base import Source, digest
+from .tabular import (
+    ColumnNames,
+    FileError,
+    FolderStamp,
+    TabularFile,
+    as_float_rows,
+    check_finite_rows,
+    not_numeric_error,
+    regular_chunk_bounds,
+    truncated_file_error,
+    wrap_decoding_errors,
+)
+
+#: Rows that are wanted are read together with those between them up to so many bytes,
+#: and so many at a time.
+MAX_GAP_BYTES, MAX_SPAN_BYTES = 2**13, 2**23
+
+
+class NpyFile(TabularFile):
+    """The columns of a two-dimensional array."""
+
+    is_fortran_ordered: bool
+    begin: int
+    names: ColumnNames
+    bounds: np.ndarray
+
+    def __init__(self, path: str, allow_1d: bool = False) -> None:
+        super().__init__(path)
+        with wrap_decoding_errors(path, self.stamp, path, 0), open(path, "rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version == (1, 0):
+                header = np.lib.format.read_array_header_1_0(file)
+            else:
+                header = np.lib.format.read_array_header_2_0(file)
+            shape, self.is_fortran_ordered, self._stored_dtype = header
+            self.begin = file.tell()
+        if allow_1d and len(shape) == 1:
+            shape, self.is_fortran_ordered = (*shape, 1), False
+        if len(shape) != 2:
+            raise FileError(
+                f"{path} holds an array of shape {shape}; rows are two-dimensional, "
+                "array.reshape(-1, 1) makes them so."
+            )
+        n_rows, width = shape
+        self.names = tuple(range(width))
+        # Rows one after the other are found without.
+        self.bounds = np.array([0, n_rows])
+        if self.is_fortran_ordered or self._stored_dtype.kind == "U":
+            self.bounds = regular_chunk_bounds(n_rows, 1, width)
+        needed = self.begin + n_rows * width * self._stored_dtype.itemsize
+        if self.stamp.size < needed:
+            raise truncated_file_error(
+                path, (self.stamp.size - self.begin) * n_rows // needed
+            )
+
+    def dtype(self, names: ColumnNames) -> np.dtype:
+        if self._stored_dtype.kind not in "biuf":
+            raise not_numeric_error(self.path, names[0], self._stored_dtype)
+        return self._stored_dtype
+
+    def holds_text(self, name: Any) -> bool:
+        return self._stored_dtype.kind == "U" and len(self.names) == 1
+
+    def holds_booleans(self, name: Any) -> bool:
+        return self._stored_dtype.kind == "b"
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        texts = np.empty(stop - start, self._stored_dtype)
+        with open(self.path, "rb", buffering=0) as file:
+            self.fill(file, start, texts)
+        return texts
+
+    def source(self, names: ColumnNames) -> Source:
+        return (
+            super().source(names) if self.is_fortran_ordered else NpyRows(self, names)
+        )
+
+    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
+        """Column by column, as they lie in a Fortran-ordered file."""
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        values = np.empty((stop - start, len(names)), self._stored_dtype)
+        column = np.empty(stop - start, self._stored_dtype)
+        with open(self.path, "rb", buffering=0) as file:
+            for place, name in enumerate(names):
+                self.fill(file, name * self.n_rows + start, column)
+                values[:, place] = column
+        return values
+
+    def fill(self, file: Any, first: int, out: np.ndarray) -> None:
+        """Read values one after the other, from the first so many on."""
+        file.seek(self.begin + first * self._stored_dtype.itemsize)
+        buffer, n_filled = out.reshape(-1).view(np.uint8).data, 0
+        while n_filled < len(buffer):
+            n_read = file.readinto(buffer[n_filled:])
+            if not n_read:
+                row = (first + n_filled // out.itemsize) // max(1, len(self.names))
+                raise truncated_file_error(self.path, row)
+            n_filled += n_read
+
+
+class NpyRows(Source):
+    """Some columns of a `.npy` file whose rows lie one after the other."""
+
+    supports_random_access = (
+        False  # many small reads take longer than reading all that is between
+    )
+    file: NpyFile
+    names: ColumnNames
+    n_rows: int
+    n_features: int | None
+
+    def __init__(self, file: NpyFile, names: ColumnNames) -> None:
+        self.file, self.names = file, names
+        self.n_rows, self.n_features = file.n_rows, len(names)
+        self.files: tuple[str, ...] = (file.path,)
+        self._stored_dtype = file.dtype(names)
+        self._places: Any = list(names)
+        if names and names == tuple(range(names[0], names[0] + len(names))):
+            self._places = slice(names[0], names[0] + len(names))
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        self.file.stamp.check(self.file.path)
+        with open(self.file.path, "rb", buffering=0) as file:
+            return self._as_float_rows(
+                self._read(file, start, stop), range(start, stop)
+            )
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        self.file.stamp.check(self.file.path)
+        unique_rows, inverse = np.unique(
+            np.asarray(indices, np.int64), return_inverse=True
+        )
+        rows = np.empty((len(unique_rows), len(self.file.names)), self._stored_dtype)
+        with open(self.file.path, "rb", buffering=0) as file:
+            for first, last in self._read_spans(unique_rows):
+                begin, end = int(unique_rows[first]), int(unique_rows[last - 1]) + 1
+                span = self._read(file, begin, end)
+                np.take(span, unique_rows[first:last] - begin, 0, out=rows[first:last])
+        return self._as_float_rows(rows, unique_rows)[inverse]
+
+    def fingerprint(self) -> str:
+        return digest(
+            self.file.identity, self.names, self._weights_and_targets_digest()
+        )
+
+    def _read_spans(self, unique_rows: np.ndarray) -> Any:
+        """(first, last): places of rows near each other, which are read in one go."""
+        if not len(unique_rows):
+            return
+        row_bytes = max(1, len(self.file.names) * self._stored_dtype.itemsize)
+        is_near = np.diff(unique_rows) * row_bytes <= MAX_GAP_BYTES + row_bytes
+        same_span = np.diff(unique_rows * row_bytes // MAX_SPAN_BYTES) == 0
+        ends = np.flatnonzero(~(is_near & same_span)) + 1
+        yield from zip(
+            [0, *ends.tolist()], [*ends.tolist(), len(unique_rows)], strict=True
+        )
+
+    def _read(self, file: Any, start: int, stop: int) -> np.ndarray:
+        width = len(self.file.names)
+        rows = np.empty((max(0, stop - start), width), self._stored_dtype)
+        self.file.fill(file, start * width, rows)
+        return rows
+
+    def _as_float_rows(self, rows: np.ndarray, row_numbers: Any) -> np.ndarray:
+        X = as_float_rows(rows[:, self._places])
+        check_finite_rows(X, self.file.path, self.names, row_numbers)
+        return X
+
+
+class ArrayContainerFile(TabularFile):
+    """The columns of one matrix of a file, and the other arrays beside it."""
+
+    is_row_major = True
+
+    def __init__(self, path: str, dataset: str | None) -> None:
+        super().__init__(path)
+        with self.opened() as arrays:
+            self.dataset = self._chosen(arrays, dataset)
+            matrix = arrays[self.dataset]
+            n_rows, width = matrix.shape
+            self._dtypes = {
+                name: np.dtype(array.dtype)
+                for name, array in arrays.items()
+                if name == self.dataset or array.shape in ((n_rows,), (n_rows, 1))
+            }
+            chunk_rows = (getattr(matrix, "shards", None) or matrix.chunks or (1,))[0]
+        self.names = tuple(range(width))
+        self.bounds = regular_chunk_bounds(n_rows, chunk_rows, width)
+        other_names = [repr(name) for name in self._dtypes if name != self.dataset]
+        self.other_names_hint = (
+            f", or the name of another array: {', '.join(other_names)}"
+        )
+        self.other_names_hint = self.other_names_hint if other_names else ""
+
+    @abstractmethod
+    @contextmanager
+    def opened(self) -> Iterator[dict[str, Any]]:
+        """The arrays of the file by their names, while it is open."""
+        yield {}
+
+    @property
+    def options(self) -> Hashable:
+        return self.dataset
+
+    def has_column(self, name: Any) -> bool:
+        is_array_name = isinstance(name, str) and name in self._dtypes
+        return name in self.names or (is_array_name and name != self.dataset)
+
+    def dtype(self, names: ColumnNames) -> np.dtype:
+        dtypes = {name: self._dtypes[self._array_name(name)] for name in names}
+        for name, dtype in dtypes.items():
+            if dtype.kind not in "biuf":
+                raise not_numeric_error(self.path, name, dtype)
+        return np.result_type(*dtypes.values())
+
+    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        matrix_columns = [name for name in names if name in self.names]
+        columns: dict[Any, np.ndarray] = {}
+        with self.opened() as arrays:
+            if matrix_columns:
+                first, last = min(matrix_columns), max(matrix_columns) + 1
+                block = arrays[self.dataset][start:stop, first:last]
+                if tuple(range(first, last)) == names:
+                    self._check_chunks(arrays, names, start, stop)
+                    return block
+                columns = {name: block[:, name - first] for name in matrix_columns}
+            for name in set(names) - set(matrix_columns):
+                columns[name] = arrays[name][start:stop].reshape(-1)
+            self._check_chunks(arrays, names, start, stop)
+        return np.stack([columns[name] for name in names], axis=1)
+
+    def _check_chunks(
+        self, arrays: dict[str, Any], names: ColumnNames, start: int, stop: int
+    ) -> None:
+        """After rows were read: refuse what has changed, where chunks are files."""
+
+    def _array_name(self, name: Any) -> str:
+        return name if isinstance(name, str) else self.dataset
+
+    def _chosen(self, arrays: dict[str, Any], dataset: str | None) -> str:
+        """The matrix: the one that is named, or the only one there is."""
+        matrices = [name for name, array in arrays.items() if len(array.shape) == 2]
+        if dataset is not None:
+            dataset = dataset.strip("/")
+        if dataset in matrices:
+            return dataset  # type: ignore[return-value]
+        listed = ", ".join(f"{n!r} {tuple(a.shape)}" for n, a in arrays.items())
+        if dataset is None and len(matrices) > 1:  # (n, 1) targets are none
+            matrices = [name for name in matrices if arrays[name].shape[1] > 1]
+        if dataset is None and len(matrices) == 1:
+            return matrices[0]
+        raise FileError(
+            f"{self.path}: dataset={dataset!r} names no matrix of rows; there are "
+            f"{listed or 'no arrays'}. Give dataset= one of two dimensions."
+        )
+
+
+class Hdf5File(ArrayContainerFile):
+    """The columns of a matrix in an HDF5 file."""
+
+    @contextmanager
+    def opened(self) -> Iterator[dict[str, Any]]:
+        h5py = import_optional("h5py", "hdf5", "Reading HDF5 files")
+        datasets: dict[str, Any] = {}
+
+        def collect(name: str, thing: Any) -> None:
+            if isinstance(thing, h5py.Dataset) and thing.shape is not None:
+                datasets[name] = thing
+
+        with wrap_decoding_errors(self.path, self.stamp, self.path, 0):
+            file = h5py.File(self.path, "r")
+        with file:
+            file.visititems(collect)
+            yield datasets
+
+
+METADATA_FILES = ("zarr.json", ".zarray", ".zgroup")
+#: What an array without a name is called.
+ROOT_ARRAY = "the array"
+
+
+class ZarrFile(ArrayContainerFile):
+    """The columns of a matrix in a Zarr group, or of a Zarr array."""
+
+    stamp: FolderStamp
+
+    def _read_stamp(self) -> FolderStamp:
+        return FolderStamp.of(self._metadata and self.path)
+
+    @property
+    def _metadata(self) -> str:
+        for name in METADATA_FILES:
+            if os.path.exists(os.path.join(self.path, name)):
+                return os.path.join(self.path, name)
+        is_missing = not os.path.isdir(self.path)
+        reason = (
+            "cannot be read: No such folder"
+            if is_missing
+            else f"has no {METADATA_FILES[0]}"
+        )
+        raise FileError(f"{self.path} {reason}, and so is no Zarr array.")
+
+    def _check_unchanged(self) -> None:
+        self.stamp.check_file(self._metadata)
+
+    def _check_chunks(
+        self, arrays: dict[str, Any], names: ColumnNames, start: int, stop: int
+    ) -> None:
+        for array_name in {self._array_name(name) for name in names}:
+            zarr_array = arrays[array_name]
+            folder = (
+                os.path.join(self.path, zarr_array.path)
+                if zarr_array.path
+                else self.path
+            )
+            self.stamp.check_files(folder, chunk_files(zarr_array, start, stop))
+
+    @contextmanager
+    def opened(self) -> Iterator[dict[str, Any]]:
+        zarr = import_optional("zarr", "zarr", "Reading Zarr arrays")
+        with wrap_decoding_errors(self.path, self.stamp, self.stamped_path, 0):
+            root = zarr.open(self.path, mode="r")
+            if isinstance(root, zarr.Array):
+                arrays = {ROOT_ARRAY: root}
+            else:
+                members = root.members(max_depth=None)
+                arrays = {name: a for name, a in members if isinstance(a, zarr.Array)}
+        yield arrays
+
+
+def chunk_files(array: Any, start: int, stop: int) -> Iterator[str]:
+    """The files with rows start to stop of an array, by their names in its folder."""
+    steps = getattr(array, "shards", None) or array.chunks
+    rows = range(start // steps[0], -(-stop // steps[0]))
+    others = (
+        range(-(-size // step))
+        for size, step in zip(array.shape[1:], steps[1:], strict=True)
+    )
+    for coordinates in product(rows, *others):
+        yield os.path.join(*array.metadata.encode_chunk_key(coordinates).split("/"))

@@ -1,0 +1,691 @@
+"""A file of columns read in chunks: stamps, the shared chunk cache, errors, and the
+choice of columns.
+
+A `TabularFile` holds a path and options, never an open handle, so it can be pickled
+and read from any thread. It refuses to go on once the file has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from numbers import Integral
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from .. import _arrays as arrays
+from .._validation import unknown_name_error
+from .base import Source, digest
+
+
+class FileError(ValueError):
+    """A file does not hold the rows that were asked for."""
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Size and time of a file's last change: what it was when it was opened."""
+
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, path: str) -> FileStamp:
+        """The stamp of a file as it is now."""
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        return cls(status.st_size, status.st_mtime_ns)
+
+    def check(self, path: str) -> None:
+        """Refuse a file that is another one by now."""
+        now = FileStamp.of(path)
+        if now == self:
+            return
+        change = "was written to"
+        if now.size != self.size:
+            change = f"went from {self.size} to {now.size} bytes"
+        raise file_changed_error(path, change)
+
+
+def file_changed_error(path: str, change: str = "was written to") -> FileError:
+    """The error for a file that is another one by now."""
+    return FileError(
+        f"{path} {change} since it was opened; rows of two versions do not fit "
+        "together. Open it again once it is complete."
+    )
+
+
+@contextmanager
+def wrap_decoding_errors(
+    path: str, stamp: Any, stamped_path: str, first_row: int
+) -> Iterator[None]:
+    """Around a library that reads rows from `start` on: its errors name the file."""
+    try:
+        yield
+    except (FileError, ImportError, MemoryError, AttributeError, TypeError):
+        raise
+    except Exception as error:
+        stamp.check(stamped_path)
+        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
+            raise FileError(
+                f"{path}, from row {first_row} on: the text is not UTF-8 ({error}). "
+                "Write "
+                "it again in this encoding."
+            ) from error
+        raise FileError(
+            f"{path}, from row {first_row} on: {error or type(error).__name__}. The "
+            "file "
+            "is damaged or was cut off; write it again."
+        ) from error
+
+
+def format_cell_location(path: str, column: Any, row: int) -> str:
+    """Where something is: row numbers count from 0, as landmarks' do."""
+    return f"{path}, column {column!r}, row {row}"
+
+
+def missing_value_error(path: str, column: Any, row: int) -> FileError:
+    """The error for a cell that is empty."""
+    return FileError(
+        f"{format_cell_location(path, column, row)}: a value is missing. Impute it "
+        "(no target), "
+        "drop such rows, or leave the column out with columns=[...]."
+    )
+
+
+def not_a_number_error(path: str, column: Any, row: int, value: Any) -> FileError:
+    """The error for a cell with text, or with a number that is not finite."""
+    if isinstance(value, float):
+        return FileError(
+            f"{format_cell_location(path, column, row)}: {value} is not a finite "
+            "number. Replace it, "
+            "drop such rows, or leave the column out with columns=[...]."
+        )
+    return FileError(
+        f"{format_cell_location(path, column, row)}: {value!r} is not a number. "
+        "Encode it as one, or "
+        "leave the column out with columns=[...]."
+    )
+
+
+def not_numeric_error(path: str, column: Any, kind: Any) -> FileError:
+    """The error for a column of something else."""
+    return FileError(
+        f"{path}, column {column!r} holds {kind} values, not numbers. Encode them as "
+        "numbers, or leave the column out with columns=[...]."
+    )
+
+
+def truncated_file_error(path: str, row: int) -> FileError:
+    """The error for rows that are not there."""
+    return FileError(
+        f"{path} ends before row {row}: the file is damaged or was cut off; write it "
+        "again."
+    )
+
+
+def check_finite_rows(
+    X: np.ndarray, path: str, columns: Sequence[Any], row_numbers: Any
+) -> None:
+    """Refuse NaN and infinity in rows of these numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    # The sum may overflow where no entry does.
+    rows, column_indices = np.nonzero(~np.isfinite(X))
+    if not len(rows):
+        return
+    row, column = int(row_numbers[rows[0]]), columns[column_indices[0]]
+    value = X[rows[0], column_indices[0]]
+    if np.isnan(value):
+        raise missing_value_error(path, column, row)
+    raise not_a_number_error(path, column, row, float(value))
+
+
+@dataclass(frozen=True)
+class FolderStamp:
+    """Sizes and times of all files in a folder, and when the last of them changed.
+
+    A few bytes, however many files there are: a source travels with its stamp.
+    """
+
+    digest: str
+    #: The last change of a file or folder. Not of `digest`, as copies have others.
+    last_change_ns: int = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, path: str) -> FolderStamp:
+        """The stamp of a folder as it is now."""
+        try:
+            last_change_ns = _last_change_ns(os.stat(path))
+            entries = sorted(_walk_entries(path, ""), key=itemgetter(0))
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        hasher = hashlib.sha256()
+        for name, status in entries:
+            last_change_ns = max(last_change_ns, _last_change_ns(status))
+            if not stat.S_ISDIR(status.st_mode):
+                line = f"{name}|{status.st_size}|{status.st_mtime_ns}|"
+                hasher.update(line.encode("utf-8", "surrogateescape"))
+        return cls(hasher.hexdigest()[:16], last_change_ns)
+
+    def check(self, path: str) -> None:
+        """Refuse a folder of which any file is another one by now."""
+        if FolderStamp.of(path) != self:
+            raise file_changed_error(path)
+
+    def check_files(self, folder: str, files: Iterable[str]) -> None:
+        """Refuse some files, known by their names in a folder, that changed since.
+
+        One that is deleted, or was not there before, changes the folder that it is in.
+        """
+        checked: set[str] = set()
+        for file in files:
+            path = os.path.join(folder, file)
+            while path not in checked:
+                checked.add(path)
+                self.check_file(path)
+                if path == folder:
+                    break
+                path = os.path.dirname(path)
+
+    def check_file(self, path: str) -> None:
+        """Refuse one that changed since."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            return  # its folder tells whether it was there
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+        if _last_change_ns(status) > self.last_change_ns:
+            raise file_changed_error(path)
+
+
+def _last_change_ns(status: os.stat_result) -> int:
+    """Of content or, since a time can be set back, of what is known about a file."""
+    return max(status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _walk_entries(path: str, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+    """All files and folders in a folder, by their names in it."""
+    with os.scandir(os.path.join(path, prefix)) as entries:
+        for entry in entries:
+            name = os.path.join(prefix, entry.name)
+            yield name, entry.stat()
+            if entry.is_dir():
+                yield from _walk_entries(path, name)
+
+
+#: Bytes that are kept, and how many chunks at least, whatever their size: a tile may
+#: lie across two, and targets may be a chunk of their own.
+MAX_CACHE_BYTES, MIN_CACHED_CHUNKS = 2**27, 4
+
+
+class _CacheEntry:
+    """A chunk, or the promise of one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.values: np.ndarray | None = None
+
+
+class ChunkCache:
+    """A few chunks by what they are of; the one used longest ago is forgotten first."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._chunks: OrderedDict[Hashable, _CacheEntry] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, decode: Callable[[], np.ndarray]) -> np.ndarray:
+        """The values of a chunk, decoded if they are not here."""
+        with self._lock:
+            entry = self._chunks.setdefault(key, _CacheEntry())
+            self._chunks.move_to_end(key)
+        with entry.lock:
+            values = entry.values
+            if values is None:
+                values = decode()
+                self._keep(key, entry, values)
+            return values
+
+    def _keep(self, key: Hashable, entry: _CacheEntry, values: np.ndarray) -> None:
+        with self._lock:
+            if self._chunks.get(key) is not entry:
+                return  # forgotten while it was decoded
+            entry.values = values
+            self._bytes += values.nbytes
+            while (
+                self._bytes > MAX_CACHE_BYTES and len(self._chunks) > MIN_CACHED_CHUNKS
+            ):
+                _, oldest = self._chunks.popitem(last=False)
+                self._bytes -= 0 if oldest.values is None else oldest.values.nbytes
+
+
+CHUNK_CACHE = ChunkCache()
+# A child that is forked while a lock is held would wait for it for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=CHUNK_CACHE.clear)
+
+
+#: Chunks with fewer numbers than this are read together with their neighbours.
+MIN_CHUNK_VALUES = 2**18
+#: Where few rows are taken they are remembered, the last so many times: the same ones
+#: are measured on again and again, and to find them takes a read of the whole file.
+MAX_CACHED_TAKE_ROWS, N_CACHED_TAKES = 2**11, 4
+
+ColumnNames = tuple[Any, ...]
+
+
+class TabularFile(ABC):
+    """A file: its columns, where its chunks begin, and how one is read.
+
+    Path and options only, never a handle: it is opened for each chunk, and so may be
+    pickled, and read from any thread.
+    """
+
+    path: str
+    stamp: Any  # of the file, or of a folder with one per chunk
+    names: ColumnNames  # of its columns; numbers where they have none
+    bounds: np.ndarray  # (chunks + 1,) first row of each, and the number of all
+    #: Whether rows lie one after the other, so that one column costs as much as all.
+    is_row_major = False
+    #: Columns that are decoded together then, whichever of them are asked for.
+    columns_read_together: ColumnNames = ()
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.stamp = self._read_stamp()
+        self._cached_takes: dict[Hashable, np.ndarray] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_cached_takes": {}}
+
+    @property
+    def stamped_path(self) -> str:
+        """The file whose size and time tell of a change."""
+        return self.path
+
+    def _read_stamp(self) -> Any:
+        return FileStamp.of(self.stamped_path)
+
+    def _check_unchanged(self) -> None:
+        """Before a chunk is read."""
+        self.stamp.check(self.stamped_path)
+
+    @abstractmethod
+    def dtype(self, names: ColumnNames) -> np.dtype:
+        """The common dtype of some columns, which must be of numbers."""
+
+    @abstractmethod
+    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
+        """(rows, columns) of one chunk, without missing values."""
+
+    def holds_text(self, name: Any) -> bool:
+        """Whether a column has text that `read_text` reads."""
+        return False
+
+    def holds_booleans(self, name: Any) -> bool:
+        """Whether a column has true and false, which are read as 1 and 0."""
+        return False
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        """(rows,): the texts of a column in one chunk, none missing."""
+        raise NotImplementedError(f"{type(self).__name__} reads no text.")
+
+    def texts(self, chunk: int, name: Any) -> np.ndarray:
+        """The texts of a column in one chunk, of a file that has not changed."""
+        self._check_unchanged()
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        with wrap_decoding_errors(self.path, self.stamp, self.stamped_path, start):
+            texts = self.read_text(chunk, name)
+        if len(texts) != stop - start:
+            raise truncated_file_error(self.path, start + len(texts))
+        return texts
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.bounds[-1])
+
+    @property
+    def identity(self) -> Hashable:
+        """What is read, in so far as it decides the values."""
+        return type(self).__name__, self.path, self.stamp, self.options
+
+    @property
+    def options(self) -> Hashable:
+        """What else decides what is read."""
+        return ()
+
+    #: What columns may be called besides their names, for an error to say.
+    other_names_hint = ""
+
+    def unknown_column_hint(self, name: Any) -> str:
+        """What may have gone wrong where there is no column of this name."""
+        return ""
+
+    def has_column(self, name: Any) -> bool:
+        """Whether there is such a column."""
+        return name in self.names
+
+    def source(self, names: ColumnNames) -> Source:
+        """The rows of some columns."""
+        return ChunkedFileRows(self, names)
+
+    def cached_take(self, key: Hashable, take: Callable[[], np.ndarray]) -> np.ndarray:
+        """Rows that were taken before, or are now."""
+        rows = self._cached_takes.get(key)
+        if rows is None:
+            rows = take()
+            rows.flags.writeable = False
+            recent = list(self._cached_takes.items())[1 - N_CACHED_TAKES :]
+            self._cached_takes = {**dict(recent), key: rows}  # at once: others may look
+        return rows
+
+    def chunk(self, number: int, names: ColumnNames) -> np.ndarray:
+        """One chunk of rows, checked: as it was decoded last, or now."""
+        key = (self.identity, *self.bounds[number : number + 2].tolist(), names)
+        return CHUNK_CACHE.get(key, lambda: self._decode_chunk(number, names))
+
+    def _decode_chunk(self, chunk: int, names: ColumnNames) -> np.ndarray:
+        self._check_unchanged()
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        with wrap_decoding_errors(self.path, self.stamp, self.stamped_path, start):
+            values = self.read(chunk, names)
+        if len(values) != stop - start:
+            raise truncated_file_error(self.path, start + len(values))
+        X = as_float_rows(values, self.dtype(names))
+        check_finite_rows(X, self.path, names, range(start, stop))
+        X.flags.writeable = False
+        return X
+
+
+class ChunkedFileRows(Source):
+    """Some columns of a file that is read in chunks."""
+
+    file: TabularFile
+    names: ColumnNames
+    n_rows: int
+    n_features: int | None
+    supports_random_access = False
+
+    def __init__(self, file: TabularFile, names: ColumnNames) -> None:
+        self.file, self.names = file, names
+        self.n_rows, self.n_features = file.n_rows, len(names)
+        self.files: tuple[str, ...] = (file.path,)
+        decoded_columns = (
+            file.columns_read_together
+            if set(names) <= set(file.columns_read_together)
+            else names
+        )
+        self._decoded_columns = decoded_columns
+        self._places = (
+            None
+            if decoded_columns == names
+            else [decoded_columns.index(n) for n in names]
+        )
+        self._dtype = row_dtype(file.dtype(names))
+        self._key: Hashable = names  # what values depend on, besides file and rows
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        bounds = self.file.bounds
+        first = int(np.searchsorted(bounds, start, side="right")) - 1
+        last = int(np.searchsorted(bounds, stop, side="left"))
+        parts = [
+            self._read_chunk(chunk)[
+                max(0, start - bounds[chunk]) : stop - bounds[chunk]
+            ]
+            for chunk in range(first, last)
+            if stop > start
+        ]
+        if len(parts) == 1:
+            return self._select_columns(parts[0])
+        empty = np.empty((0, self.n_features or 0), self._dtype)
+        return np.concatenate([empty, *map(self._select_columns, parts)])
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        indices = np.asarray(indices, np.int64)  # equal bytes are equal numbers
+        if not 0 < len(indices) <= MAX_CACHED_TAKE_ROWS:
+            return self._take(indices)
+        key = (self._key, indices.tobytes())
+        return self.file.cached_take(key, lambda: self._take(indices))
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        out = np.empty((len(indices), self.n_features or 0), self._dtype)
+        # One forward read, each chunk once.
+        order = np.argsort(indices, kind="stable")
+        chunks = np.searchsorted(self.file.bounds, indices[order], side="right") - 1
+        ends = np.flatnonzero(np.diff(chunks)) + 1
+        for positions in np.split(order, ends) if len(order) else ():
+            chunk = (
+                np.searchsorted(self.file.bounds, indices[positions[0]], "right") - 1
+            )
+            local = indices[positions] - self.file.bounds[chunk]
+            out[positions] = self._select_columns(self._read_chunk(int(chunk))[local])
+        return out
+
+    def fingerprint(self) -> str:
+        return digest(self.file.identity, self._key, self._weights_and_targets_digest())
+
+    def _read_chunk(self, chunk: int) -> np.ndarray:
+        return self.file.chunk(chunk, self._decoded_columns)
+
+    def _select_columns(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self._places is None else as_float_rows(rows[:, self._places])
+
+
+def row_dtype(dtype: Any) -> np.dtype:
+    """The dtype that rows of it are handed out in."""
+    return np.dtype(arrays.float_dtype(np.empty(0, dtype)))
+
+
+def as_float_rows(values: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """Values as floats, row after row."""
+    return arrays.as_float(values, row_dtype(values.dtype if dtype is None else dtype))
+
+
+def merge_small_chunks(bounds: np.ndarray, n_columns: int) -> np.ndarray:
+    """Which of the bounds are kept where small chunks are read together."""
+    boundaries = [0]
+    for i in range(1, len(bounds)):
+        values = (bounds[i] - bounds[boundaries[-1]]) * max(1, n_columns)
+        if values >= MIN_CHUNK_VALUES or i == len(bounds) - 1:
+            boundaries.append(i)
+    return np.array(boundaries)
+
+
+def regular_chunk_bounds(n_rows: int, step: int, n_columns: int) -> np.ndarray:
+    """Bounds of chunks of `step` rows, or of as many of them as are read together."""
+    step = max(1, step)
+    step *= max(1, -(-MIN_CHUNK_VALUES // (step * max(1, n_columns))))
+    return np.append(np.arange(0, n_rows, step), n_rows)
+
+
+#: Text with more different values than this is no class.
+MAX_CLASSES = 10_000
+
+
+class ClassCodes(ChunkedFileRows):
+    """For each row the place of its text among all that the files have."""
+
+    def __init__(self, file: TabularFile, name: Any, classes: np.ndarray) -> None:
+        self.file, self.names, self.found = file, (name,), classes
+        self.n_rows, self.n_features = file.n_rows, 1
+        self._dtype, self._places = np.dtype(np.float64), None
+        # The same text has another place in another list of classes.
+        self._key = (*self.names, "text", digest(classes))
+
+    def _read_chunk(self, chunk: int) -> np.ndarray:
+        bounds = self.file.bounds[chunk : chunk + 2].tolist()
+        key = (self.file.identity, *bounds, self._key)
+        return CHUNK_CACHE.get(key, lambda: self._encode_chunk(chunk))
+
+    def _encode_chunk(self, chunk: int) -> np.ndarray:
+        texts = self.file.texts(chunk, *self.names)
+        codes = np.searchsorted(self.found, texts).astype(np.float64)[:, None]
+        codes.flags.writeable = False
+        return codes
+
+
+def distinct_texts(files: Sequence[TabularFile], name: Any) -> np.ndarray:
+    """The different texts of a column, in order: one read of it."""
+    texts: set[str] = set()
+    for file in files:
+        for chunk in range(len(file.bounds) - 1):
+            texts.update(np.unique(file.texts(chunk, name)).tolist())
+            if len(texts) > MAX_CLASSES:
+                raise FileError(
+                    f"{file.path}, column {name!r} holds more than {MAX_CLASSES} "
+                    "different texts, which are no classes; name another target."
+                )
+    return np.array(sorted(texts))
+
+
+#: Rows whose weights are read at a time.
+WEIGHT_BLOCK_ROWS = 2**16
+
+
+@dataclass(frozen=True)
+class ColumnSelection:
+    """The columns of a file by what they are for."""
+
+    features: ColumnNames
+    targets: ColumnNames
+    weight: ColumnNames  # one, or none
+    single: bool  # the target was named alone, not in a list
+    text: bool = False  # the target is text
+
+    @property
+    def all(self) -> ColumnNames:
+        """Every column that is read."""
+        return (*self.features, *self.targets, *self.weight)
+
+    @property
+    def numbers(self) -> ColumnNames:
+        """Every column that is read as numbers."""
+        return (*self.features, *(() if self.text else self.targets), *self.weight)
+
+
+def select_columns(
+    file: TabularFile, columns: Any, target: Any, weight: Any
+) -> ColumnSelection:
+    """The columns that are asked for; all that are left are features."""
+    single = target is not None and not _is_collection(target)
+    targets = _resolve_columns(file, target)
+    weights = _resolve_columns(file, weight)
+    if len(weights) > 1:
+        raise ValueError(f"weight={weight!r} is not allowed; name one column.")
+    if columns is None:
+        features = tuple(
+            name for name in file.names if name not in (*targets, *weights)
+        )
+    else:
+        features = _resolve_columns(file, columns)
+    if not features:
+        raise FileError(f"{file.path} has no column left for features.")
+    text = single and file.holds_text(*targets)
+    selection = ColumnSelection(features, targets, weights, single, text)
+    for name in selection.all:
+        if selection.all.count(name) > 1 or file.names.count(name) > 1:
+            raise _duplicate_column_error(file, name)
+    for name in selection.numbers:
+        file.dtype((name,))  # refuses what is no number
+    return selection
+
+
+def _duplicate_column_error(file: TabularFile, name: Any) -> ValueError:
+    if file.names.count(name) > 1:
+        return ValueError(
+            f"{file.path} has several columns {name!r}; give them other names."
+        )
+    return ValueError(
+        f"Column {name!r} of {file.path} is asked for twice; a column is a feature, "
+        "a target or the weight."
+    )
+
+
+def check_same_columns(file: TabularFile, selection: ColumnSelection) -> None:
+    """A further file must have the columns of the first."""
+    for name in selection.all:
+        _resolve_columns(file, name)
+    for name in selection.numbers:
+        file.dtype((name,))
+    if selection.text and not file.holds_text(*selection.targets):
+        raise FileError(
+            f"{file.path}, column {selection.targets[0]!r} holds no text, as it does "
+            "in "
+            "the files before; write all of them alike."
+        )
+
+
+def _is_collection(names: Any) -> bool:
+    if isinstance(names, Set):
+        raise ValueError(
+            f"Columns are named by {names!r}, which has no order; list them."
+        )
+    return isinstance(names, Iterable) and not isinstance(names, str)
+
+
+def _resolve_columns(file: TabularFile, names: Any) -> ColumnNames:
+    """Names of columns, as the file has them."""
+    if names is None:
+        return ()
+    requested = tuple(names) if _is_collection(names) else (names,)
+    return tuple(_resolve_column(file, name) for name in requested)
+
+
+def _resolve_column(file: TabularFile, name: Any) -> Any:
+    width = len(file.names)
+    if isinstance(name, Integral) and not isinstance(name, bool):
+        name = int(name)
+        if name < 0 and name + width in file.names:
+            return name + width
+    if file.has_column(name):
+        return name
+    kind = f"{file.path}: column"
+    if file.names == tuple(range(width)):
+        raise ValueError(
+            f"{kind}={name!r} is unknown; columns of this file are the numbers 0 to "
+            f"{width - 1}{file.other_names_hint}."
+        )
+    hint = file.unknown_column_hint(name)
+    if hint:
+        raise ValueError(f"{kind}={name!r} is unknown; {hint}")
+    raise unknown_name_error(kind, name, [str(known) for known in file.names])
+
+
+def read_weights(source: Source, path: str, name: Any) -> np.ndarray:
+    """The weights of all rows, held as one vector: 8 bytes a row."""
+    weights = np.empty(source.n_rows)
+    for start in range(0, source.n_rows, WEIGHT_BLOCK_ROWS):
+        values = source.rows(start, min(start + WEIGHT_BLOCK_ROWS, source.n_rows))[:, 0]
+        weights[start : start + len(values)] = values
+        if values.min() < 0:
+            row = start + int(values.argmin())
+            raise FileError(
+                f"{format_cell_location(path, name, row)}: the weight "
+                f"{values.min():g} is negative; a "
+                "row of weight w counts as w rows."
+            )
+    if not weights.any():
+        raise FileError(
+            f"{path}, column {name!r}: all weights are 0; a row of weight w counts as "
+            "w rows."
+        )
+    return weights

@@ -1,5 +1,0 @@
-"""`python -m nystrom_cli`."""
-
-from . import main
-
-main()
