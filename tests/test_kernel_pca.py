@@ -948,7 +948,7 @@ def test_new_rows_of_a_precomputed_kernel_need_all_or_the_landmarks_columns(X):
     with pytest.raises(ValueError, match=f"X has 7 features.*expecting {N_ROWS}"):
         model.transform(np.zeros((2, 7)))
     K, S = rbf(X[:9], X), model.landmarks_.indices
-    with pytest.raises(ValueError, match=r"kernels\.AtLandmarks"):
+    with pytest.raises(ValueError, match=r"kernels\.PrecomputedAtLandmarks"):
         model.transform(K[:, : len(S)])
     found = model.transform(PrecomputedAtLandmarks(K[:, S]))
     np.testing.assert_array_equal(found, model.transform(K))

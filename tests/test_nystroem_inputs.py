@@ -666,7 +666,7 @@ def test_precomputed_columns_are_not_guessed_from_the_width(rng, K, kind):
     fitted = precomputed().fit(K)
     message = (
         rf"X has {N_COMPONENTS} features, but .* {N_ROWS}: .*all training rows.*"
-        r"kernels\.AtLandmarks\(X\)"
+        r"kernels\.PrecomputedAtLandmarks\(X\)"
     )
     for columns in (np.arange(N_COMPONENTS), fitted.component_indices_):
         with pytest.raises(ValueError, match=message):

@@ -513,7 +513,7 @@ def test_precomputed_kernel_is_as_its_rows(name, X, y, rng, seed):
     np.testing.assert_array_equal(
         answers(fitted, PrecomputedAtLandmarks(against[:, S])), answers(fitted, against)
     )
-    with pytest.raises(ValueError, match=r"kernels\.AtLandmarks"):
+    with pytest.raises(ValueError, match=r"kernels\.PrecomputedAtLandmarks"):
         answers(fitted, against[:, : len(S)])
     np.testing.assert_array_equal(fitted.X_fit_, S)
 
