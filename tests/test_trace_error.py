@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 
@@ -72,6 +73,22 @@ def test_weights_count_in_every_error_told(estimator, data):
         assert abs(error.value - exact) < 6 * error.standard_error
         assert error.standard_error < 0.3 * exact
     assert fitted.landmarks_.error == error
+
+
+def test_weights_count_where_the_kernel_is_a_function(data):
+    """Its error is estimated from uniform rows, since evaluations are costly."""
+    X, y, w = data
+
+    def kernel(a, b):
+        return math.exp(-GAMMA * ((a - b) @ (a - b)))
+
+    rows = np.arange(0, 1500, 75)
+    model = KernelRidge(0.1, kernel=kernel, n_landmarks=20, sampler=rows, solver="cg")
+    error = model.fit(X, y, sample_weight=w).approximation_error_
+    exact = truth(X, model.landmarks_.points, w)
+    assert not error.exact
+    assert abs(error.value - exact) < 6 * error.standard_error
+    assert error.standard_error < 0.3 * exact
 
 
 def test_all_ways_tell_the_same(data):
