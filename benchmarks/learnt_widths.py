@@ -3,7 +3,7 @@
     python3 dev.py bench learnt_widths --data folder
 
 For every set and split: `KernelRidgeCV` (5 folds, intercept, 7 alphas) with gamma by
-"scale", "median", "learn", "learn_each", and the best of a grid of 7 gammas, from
+"scale", "median", "learn", "ard", and the best of a grid of 7 gammas, from
 1/1000 to 1000 times "scale", with as many landmarks; then "learn" with uniform ones.
 The score is R² or the share of right classes on rows left out, the seconds those of
 the fit, one after the other in one process: coarse. `--sets` and `--splits` run a part.
@@ -72,7 +72,7 @@ def score(model: KernelRidgeCV, X: np.ndarray, Y: np.ndarray) -> float:
 def ways(X: np.ndarray) -> dict[str, dict]:
     """What is tried, by name."""
     scale = 1 / (X.shape[1] * X.var())
-    learnt = {name: {"gamma": name} for name in ("learn", "learn_each")}
+    learnt = {name: {"gamma": name} for name in ("learn", "ard")}
     return {
         "scale": {"gamma": "scale"},
         "median": {"gamma": "median"},

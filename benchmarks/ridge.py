@@ -37,7 +37,9 @@ def measure(X: np.ndarray, gamma: float, share: float, seeds: int) -> list | Non
     errors, sizes = [], []
     for start in range(0, seeds, TOGETHER):
         chosen = [
-            select_landmarks(X, gamma=gamma, ridge=ridge, random_state=seed)
+            select_landmarks(
+                X, gamma=gamma, max_spectral_error=ridge, random_state=seed
+            )
             for seed in range(start, min(start + TOGETHER, seeds))
         ]
         sizes += [len(landmarks) for landmarks in chosen]

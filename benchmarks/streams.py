@@ -3,7 +3,7 @@
     python3 dev.py bench streams
 
 Generated streams, read batch by batch: `Nystroem.partial_fit`, landmarks of the first
-batch with `updated_with`, and `KernelRidge.partial_fit`; beside each the same chosen,
+batch with `update`, and `KernelRidge.partial_fit`; beside each the same chosen,
 or fitted, from all rows at once. Ratios over seeds (geometric mean, and the largest):
 of the trace error on all rows, on the last batch, and as it is told; of the root mean
 square error of predictions, without and with the targets' own noise of 0.5. Errors
@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parent / "results" / "streams.csv"
 N_BATCHES, BATCH, NOISE = 30, 500, 0.5
 SIZES = {60: 5}  # landmarks: seeds
 KERNEL = kernels.RBF(0.1)
-MEASURES = ["trace", "trace_last_batch", "updated_with", "told"]
+MEASURES = ["trace", "trace_last_batch", "update", "told"]
 MEASURES += ["ridge_trace", "ridge_rmse", "ridge_rmse_with_noise"]
 
 Rows = np.ndarray
@@ -106,7 +106,7 @@ def measured(make: Callable, size: int, seed: int) -> list[float]:
         stream.partial_fit(batch)
         ridge.partial_fit(batch, t)
         if i:
-            landmarks = landmarks.updated_with(batch, random_state=seed)
+            landmarks = landmarks.update(batch, random_state=seed)
     refit = select_landmarks(X, **options)
     whole = KernelRidge(0.1, fit_intercept=True, **options).fit(X, y)
     best, own = trace_error(refit, X), trace_error(stream.landmarks_, X)

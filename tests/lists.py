@@ -115,7 +115,7 @@ CHOOSING = but(OFF_THE_ROWS)
 RIDGED = [
     name
     for name, make in samplers.NAMES.items()
-    if "ridge" in getattr(make, "__dataclass_fields__", {})
+    if "max_spectral_error" in getattr(make, "__dataclass_fields__", {})
 ]
 #: They report the ridge of their scores, and the effective dimension there.
 SCORED = [*RIDGED, "accelerated"]

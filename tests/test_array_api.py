@@ -219,7 +219,7 @@ def test_exact_scores_are_those_of_numpy(rng):
     "sampler",
     [
         *map(samplers.as_sampler, SAMPLERS),
-        samplers.Recursive(ridge=3.0),
+        samplers.Recursive(max_spectral_error=3.0),
         samplers.GivenRows(np.array([5, 2, 400])),
     ],
     ids=str,

@@ -73,15 +73,20 @@ def test_number_of_components(n_components):
 
 @pytest.mark.parametrize("ridge", [0, 0.0, -1.0, np.nan, np.inf, "a", [1.0]])
 def test_ridge(ridge):
-    refused(X, r"ridge=.* is not allowed; .*> 0", ridge=ridge)
-    refused(X, r"ridge=.* is not allowed; .*> 0", ridge=ridge, n_components=None)
+    refused(X, r"max_spectral_error=.* is not allowed; .*> 0", max_spectral_error=ridge)
+    refused(
+        X,
+        r"max_spectral_error=.* is not allowed; .*> 0",
+        max_spectral_error=ridge,
+        n_components=None,
+    )
 
 
 @pytest.mark.parametrize("ridge", [0, -1.0, np.nan, np.inf, "a"])
 def test_ridge_of_a_sampler(ridge):
     for name in RIDGED:
-        with pytest.raises(ValueError, match=r"ridge=.* is not allowed; .*> 0"):
-            samplers.NAMES[name](ridge=ridge)
+        with pytest.raises(ValueError, match=r"error=.* is not allowed; .*> 0"):
+            samplers.NAMES[name](max_spectral_error=ridge)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +184,8 @@ def test_points_for_a_precomputed_kernel():
 
 @pytest.mark.parametrize("sampler", [*but(RIDGED, ["auto"]), [1, 2]], ids=str)
 def test_ridge_with_a_sampler_that_has_none(sampler):
-    message = r"ridge=1.0 cannot be combined with the sampler \w+; .*'recursive'"
-    refused(X, message, sampler=sampler, ridge=1.0)
+    message = r"error=1.0 cannot be combined with the sampler \w+; .*'recursive'"
+    refused(X, message, sampler=sampler, max_spectral_error=1.0)
 
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "a", "2", True])

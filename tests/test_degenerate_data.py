@@ -229,7 +229,7 @@ def test_a_ridge_takes_degenerate_data(case, sampler, options, rng, seed):
         landmarks = select_landmarks(
             X,
             kernel=case.kernel,
-            ridge=ridge,
+            max_spectral_error=ridge,
             sampler=sampler,
             random_state=seed,
             **options,
@@ -239,7 +239,9 @@ def test_a_ridge_takes_degenerate_data(case, sampler, options, rng, seed):
         assert 0 <= landmarks.effective_dimension <= n
 
 
-@pytest.mark.parametrize("options", [{"n_landmarks": 12}, {"ridge": 1.0}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"n_landmarks": 12}, {"max_spectral_error": 1.0}], ids=str
+)
 @pytest.mark.parametrize("case", CASES)
 def test_theory_s_exact_scores_take_degenerate_data(case, options, rng, seed):
     case = CASES[case]
@@ -275,7 +277,9 @@ def test_scores_of_degenerate_data_lie_between_0_and_1(case, rng):
 def test_a_kernel_that_is_the_identity_needs_every_row(options, rng, seed):
     """Rounding of γ‖x − y‖² must not pass for a row that others explain."""
     X = rng.standard_normal((800, 3))
-    landmarks = select_landmarks(X, gamma=1e9, ridge=1e-6, random_state=seed, **options)
+    landmarks = select_landmarks(
+        X, gamma=1e9, max_spectral_error=1e-6, random_state=seed, **options
+    )
     assert len(landmarks) == 800
 
 
@@ -308,7 +312,9 @@ def test_few_rows_and_few_landmarks(sampler, n, s, dtype, rng, seed):
 @pytest.mark.parametrize("n", [1, 2, 192, 193])
 def test_a_ridge_for_few_rows(n, options, rng, seed):
     X = rng.standard_normal((n, 2))
-    landmarks = select_landmarks(X, ridge=0.5, random_state=seed, **options)
+    landmarks = select_landmarks(
+        X, max_spectral_error=0.5, random_state=seed, **options
+    )
     assert 1 <= len(landmarks) <= n
     K = rbf_matrix(X, 0.5)
     Z = approximate(X, landmarks).features()
@@ -433,7 +439,7 @@ def test_a_tiny_ridge_takes_all_rows_without_growing_the_levels_past_the_rows(rn
     finite = [np.all(np.isfinite(level.scores)) for level in levels]
     assert finite
     assert all(finite)
-    assert len(select_landmarks(X, gamma=10.0, ridge=1e-12)) > 350
+    assert len(select_landmarks(X, gamma=10.0, max_spectral_error=1e-12)) > 350
 
 
 @pytest.mark.parametrize("scale", [1e-290, 1e-160, 1.0, 1e160, 1e290])

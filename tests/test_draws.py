@@ -262,10 +262,10 @@ def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
     kept = sample_bernoulli(p, seed)
     same = sample_bernoulli(p, seed, max_landmarks=100)
     np.testing.assert_array_equal(same.indices, kept.indices)
-    assert same.n_wanted is None
+    assert same.n_requested is None
     fewer = sample_bernoulli(p, seed, max_landmarks=10)
     assert len(set(fewer.indices.tolist())) == 10
-    assert fewer.n_wanted == len(kept.indices)
+    assert fewer.n_requested == len(kept.indices)
     np.testing.assert_allclose(
         fewer.probabilities / p[fewer.indices],
         fewer.probabilities[0] / p[fewer.indices[0]],
@@ -278,11 +278,11 @@ def test_more_rows_than_are_remembered_are_wanted(seed):
     capped = bernoulli_from_keys(
         race.sample(np.full(1000, 0.5)), 1.0, 1000, seed, max_landmarks=10
     )
-    assert 300 < capped.n_wanted < 800
+    assert 300 < capped.n_requested < 800
     certain = bernoulli_from_keys(
         race.sample(np.full(110, 1e9)), 1.0, 110, seed, max_landmarks=10
     )
-    assert certain.n_wanted == 110
+    assert certain.n_requested == 110
 
 
 @pytest.mark.parametrize("cap", [None, 8, 9])
@@ -290,9 +290,9 @@ def test_all_rows_that_a_cap_allows_are_wanted_and_drawn(cap, seed):
     drawn = sample_all_rows(8, cap, seed)
     np.testing.assert_array_equal(drawn.indices, np.arange(8))
     np.testing.assert_array_equal(drawn.probabilities, 1)
-    assert drawn.n_wanted is None
+    assert drawn.n_requested is None
     fewer = sample_all_rows(8, 7, seed)
-    assert (len(fewer.indices), fewer.n_wanted) == (7, 8)
+    assert (len(fewer.indices), fewer.n_requested) == (7, 8)
 
 
 def test_a_cap_estimates_sums_without_bias(seed):

@@ -457,7 +457,7 @@ FUNCTIONS = {
 }
 #: What goes through no rows, or looks at few of them, which are held here.
 OTHERS = ("load", "save", "show_versions", "export_onnx", "register_onnx")
-OTHERS += ("landmarks_needed",)
+OTHERS += ("estimate_n_landmarks",)
 
 
 def given_rows(X):

@@ -49,7 +49,12 @@ def without_a_look(monkeypatch):
 
 def chosen(sampler, seed, X, ridge, **options):
     return select_landmarks(
-        X, gamma=1.0, ridge=ridge, sampler=sampler, random_state=seed, **options
+        X,
+        gamma=1.0,
+        max_spectral_error=ridge,
+        sampler=sampler,
+        random_state=seed,
+        **options,
     )
 
 
@@ -115,11 +120,11 @@ def test_the_note_says_how_it_is_known(rng):
     X = rng.standard_normal((900, 3))
     estimated = chosen("recursive", 0, X, 30.0)
     assert "‖K − K̃‖₂ ≤ 30: estimated 0." in str(estimated)
-    assert estimated.evidence in str(estimated)
+    assert estimated.certificate in str(estimated)
     assert estimated.guarantee is None
     # Of fewer of them, or of more rows, nothing is known.
-    assert estimated[:100].evidence is None
-    assert estimated.updated_with(X[:5]).evidence is None
+    assert estimated[:100].certificate is None
+    assert estimated.update(X[:5]).certificate is None
 
 
 def test_few_rows_are_all_taken_and_nothing_is_looked_at():
@@ -131,9 +136,9 @@ def test_few_rows_are_all_taken_and_nothing_is_looked_at():
 def test_proven_landmarks_are_not_looked_at(seed):
     landmarks = chosen("recursive", seed, clusters(10, 200), 150.0, delta=0.01)
     assert landmarks.guarantee is not None
-    assert landmarks.evidence is None
+    assert landmarks.certificate is None
     # Nor is anything proven of other rows.
-    assert landmarks.updated_with(clusters(10, 1)).guarantee is None
+    assert landmarks.update(clusters(10, 1)).guarantee is None
 
 
 def test_a_cap_that_is_reached_by_looking_is_told(seed, monkeypatch):
@@ -152,7 +157,7 @@ def test_a_cap_that_is_reached_by_looking_is_told(seed, monkeypatch):
     with pytest.warns(UserWarning, match=f"asks for about {few + missed} landmarks"):
         capped = chosen("leverage", run, X, 57.0, n_landmarks=few + 1)
     assert len(capped) == few + 1
-    assert capped.n_wanted == few + missed
+    assert capped.n_requested == few + missed
     # Of very few a forecast says it before any is chosen.
     with pytest.raises(ValueError, match=rf"takes (about \d+|{few + missed}) land"):
         KernelRidge(
@@ -247,7 +252,7 @@ def test_every_look_is_at_other_rows(seed):
         landmarks = select_landmarks(
             np.random.default_rng([seed, i]).permutation(rows),
             kernel=blockwise(seen, diag=lambda A: np.ones(len(A))),
-            ridge=49.0,
+            max_spectral_error=49.0,
             sampler="recursive",
             random_state=100 * seed + i,
         )

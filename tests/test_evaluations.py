@@ -88,7 +88,7 @@ def test_every_sampler_counts_every_entry(name, form, rng, seed):
 def test_passes_over_many_tiles_are_counted(name, n_landmarks, dtype, rng, seed):
     """In float32 also the rows on which precision is tried."""
     X = rng.standard_normal((1100 if name in MANY_PASSES else 2500, 2)).astype(dtype)
-    sampler = Recursive(ridge=1.0) if name == "ridge" else as_sampler(name)
+    sampler = Recursive(max_spectral_error=1.0) if name == "ridge" else as_sampler(name)
     if name == "ridge":
         n_landmarks = None
     for gamma in (0.5, 1e-4):  # the second needs float64
@@ -100,10 +100,10 @@ def test_passes_over_many_tiles_are_counted(name, n_landmarks, dtype, rng, seed)
 @pytest.mark.parametrize(
     ("sampler", "n_rows"),
     [
-        (Recursive(ridge=2.0, delta=0.01), 1200),
-        (Recursive(ridge=2.0), 500),
-        (Leverage(ridge=2.0), 200),
-        (Leverage(ridge=2.0, delta=0.1), 200),
+        (Recursive(max_spectral_error=2.0, delta=0.01), 1200),
+        (Recursive(max_spectral_error=2.0), 500),
+        (Leverage(max_spectral_error=2.0), 200),
+        (Leverage(max_spectral_error=2.0, delta=0.1), 200),
         (Leverage(delta=0.1), 200),
     ],
     ids=str,

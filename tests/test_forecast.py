@@ -11,8 +11,8 @@ from nystrom import (
     Nystroem,
     effective_dimension,
     engines,
+    estimate_n_landmarks,
     kernels,
-    landmarks_needed,
     select_landmarks,
 )
 from nystrom.engines import Threads
@@ -52,8 +52,10 @@ CASES = {
 def test_landmarks_are_as_many_as_foretold(name, rng, seed):
     make, gamma, ridge = CASES[name]
     X = make(rng)
-    found = landmarks_needed(X, gamma=gamma, ridge=ridge)
-    landmarks = select_landmarks(X, gamma=gamma, ridge=ridge, random_state=seed)
+    found = estimate_n_landmarks(X, gamma=gamma, max_spectral_error=ridge)
+    landmarks = select_landmarks(
+        X, gamma=gamma, max_spectral_error=ridge, random_state=seed
+    )
     assert 0.5 < found.n_landmarks / len(landmarks) < 2
     assert found.seconds > 0
     assert found.n_rows == len(X)
@@ -62,10 +64,17 @@ def test_landmarks_are_as_many_as_foretold(name, rng, seed):
 
 def test_proven_constants_mean_nearly_all_rows(seed):
     """Also where a sixth of them would do in practice."""
-    found = landmarks_needed(DIGITS, gamma=1e-3, ridge=30.0, delta=0.01)
+    found = estimate_n_landmarks(
+        DIGITS, gamma=1e-3, max_spectral_error=30.0, delta=0.01
+    )
     assert found.n_landmarks == len(DIGITS)
     assert "(nearly all)" in str(found)
-    options = {"gamma": 1e-3, "ridge": 30.0, "delta": 0.01, "random_state": seed}
+    options = {
+        "gamma": 1e-3,
+        "max_spectral_error": 30.0,
+        "delta": 0.01,
+        "random_state": seed,
+    }
     assert len(select_landmarks(DIGITS, **options)) == len(DIGITS)
 
 
@@ -83,7 +92,9 @@ def test_few_rows_tell_the_dimension_of_all(weight):
 
 
 def test_a_forecast_is_told_in_a_line(rng):
-    found = landmarks_needed(rng.standard_normal((3000, 2)), ridge=30.0)
+    found = estimate_n_landmarks(
+        rng.standard_normal((3000, 2)), max_spectral_error=30.0
+    )
     assert repr(found) == f"Forecast({found})"
     assert f"about {found.n_landmarks} landmarks of 3000 rows" in repr(found)
     assert len(repr(found)) < 140
@@ -92,7 +103,7 @@ def test_a_forecast_is_told_in_a_line(rng):
 def test_the_dimension_of_rows_is_told(rng):
     X = rng.standard_normal((1500, 3))
     exact = effective_dimension(X, gamma=0.3, ridge=5.0)
-    found = landmarks_needed(X, gamma=0.3, ridge=5.0)
+    found = estimate_n_landmarks(X, gamma=0.3, max_spectral_error=5.0)
     # Of 60 such rows 7 % too many on the mean, give or take 7 %: five times that.
     assert 0.75 < found.effective_dimension / exact < 1.5
 
@@ -100,7 +111,9 @@ def test_the_dimension_of_rows_is_told(rng):
 def test_more_rows_take_longer():
     def seconds(n):
         X = np.tile(DIGITS[:600], (n // 600, 1))
-        return landmarks_needed(X, gamma=1e-3, ridge=n / 60, n_jobs=1).seconds
+        return estimate_n_landmarks(
+            X, gamma=1e-3, max_spectral_error=n / 60, n_jobs=1
+        ).seconds
 
     assert seconds(60_000) > 5 * seconds(1200)
 
@@ -116,9 +129,11 @@ def test_it_is_told_before_any_pass(fit, monkeypatch):
     engine.progress = tell
     with engines.using(engine):
         if fit == "select_landmarks":
-            select_landmarks(X, gamma=1e-3, ridge=5.0, random_state=0)
+            select_landmarks(X, gamma=1e-3, max_spectral_error=5.0, random_state=0)
         elif fit == "Nystroem":
-            Nystroem(gamma=1e-3, ridge=5.0, n_components=None, random_state=0).fit(X)
+            Nystroem(
+                gamma=1e-3, max_spectral_error=5.0, n_components=None, random_state=0
+            ).fit(X)
         else:
             options = {"kernel": "rbf", "gamma": 1e-3, "n_landmarks": None}
             KernelRidge(10.0, epsilon=0.5, random_state=0, **options).fit(X, y)
@@ -130,16 +145,20 @@ def test_it_is_told_before_any_pass(fit, monkeypatch):
 
 
 def test_the_bar_has_it_as_its_first_line(capsys):
-    select_landmarks(DIGITS, gamma=1e-3, ridge=30.0, random_state=0, verbose=1)
+    select_landmarks(
+        DIGITS, gamma=1e-3, max_spectral_error=30.0, random_state=0, verbose=1
+    )
     first = capsys.readouterr().err.splitlines()[0]
     assert first.startswith("ridge=30: about ")
 
 
 def test_who_does_not_listen_does_not_pay(monkeypatch):
     monkeypatch.setattr(edge_landmarks, "forecast", None)
-    select_landmarks(DIGITS[:300], gamma=1e-3, ridge=30.0, random_state=0)
+    select_landmarks(DIGITS[:300], gamma=1e-3, max_spectral_error=30.0, random_state=0)
     with pytest.raises(TypeError, match="not callable"):
-        select_landmarks(DIGITS[:300], ridge=30.0, random_state=0, verbose=1)
+        select_landmarks(
+            DIGITS[:300], max_spectral_error=30.0, random_state=0, verbose=1
+        )
 
 
 def test_values_that_are_no_numbers_are_refused():
@@ -147,7 +166,7 @@ def test_values_that_are_no_numbers_are_refused():
     X = np.full((20, 2), 1e15, dtype=np.float32)
     kernel = kernels.Polynomial(gamma=1.0, degree=3, coef0=1)
     with pytest.raises(ValueError, match="kernel returned nan or inf"):
-        landmarks_needed(X, kernel=kernel, ridge=1.0)
+        estimate_n_landmarks(X, kernel=kernel, max_spectral_error=1.0)
 
 
 def test_a_limit_is_part_of_the_forecast():
@@ -161,4 +180,4 @@ def test_a_limit_is_part_of_the_forecast():
 @pytest.mark.parametrize(("ridge", "delta"), [(None, None), (0, None), (1.0, 2.0)])
 def test_bad_parameters_are_refused(ridge, delta):
     with pytest.raises(ValueError, match=r"ridge|delta"):
-        landmarks_needed(DIGITS, ridge=ridge, delta=delta)
+        estimate_n_landmarks(DIGITS, max_spectral_error=ridge, delta=delta)

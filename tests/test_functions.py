@@ -238,7 +238,9 @@ def test_landmarks_pickle(X):
 
 def test_ridge_takes_as_many_as_it_needs(rng, seed):
     X = rng.standard_normal((600, 3))
-    landmarks = select_landmarks(X, gamma=GAMMA, ridge=2.0, random_state=seed)
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, max_spectral_error=2.0, random_state=seed
+    )
     assert 0 < len(landmarks) < 600
     assert landmarks.ridge == 2.0
     error = approximate(X, landmarks).spectral_error()
@@ -247,16 +249,18 @@ def test_ridge_takes_as_many_as_it_needs(rng, seed):
 
 
 def test_ridge_with_a_cap_warns(X):
-    with pytest.warns(UserWarning, match=r"ridge=0.001 .*more than the 10 allowed"):
+    with pytest.warns(UserWarning, match=r"error=0.001 .*more than the 10 allowed"):
         landmarks = select_landmarks(
-            X, gamma=GAMMA, ridge=1e-3, n_landmarks=10, random_state=0
+            X, gamma=GAMMA, max_spectral_error=1e-3, n_landmarks=10, random_state=0
         )
     assert len(landmarks) == 10
-    assert landmarks.n_wanted > 10
+    assert landmarks.n_requested > 10
 
 
 def test_delta_brings_a_guarantee(X):
-    landmarks = select_landmarks(X, gamma=GAMMA, ridge=5.0, delta=0.01, random_state=0)
+    landmarks = select_landmarks(
+        X, gamma=GAMMA, max_spectral_error=5.0, delta=0.01, random_state=0
+    )
     assert landmarks.guarantee.ridge == 5.0
     assert landmarks.guarantee.probability == pytest.approx(0.97)
     assert "‖K − K̃‖₂ ≤ 5" in str(landmarks)
@@ -453,7 +457,7 @@ def test_parameters(X, function):
     ("run", "options"),
     [
         (select_landmarks, {}),
-        (nystrom.landmarks_needed, {"ridge": RIDGE}),
+        (nystrom.estimate_n_landmarks, {"max_spectral_error": RIDGE}),
         (leverage_scores, {"ridge": RIDGE}),
         (effective_dimension, {"ridge": RIDGE}),
         (nystrom.spectral_embedding, {}),
@@ -466,9 +470,11 @@ def test_a_refusal_names_the_function_that_was_called(X, run, options):
 
 @pytest.mark.parametrize("ridge", [0, -1.0, np.nan, np.inf, "a"])
 def test_ridge(X, ridge):
-    for run in (select_landmarks, leverage_scores, effective_dimension):
+    for run in (leverage_scores, effective_dimension):
         with pytest.raises(ValueError, match=r"ridge=.* is not allowed"):
             run(X, ridge=ridge)
+    with pytest.raises(ValueError, match=r"max_spectral_error=.* is not allowed"):
+        select_landmarks(X, max_spectral_error=ridge)
 
 
 @pytest.mark.parametrize("run", [leverage_scores, effective_dimension])
@@ -486,7 +492,7 @@ def test_number_of_landmarks(X, n_landmarks):
 @pytest.mark.parametrize("delta", [0, -1, 0.5, 1 / 32, np.nan])
 def test_delta(X, delta):
     with pytest.raises(ValueError, match=r"delta=.* is not allowed.*0 < delta < 1/32"):
-        select_landmarks(X, ridge=1.0, delta=delta)
+        select_landmarks(X, max_spectral_error=1.0, delta=delta)
 
 
 def test_constants(X):
@@ -499,8 +505,8 @@ def test_constants(X):
 
 
 def test_options_that_the_sampler_lacks(X):
-    with pytest.raises(ValueError, match=r"ridge=1.0 cannot be combined.*Uniform"):
-        select_landmarks(X, sampler="uniform", ridge=1.0)
+    with pytest.raises(ValueError, match=r"error=1.0 cannot be combined.*Uniform"):
+        select_landmarks(X, sampler="uniform", max_spectral_error=1.0)
     with pytest.raises(ValueError, match=r"delta=0.01 cannot be combined.*Accelerated"):
         select_landmarks(X, sampler=samplers.Accelerated(), delta=0.01)
 

@@ -146,7 +146,7 @@ def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case):
 @pytest.mark.parametrize("cap", [N_ROWS, N_ROWS + 1])
 @pytest.mark.filterwarnings("ignore:The kernel")
 def test_a_ridge_that_allows_all_rows_takes_them_in_their_order(X, seed, cap):
-    options = {"kernel": "sigmoid", "ridge": 1.0, "random_state": seed}
+    options = {"kernel": "sigmoid", "max_spectral_error": 1.0, "random_state": seed}
     landmarks = select_landmarks(X, n_landmarks=cap, **options)
     np.testing.assert_array_equal(landmarks.indices, np.arange(N_ROWS))
     np.testing.assert_array_equal(landmarks.weights, 1)
@@ -168,8 +168,8 @@ def test_the_recursion_notices_an_indefinite_matrix(sampler, rng, seed):
 
 
 def test_ridge_has_no_meaning(X):
-    with pytest.raises(ValueError, match=r"ridge=1.0 has no meaning for Sigmoid"):
-        Nystroem("sigmoid", ridge=1.0, n_components=None).fit(X)
+    with pytest.raises(ValueError, match=r"error=1.0 has no meaning for Sigmoid"):
+        Nystroem("sigmoid", max_spectral_error=1.0, n_components=None).fit(X)
 
 
 def test_leverage_scores_say_that_they_have_no_meaning(X):

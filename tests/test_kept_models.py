@@ -76,7 +76,7 @@ def models(X, y):
     rbf = {"kernel": "rbf", **options}
     kernel = kernels.RBF((0.1, 0.2, 0.3)) + 0.5 * kernels.Linear()
     features = Nystroem(gamma=0.3, n_components=5, random_state=0)
-    proven = {"sampler": samplers.Recursive(delta=0.01), "ridge": 30.0}
+    proven = {"sampler": samplers.Recursive(delta=0.01), "max_spectral_error": 30.0}
     pipeline = make_pipeline(
         StandardScaler(),
         Nystroem(kernel, n_components=5, random_state=0),

@@ -277,7 +277,7 @@ def theorem_errors(views, seed, epsilon, alpha, **options):
     """|σ₁(T̃) − σ₁(T)| and the same of σ₂, at ridge ε·λ."""
     A, B = (rbf(rows, rows) for rows in views)
     exact = correlations(A, B, (alpha, alpha), "paper")[:2]
-    given = {"ridge": epsilon * alpha, "n_landmarks": None} | options
+    given = {"max_spectral_error": epsilon * alpha, "n_landmarks": None} | options
     model = cca(2, alpha=alpha, form="paper", center=False, random_state=seed, **given)
     model.fit(*views)
     return np.abs(model.canonical_correlations_ - exact), model
@@ -294,7 +294,7 @@ def test_correlations_are_within_epsilon_of_the_exact_kernels(views, seed, epsil
 
 def test_two_landmarks_are_not_within_epsilon(views, seed):
     for draw in range(5):
-        few = {"ridge": None, "n_landmarks": 2}
+        few = {"max_spectral_error": None, "n_landmarks": 2}
         errors, _ = theorem_errors(views, 10 * seed + draw, 0.05, 2.0, **few)
         assert errors.max() > 0.05
 

@@ -323,7 +323,7 @@ def test_costs_of_all_clusterings_are_preserved(seed, data):
         if data == "circles":
             X, k = make_circles(300, factor=0.4, noise=0.1, random_state=run)[0], 4
         K = rbf(X)
-        options = {"ridge": tail_ridge(K, k), "n_landmarks": None}
+        options = {"max_spectral_error": tail_ridge(K, k), "n_landmarks": None}
         model = clusterer(k, run, sampler="recursive", **options).fit(X)
         S = model.landmarks_.indices
         assert len(S) < 150
@@ -798,7 +798,10 @@ def refused(match, X, weights=None, **options):
         ({"kernel": "rbg"}, "kernel='rbg' is unknown; did you mean 'rbf'"),
         ({"gamma": -1.0}, "gamma=-1.0 is not allowed"),
         ({"sampler": "recursvie"}, "sampler='recursvie' is unknown"),
-        ({"ridge": 1.0, "max_trace_error": 0.1}, "ridge=1.0 and max_trace_error=0.1"),
+        (
+            {"max_spectral_error": 1.0, "max_trace_error": 0.1},
+            "max_spectral_error=1.0 and max_trace_error=0.1",
+        ),
     ],
     ids=str,
 )

@@ -212,13 +212,15 @@ def test_more_landmarks_come_closer_to_the_exact_answer(X, X_new):
     assert errors[0] > 2 * errors[1] > 20 * errors[2]
 
 
-@pytest.mark.parametrize("option", [{"ridge": 2.0}, {"max_trace_error": 0.05}])
+@pytest.mark.parametrize(
+    "option", [{"max_spectral_error": 2.0}, {"max_trace_error": 0.05}]
+)
 def test_as_many_landmarks_as_asked_for_by_error(X, option):
     model = pca(n_landmarks=None, **option).fit(X)
     K_exact = rbf(X, X)
     left = K_exact - nystrom_matrix(rbf, model.X_fit_, X)
     assert 1 < len(model.X_fit_) < N_ROWS
-    if "ridge" in option:
+    if "max_spectral_error" in option:
         assert np.linalg.norm(left, 2) <= 2.0
     else:
         assert np.trace(left) <= 0.05 * N_ROWS
@@ -248,7 +250,7 @@ def test_theorem_holds_for_landmarks_by_theory(seed):
         chosen = select_landmarks(
             X,
             kernel="linear",
-            ridge=epsilon / k * tail,
+            max_spectral_error=epsilon / k * tail,
             delta=0.03,
             random_state=10 * seed + draw,
         )
@@ -277,7 +279,7 @@ def practical(X, seed, k, epsilon, **options):
     """A model by the estimator's own ridge, with the exact K and its tail."""
     K_exact = rbf(X, X)
     tail = np.sort(np.linalg.eigvalsh(K_exact))[::-1][k:].sum()
-    ridge = {"ridge": epsilon / k * tail, "n_landmarks": None}
+    ridge = {"max_spectral_error": epsilon / k * tail, "n_landmarks": None}
     given = {"n_components": k, "random_state": seed, "center": False} | ridge
     return pca(**given | options).fit(X), K_exact, tail
 
@@ -299,7 +301,7 @@ def test_theorem_fails_where_a_fault_is_planted(clustered, seed, fault):
     for draw in range(5):
         options = {"n_components": None}
         if fault == "three landmarks":
-            options |= {"ridge": None, "n_landmarks": 3}
+            options |= {"max_spectral_error": None, "n_landmarks": 3}
         model, _, tail = practical(clustered, 10 * seed + draw, k, epsilon, **options)
         found = directions_of(model)
         found = found[:, :k] if fault == "three landmarks" else found[:, -k:]
@@ -351,7 +353,7 @@ def test_projection_costs_are_preserved(clustered, seed, rng):
 
 def test_three_landmarks_do_not_preserve_projection_costs(clustered, seed, rng):
     k, epsilon = 5, 0.3
-    few = {"n_components": None, "ridge": None, "n_landmarks": 3}
+    few = {"n_components": None, "max_spectral_error": None, "n_landmarks": 3}
     model, K_exact, _ = practical(clustered, seed, k, epsilon, **few)
     Z = model.transform(clustered)
     costs = [
@@ -882,8 +884,8 @@ def test_a_fit_that_fails_late_leaves_the_fitted_state(X, X_new):
         ({"kernel": "rfb"}, "kernel='rfb' is unknown"),
         ({"gamma": -1}, "gamma=-1 is not allowed"),
         ({"sampler": "best"}, "sampler='best' is unknown"),
-        ({"ridge": 0.0}, "ridge=0.0 is not allowed"),
-        ({"ridge": 1.0, "max_trace_error": 0.1}, "give one of them"),
+        ({"max_spectral_error": 0.0}, "max_spectral_error=0.0 is not allowed"),
+        ({"max_spectral_error": 1.0, "max_trace_error": 0.1}, "give one of them"),
         ({"kernel": "precomputed"}, "square matrix"),
     ],
 )

@@ -842,7 +842,7 @@ def test_epsilon_needs_a_positive_alpha(X, Y, alpha):
         ridge(alpha, epsilon=0.5).fit(X, Y)
 
 
-@pytest.mark.parametrize("other", ["ridge", "max_trace_error"])
+@pytest.mark.parametrize("other", ["max_spectral_error", "max_trace_error"])
 def test_epsilon_and_another_way_to_say_how_many_are_refused(X, y, other):
     with pytest.raises(ValueError, match=f"epsilon=0.5 and {other}=0.1 both say"):
         ridge(epsilon=0.5, **{other: 0.1}).fit(X, y)

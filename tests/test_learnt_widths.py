@@ -147,7 +147,7 @@ def test_never_worse_than_what_was_there_to_begin_with(seed, name, each):
 
 def test_features_that_do_not_matter_get_long_lengths(seed):
     X, y = made(500, 6, seed)
-    model = KernelRidge(0.01, **MORE, gamma="learn_each").fit(X, y)
+    model = KernelRidge(0.01, **MORE, gamma="ard").fit(X, y)
     lengths = 1 / np.sqrt(2 * model.gamma_)
     assert lengths[2:].min() > 5 * lengths[:2].max()
 
@@ -157,7 +157,7 @@ def test_a_feature_that_does_not_vary_is_no_obstacle(name, seed):
     """Kernels with a length for each feature have one for it too."""
     X, y = made(200, 3, seed)
     X = np.hstack([X, np.full((200, 1), 7.0)])
-    model = KernelRidge(0.01, **FEW | {"kernel": name}, gamma="learn_each").fit(X, y)
+    model = KernelRidge(0.01, **FEW | {"kernel": name}, gamma="ard").fit(X, y)
     assert np.isfinite(model.gamma_).all()
     assert (model.gamma_[:3] > 0).all()
     assert np.isfinite(model.predict(X)).all()
@@ -168,7 +168,7 @@ def test_a_feature_in_other_units_has_its_length_in_them(seed):
     X = X * [3.0, 0.2, 10.0, 40.0]  # so that no common width is a good start
     times = np.array([100.0, 1.0, 0.01, 7.0])
     a, b = (
-        KernelRidge(0.01, **MORE, gamma="learn_each").fit(rows, y).gamma_
+        KernelRidge(0.01, **MORE, gamma="ard").fit(rows, y).gamma_
         for rows in (X, X * times)
     )
     lengths = [1 / np.sqrt(2 * gamma) for gamma in (a, b)]
@@ -179,7 +179,7 @@ def test_a_feature_in_other_units_has_its_length_in_them(seed):
 def test_features_in_another_order_have_their_lengths_in_it(seed):
     X, y = made(300, 4, seed)
     order = [2, 0, 3, 1]
-    model = KernelRidge(0.01, **MORE, gamma="learn_each")
+    model = KernelRidge(0.01, **MORE, gamma="ard")
     a, b = (clone(model).fit(rows, y).gamma_ for rows in (X, X[:, order]))
     np.testing.assert_allclose(b[[1, 3]], a[[0, 1]], rtol=0.02)
     one = KernelRidge(0.01, **FEW, gamma="learn")
@@ -219,7 +219,7 @@ def test_a_width_per_feature_predicts_better_where_few_features_matter(seed):
         KernelRidge(0.01, **MORE, gamma=gamma)
         .fit(X[:600], y[:600])
         .score(X[600:], y[600:])
-        for gamma in ("scale", "learn", "learn_each")
+        for gamma in ("scale", "learn", "ard")
     ]
     assert scores[2] > max(scores[:2]) + 0.1
 
@@ -258,7 +258,7 @@ def test_exact_targets_count_for_more_than_inexact_ones(seed):
 # --- in estimators ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gamma", ["learn", "learn_each"])
+@pytest.mark.parametrize("gamma", ["learn", "ard"])
 @pytest.mark.parametrize(
     "make",
     [
@@ -274,7 +274,7 @@ def test_what_was_learnt_is_told_and_saved(make, gamma, tmp_path):
         y = np.array(["low", "mid", "high"])[np.digitize(y, [-0.3, 0.8])]
     model = make(**FEW, gamma=gamma).fit(X, y)
     np.testing.assert_array_equal(model.gamma_, model.landmarks_.kernel.gamma)
-    assert np.shape(model.gamma_) == ((4,) if gamma == "learn_each" else ())
+    assert np.shape(model.gamma_) == ((4,) if gamma == "ard" else ())
     save(model, tmp_path / "model.nystrom")
     again = load(tmp_path / "model.nystrom")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -289,7 +289,7 @@ def test_a_fit_with_a_number_forgets_what_was_learnt():
 
 def test_one_of_several_widths_may_be_learnt():
     X, y = made(200)
-    model = KernelRidgeCV(**FEW, gammas=[50.0, "learn_each", 1e-4]).fit(X, y)
+    model = KernelRidgeCV(**FEW, gammas=[50.0, "ard", 1e-4]).fit(X, y)
     np.testing.assert_array_equal(model.gamma_, model.landmarks_.kernel.gamma)
     assert len(model.gamma_) == 4
 
@@ -306,7 +306,7 @@ def test_storage_and_precision_learn_the_same(tmp_path):
     X, y = np.round(X * (np.abs(X) > 0.5), 2), np.round(y, 3)
     np.save(tmp_path / "X.npy", X)
     forms = [X, sp.csr_array(X), str(tmp_path / "X.npy"), X.astype(np.float32)]
-    for gamma in ("learn", "learn_each"):
+    for gamma in ("learn", "ard"):
         model = KernelRidge(0.1, **FEW, gamma=gamma)
         widths = [clone(model).fit(rows, y).gamma_ for rows in forms]
         for other in widths[1:]:
@@ -316,7 +316,7 @@ def test_storage_and_precision_learn_the_same(tmp_path):
 def test_a_pipeline_hands_its_classes_to_nystroem():
     X, y = made(300)
     labels = np.array(["low", "high"])[(y > 0.5).astype(int)]
-    features = Nystroem(gamma="learn_each", n_components=50, random_state=0)
+    features = Nystroem(gamma="ard", n_components=50, random_state=0)
     model = make_pipeline(features, KernelRidgeClassifier()).fit(X, labels)
     assert model[0].gamma_.shape == (4,)
     assert model.score(X, labels) > 0.9
@@ -349,7 +349,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         KernelRidge(kernel="rbf", gamma="learn", n_landmarks=12, random_state=0),
-        KernelRidgeClassifier(**FEW, gamma="learn_each"),
+        KernelRidgeClassifier(**FEW, gamma="ard"),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -373,7 +373,7 @@ def test_without_targets_there_is_nothing_to_learn_from():
     X, _ = made(50)
     for fit in (
         KernelPCA(kernel="rbf", gamma="learn", n_landmarks=5).fit,
-        Nystroem(gamma="learn_each", n_components=5).fit,
+        Nystroem(gamma="ard", n_components=5).fit,
         lambda X: select_landmarks(X, gamma="learn", n_landmarks=5),
     ):
         with pytest.raises(ValueError, match=r"gamma='learn.* is learnt from targets"):
@@ -382,7 +382,7 @@ def test_without_targets_there_is_nothing_to_learn_from():
 
 def test_too_many_features_have_no_width_each():
     X = sp.random_array((20, 2**14 + 1), density=1e-3, format="csr", rng=0)
-    model = KernelRidge(kernel="rbf", gamma="learn_each", n_landmarks=5)
+    model = KernelRidge(kernel="rbf", gamma="ard", n_landmarks=5)
     with pytest.raises(ValueError, match=r"each of 16385 features.*gamma='learn'"):
         model.fit(X, np.arange(20.0))
     assert model.set_params(gamma="learn").fit(X, np.arange(20.0)).gamma_ > 0

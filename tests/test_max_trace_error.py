@@ -363,16 +363,16 @@ def test_numbers_of_numpy_are_taken(asked, X):
 
 
 def test_a_ridge_as_well_is_refused(X):
-    message = r"ridge=1.0 and max_trace_error=0.1 both say"
+    message = r"max_spectral_error=1.0 and max_trace_error=0.1 both say"
     with pytest.raises(ValueError, match=message):
-        select_landmarks(X, ridge=1.0, max_trace_error=0.1)
+        select_landmarks(X, max_spectral_error=1.0, max_trace_error=0.1)
     with pytest.raises(ValueError, match=message):
-        Nystroem(ridge=1.0, max_trace_error=0.1).fit(X)
+        Nystroem(max_spectral_error=1.0, max_trace_error=0.1).fit(X)
 
 
 @pytest.mark.parametrize(
     "sampler",
-    [*FIXED, samplers.Recursive(ridge=1.0), [0, 1, 2], np.zeros((2, 2))],
+    [*FIXED, samplers.Recursive(max_spectral_error=1.0), [0, 1, 2], np.zeros((2, 2))],
     ids=[*FIXED, "Recursive(ridge)", "rows", "points"],
 )
 def test_other_samplers_are_refused_and_those_named_that_can(sampler, X):

@@ -502,7 +502,7 @@ def test_widths_numbers_and_alphas_together(seed):
         ({"n_landmarks": [10, 0]}, "n_landmarks=0 is not allowed"),
         ({"n_landmarks": "many"}, "n_landmarks='many' is not allowed"),
         ({"n_landmarks": [5, 10], "max_trace_error": 0.1}, "both say how many"),
-        ({"n_landmarks": [5, 10], "ridge": 0.1}, "both say how many"),
+        ({"n_landmarks": [5, 10], "max_spectral_error": 0.1}, "both say how many"),
         ({"n_landmarks": [5, 10], "prefer_fewer": True}, "needs folds"),
     ],
 )

@@ -154,7 +154,7 @@ def of_landmarks(landmarks, name="landmarks"):
             "n_kernel_evaluations",
             "rank",
             "sampler",
-            "n_wanted",
+            "n_requested",
             "max_trace_error",
         )
     }
@@ -162,8 +162,8 @@ def of_landmarks(landmarks, name="landmarks"):
         fields["points"] = landmarks.points
     fields["kernel"] = str(landmarks.kernel)
     fields["notes"] = " | ".join(landmarks.notes)
-    if landmarks.evidence is not None:
-        fields["evidence"] = landmarks.evidence
+    if landmarks.certificate is not None:
+        fields["certificate"] = landmarks.certificate
     if landmarks.guarantee is not None:
         fields["guarantee"] = str(landmarks.guarantee)
     return {f"{name}.{field}": value for field, value in fields.items()}
@@ -410,7 +410,7 @@ def select_by_a_sampler_with_options():
     some = select_landmarks(
         X[::4], gamma=0.2, n_landmarks=20, sampler=exact, random_state=SEED
     )
-    sampler = samplers.Recursive(ridge=20.0)
+    sampler = samplers.Recursive(max_spectral_error=20.0)
     landmarks = select_landmarks(X, gamma=0.2, sampler=sampler, random_state=SEED)
     return of_landmarks(some, "exact") | of_landmarks(landmarks, "recursive")
 
@@ -451,10 +451,10 @@ def select_by_ridge():
     """Algorithm 2 with practical constants: as many, at most so many, with weights."""
     X = clusters(2600, 4)
     options = {"gamma": 0.2, "random_state": SEED}
-    free = select_landmarks(X, ridge=5.0, **options)
-    capped = select_landmarks(X, ridge=5.0, n_landmarks=40, **options)
+    free = select_landmarks(X, max_spectral_error=5.0, **options)
+    capped = select_landmarks(X, max_spectral_error=5.0, n_landmarks=40, **options)
     w = some_weights(2600)
-    weighted = select_landmarks(X, ridge=10.0, sample_weight=w, **options)
+    weighted = select_landmarks(X, max_spectral_error=10.0, sample_weight=w, **options)
     return (
         of_landmarks(free, "free")
         | of_landmarks(capped, "capped")
@@ -465,7 +465,9 @@ def select_by_ridge():
 @case
 def select_by_ridge_float32():
     X = narrow(clusters(2300, 3))
-    return of_landmarks(select_landmarks(X, gamma=0.2, ridge=5.0, random_state=SEED))
+    return of_landmarks(
+        select_landmarks(X, gamma=0.2, max_spectral_error=5.0, random_state=SEED)
+    )
 
 
 @case
@@ -474,9 +476,9 @@ def select_with_a_guarantee():
     X = clusters(2300, 3)
     options = {"kernel": "laplacian", "gamma": 0.01, "random_state": SEED}
     options["delta"] = 0.03
-    plain = select_landmarks(X, ridge=200.0, **options)
+    plain = select_landmarks(X, max_spectral_error=200.0, **options)
     w = some_weights(2300)
-    weighted = select_landmarks(X, ridge=200.0, sample_weight=w, **options)
+    weighted = select_landmarks(X, max_spectral_error=200.0, sample_weight=w, **options)
     return of_landmarks(plain, "plain") | of_landmarks(weighted, "weighted")
 
 
@@ -486,8 +488,8 @@ def select_by_exact_scores():
     X = clusters(600, 3)
     options = {"kernel": "laplacian", "gamma": 0.02, "sampler": "leverage"}
     options["random_state"] = SEED
-    practical = select_landmarks(X, ridge=1.0, **options)
-    proven = select_landmarks(X, ridge=30.0, delta=0.03, **options)
+    practical = select_landmarks(X, max_spectral_error=1.0, **options)
+    proven = select_landmarks(X, max_spectral_error=30.0, delta=0.03, **options)
     number = select_landmarks(X, n_landmarks=300, delta=0.03, **options)
     return (
         of_landmarks(practical, "practical")
@@ -557,7 +559,7 @@ def scores_exact():
 def scores_from_landmarks():
     X, w = clusters(2600, 4), some_weights(2600)
     options = {"gamma": 0.2, "random_state": SEED}
-    weighted = select_landmarks(X, ridge=5.0, sample_weight=w, **options)
+    weighted = select_landmarks(X, max_spectral_error=5.0, sample_weight=w, **options)
     plain = select_landmarks(X, n_landmarks=50, **options)
     known = {"landmarks": weighted, "ridge": 5.0, "sample_weight": w}
     return {
@@ -681,7 +683,9 @@ def nystroem_csr():
 @case
 def nystroem_by_ridge():
     X = clusters(2100, 3)
-    return features(X, new_rows(X), gamma=0.1, ridge=20.0, n_components=None)
+    return features(
+        X, new_rows(X), gamma=0.1, max_spectral_error=20.0, n_components=None
+    )
 
 
 @case

@@ -85,13 +85,13 @@ def growth(n, **options):
     """
 
     def choose(n_rows):
-        if "ridge" in options:
-            options["ridge"] = ridge * n_rows / n
+        if "max_spectral_error" in options:
+            options["max_spectral_error"] = ridge * n_rows / n
         select_landmarks(
             generated(n_rows), gamma=0.3, random_state=0, n_jobs=1, **options
         )
 
-    ridge = options.get("ridge")
+    ridge = options.get("max_spectral_error")
     few, many = (peak_of(lambda n_rows=n_rows: choose(n_rows)) for n_rows in (n, 4 * n))
     return (many - few) / (3 * n)
 
@@ -103,7 +103,7 @@ def growth(n, **options):
         {"sampler": "uniform", "n_landmarks": SIZE},
         {"sampler": "accelerated", "n_landmarks": SIZE},
         {"sampler": "recursive", "n_landmarks": SIZE},
-        {"sampler": "recursive", "ridge": 2000.0},
+        {"sampler": "recursive", "max_spectral_error": 2000.0},
         {"sampler": "auto", "n_landmarks": SIZE},
         {"sampler": "auto", "n_landmarks": None, "max_trace_error": 0.2},
         {"sampler": "kmeans", "n_landmarks": SIZE},

@@ -21,7 +21,7 @@ options = {"kernel": "rbf", "random_state": 0, "verbose": 1}
 SEARCH = """
 KernelRidgeCV(n_landmarks=60, gammas="auto", cv=3, **options).fit(X, X[:, 0])
 """
-RIDGE = "select_landmarks(X, ridge=500.0, random_state=0, verbose=1)"
+RIDGE = "select_landmarks(X, max_spectral_error=500.0, random_state=0, verbose=1)"
 FAILING = """
 try:
     KernelRidge(n_landmarks=60, sampler="wrong", **options).fit(X, X[:, 0])
@@ -52,7 +52,7 @@ def test_a_search_is_one_line_of_output(outputs):
 
 def test_what_a_ridge_takes_has_a_line_of_its_own(outputs):
     bar, told = shown(outputs[1])
-    assert told.startswith("ridge=500: about ")
+    assert told.startswith("max_spectral_error=500: about ")
     assert "100 %" in bar
 
 

@@ -56,7 +56,7 @@ def test_parameters_of_our_own_come_after_theirs_by_keyword():
     theirs = inspect.signature(sklearn.kernel_approximation.Nystroem).parameters
     ours = inspect.signature(Nystroem).parameters
     added = {name: ours[name] for name in ours if name not in theirs}
-    assert {"sampler": "auto", "ridge": None, "verbose": 0}.items() <= {
+    assert {"sampler": "auto", "max_spectral_error": None, "verbose": 0}.items() <= {
         name: parameter.default for name, parameter in added.items()
     }.items()
     assert all(p.kind is p.KEYWORD_ONLY for p in added.values())
@@ -559,7 +559,11 @@ def test_counts_of_numpy_are_counts(X, n_components):
 def test_ridge_bounds_the_spectral_error(X, seed, sampler):
     """Practical constants promise nothing, but stay near λ."""
     estimator = Nystroem(
-        gamma=GAMMA, n_components=None, ridge=2.0, sampler=sampler, random_state=seed
+        gamma=GAMMA,
+        n_components=None,
+        max_spectral_error=2.0,
+        sampler=sampler,
+        random_state=seed,
     )
     Z = estimator.fit_transform(X)
     left = np.linalg.norm(rbf_kernel(X, gamma=GAMMA) - Z @ Z.T, 2)
@@ -571,7 +575,7 @@ def test_ridge_bounds_the_spectral_error(X, seed, sampler):
 
 def test_smaller_ridge_takes_more_components(X):
     sizes = [
-        len(fitted(X, n_components=None, ridge=ridge).landmarks_)
+        len(fitted(X, n_components=None, max_spectral_error=ridge).landmarks_)
         for ridge in (20.0, 2.0, 0.2)
     ]
     assert sizes == sorted(set(sizes))
@@ -579,27 +583,31 @@ def test_smaller_ridge_takes_more_components(X):
 
 @pytest.mark.parametrize("ridge", [np.float32(2), np.float64(2), np.int64(2), 2])
 def test_ridge_may_be_any_number(X, ridge):
-    estimator = fitted(X, n_components=None, ridge=ridge)
-    plain = fitted(X, n_components=None, ridge=2.0)
+    estimator = fitted(X, n_components=None, max_spectral_error=ridge)
+    plain = fitted(X, n_components=None, max_spectral_error=2.0)
     np.testing.assert_array_equal(
         estimator.component_indices_, plain.component_indices_
     )
 
 
 def test_number_of_components_caps_the_ridge_with_a_warning(X):
-    estimator = Nystroem(gamma=GAMMA, n_components=10, ridge=0.01, random_state=0)
+    estimator = Nystroem(
+        gamma=GAMMA, n_components=10, max_spectral_error=0.01, random_state=0
+    )
     with pytest.warns(UserWarning, match="more than the 10 allowed") as warned:
         Z = estimator.fit_transform(X)
     assert Z.shape == (200, 10)
     message = str(warned[0].message)
     assert len(warned) == 1
-    assert "ridge=0.01" in message
+    assert "max_spectral_error=0.01" in message
     assert str(estimator.approximation_error_) in message
 
 
 def test_ridge_of_the_sampler_is_the_ridge(X):
-    ours = fitted(X, n_components=None, sampler=samplers.Recursive(ridge=2.0))
-    same = fitted(X, n_components=None, ridge=2.0)
+    ours = fitted(
+        X, n_components=None, sampler=samplers.Recursive(max_spectral_error=2.0)
+    )
+    same = fitted(X, n_components=None, max_spectral_error=2.0)
     np.testing.assert_array_equal(ours.component_indices_, same.component_indices_)
 
 
@@ -620,7 +628,7 @@ def test_theory_cannot_promise_a_number_of_components(X, sampler):
 
 def test_theory_with_a_ridge_comes_with_a_guarantee(X):
     sampler = samplers.Recursive(delta=0.01)
-    estimator = fitted(X, sampler=sampler, ridge=5.0, n_components=None)
+    estimator = fitted(X, sampler=sampler, max_spectral_error=5.0, n_components=None)
     assert estimator.landmarks_.guarantee.ridge == 5.0
     assert estimator.landmarks_.guarantee.probability == pytest.approx(0.97)
 

@@ -150,7 +150,11 @@ CASES = {
     ),
     "numpy_function": lambda: (fitted(kernel=np.vdot), NEW, ["numpy.vdot"]),
     "recursive": lambda: (
-        fitted(sampler=samplers.Recursive(delta=0.01), ridge=30.0, n_components=None),
+        fitted(
+            sampler=samplers.Recursive(delta=0.01),
+            max_spectral_error=30.0,
+            n_components=None,
+        ),
         NEW,
         [],
     ),
@@ -306,7 +310,9 @@ def test_what_is_loaded_can_be_fitted_again(path):
     [
         Nystroem(),
         Nystroem(kernels.RBF(0.1) + kernels.Linear(), gamma=None, n_jobs=2),
-        make_pipeline(StandardScaler(), Nystroem(sampler=samplers.Recursive(ridge=1))),
+        make_pipeline(
+            StandardScaler(), Nystroem(sampler=samplers.Recursive(max_spectral_error=1))
+        ),
     ],
     ids=["plain", "kernel", "pipeline"],
 )

@@ -127,7 +127,7 @@ def test_from_files_into_files(kind, processes, data, tmp_path, monkeypatch):
 def test_landmarks_by_a_ridge(delta, processes, data):
     def choose():
         return select_landmarks(
-            data[0], gamma=0.1, ridge=20.0, delta=delta, random_state=0
+            data[0], gamma=0.1, max_spectral_error=20.0, delta=delta, random_state=0
         )
 
     here, there = on_both(processes, choose)

@@ -262,9 +262,12 @@ def test_number_of_landmarks(name, n_landmarks):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ridge": -1.0}, "ridge=-1.0 is not allowed"),
+        ({"max_spectral_error": -1.0}, "max_spectral_error=-1.0 is not allowed"),
         ({"max_trace_error": 3}, "max_trace_error=3 is not allowed"),
-        ({"ridge": 1.0, "max_trace_error": 0.1}, "ridge=1.0 and max_trace_error=0.1"),
+        (
+            {"max_spectral_error": 1.0, "max_trace_error": 0.1},
+            "max_spectral_error=1.0 and max_trace_error=0.1",
+        ),
         ({"gamma": -1.0}, "gamma=-1.0 is not allowed"),
         ({"gamma": "scael"}, "gamma='scael' is unknown"),
         ({"gamma": [1.0, 2.0]}, "2 values, but rows have 4 features"),
@@ -753,7 +756,10 @@ def test_sampler_values_are_as_their_names(name, X, y, seed):
     ("options", "message"),
     [
         ({"max_trace_error": 1e-6}, "max_trace_error=1e-06 was not reached"),
-        ({"ridge": 1e-3}, r"ridge=0.001 asks for about \d+ landmarks, more than the 5"),
+        (
+            {"max_spectral_error": 1e-3},
+            r"max_spectral_error=0.001 asks for about \d+ landmarks, more than the 5",
+        ),
     ],
     ids=["error", "ridge"],
 )
@@ -775,8 +781,8 @@ def test_as_many_landmarks_as_are_needed(name, rng, seed):
     assert float(loose.approximation_error_) <= 0.2
     assert float(tight.approximation_error_) <= 0.01
     assert len(loose.landmarks_) < len(tight.landmarks_) < 500
-    large = estimator(name, seed, ridge=20.0, **options).fit(X, y)
-    small = estimator(name, seed, ridge=1.0, **options).fit(X, y)
+    large = estimator(name, seed, max_spectral_error=20.0, **options).fit(X, y)
+    small = estimator(name, seed, max_spectral_error=1.0, **options).fit(X, y)
     assert len(large.landmarks_) < len(small.landmarks_) < 500
 
 

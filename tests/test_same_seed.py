@@ -37,7 +37,7 @@ def holds_arrays(source):
 
 
 def rows_chosen(name, X, seed, engine=None, weights=None):
-    sampler = Recursive(ridge=5.0) if name == RIDGE else as_sampler(name)
+    sampler = Recursive(max_spectral_error=5.0) if name == RIDGE else as_sampler(name)
     n_landmarks = None if name == RIDGE else 50
     engine = Threads(n_jobs=1, tiles_per_task=1) if engine is None else engine
     source = as_source(X, weights)
@@ -117,7 +117,7 @@ def test_the_same_for_a_list_and_a_data_frame(name, rng, seed):
 
 def test_the_same_with_the_theory_s_constants(rng, seed):
     X = rng.standard_normal((2300, 2))
-    sampler = Recursive(ridge=200.0, delta=0.03)
+    sampler = Recursive(max_spectral_error=200.0, delta=0.03)
 
     def chosen(rows, engine):
         source = as_source(rows)
@@ -159,10 +159,12 @@ def test_the_same_scores_to_the_last_bit(kernel, X, seed):
             assert other.ridge == first.ridge
 
 
-@pytest.mark.parametrize("options", [{"n_landmarks": 40}, {"ridge": 5.0}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"n_landmarks": 40}, {"max_spectral_error": 5.0}], ids=str
+)
 def test_the_same_exact_scores(options, rng, seed):
     X = rng.standard_normal((1100, 3))
-    sampler = Leverage(ridge=options.get("ridge"))
+    sampler = Leverage(max_spectral_error=options.get("max_spectral_error"))
 
     def chosen(rows, engine):
         source, size = as_source(rows), options.get("n_landmarks")
@@ -204,7 +206,7 @@ def test_the_public_function_repeats_itself(sampler, rng, seed):
 def test_coins_of_a_row_do_not_depend_on_the_rows_behind_it(rng, seed):
     """Numbers are addressed by row: more rows move the probabilities, not the coins."""
     X = rng.standard_normal((3000, 2))
-    sampler = Recursive(ridge=5.0)
+    sampler = Recursive(max_spectral_error=5.0)
     few, more = (
         sampler(KERNEL, as_source(X[:n]), None, seed=seed, engine=Threads(1)).indices
         for n in (2900, 3000)

@@ -171,7 +171,7 @@ def test_uniform_landmarks_cost_no_kernel_evaluation(X):
     assert landmarks.sampler == "uniform"
     assert landmarks.n_kernel_evaluations == 0
     np.testing.assert_allclose(landmarks.probabilities, 20 / 400)
-    lacking = ("ridge", "effective_dimension", "guarantee", "error", "n_wanted")
+    lacking = ("ridge", "effective_dimension", "guarantee", "error", "n_requested")
     assert all(getattr(landmarks, name) is None for name in lacking)
     assert landmarks.notes == ()
 
@@ -189,7 +189,7 @@ def test_scored_landmarks_know_their_ridge_and_dimension(sampler, X, seed):
     assert (landmarks.n_kernel_evaluations == 0) == (sampler in WITHOUT_SCORES)
     assert landmarks.seconds > 0
     assert landmarks.guarantee is None
-    assert landmarks.n_wanted is None
+    assert landmarks.n_requested is None
 
 
 def test_the_leverage_sampler_reports_the_exact_dimension_at_its_ridge(X, seed):
@@ -289,8 +289,8 @@ def test_an_unknown_name_suggests_the_nearest(X):
     "options",
     [
         *({"sampler": sampler, "n_landmarks": 15} for sampler in SAMPLERS),
-        {"ridge": 5.0},
-        {"ridge": 50.0, "delta": 0.01},
+        {"max_spectral_error": 5.0},
+        {"max_spectral_error": 50.0, "delta": 0.01},
         {"sampler": [1, 2, 3]},
         {"sampler": np.zeros((2, 3))},
     ],
@@ -316,7 +316,11 @@ def test_a_smaller_ridge_takes_more_landmarks(sampler, X, seed):
     sizes = [
         len(
             select_landmarks(
-                X, gamma=GAMMA, ridge=ridge, sampler=sampler, random_state=seed
+                X,
+                gamma=GAMMA,
+                max_spectral_error=ridge,
+                sampler=sampler,
+                random_state=seed,
             )
         )
         for ridge in (30.0, 3.0, 0.3)
@@ -327,7 +331,9 @@ def test_a_smaller_ridge_takes_more_landmarks(sampler, X, seed):
 
 def test_a_ridge_alone_has_practical_constants_and_no_guarantee(rng, seed):
     many = rng.standard_normal((1000, 2))
-    landmarks = select_landmarks(many, gamma=GAMMA, ridge=5.0, random_state=seed)
+    landmarks = select_landmarks(
+        many, gamma=GAMMA, max_spectral_error=5.0, random_state=seed
+    )
     assert landmarks.sampler == "recursive"
     assert landmarks.guarantee is None
     assert landmarks.ridge == 5.0
@@ -343,7 +349,7 @@ def test_the_practical_error_is_mostly_below_the_ridge(sampler, rng, seed):
     errors = []
     for run in range(9 * seed, 9 * seed + 9):
         landmarks = select_landmarks(
-            X, gamma=0.2, ridge=ridge, sampler=sampler, random_state=run
+            X, gamma=0.2, max_spectral_error=ridge, sampler=sampler, random_state=run
         )
         errors.append(np.linalg.eigvalsh(K - nystrom(K, landmarks.indices)).max())
     assert np.median(errors) < ridge
@@ -352,7 +358,7 @@ def test_the_practical_error_is_mostly_below_the_ridge(sampler, rng, seed):
 @pytest.mark.parametrize("options", [{"delta": 0.01}, {"constants": "theory"}])
 def test_theory_s_constants_come_with_a_guarantee(options, many):
     landmarks = select_landmarks(
-        many, gamma=0.01, ridge=30.0, random_state=0, **options
+        many, gamma=0.01, max_spectral_error=30.0, random_state=0, **options
     )
     assert landmarks.sampler == "recursive (theory)"
     assert landmarks.guarantee == Guarantee(30.0, pytest.approx(0.97))
@@ -366,7 +372,8 @@ def test_nothing_is_promised_that_float32_does_not_resolve(sampler, rng):
     X = rng.standard_normal((1100, 2)).astype(np.float32)
     options = {"gamma": 0.05, "sampler": sampler, "delta": 0.01, "random_state": 0}
     narrow, wide = (
-        select_landmarks(rows, ridge=1e-5, **options) for rows in (X, X.astype(float))
+        select_landmarks(rows, max_spectral_error=1e-5, **options)
+        for rows in (X, X.astype(float))
     )
     K = rbf_matrix(X.astype(float), 0.05)
     assert wide.guarantee.ridge == 1e-5
@@ -383,10 +390,13 @@ def test_what_is_promised_of_float32_rows_holds_for_their_features(kernel, rng):
     options = {"kernel": kernel, "gamma": 0.05, "delta": 0.01, "random_state": 0}
     K = as_kernel(kernel, gamma=0.05)(X.astype(float), X.astype(float))
     least = min_guaranteed_ridge(float(np.trace(K)), np.float32)
-    landmarks = select_landmarks(X, ridge=1.01 * least, **options)
+    landmarks = select_landmarks(X, max_spectral_error=1.01 * least, **options)
     assert landmarks.guarantee.ridge == 1.01 * least
     assert error_of_features(K, X, landmarks) <= 0.1 * landmarks.guarantee.ridge
-    assert select_landmarks(X, ridge=0.99 * least, **options).guarantee is None
+    assert (
+        select_landmarks(X, max_spectral_error=0.99 * least, **options).guarantee
+        is None
+    )
 
 
 def error_of_features(K, X, landmarks):
@@ -402,16 +412,20 @@ def test_a_guarantee_names_its_algorithm(X, monkeypatch):
         landmarks = select_landmarks(X, sampler=sampler, delta=0.03, **options)
         return landmarks.guarantee.algorithm
 
-    assert algorithm("leverage", ridge=10.0) == "Algorithm 1"
+    assert algorithm("leverage", max_spectral_error=10.0) == "Algorithm 1"
     assert algorithm("leverage", n_landmarks=100) == "Algorithm 1"
-    assert algorithm("recursive", ridge=10.0) == "Algorithm 2"
+    assert algorithm("recursive", max_spectral_error=10.0) == "Algorithm 2"
     assert algorithm("recursive", n_landmarks=100) == "Algorithm 3"
 
 
 def test_theory_s_constants_take_more_landmarks_than_practical_ones(many):
     theory, practical = (
         select_landmarks(
-            many, gamma=0.01, ridge=30.0, constants=constants, random_state=0
+            many,
+            gamma=0.01,
+            max_spectral_error=30.0,
+            constants=constants,
+            random_state=0,
         )
         for constants in ("theory", "practical")
     )
@@ -420,7 +434,7 @@ def test_theory_s_constants_take_more_landmarks_than_practical_ones(many):
 
 def test_few_rows_are_all_taken_by_algorithm_2(X):
     """The base case, m ≤ 192·log(1/δ), exact and hence proven."""
-    landmarks = select_landmarks(X, ridge=1e3, delta=0.01)
+    landmarks = select_landmarks(X, max_spectral_error=1e3, delta=0.01)
     assert len(landmarks) == 400
     assert landmarks.guarantee.ridge == 1e3
     assert approximate(X, landmarks).trace_error < 1e-8
@@ -432,7 +446,12 @@ def test_a_ridge_above_the_matrix_leaves_one_row(sampler, options, rng, seed):
     X = rng.standard_normal((300 if sampler == "leverage" else 2500, 2))
     ridge = 1e9  # far above ‖K‖ ≤ n
     landmarks = select_landmarks(
-        X, gamma=GAMMA, ridge=ridge, sampler=sampler, random_state=seed, **options
+        X,
+        gamma=GAMMA,
+        max_spectral_error=ridge,
+        sampler=sampler,
+        random_state=seed,
+        **options,
     )
     assert len(landmarks) == 1
     np.testing.assert_array_equal(landmarks.weights, [1.0])
@@ -448,7 +467,12 @@ def test_an_effective_dimension_below_one_half_leaves_one_row(
     n = 300 if sampler == "leverage" else 1500
     X = rng.standard_normal((n, 2))
     landmarks = select_landmarks(
-        X, gamma=GAMMA, ridge=4.0 * n, sampler=sampler, random_state=seed, **options
+        X,
+        gamma=GAMMA,
+        max_spectral_error=4.0 * n,
+        sampler=sampler,
+        random_state=seed,
+        **options,
     )
     assert landmarks.effective_dimension < 0.5
     assert len(landmarks) == 1
@@ -458,24 +482,34 @@ def test_an_effective_dimension_below_one_half_leaves_one_row(
 def test_a_cap_on_a_ridge_is_kept_and_warns(sampler, X, seed):
     with pytest.warns(UserWarning, match="asks for about .* more than the 12 allowed"):
         landmarks = select_landmarks(
-            X, gamma=GAMMA, ridge=0.5, n_landmarks=12, sampler=sampler,
+            X, gamma=GAMMA, max_spectral_error=0.5, n_landmarks=12, sampler=sampler,
             random_state=seed,
         )  # fmt: skip
     assert len(np.unique(landmarks.indices)) == 12
-    assert landmarks.n_wanted > 12
+    assert landmarks.n_requested > 12
 
 
 def test_a_cap_that_is_reached_voids_the_guarantee(many):
     with pytest.warns(UserWarning, match="asks for about"):
         landmarks = select_landmarks(
-            many, gamma=0.01, ridge=30.0, delta=0.01, n_landmarks=20, random_state=0
+            many,
+            gamma=0.01,
+            max_spectral_error=30.0,
+            delta=0.01,
+            n_landmarks=20,
+            random_state=0,
         )
     assert len(landmarks) == 20
     assert landmarks.guarantee is None
 
 
 def test_a_cap_that_is_reached_voids_the_guarantee_of_exact_scores(X):
-    options = {"gamma": GAMMA, "ridge": 0.5, "delta": 0.01, "sampler": "leverage"}
+    options = {
+        "gamma": GAMMA,
+        "max_spectral_error": 0.5,
+        "delta": 0.01,
+        "sampler": "leverage",
+    }
     assert select_landmarks(X, **options).guarantee is not None
     with pytest.warns(UserWarning, match="asks for about"):
         landmarks = select_landmarks(X, n_landmarks=5, **options)
@@ -487,10 +521,10 @@ def test_a_ridge_below_rounding_is_raised_and_nothing_is_proven(rng, seed):
     """SᵀKS + λI would have no factor: what is proven is so for the λ that was used."""
     X = rng.standard_normal((1100, 3))
     options = {"gamma": GAMMA, "delta": 0.01, "random_state": seed}
-    raised = select_landmarks(X, ridge=1e-15, **options)
+    raised = select_landmarks(X, max_spectral_error=1e-15, **options)
     assert raised.ridge > 1e-15
     assert raised.guarantee is None
-    enough = select_landmarks(X, ridge=2 * raised.ridge, **options)
+    enough = select_landmarks(X, max_spectral_error=2 * raised.ridge, **options)
     assert enough.ridge == 2 * raised.ridge
     assert enough.guarantee.ridge == enough.ridge
     assert enough[:10].guarantee is None  # nor is a part of them what is proven
@@ -499,17 +533,22 @@ def test_a_ridge_below_rounding_is_raised_and_nothing_is_proven(rng, seed):
 def test_a_cap_that_is_not_reached_changes_nothing(many):
     free, capped = (
         select_landmarks(
-            many, gamma=0.01, ridge=30.0, delta=0.01, n_landmarks=cap, random_state=0
+            many,
+            gamma=0.01,
+            max_spectral_error=30.0,
+            delta=0.01,
+            n_landmarks=cap,
+            random_state=0,
         )
         for cap in (None, 1999)
     )
     np.testing.assert_array_equal(free.indices, capped.indices)
-    assert capped.n_wanted is None
+    assert capped.n_requested is None
     assert capped.guarantee == free.guarantee
 
 
 @pytest.mark.parametrize("delta", [0, -0.1, 1 / 32, 0.5, 1, np.nan])
-@pytest.mark.parametrize("options", [{"ridge": 1.0}, {"n_landmarks": 10}])
+@pytest.mark.parametrize("options", [{"max_spectral_error": 1.0}, {"n_landmarks": 10}])
 def test_delta_lies_below_1_32_for_the_recursion(delta, options, X):
     with pytest.raises(ValueError, match=r"delta=.*0 < delta < 1/32"):
         select_landmarks(X, delta=delta, **options)
@@ -518,24 +557,26 @@ def test_delta_lies_below_1_32_for_the_recursion(delta, options, X):
 @pytest.mark.parametrize("delta", [0, 1 / 8, 1])
 def test_delta_lies_below_1_8_for_exact_scores(delta, X):
     with pytest.raises(ValueError, match=r"delta=.*0 < delta < 1/8"):
-        select_landmarks(X, ridge=1.0, delta=delta, sampler="leverage")
+        select_landmarks(X, max_spectral_error=1.0, delta=delta, sampler="leverage")
 
 
 @pytest.mark.parametrize("delta", [0.031, 0.12])
 def test_delta_may_come_close_to_its_limit(delta, X):
     sampler = "leverage" if delta > 1 / 32 else "recursive"
-    landmarks = select_landmarks(X, ridge=50.0, delta=delta, sampler=sampler)
+    landmarks = select_landmarks(
+        X, max_spectral_error=50.0, delta=delta, sampler=sampler
+    )
     assert landmarks.guarantee is not None
 
 
 def test_unknown_constants_are_refused(X):
     with pytest.raises(ValueError, match="constants='practicl' is unknown"):
-        select_landmarks(X, ridge=1.0, constants="practicl")
+        select_landmarks(X, max_spectral_error=1.0, constants="practicl")
 
 
 def test_delta_does_not_go_with_practical_constants(X):
     with pytest.raises(ValueError, match="belongs to constants='theory'"):
-        select_landmarks(X, ridge=1.0, delta=0.01, constants="practical")
+        select_landmarks(X, max_spectral_error=1.0, delta=0.01, constants="practical")
 
 
 def test_too_few_landmarks_for_the_theory_say_how_many_it_takes(many):
@@ -546,7 +587,7 @@ def test_too_few_landmarks_for_the_theory_say_how_many_it_takes(many):
     assert least == math.ceil(640 * math.log(2 * 3**6 / 0.01))
 
 
-@pytest.mark.parametrize("options", [{"ridge": 1.0}, {"delta": 0.01}])
+@pytest.mark.parametrize("options", [{"max_spectral_error": 1.0}, {"delta": 0.01}])
 @pytest.mark.parametrize("sampler", [*but(RIDGED, ["auto"]), [1, 2, 3]], ids=str)
 def test_samplers_without_a_ridge_refuse_their_options(sampler, options, X):
     with pytest.raises(ValueError, match="cannot be combined with the sampler"):
@@ -554,9 +595,11 @@ def test_samplers_without_a_ridge_refuse_their_options(sampler, options, X):
 
 
 def test_options_may_be_set_on_the_sampler_itself(many):
-    inside = samplers.Recursive(ridge=30.0, delta=0.01)
+    inside = samplers.Recursive(max_spectral_error=30.0, delta=0.01)
     one = select_landmarks(many, gamma=0.01, sampler=inside, random_state=0)
-    two = select_landmarks(many, gamma=0.01, ridge=30.0, delta=0.01, random_state=0)
+    two = select_landmarks(
+        many, gamma=0.01, max_spectral_error=30.0, delta=0.01, random_state=0
+    )
     np.testing.assert_array_equal(one.indices, two.indices)
     assert one.guarantee == two.guarantee
 
@@ -660,9 +703,9 @@ def test_a_lonely_row_is_mostly_chosen(sampler, rng, seed):
     "options",
     [
         *({"sampler": sampler, "n_landmarks": 30} for sampler in CHOOSING),
-        {"ridge": 1.0},
-        {"ridge": 1.0, "delta": 0.01},
-        {"ridge": 1.0, "sampler": "leverage"},
+        {"max_spectral_error": 1.0},
+        {"max_spectral_error": 1.0, "delta": 0.01},
+        {"max_spectral_error": 1.0, "sampler": "leverage"},
     ],
     ids=str,
 )
@@ -737,7 +780,7 @@ def test_weights_and_copies_lead_to_errors_of_the_same_size(rng, seed):
 def test_the_dimension_of_weighted_rows_is_that_of_their_copies(rng, seed):
     X = rng.standard_normal((300, 2))
     w = rng.integers(1, 6, 300)
-    options = {"ridge": 2.0, "sampler": "leverage", "gamma": GAMMA}
+    options = {"max_spectral_error": 2.0, "sampler": "leverage", "gamma": GAMMA}
     weighted = select_landmarks(X, sample_weight=w, random_state=seed, **options)
     copies = select_landmarks(np.repeat(X, w, axis=0), random_state=seed, **options)
     assert weighted.effective_dimension == pytest.approx(copies.effective_dimension)
@@ -782,8 +825,8 @@ def test_scaling_kernel_and_ridge_together_changes_no_landmark(many):
     for options in ({}, {"delta": 0.01}):
         one, two = (
             select_landmarks(
-                many, kernel=scale * RBF(0.01), ridge=scale * 30.0, random_state=0,
-                **options,
+                many, kernel=scale * RBF(0.01), max_spectral_error=scale * 30.0,
+                random_state=0, **options,
             )
             for scale in (1.0, 2.0**40)
         )  # fmt: skip
@@ -791,7 +834,12 @@ def test_scaling_kernel_and_ridge_together_changes_no_landmark(many):
 
 
 def test_a_guarantee_names_the_matrix_it_is_about(X, seed):
-    options = {"gamma": GAMMA, "ridge": 50.0, "delta": 0.01, "random_state": seed}
+    options = {
+        "gamma": GAMMA,
+        "max_spectral_error": 50.0,
+        "delta": 0.01,
+        "random_state": seed,
+    }
     plain = select_landmarks(X, **options)
     weighted = select_landmarks(X, sample_weight=np.full(len(X), 2.0), **options)
     assert str(plain.guarantee).startswith("‖K − K̃‖₂ ≤ 50")

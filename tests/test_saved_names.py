@@ -81,7 +81,7 @@ FITTED = {
     "nystroem_float32": lambda: features(X.astype("f4")),
     "nystroem_csr": lambda: features(sp.csr_array(X)),
     "nystroem_source": lambda: features(sources.as_source(X)),
-    "nystroem_ridge": lambda: features(ridge=1.0, n_components=None),
+    "nystroem_ridge": lambda: features(max_spectral_error=1.0, n_components=None),
     "nystroem_max_trace_error": lambda: features(max_trace_error=0.5),
     "nystroem_used": lambda: described(features()),
     "nystroem_precomputed": lambda: features(X @ X.T, kernel="precomputed"),
@@ -96,7 +96,9 @@ FITTED = {
         kernel=kernels.RBF(0.1) + 0.5 * kernels.Linear() * kernels.Polynomial()
     ),
     "nystroem_guaranteed": lambda: features(
-        sampler=samplers.Recursive(delta=0.01), ridge=30.0, n_components=None
+        sampler=samplers.Recursive(delta=0.01),
+        max_spectral_error=30.0,
+        n_components=None,
     ),
     "ridge": lambda: KernelRidge(**RBF).fit(X, Y),
     "ridge_one_target": lambda: KernelRidge(**RBF).fit(X, Y[:, 0]),

@@ -148,7 +148,7 @@ def test_landmarks_alone_stand_for_their_rows(seed):
     options = {"kernel": KERNEL, "n_landmarks": SIZE, "random_state": 0}
     landmarks = first = select_landmarks(batches[0], **options)
     for batch in batches[1:]:
-        landmarks = landmarks.updated_with(batch, random_state=0)
+        landmarks = landmarks.update(batch, random_state=0)
     assert first.reservoir is None  # it stays as it was
     assert len(landmarks) == SIZE
     assert landmarks.n_rows == len(X)
@@ -574,9 +574,9 @@ def test_what_cannot_be_a_stream_is_refused(rng):
     assert vars(ridge) == before
     landmarks = select_landmarks(X, n_landmarks=5)
     with pytest.raises(ValueError, match="have 3 features, but the landmarks have 2"):
-        landmarks.updated_with(np.ones((4, 3)))
+        landmarks.update(np.ones((4, 3)))
     with pytest.raises(ValueError, match="NaN"):
-        landmarks.updated_with(np.full((4, 2), np.nan))
+        landmarks.update(np.full((4, 2), np.nan))
 
 
 def test_a_ridge_that_was_fitted_by_fit_begins_anew_and_says_so(rng):

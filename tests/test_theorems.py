@@ -165,7 +165,7 @@ def test_the_leverage_sampler_keeps_the_rows_of_algorithm_1(rng, seed):
     B = factor_of_kernel(rng, 400)
     ridge = ridge_for(B, 2)
     landmarks = select_landmarks(
-        B, kernel="linear", sampler="leverage", ridge=ridge, delta=0.1,
+        B, kernel="linear", sampler="leverage", max_spectral_error=ridge, delta=0.1,
         random_state=seed,
     )  # fmt: skip
     kept, p = algorithm_1(B, ridge, seed, 0.1)
@@ -229,7 +229,7 @@ def test_just_below_the_norm_not_any_row_will_do(seed):
         landmarks = select_landmarks(
             B,
             kernel="linear",
-            ridge=ridge,
+            max_spectral_error=ridge,
             delta=DELTA,
             sampler="leverage",
             random_state=run,
@@ -244,7 +244,7 @@ def test_algorithm_2_takes_far_fewer_rows_than_there_are(rng, seed):
     most = 384 * 3 * math.log(3 / DELTA)
     assert most < 6000
     landmarks = select_landmarks(
-        B, kernel="linear", ridge=ridge, delta=DELTA, random_state=seed
+        B, kernel="linear", max_spectral_error=ridge, delta=DELTA, random_state=seed
     )
     assert len(landmarks) <= most
     assert spectral_error(B, landmarks.indices) <= ridge
@@ -261,7 +261,7 @@ def test_a_guarantee_for_weighted_rows_is_one_for_the_weighted_matrix(rng, seed)
     landmarks = select_landmarks(
         B,
         kernel="linear",
-        ridge=ridge,
+        max_spectral_error=ridge,
         delta=DELTA,
         sample_weight=w,
         random_state=seed,
@@ -381,9 +381,13 @@ WAYS = {
     "recursive": {"sampler": "recursive", "n_landmarks": 20},
     "leverage": {"sampler": "leverage", "n_landmarks": 20},
     "auto": {"sampler": "auto", "n_landmarks": 20},
-    "ridge": {"ridge": 3.0},
-    "leverage, ridge": {"sampler": "leverage", "ridge": 3.0},
-    "leverage, theory": {"sampler": "leverage", "ridge": 100.0, "delta": 0.1},
+    "max_spectral_error": {"max_spectral_error": 3.0},
+    "leverage, ridge": {"sampler": "leverage", "max_spectral_error": 3.0},
+    "leverage, theory": {
+        "sampler": "leverage",
+        "max_spectral_error": 100.0,
+        "delta": 0.1,
+    },
     "rows": {"sampler": np.array([3, 1, 4, 15, 92])},
     "repeated rows": {"sampler": np.array([3, 3, 4, 4, 4])},
 }

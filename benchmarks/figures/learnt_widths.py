@@ -15,7 +15,7 @@ WAYS = {
     "scale": ("tab:gray", "s", 0.24),
     "median": ("tab:blue", "D", 0.12),
     "learn": ("tab:green", "o", 0.0),
-    "learn_each": ("tab:red", "^", -0.12),
+    "ard": ("tab:red", "^", -0.12),
     "learn, uniform": ("lightgreen", "o", -0.24),
 }
 

@@ -71,6 +71,17 @@ def check_float(value: Any, name: str, minimum: float = -np.inf) -> float:
     return float(value)
 
 
+def check_positive(value: Any, name: str, alternative: str = "") -> float:
+    """A finite number > 0, as Python's own float."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_real or not 0 < float(value) < np.inf:
+        raise ValueError(
+            f"{name}={value!r} is not allowed; {name} is a finite number > 0"
+            f"{alternative}."
+        )
+    return float(value)
+
+
 def check_bool(value: Any, name: str) -> bool:
     """True or False: a text such as "no" would count as True."""
     if not isinstance(value, (bool, np.bool_)):

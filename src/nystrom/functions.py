@@ -12,7 +12,7 @@ import numpy as np
 from . import _arrays as arrays
 from ._precision import min_cholesky_ridge
 from ._random import as_seed
-from ._validation import check_int
+from ._validation import check_int, check_positive
 from .engines import Engine
 from .engines.base import expect_passes
 from .estimators._inputs import (
@@ -39,7 +39,6 @@ from .linalg.residuals import (
 )
 from .models.spectral_embedding import fit_spectral_embedding
 from .samplers import Recursive, SpectralTolerance, StoppingRule
-from .samplers.base import check_ridge
 from .samplers.cost import Forecast, forecast
 from .sources import Source
 
@@ -110,13 +109,6 @@ class KernelProblem:
         return values if on_host else arrays.from_host(values, like, like.dtype)
 
 
-def check_ridge_given(ridge: float) -> None:
-    """λ where no function can do without it."""
-    if ridge is None:
-        raise ValueError("ridge=None is not allowed here; λ is a finite number > 0.")
-    check_ridge(ridge)
-
-
 def check_landmarks(landmarks: Any) -> None:
     """Refuse what is no value of that name."""
     if not isinstance(landmarks, Landmarks):
@@ -156,7 +148,7 @@ def select_landmarks(
     kernel_params: dict[str, Any] | None = None,
     n_landmarks: int | None = None,
     sampler: Any = "auto",
-    ridge: float | None = None,
+    max_spectral_error: float | None = None,
     max_trace_error: float | None = None,
     delta: float | None = None,
     constants: str | None = None,
@@ -183,16 +175,17 @@ def select_landmarks(
     kernel_params : dict or None
         Further parameters of a named kernel or of a callable.
     n_landmarks : int or None
-        How many (all rows if there are no more). With `ridge` or `max_trace_error`, at
-        most so many, None for no limit; without them None means 1000.
+        How many (all rows if there are no more). With `max_spectral_error` or
+        `max_trace_error`, at most so many, None for no limit;
+        without them None means 1000.
     sampler : str, callable or array
         "auto", "recursive", "accelerated", "leverage", "rpcholesky", "greedy",
         "kmeans", "uniform", a value from `nystrom.samplers`, row numbers, or an array
         of points.
-    ridge : float or None
+    max_spectral_error : float or None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes (Algorithm 2). Without `delta`
         that is estimated by one more pass, and landmarks are added where they are not
-        enough; `landmarks.evidence` says how it is known.
+        enough; `landmarks.certificate` says how it is known.
     max_trace_error : float or None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes: the shortest
         prefix of the sampler's order ("auto", "rpcholesky", "greedy", "uniform").
@@ -226,7 +219,7 @@ def select_landmarks(
     stopping_rule = stopping_rule_from_params(
         n_landmarks,
         sampler,
-        ridge=ridge,
+        max_spectral_error=max_spectral_error,
         max_trace_error=max_trace_error,
         default=DEFAULT_LANDMARKS,
     )
@@ -251,11 +244,11 @@ def select_landmarks(
     )
 
 
-@explain_memory_errors("landmarks_needed")
-def landmarks_needed(
+@explain_memory_errors("estimate_n_landmarks")
+def estimate_n_landmarks(
     X: Any,
     *,
-    ridge: float,
+    max_spectral_error: float,
     delta: float | None = None,
     kernel: Any = "rbf",
     gamma: Any = None,
@@ -265,17 +258,18 @@ def landmarks_needed(
     sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> Forecast:
-    """What `ridge` will take, from a thousand rows: landmarks, d_eff and seconds.
+    """Estimate the landmarks, d_eff and seconds that `max_spectral_error` takes.
 
-    An estimate, in a fraction of a second, without a pass over the rows. For
-    `KernelRidge(alpha, epsilon=epsilon)` ask for ridge=epsilon·alpha. With `verbose=1`
-    the same is told before landmarks are chosen.
+    An estimate from a thousand rows, in a fraction of a second. For
+    `KernelRidge(alpha, epsilon=epsilon)` ask for
+    max_spectral_error=epsilon·alpha. `verbose=1` prints the same before landmarks are
+    selected.
 
     Parameters
     ----------
     X, kernel, gamma, degree, coef0, kernel_params, sample_weight, n_jobs
         As for `select_landmarks`.
-    ridge : float
+    max_spectral_error : float
         λ > 0, for ‖K − K̃‖₂ ≤ λ.
     delta : float or None
         Failure probability; implies the theory's constants, which mean nearly all rows
@@ -289,16 +283,17 @@ def landmarks_needed(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from nystrom import landmarks_needed
+    >>> from nystrom import estimate_n_landmarks
     >>> X, _ = load_digits(return_X_y=True)
-    >>> 200 < landmarks_needed(X, gamma=1e-3, ridge=30.0).n_landmarks < 500
+    >>> options = {"gamma": 1e-3, "max_spectral_error": 30.0}
+    >>> 200 < estimate_n_landmarks(X, **options).n_landmarks < 500
     True
-    >>> landmarks_needed(X, gamma=1e-3, ridge=30.0, delta=0.01).n_landmarks
+    >>> estimate_n_landmarks(X, **options, delta=0.01).n_landmarks
     1797
     """
-    check_ridge_given(ridge)
+    check_positive(max_spectral_error, "max_spectral_error")
     problem = KernelProblem.from_params(
-        "landmarks_needed",
+        "estimate_n_landmarks",
         X,
         kernel,
         gamma=gamma,
@@ -310,7 +305,11 @@ def landmarks_needed(
     )
     delta = Recursive(delta=delta).proven_delta
     return forecast(
-        problem.kernel, problem.source, SpectralTolerance(ridge), delta, problem.engine
+        problem.kernel,
+        problem.source,
+        SpectralTolerance(max_spectral_error),
+        delta,
+        problem.engine,
     )
 
 
@@ -360,7 +359,7 @@ def leverage_scores(
     >>> bool(np.isclose(scores.sum(), effective_dimension(X, gamma=0.5, ridge=1.0)))
     True
     """
-    check_ridge_given(ridge)
+    check_positive(ridge, "ridge")
     problem = KernelProblem.from_params(
         "leverage_scores",
         X,
@@ -405,7 +404,7 @@ def effective_dimension(
     >>> 1 < effective_dimension(X, gamma=0.5, ridge=1.0) < 300
     True
     """
-    check_ridge_given(ridge)
+    check_positive(ridge, "ridge")
     problem = KernelProblem.from_params(
         "effective_dimension",
         X,

@@ -49,14 +49,14 @@ class Landmarks:
         Kernel evaluations made to choose them.
     guarantee : Guarantee or None
         What is proven, under the theory's constants.
-    evidence : str or None
+    certificate : str or None
         How ‖K − K̃‖₂ ≤ ridge is known where it was asked for and is not proven: by the
         trace error, which is certain, or by an estimate.
     error : TraceError or None
         The relative trace error, where an estimator measured it.
     seconds : float
         Time taken to choose.
-    n_wanted : int or None
+    n_requested : int or None
         How many landmarks the ridge asked for, where a cap allowed fewer.
     max_trace_error : float or None
         The relative trace error that was asked for; `error` is the one reached.
@@ -83,12 +83,12 @@ class Landmarks:
     guarantee: Guarantee | None = None
     error: TraceError | None = None
     seconds: float = 0.0
-    n_wanted: int | None = None
+    n_requested: int | None = None
     max_trace_error: float | None = None
     reservoir: Any = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=())
     n_passes: int = 0
-    evidence: str | None = None
+    certificate: str | None = None
 
     @cached_property
     def factor(self) -> Factor:
@@ -133,7 +133,7 @@ class Landmarks:
             self.__dict__["factor"] = factor
         return self
 
-    def updated_with(
+    def update(
         self,
         new_rows: Any,
         *,
@@ -178,7 +178,7 @@ class Landmarks:
         >>> rng = np.random.default_rng(0)
         >>> first, second = rng.standard_normal((2, 500, 3))
         >>> landmarks = select_landmarks(first, n_landmarks=20, random_state=0)
-        >>> landmarks = landmarks.updated_with(second, random_state=0)
+        >>> landmarks = landmarks.update(second, random_state=0)
         >>> len(landmarks), landmarks.n_rows
         (20, 1000)
         """
@@ -238,8 +238,8 @@ class Landmarks:
             weights=None,
             probabilities=None,
             guarantee=None,
-            evidence=None,
-            n_wanted=None,
+            certificate=None,
+            n_requested=None,
             error=None if self.error is None else self.error.prefix(size),
         )
         return prefix.with_factor(self.factor.prefix(size))
@@ -275,8 +275,8 @@ class Landmarks:
         entries.append(("seconds", f"{self.seconds:.2g}"))
         if self.guarantee is not None:
             entries.append(("guarantee", str(self.guarantee)))
-        if self.evidence is not None:
-            entries.append(("evidence", self.evidence))
+        if self.certificate is not None:
+            entries.append(("certificate", self.certificate))
         return [*entries, *(("note", note) for note in self.notes)]
 
     def _title(self) -> str:

@@ -16,7 +16,9 @@ def check_landmarks(case, landmarks):
     n, s = len(case.rows), len(landmarks)
     usable = n if case.weights is None else int(np.count_nonzero(case.weights))
     asked = case.options.get("n_landmarks")
-    alone = not {"ridge", "max_trace_error", "delta", "epsilon"} & set(case.options)
+    alone = not {"max_spectral_error", "max_trace_error", "delta", "epsilon"} & set(
+        case.options
+    )
     if alone and asked is not None:
         require(
             s == min(asked, usable), f"{s} landmarks of {usable}, {asked} asked for"

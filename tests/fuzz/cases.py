@@ -26,7 +26,7 @@ from .dense import values
 from .rows import Rows, random_rows
 
 #: Words for gamma; two of them need targets.
-WIDTHS = ["scale", "median", "learn", "learn_each"]
+WIDTHS = ["scale", "median", "learn", "ard"]
 SOLVERS = ["auto", "direct", "cg", "full"]
 
 
@@ -170,7 +170,7 @@ def random_goal(rng, n, sampler) -> dict[str, Any]:
         cap = {"n_landmarks": size if rng.random() < 0.3 else None}
         return {**goal, **cap}
     if sampler in RIDGED and chance < 0.35:
-        goal = {"ridge": float(10.0 ** rng.uniform(-8, 4))}
+        goal = {"max_spectral_error": float(10.0 ** rng.uniform(-8, 4))}
         if rng.random() < 0.3:
             goal["delta"] = float(rng.choice([0.01, 0.03]))
         return {**goal, "n_landmarks": size if rng.random() < 0.3 else None}

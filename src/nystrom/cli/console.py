@@ -176,7 +176,7 @@ def _summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ],
         ("landmarks", f"{summary['landmarks']}, {summary['kernel']}"),
         (
-            "ridge",
+            "max_spectral_error",
             f"alpha = {summary['alpha']:.3g}, which leaves an effective dimension of "
             f"{summary['effective_dimension']:.3g}",
         ),

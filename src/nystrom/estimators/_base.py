@@ -513,7 +513,7 @@ class BaseLandmarkEstimator(RowValidationMixin):
     kernel_params: dict[str, Any] | None
     n_landmarks: Any
     sampler: Any
-    ridge: float | None = None
+    max_spectral_error: float | None = None
     max_trace_error: float | None = None
     random_state: Any
     n_jobs: int | None
@@ -533,7 +533,7 @@ class BaseLandmarkEstimator(RowValidationMixin):
         stopping_rule = stopping_rule_from_params(
             getattr(self, self._n_landmarks_param),
             self.sampler,
-            ridge=self.ridge,
+            max_spectral_error=self.max_spectral_error,
             max_trace_error=self.max_trace_error,
             name=self._n_landmarks_param,
         )

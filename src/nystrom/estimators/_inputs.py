@@ -107,13 +107,14 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
             f"of rank {landmarks.rank}, have relative trace error {error}. Raise the "
             "limit on their number, pass None for none, or allow a larger error."
         )
-    if landmarks.n_wanted is not None:
+    if landmarks.n_requested is not None:
         error_sentence = (
             f" Relative trace error: {landmarks.error}." if landmarks.error else ""
         )
         warn(
-            f"ridge={landmarks.ridge:.4g} asks for about {landmarks.n_wanted} "
-            f"landmarks, more than the {len(landmarks)} allowed.{error_sentence} "
+            f"max_spectral_error={landmarks.ridge:.4g} asks for about "
+            f"{landmarks.n_requested} landmarks, "
+            f"more than the {len(landmarks)} allowed.{error_sentence} "
             "Raise the "
             "limit, or pass None for none."
         )
@@ -603,7 +604,7 @@ def check_namespace(X: Any, fitted: Any, method: str) -> None:
 
 
 #: One width for all features, or one for each, learnt from targets.
-LEARN, LEARN_ARD = "learn", "learn_each"
+LEARN, LEARN_ARD = "learn", "ard"
 #: Rows whose pairwise distances give the median.
 MEDIAN_ROWS = 1000
 
@@ -796,27 +797,31 @@ def stopping_rule_from_params(
     n_landmarks: Any,
     sampler: Any,
     *,
-    ridge: float | None = None,
+    max_spectral_error: float | None = None,
     max_trace_error: float | None = None,
     default: int | None = None,
     name: str = "n_landmarks",
 ) -> StoppingRule:
     """What says how many landmarks there are to be; a number beside it is a cap.
 
-    A sampler's own `ridge` counts where none is given. `default` stands for a number
-    that is None.
+    A sampler's own `max_spectral_error` counts where none is given.
+    `default` stands for a number that is None.
     """
-    if ridge is not None and max_trace_error is not None:
+    if max_spectral_error is not None and max_trace_error is not None:
         raise ValueError(
-            f"ridge={ridge!r} and max_trace_error={max_trace_error!r} both say how "
-            "many landmarks there are to be; give one of them."
+            f"max_spectral_error={max_spectral_error!r} and "
+            f"max_trace_error={max_trace_error!r} both say "
+            "how many landmarks there are to be; give one of them."
         )
     if max_trace_error is not None:
         max_landmarks = check_int(n_landmarks, name, optional=True)
         return TraceTolerance(max_trace_error, max_landmarks)
-    ridge = getattr(sampler, "ridge", None) if ridge is None else ridge
-    if ridge is not None:
-        return SpectralTolerance(ridge, check_int(n_landmarks, name, optional=True))
+    if max_spectral_error is None:
+        max_spectral_error = getattr(sampler, "max_spectral_error", None)
+    if max_spectral_error is not None:
+        return SpectralTolerance(
+            max_spectral_error, check_int(n_landmarks, name, optional=True)
+        )
     size = check_int(n_landmarks, name, optional=default is not None) or default
     assert size is not None  # None is refused where there is no default
     return FixedSize(size)
@@ -895,7 +900,7 @@ def update_landmarks(
     n_jobs: int | None,
 ) -> Landmarks:
     """Landmarks of all rows so far, old ones and new ones."""
-    kernel, caller = landmarks.kernel, "Landmarks.updated_with"
+    kernel, caller = landmarks.kernel, "Landmarks.update"
     check_streamable(kernel, sampler, caller)
     X = check_rows(X)
     check_namespace(X, landmarks.points, f"{caller}()")

@@ -188,7 +188,7 @@ def resolve_landmark_grid(estimator: Any, has_folds: bool) -> list[int] | None:
     sizes = sorted({check_int(size, "n_landmarks") for size in given})
     if not sizes:
         raise ValueError("n_landmarks is empty; give at least one number.")
-    for name in ("ridge", "max_trace_error"):
+    for name in ("max_spectral_error", "max_trace_error"):
         if getattr(estimator, name) is not None:
             raise ValueError(
                 f"n_landmarks={given!r} and {name}={getattr(estimator, name)!r} both "

@@ -153,9 +153,9 @@ class KernelCCA(BaseLandmarkTransformer):
         singular values of the matrix T printed there, which shrinks each view twice and
         is not the optimum of that program.
     n_landmarks : int or None, default=1000
-        How many landmarks each view has. With `ridge` or `max_trace_error`, the most
-        there may be; None for no limit.
-    sampler, ridge, max_trace_error
+        How many landmarks each view has. With `max_spectral_error` or
+        `max_trace_error`, the most there may be; None for no limit.
+    sampler, max_spectral_error, max_trace_error
         How landmarks are chosen, as for `Nystroem`.
     random_state : int, RandomState instance or None, default=None
         The same int gives the same landmarks for every storage and number of threads.
@@ -210,7 +210,7 @@ class KernelCCA(BaseLandmarkTransformer):
         form: str = "regularized",
         n_landmarks: Any = 1000,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -227,7 +227,7 @@ class KernelCCA(BaseLandmarkTransformer):
         self.form = form
         self.n_landmarks = n_landmarks
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -233,9 +233,9 @@ class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
         eigenvectors of the affinity, normalised by its row sums. For kernels that are
         not negative.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `ridge` or `max_trace_error`, the most there may be;
-        None for no limit.
-    sampler, ridge, max_trace_error
+        How many landmarks. With `max_spectral_error` or `max_trace_error`, the most
+        there may be; None for no limit.
+    sampler, max_spectral_error, max_trace_error
         How landmarks are chosen, as for `Nystroem`.
     random_state : int, RandomState instance or None, default=None
         The same int gives the same clusters for every storage and number of threads.
@@ -305,7 +305,7 @@ class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
         affinity_normalize: bool = False,
         n_landmarks: Any = 1000,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -323,7 +323,7 @@ class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
         self.affinity_normalize = affinity_normalize
         self.n_landmarks = n_landmarks
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.random_state = random_state
         self.n_jobs = n_jobs

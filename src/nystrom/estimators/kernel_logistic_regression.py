@@ -49,7 +49,9 @@ class KernelLogisticRegression(BaseKernelClassifier):
         As for `KernelRidge`.
     gamma : float, sequence of float, str or None, default="scale"
         As for `KernelRidge`.
-    degree, coef0, kernel_params, n_landmarks, sampler, ridge, max_trace_error
+    degree, coef0, kernel_params, n_landmarks, sampler
+        As for `KernelRidge`.
+    max_spectral_error, max_trace_error
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`.
@@ -108,7 +110,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
         class_weight: Any = None,
         n_landmarks: Any = 1000,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-8,
@@ -126,7 +128,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
         self.class_weight = class_weight
         self.n_landmarks = n_landmarks
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.fit_intercept = fit_intercept
         self.tol = tol

@@ -323,11 +323,11 @@ class KernelPCA(BaseLandmarkTransformer):
     n_jobs : int, default=None
         Threads. None: as many as BLAS may use; -1: all cores.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `ridge` or `max_trace_error`, the most there may be;
-        None for no limit.
+        How many landmarks. With `max_spectral_error` or `max_trace_error`, the most
+        there may be; None for no limit.
     sampler : str, callable or array, default="auto"
         How landmarks are chosen, as for `Nystroem`.
-    ridge : float, default=None
+    max_spectral_error : float, default=None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
@@ -413,7 +413,7 @@ class KernelPCA(BaseLandmarkTransformer):
         n_jobs: int | None = None,
         n_landmarks: Any = 1000,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         center: bool = True,
         verbose: int = 0,
@@ -436,7 +436,7 @@ class KernelPCA(BaseLandmarkTransformer):
         self.n_jobs = n_jobs
         self.n_landmarks = n_landmarks
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.center = center
         self.verbose = verbose

@@ -79,7 +79,7 @@ def stopping_rule_for_risk(estimator: Any, alpha: float) -> StoppingRule:
             f"epsilon={epsilon!r} is not allowed; the bound 1 + 3·epsilon on the "
             "risk is proven for 0 < epsilon < 1."
         )
-    for name in ("ridge", "max_trace_error"):
+    for name in ("max_spectral_error", "max_trace_error"):
         if getattr(estimator, name) is not None:
             raise ValueError(
                 f"epsilon={epsilon!r} and {name}={getattr(estimator, name)!r} both say "
@@ -91,7 +91,9 @@ def stopping_rule_for_risk(estimator: Any, alpha: float) -> StoppingRule:
             f"‖K − K̃‖₂ ≤ epsilon·alpha, and alpha is {alpha:g}."
         )
     stopping_rule = stopping_rule_from_params(
-        estimator.n_landmarks, estimator.sampler, ridge=float(epsilon * alpha)
+        estimator.n_landmarks,
+        estimator.sampler,
+        max_spectral_error=float(epsilon * alpha),
     )
     as_sampler(estimator.sampler, stopping_rule)
     return stopping_rule
@@ -117,11 +119,11 @@ def select_landmarks_for_risk(
         passes_after=passes_after,
         delta=estimator.delta,
     )
-    if estimator.epsilon is not None and landmarks.n_wanted is not None:
+    if estimator.epsilon is not None and landmarks.n_requested is not None:
         assert isinstance(stopping_rule, SpectralTolerance)
         d_eff = landmarks.effective_dimension or math.nan
         raise _too_many_landmarks_error(
-            estimator.epsilon, stopping_rule, f"{landmarks.n_wanted}", d_eff
+            estimator.epsilon, stopping_rule, f"{landmarks.n_requested}", d_eff
         )
     return landmarks
 
@@ -134,7 +136,7 @@ def _check_forecast_size(
     engine: Engine,
 ) -> None:
     """Say that epsilon takes more than is allowed, before the long work begins."""
-    uncapped_rule = SpectralTolerance(stopping_rule.ridge)
+    uncapped_rule = SpectralTolerance(stopping_rule.max_spectral_error)
     estimate = forecast(kernel, source, uncapped_rule, estimator.delta, engine)
     size, d_eff = estimate.n_landmarks, estimate.effective_dimension
     # The estimate may be off; only what is clearly too many is refused by it.
@@ -143,7 +145,7 @@ def _check_forecast_size(
             estimator.epsilon, stopping_rule, f"about {size}", d_eff
         )
     if stopping_rule.at_most is None and size > WARN_ABOVE_LANDMARKS:
-        alpha = stopping_rule.ridge / estimator.epsilon
+        alpha = stopping_rule.max_spectral_error / estimator.epsilon
         warn(
             f"epsilon={estimator.epsilon:g} at alpha={alpha:g} takes about {size} "
             f"landmarks (effective dimension {d_eff:.0f}) and {estimate.seconds:.2g} "
@@ -154,7 +156,7 @@ def _check_forecast_size(
 def _too_many_landmarks_error(
     epsilon: float, stopping_rule: SpectralTolerance, n_needed: str, d_eff: float
 ) -> ValueError:
-    alpha = stopping_rule.ridge / epsilon
+    alpha = stopping_rule.max_spectral_error / epsilon
     return ValueError(
         f"epsilon={epsilon:g} at alpha={alpha:g} takes {n_needed} landmarks (effective "
         f"dimension {d_eff:.0f} at epsilon·alpha), and "
@@ -212,7 +214,7 @@ def _check_no_risk_bound(estimator: Any) -> None:
     if estimator.epsilon is not None or estimator.delta is not None:
         raise ValueError(
             "partial_fit proves nothing of the risk: leave epsilon and delta out, "
-            "and give n_landmarks, ridge or max_trace_error."
+            "and give n_landmarks, max_spectral_error or max_trace_error."
         )
 
 
@@ -444,7 +446,7 @@ class KernelRidge(ScoreMixin, RegressorMixin, ExactSolverMixin, FullSolverMixin)
     gamma : float, sequence of float, str or None, default=None
         The width of the kernel, one or one per feature. From the rows: "scale" and
         "auto", as `SVC` has them, or "median". From rows and targets: "learn", one
-        width, or "learn_each", one per feature, by the likelihood of 1000 rows'
+        width, or "ard", one per feature, by the likelihood of 1000 rows'
         targets under a model of at most 250 landmarks; never less likely than "scale"
         and "median" there. None is scikit-learn's default.
     degree : float, default=3
@@ -454,8 +456,8 @@ class KernelRidge(ScoreMixin, RegressorMixin, ExactSolverMixin, FullSolverMixin)
     kernel_params : dict, default=None
         Further parameters of the kernel.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `epsilon`, `ridge` or `max_trace_error`, the most there
-        may be; None for no limit.
+        How many landmarks. With `epsilon`, `max_spectral_error` or
+        `max_trace_error`, the most there may be; None for no limit.
     sampler : str, callable or array, default="auto"
         How landmarks are chosen, as for `Nystroem`.
     solver : {"auto", "direct", "cg", "full"}, default="auto"
@@ -471,8 +473,9 @@ class KernelRidge(ScoreMixin, RegressorMixin, ExactSolverMixin, FullSolverMixin)
         As many landmarks as take the risk to at most 1 + 3·epsilon times that of exact
         kernel ridge regression (‖K − K̃‖₂ ≤ epsilon·alpha). Proven with `delta`.
     delta : float, default=None
-        Failure probability for `epsilon` or `ridge`; implies the theory's constants.
-    ridge : float, default=None
+        Failure probability for `epsilon` or `max_spectral_error`; implies the theory's
+        constants.
+    max_spectral_error : float, default=None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
@@ -514,7 +517,7 @@ class KernelRidge(ScoreMixin, RegressorMixin, ExactSolverMixin, FullSolverMixin)
         product in float64; no prediction of a training row is further off than that
         times ‖b‖.
     gamma_ : float or ndarray of shape (n_features,)
-        What gamma="learn" or "learn_each" has learnt; absent otherwise.
+        What gamma="learn" or "ard" has learnt; absent otherwise.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -559,7 +562,7 @@ class KernelRidge(ScoreMixin, RegressorMixin, ExactSolverMixin, FullSolverMixin)
         solver: str = "auto",
         epsilon: Any = None,
         delta: Any = None,
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         fit_intercept: bool = False,
         random_state: Any = None,
@@ -577,7 +580,7 @@ class KernelRidge(ScoreMixin, RegressorMixin, ExactSolverMixin, FullSolverMixin)
         self.solver = solver
         self.epsilon = epsilon
         self.delta = delta
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.fit_intercept = fit_intercept
         self.random_state = random_state

@@ -81,7 +81,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         solver: str = "auto",
         epsilon: Any = None,
         delta: Any = None,
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
@@ -100,7 +100,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         self.solver = solver
         self.epsilon = epsilon
         self.delta = delta
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.fit_intercept = fit_intercept
         self.random_state = random_state

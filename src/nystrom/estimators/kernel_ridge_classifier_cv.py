@@ -124,7 +124,7 @@ n_features_in_
         n_landmarks: Any = 1000,
         prefer_fewer: bool = False,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
@@ -144,7 +144,7 @@ n_features_in_
         self.n_landmarks = n_landmarks
         self.prefer_fewer = prefer_fewer
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.fit_intercept = fit_intercept
         self.random_state = random_state

@@ -67,7 +67,7 @@ class KernelRidgeCV(ScoreMixin, RegressorMixin, RidgeSearchMixin):
         The alpha chosen.
     gamma_ : object
         The width chosen, of `gammas`; `gamma` where none were given; where that is
-        "learn" or "learn_each", what was learnt.
+        "learn" or "ard", what was learnt.
     n_landmarks_ : int
         How many landmarks the model has: the number chosen, where several were given.
     best_score_ : float or ndarray of shape (n_targets,)
@@ -115,7 +115,7 @@ risk_bound_, n_features_in_
         n_landmarks: Any = 1000,
         prefer_fewer: bool = False,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         fit_intercept: bool = False,
         random_state: Any = None,
@@ -135,7 +135,7 @@ risk_bound_, n_features_in_
         self.n_landmarks = n_landmarks
         self.prefer_fewer = prefer_fewer
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.fit_intercept = fit_intercept
         self.random_state = random_state

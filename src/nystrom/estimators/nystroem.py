@@ -85,7 +85,7 @@ class Nystroem(BaseLandmarkTransformer):
         "precomputed".
     gamma : float, sequence of float, str or None, default=None
         The width of the kernel, one or one per feature; "scale", "auto" or "median",
-        from the rows; "learn" or "learn_each", from the y that `fit` is given, as for
+        from the rows; "learn" or "ard", from the y that `fit` is given, as for
         `KernelRidge`. None is scikit-learn's default.
     coef0 : float, default=None
         Zero coefficient of polynomial and sigmoid kernels.
@@ -94,8 +94,8 @@ class Nystroem(BaseLandmarkTransformer):
     kernel_params : dict, default=None
         Further parameters of the kernel.
     n_components : int or None, default=100
-        Number of landmarks, and of features. With `ridge` or `max_trace_error`, the
-        most there may be; None for no limit.
+        Number of landmarks, and of features. With `max_spectral_error` or
+        `max_trace_error`, the most there may be; None for no limit.
     random_state : int, RandomState instance or None, default=None
         The same int gives the same landmarks for every storage and number of threads.
     n_jobs : int, default=None
@@ -104,7 +104,7 @@ class Nystroem(BaseLandmarkTransformer):
         "auto", "recursive", "accelerated", "leverage", "rpcholesky", "greedy",
         "kmeans", "uniform", a value from `nystrom.samplers`, row numbers, or an array
         of points.
-    ridge : float, default=None
+    max_spectral_error : float, default=None
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
@@ -127,7 +127,7 @@ class Nystroem(BaseLandmarkTransformer):
         tr(K − K̃)/tr K: exact after `fit_transform` and with `max_trace_error`,
         estimated on about 1024 rows after `fit`. None where the kernel is indefinite.
     gamma_ : float or ndarray of shape (n_features,)
-        What gamma="learn" or "learn_each" has learnt; absent otherwise.
+        What gamma="learn" or "ard" has learnt; absent otherwise.
     n_features_in_ : int
         Number of features seen during fit.
 
@@ -164,7 +164,7 @@ class Nystroem(BaseLandmarkTransformer):
         random_state: Any = None,
         n_jobs: int | None = None,
         sampler: Any = "auto",
-        ridge: float | None = None,
+        max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
         verbose: int = 0,
     ) -> None:
@@ -177,7 +177,7 @@ class Nystroem(BaseLandmarkTransformer):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.sampler = sampler
-        self.ridge = ridge
+        self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
         self.verbose = verbose
 
@@ -376,7 +376,8 @@ class Nystroem(BaseLandmarkTransformer):
             raise ValueError(
                 "With the theory's constants the number of landmarks is random, so "
                 f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
-                "Give ridge=... with n_components=None, use practical constants, or "
+                "Give max_spectral_error=... with n_components=None, use practical "
+                "constants, or "
                 "choose with select_landmarks and pass sampler=landmarks.points."
             )
         return stopping_rule

@@ -18,7 +18,7 @@ from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
 from .._precision import EPS64, residual_rounding
 from .._random import Purpose, sorted_row_sample, uniforms
-from .._validation import check_finite, check_int
+from .._validation import check_finite, check_int, check_positive
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
@@ -229,7 +229,7 @@ class Approximation:
         zᵀ(ZᵀZ + λI)⁻¹z + (k − k̃)/λ, at most 1: near the exact scores where ‖K − K̃‖₂ is
         not above λ, and then closer than `nystrom.leverage_scores` of these landmarks.
         """
-        _check_ridge(ridge)
+        check_positive(ridge, "ridge")
         values, vectors = self._gram_eigh
         shrunk = DeviceConstant(vectors / np.sqrt(values + ridge))
         sink = ArraySink((self.shape[0],))
@@ -241,7 +241,7 @@ class Approximation:
 
     def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
         """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement, in O(ns²) time."""
-        _check_ridge(ridge)
+        check_positive(ridge, "ridge")
         host = self._check_vectors(b)
         x = self._solve_woodbury(host, ridge)
         remainder = host - ridge * x - self._multiply_Z(self._multiply_Zt(x))
@@ -387,13 +387,6 @@ class Approximation:
 
     def _repr_html_(self) -> str:
         return f"Approximation of {self.shape[0]} rows on{self.landmarks._repr_html_()}"
-
-
-def _check_ridge(ridge: float) -> None:
-    if not 0 < ridge < np.inf:
-        raise ValueError(
-            f"ridge={ridge!r} is not allowed; K̃ is singular, so it must be > 0."
-        )
 
 
 def _to_library_of(like: Any, values: np.ndarray) -> Array:

@@ -10,9 +10,9 @@ Examples
 --------
 >>> from nystrom import samplers
 >>> samplers.as_sampler("recursive")
-Recursive(constants=None, delta=None, ridge=None)
+Recursive(constants=None, delta=None, max_spectral_error=None)
 >>> samplers.Recursive(delta=0.01)
-Recursive(constants=None, delta=0.01, ridge=None)
+Recursive(constants=None, delta=0.01, max_spectral_error=None)
 """
 
 from __future__ import annotations

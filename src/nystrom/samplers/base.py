@@ -7,7 +7,6 @@ sampling for indefinite kernels.
 
 from __future__ import annotations
 
-import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._random import as_seed
-from .._validation import check_int
+from .._validation import check_int, check_positive
 from ..engines import Engine, single_threaded_blas
 from ..kernels import Kernel
 from ..landmarks import Landmarks
@@ -42,17 +41,17 @@ class FixedSize:
 
 @dataclass(frozen=True)
 class SpectralTolerance:
-    """As many as ‖K − K̃‖₂ ≤ ridge takes, at most `at_most`."""
+    """As many as ‖K − K̃‖₂ ≤ max_spectral_error takes, at most `at_most`."""
 
-    ridge: float
+    max_spectral_error: float
     at_most: int | None = None
 
     def __post_init__(self) -> None:
-        check_ridge(self.ridge)
+        check_max_spectral_error(self.max_spectral_error)
         check_int(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
-        return f"ridge={self.ridge}"
+        return f"max_spectral_error={self.max_spectral_error}"
 
 
 @dataclass(frozen=True)
@@ -79,25 +78,22 @@ class TraceTolerance:
 StoppingRule = FixedSize | SpectralTolerance | TraceTolerance
 
 
-def as_stopping_rule(goal: Any, ridge: float | None = None) -> StoppingRule:
-    """A goal as it is; a number is a size, or the most there may be beside a ridge."""
+def as_stopping_rule(
+    goal: Any, max_spectral_error: float | None = None
+) -> StoppingRule:
+    """A rule as it is; a number is a size, or a cap beside `max_spectral_error`."""
     if isinstance(goal, StoppingRule):
         return goal
-    if ridge is not None:
-        return SpectralTolerance(ridge, at_most=goal)
+    if max_spectral_error is not None:
+        return SpectralTolerance(max_spectral_error, at_most=goal)
     if goal is None:
         raise TypeError("How many landmarks? Give a number, or a goal.")
     return FixedSize(int(goal))
 
 
-def check_ridge(ridge: Any) -> None:
-    """λ must be a finite number > 0."""
-    is_number = isinstance(ridge, Real) and not isinstance(ridge, bool)
-    if not is_number or not 0 < float(ridge) < math.inf:
-        raise ValueError(
-            f"ridge={ridge!r} is not allowed; λ is a finite number > 0, or None to let "
-            "n_landmarks decide."
-        )
+def check_max_spectral_error(value: Any) -> None:
+    """A finite number > 0."""
+    check_positive(value, "max_spectral_error", ", or None to let n_landmarks decide")
 
 
 class IndefiniteKernelError(Exception):
@@ -137,7 +133,7 @@ class Sampler(ABC):
     #: Whether the order of its landmarks says something: that of pivots, or the user's.
     is_ordered: ClassVar[bool] = False
 
-    ridge: float | None = None
+    max_spectral_error: float | None = None
 
     @abstractmethod
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
@@ -154,7 +150,7 @@ class Sampler(ABC):
     ) -> Landmarks:
         ledger = Ledger()
         if self.needs_goal:
-            goal = as_stopping_rule(goal, self.ridge)
+            goal = as_stopping_rule(goal, self.max_spectral_error)
         problem = SamplingProblem(kernel, source, seed, engine, ledger)
         n = source.n_rows
         if (

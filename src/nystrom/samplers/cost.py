@@ -36,11 +36,11 @@ CUBIC_MULTIPLY_ADDS = 4.0
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """What it takes to choose landmarks for ‖K − K̃‖₂ ≤ ridge: an estimate.
+    """What it takes to choose landmarks for ‖K − K̃‖₂ ≤ max_spectral_error: an estimate.
 
     Attributes
     ----------
-    ridge : float
+    max_spectral_error : float
         λ, as it was asked for.
     n_rows : int
         Rows that there are.
@@ -53,7 +53,7 @@ class Forecast:
         block.
     """
 
-    ridge: float
+    max_spectral_error: float
     n_rows: int
     effective_dimension: float
     n_landmarks: int
@@ -62,7 +62,8 @@ class Forecast:
     def __str__(self) -> str:
         remark = " (nearly all)" if self.n_landmarks > 0.8 * self.n_rows else ""
         return (
-            f"ridge={self.ridge:.4g}: about {self.n_landmarks} landmarks of "
+            f"max_spectral_error={self.max_spectral_error:.4g}: about "
+            f"{self.n_landmarks} landmarks of "
             f"{self.n_rows} rows{remark}, effective dimension about "
             f"{self.effective_dimension:.0f}, about {self.seconds:.2g} s"
         )
@@ -79,7 +80,7 @@ def forecast(
     engine: Engine,
 ) -> Forecast:
     """What `goal` takes, by Algorithm 2; with the theory's constants if δ is given."""
-    n, ridge = source.n_rows, goal.ridge
+    n, ridge = source.n_rows, goal.max_spectral_error
     rows = sorted_row_sample(n, N_SAMPLED_ROWS)
     is_scored = np.arange(len(rows)) % SCORED_ROW_STRIDE == 0
     scored_rows = rows[is_scored]

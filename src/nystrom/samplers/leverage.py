@@ -19,7 +19,7 @@ from .base import (
     SamplingProblem,
     SpectralTolerance,
     StoppingRule,
-    check_ridge,
+    check_max_spectral_error,
 )
 from .recursive_rules import PracticalRidge, PracticalSize, bernoulli_probabilities
 from .spectral_check import ensure_spectral_error
@@ -40,15 +40,15 @@ class GuaranteedSampler(Sampler):
 
     constants: str | None = None
     delta: float | None = None
-    ridge: float | None = None
+    max_spectral_error: float | None = None
 
     takes: ClassVar[tuple[type, ...]] = (FixedSize, SpectralTolerance)
     #: The theorem is proven for δ below 1 over this.
     inverse_max_delta: ClassVar[int]
 
     def __post_init__(self) -> None:
-        if self.ridge is not None:
-            check_ridge(self.ridge)
+        if self.max_spectral_error is not None:
+            check_max_spectral_error(self.max_spectral_error)
         delta, constants = self.delta, self.constants
         is_number = isinstance(delta, Real)
         if delta is not None and not (
@@ -127,7 +127,7 @@ class Leverage(GuaranteedSampler):
         None: theory if `delta` is given, else practical.
     delta : float or None
         The guarantee fails with probability at most delta; below 1/8.
-    ridge : float or None
+    max_spectral_error : float or None
         λ > 0: as many rows as ‖K − K̃‖₂ ≤ λ takes, looked at afterwards as for
         `Recursive`. None: with practical constants λ is the tail of the spectrum that
         `n_landmarks` stands for, with the theory's it is the smallest λ for which
@@ -139,7 +139,7 @@ class Leverage(GuaranteedSampler):
     >>> from nystrom import samplers, select_landmarks
     >>> X = np.random.default_rng(0).standard_normal((500, 2))
     >>> proven = samplers.Leverage(delta=0.01)
-    >>> options = {"gamma": 0.1, "ridge": 20.0, "random_state": 0}
+    >>> options = {"gamma": 0.1, "max_spectral_error": 20.0, "random_state": 0}
     >>> print(select_landmarks(X, sampler=proven, **options).guarantee)
     ‖K − K̃‖₂ ≤ 20 with probability ≥ 0.99
     """
@@ -158,7 +158,7 @@ class Leverage(GuaranteedSampler):
         delta = self.proven_delta
         ridge, sample = _sample_rows(spectrum, goal, delta, problem.seed)
         guarantee = None
-        if delta is not None and sample.n_wanted is None:
+        if delta is not None and sample.n_requested is None:
             guarantee = make_guarantee(problem, ridge, 1 - delta, "Algorithm 1")
         landmarks = as_landmarks(
             sample,
@@ -172,9 +172,11 @@ class Leverage(GuaranteedSampler):
         if (
             isinstance(goal, SpectralTolerance)
             and delta is None
-            and sample.n_wanted is None
+            and sample.n_requested is None
         ):
-            return ensure_spectral_error(goal.ridge, landmarks, problem, goal.at_most)
+            return ensure_spectral_error(
+                goal.max_spectral_error, landmarks, problem, goal.at_most
+            )
         return landmarks
 
 
@@ -184,7 +186,7 @@ def _sample_rows(
     """λ and the rows, for each of the four cases."""
     at_most = None
     if isinstance(goal, SpectralTolerance):
-        ridge, at_most = goal.ridge, goal.at_most
+        ridge, at_most = goal.max_spectral_error, goal.at_most
     else:
         assert isinstance(goal, FixedSize)
         if delta is None:

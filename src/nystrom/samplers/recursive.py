@@ -342,7 +342,7 @@ class Recursive(GuaranteedSampler):
         guarantee and take many more landmarks.
     delta : float or None
         The guarantee fails with probability at most 3·delta; below 1/32.
-    ridge : float or None
+    max_spectral_error : float or None
         λ > 0: choose as many landmarks as ‖K − K̃‖₂ ≤ λ takes; `n_landmarks` is then at
         most a cap. With practical constants that is estimated by a pass over all rows,
         and landmarks are added where they are not enough. None: λ follows from
@@ -354,7 +354,7 @@ class Recursive(GuaranteedSampler):
     >>> from nystrom import samplers, select_landmarks
     >>> X = np.random.default_rng(0).standard_normal((500, 2))
     >>> proven = samplers.Recursive(delta=0.01)
-    >>> options = {"gamma": 0.1, "ridge": 20.0, "random_state": 0}
+    >>> options = {"gamma": 0.1, "max_spectral_error": 20.0, "random_state": 0}
     >>> print(select_landmarks(X, sampler=proven, **options).guarantee)
     ‖K − K̃‖₂ ≤ 20 with probability ≥ 0.97
     """
@@ -366,10 +366,13 @@ class Recursive(GuaranteedSampler):
         delta = self.proven_delta
         if isinstance(goal, SpectralTolerance):
             if delta is None:
-                rule = PracticalRidge(goal.ridge, goal.at_most)
+                rule = PracticalRidge(goal.max_spectral_error, goal.at_most)
                 return select_by_ridge(problem, rule, goal.at_most, self.label)
             return select_by_ridge(
-                problem, TheoryRidge(goal.ridge, delta), goal.at_most, self.label
+                problem,
+                TheoryRidge(goal.max_spectral_error, delta),
+                goal.at_most,
+                self.label,
             )
         assert isinstance(goal, FixedSize)
         if delta is None:
@@ -434,8 +437,8 @@ def select_by_size_theory(
         raise ValueError(
             f"n_landmarks={rule.sample_size} is too few for the theory's constants "
             f"with delta={rule.delta}: for {n} rows the proof of Algorithm 3 needs at "
-            f"least {min_size}. Use more landmarks, a larger delta, ridge=..., or "
-            "constants='practical'."
+            f"least {min_size}. Use more landmarks, a larger delta, "
+            "max_spectral_error=..., or constants='practical'."
         )
     top = run_recursion(problem, rule)
     assert top is not None  # there are more rows than landmarks
@@ -475,14 +478,14 @@ def select_by_ridge(
                 totals.scores,
             )
             fields = _landmark_fields(top, totals)
-    is_guaranteed = not sample.n_wanted and fields["ridge"] <= rule.fixed_ridge
+    is_guaranteed = not sample.n_requested and fields["ridge"] <= rule.fixed_ridge
     if isinstance(rule, TheoryRidge) and is_guaranteed:
         probability = 1 - 3 * rule.delta
         fields["guarantee"] = make_guarantee(
             problem, rule.fixed_ridge, probability, "Algorithm 2"
         )
     landmarks = as_landmarks(sample, problem.kernel, problem.source, name, **fields)
-    if needs_check and not sample.n_wanted and top is not None:
+    if needs_check and not sample.n_requested and top is not None:
         with check_part:
             return ensure_spectral_error(
                 rule.fixed_ridge, landmarks, problem, max_landmarks

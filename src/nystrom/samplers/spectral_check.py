@@ -47,8 +47,8 @@ def ensure_spectral_error(
 ) -> Landmarks:
     """These landmarks, and as many more as ‖K − K̃‖₂ ≤ ridge takes.
 
-    Their `evidence` says how that is known. Where `largest` allows no more, `n_wanted`
-    says how many there would be.
+    Their `certificate` says how that is known. Where `largest` allows no more,
+    `n_requested` says how many there would be.
     """
     claim = format_norm_bound(ridge, problem.source.is_weighted)
     n_first = len(landmarks)
@@ -66,20 +66,20 @@ def ensure_spectral_error(
             certainty = (
                 "by the trace error" if check.rounding <= ridge else "to rounding"
             )
-            return landmarks.replace(evidence=f"{claim} {certainty}{suffix}")
+            return landmarks.replace(certificate=f"{claim} {certainty}{suffix}")
         norm, missing = check.norm_and_missing(ridge)
         if not len(missing):
             estimate = f"estimated {norm / ridge:.2g} of it on {len(check.rows)} rows"
-            return landmarks.replace(evidence=f"{claim}: {estimate}{suffix}")
+            return landmarks.replace(certificate=f"{claim}: {estimate}{suffix}")
         n_needed = len(landmarks) + len(missing)
         if max_landmarks is not None and n_needed > max_landmarks:
             allowed_rows = missing.take(np.arange(max_landmarks - len(landmarks)))
             return _add_rows(landmarks, allowed_rows, problem).replace(
-                n_wanted=n_needed
+                n_requested=n_needed
             )
         landmarks = _add_rows(landmarks, missing, problem)
     failure = f"{claim} not found in {MAX_CHECKS} looks"
-    return landmarks.replace(evidence=failure)
+    return landmarks.replace(certificate=failure)
 
 
 def _add_rows(

@@ -237,7 +237,7 @@ def _block_leverages(
 
 
 #: What is proven, or known of a draw, is so for the rows that there were.
-UNKNOWN_FIELDS: dict[str, Any] = {"guarantee": None, "evidence": None}
+UNKNOWN_FIELDS: dict[str, Any] = {"guarantee": None, "certificate": None}
 #: Landmarks of a source, by a seed.
 SelectFunction = Callable[[Source, int, StoppingRule], Landmarks]
 #: How often a smaller error is aimed at, each time by this more than what was missed.

@@ -333,7 +333,7 @@ class SampledRows:
 
     indices: np.ndarray
     probabilities: np.ndarray
-    n_wanted: int | None = None  # how many there would be without the cap
+    n_requested: int | None = None  # how many there would be without the cap
     points: Any = None  # the rows themselves, where the draw has handed them back
 
     @property
@@ -445,18 +445,18 @@ def bernoulli_from_keys(
             )
         first = sample.sorted_by_key().take(np.arange(1))
         return SampledRows(first.numbers, np.ones(1), points=first.points)
-    n_wanted = None
+    n_requested = None
     if max_landmarks is not None and len(selected) > max_landmarks:
-        n_wanted = len(selected)
+        n_requested = len(selected)
         selected = selected.sorted_by_key()
-        if n_wanted == sample.max_rows:  # there would be more than were remembered
+        if n_requested == sample.max_rows:  # there would be more than were remembered
             surplus = weight_factor / float(selected.keys[-1])
-            n_wanted = min(n_rows, math.ceil(n_wanted * surplus))
+            n_requested = min(n_rows, math.ceil(n_requested * surplus))
         weight_factor = float(selected.keys[max_landmarks])
         selected = selected.take(np.arange(max_landmarks))
     selected = selected.take(np.argsort(selected.numbers))
     p = np.minimum(1.0, weight_factor * selected.sampling_weights)
-    return SampledRows(selected.numbers, p, n_wanted, selected.points)
+    return SampledRows(selected.numbers, p, n_requested, selected.points)
 
 
 def sample_all_rows(n_rows: int, max_landmarks: int | None, seed: int) -> SampledRows:
@@ -464,7 +464,7 @@ def sample_all_rows(n_rows: int, max_landmarks: int | None, seed: int) -> Sample
     if max_landmarks is None or max_landmarks >= n_rows:
         return SampledRows(np.arange(n_rows), np.ones(n_rows))
     sample = sample_fixed_size(max_landmarks, np.ones(n_rows), seed)
-    return SampledRows(sample.indices, sample.probabilities, n_wanted=n_rows)
+    return SampledRows(sample.indices, sample.probabilities, n_requested=n_rows)
 
 
 def all_rows_as_landmarks(kernel: Kernel, source: Source, name: str) -> Landmarks:
@@ -487,6 +487,6 @@ def as_landmarks(
         indices=sample.indices,
         weights=sample.weights,
         probabilities=sample.probabilities,
-        n_wanted=sample.n_wanted,
+        n_requested=sample.n_requested,
         **fields,
     )
