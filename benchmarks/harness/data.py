@@ -99,7 +99,7 @@ def standardised(X: np.ndarray, dtype: type) -> np.ndarray:
         mean += (X[rows] - first).sum(axis=0) / n_rows
     for rows in row_blocks(n_rows, 8192):
         variance += np.square(X[rows] - first - mean).sum(axis=0) / n_rows
-    varies = (X != first).any(axis=0)
+    varies = np.not_equal(X, first).any(axis=0)
     scale = np.zeros(n_columns)
     scale[varies] = 1 / np.sqrt(variance[varies])
     result = np.empty(X.shape, dtype)
