@@ -389,14 +389,6 @@ def test_the_ridge_is_relative_to_the_kernel(scale, rng, seed):
     assert two == pytest.approx(scale * one, rel=1e-6)
 
 
-def test_samples_do_not_grow_where_all_scores_are_1(rng, seed):
-    """K = I: every score is 1, and p = min(1, q·l̃) alone would keep every row."""
-    X = 100 * rng.standard_normal((2000, 2))
-    given = {"n_landmarks": 70, "sampler": "recursive", "random_state": seed}
-    landmarks = select_landmarks(X, gamma=10.0, **given)
-    assert landmarks.n_kernel_evaluations < 2 * 2000 * (2 * 70 + 6 * 12)
-
-
 @pytest.mark.parametrize("bound", [1e-12, 1e-300])
 def test_a_tiny_bound_takes_all_rows(bound, rng):
     X = rng.standard_normal((400, 2))
