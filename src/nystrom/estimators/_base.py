@@ -71,7 +71,7 @@ from ._inputs import (
     stopping_rule_from_params,
     warn_about_landmarks,
 )
-from ._progress import CallbackTask, progress_bar, resolve_engine
+from ._progress import CallbackTask, model_work, progress_bar, resolve_engine
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -89,15 +89,18 @@ __all__ = ["CallbackSupportMixin", "CallbackTask", "with_callbacks"]
 
 
 @contextmanager
-def fit_context(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
-    """Around every fit: callbacks are told, and a fit that fails leaves no trace.
+def fit_context(
+    estimator: Any, X: Any, y: Any, passes: float | None = None
+) -> Iterator[CallbackTask]:
+    """Around every fit: callbacks hear of it, and one that fails leaves no trace.
 
-    One bar shows all of it. BLAS has one thread where the landmarks are few, for all
-    that is not a pass too.
+    One bar shows all of it, `passes` of it after the landmarks are selected. BLAS has
+    one thread where the landmarks are few, also outside of passes.
     """
     name, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
-    with progress_bar(name, verbose):
-        task = CallbackTask(estimator, X, y)
+    work = model_work(estimator, passes)
+    with progress_bar(name, verbose, work=work):
+        task = CallbackTask(estimator, X, y, work)
         state_before = dict(vars(estimator))
         try:
             with explain_memory_errors(name), _blas_threads_for_estimator(estimator):

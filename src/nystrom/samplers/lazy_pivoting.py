@@ -19,7 +19,6 @@ import numpy as np
 from .. import _arrays as arrays
 from .._random import Purpose, uniforms
 from .._validation import check_finite
-from ..engines.base import expect_passes
 from ..linalg.cross_kernel import kernel_diagonal
 from ..sources.base import multiply_weights, weighted_sum
 from .base import IndefiniteKernelError, SamplingProblem
@@ -64,9 +63,6 @@ class LazyGrower(ABC):
         """Pivots until there are `size`, or nothing is left of any row."""
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH_ROWS_RANGE))
-        expect_passes(
-            self.problem.engine.progress, 3, about=True
-        )  # landmarks, a pass, and again
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;
         # two passes without a pivot between them leave nothing.
         while len(self.pivots) < size and not self.exhausted:
@@ -78,7 +74,6 @@ class LazyGrower(ABC):
             n_before = len(self.pivots)
             n_processed = self._process_batch(min(batch, n), size - n_before)
             self.n_rejected += n_processed - (len(self.pivots) - n_before)
-            self.problem.engine.progress("landmarks", len(self.pivots), size)
 
     def _max_rejected(self, batch: int) -> float:
         """How many rows looked at in vain cost as much as a pass over all of them."""

@@ -7,9 +7,8 @@ the shortest prefix that reaches it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -21,8 +20,7 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
 from .._validation import check_finite
-from ..engines import Engine, ProgressHook
-from ..engines.base import expect_passes, progress_parts
+from ..engines import Engine
 from ..kernels import Cached
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, diag_float64, kernel_trace
@@ -253,17 +251,6 @@ class Pivots:
 
 #: Landmarks to begin with.
 N_FIRST_LANDMARKS = 64
-#: How many times more there will be, for all that is known at first; and the logarithm
-#: of no more than that.
-INITIAL_GROWTH, MAX_LOG_GROWTH = 8.0, 10.0
-
-
-@dataclass(frozen=True)
-class ReachedTrace:
-    """What the landmarks so far leave of tr K."""
-
-    error: float  # Σ w·left
-    kernel_trace: float  # tr K
 
 
 def grow_to_tolerance(
@@ -277,28 +264,28 @@ def grow_to_tolerance(
     n = source.n_rows
     if problem.kernel.traits.psd is False:
         raise IndefiniteKernelError
-    progress = problem.engine.progress
-    trace_part, growth_part, shorten_part = progress_parts(progress, 0.02, 3.5, 1.0)
-    with trace_part:
-        grower = make_grower(problem)
-        total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
-    problem.ledger.count_evaluations(n)
-    problem.ledger.count_pass(source)
+    grower = make_grower(problem)
+    total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
+    problem.ledger.count_pass(source, n)
     check_finite(np.asarray(total_trace))
     if total_trace < 0:
         raise IndefiniteKernelError
     max_landmarks = n if goal.at_most is None else min(goal.at_most, n)
-    with growth_part:
-        reached = _grow_by_doubling(
-            grower, goal.tolerance, total_trace, max_landmarks, progress
+    max_error = goal.tolerance * total_trace
+    size, error = min(N_FIRST_LANDMARKS, max_landmarks), np.inf
+    # Ends: the size doubles up to `max_landmarks`.
+    while True:
+        grower.grow(size)
+        next_size = min(2 * size, max_landmarks)
+        error = grower.error(next_size)
+        if error <= max_error or grower.exhausted or size == max_landmarks:
+            break
+        size = next_size
+    path = None
+    if error <= max_error and len(grower.pivots):
+        path_traces = _shorten_to_tolerance(
+            grower.pivots, problem, error, total_trace, goal.tolerance
         )
-    error, path = reached.error, None
-    if error <= goal.tolerance * total_trace and len(grower.pivots):
-        with shorten_part:
-            expect_passes(progress, 1)
-            path_traces = _shorten_to_tolerance(
-                grower.pivots, problem, reached, goal.tolerance
-            )
         error, path = float(path_traces[-1]), path_traces / total_trace
     if len(grower.pivots) == 0:  # K = 0, and any row will do
         grower.pivots.fill(1)
@@ -308,53 +295,12 @@ def grow_to_tolerance(
     )
 
 
-def _grow_by_doubling(
-    grower: Any,
-    tolerance: float,
-    kernel_trace: float,
-    max_landmarks: int,
-    progress: ProgressHook,
-) -> ReachedTrace:
-    size, growth_factor = min(N_FIRST_LANDMARKS, max_landmarks), INITIAL_GROWTH
-    while True:  # until size has doubled up to `most`
-        doubling_part, _ = progress_parts(
-            progress, 1.0, max(0.0, min(growth_factor, max_landmarks / size) - 1)
-        )
-        with doubling_part:
-            grow_part, error_part = progress_parts(progress, 0.3, 1.0)
-            with grow_part:
-                grower.grow(size)
-            next_size = min(2 * size, max_landmarks)
-            with error_part:
-                expect_passes(progress, 1)
-                error = grower.error(next_size)
-        growth_factor = (
-            _expected_growth(size, error, tolerance * kernel_trace, kernel_trace) / 2
-        )
-        if (
-            error <= tolerance * kernel_trace
-            or grower.exhausted
-            or size == max_landmarks
-        ):
-            return ReachedTrace(error, kernel_trace)
-        size = next_size
-
-
-def _expected_growth(
-    size: int, error: float, target: float, kernel_trace: float
-) -> float:
-    """How many times more landmarks it takes, if the error is a power of their number.
-
-    For who follows it alone.
-    """
-    if not 0 < target < error < kernel_trace:
-        return 1.0
-    exponent = math.log(target / kernel_trace) / math.log(error / kernel_trace) - 1
-    return math.exp(min(MAX_LOG_GROWTH, exponent * math.log(size)))
-
-
 def _shorten_to_tolerance(
-    pivots: Pivots, problem: SamplingProblem, reached: ReachedTrace, tolerance: float
+    pivots: Pivots,
+    problem: SamplingProblem,
+    error: float,
+    kernel_trace: float,
+    tolerance: float,
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
     shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.root))
@@ -362,27 +308,17 @@ def _shorten_to_tolerance(
         _block_column_squares, problem.source, shared, "shortest prefix"
     )
     columns = arrays.to_host(column_sums)
-    problem.ledger.count_evaluations(problem.source.n_rows * len(pivots))
-    problem.ledger.count_pass(problem.source)
+    problem.ledger.count_pass(problem.source, problem.source.n_rows * len(pivots))
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
-    path_traces = reached.error + np.concatenate(
-        [np.cumsum(columns[::-1])[::-1], [0.0]]
-    )
+    path_traces = error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
     # What is left counts as 0 where it is negative: then there is more than tr K.
     rounding_share = max(
         1e-6, 10 * arrays.epsilon(problem.kernel.dtype(pivots.points)) ** 0.5
     )
-    rounding = (
-        MAX_RESIDUAL_ERROR * reached.error + rounding_share * reached.kernel_trace
-    )
-    if (
-        problem.kernel.traits.psd is None
-        and path_traces[0] - reached.kernel_trace > rounding
-    ):
+    rounding = MAX_RESIDUAL_ERROR * error + rounding_share * kernel_trace
+    if problem.kernel.traits.psd is None and path_traces[0] - kernel_trace > rounding:
         raise IndefiniteKernelError
-    size = max(
-        1, int(np.flatnonzero(path_traces <= tolerance * reached.kernel_trace)[0])
-    )
+    size = max(1, int(np.flatnonzero(path_traces <= tolerance * kernel_trace)[0]))
     pivots.shorten(size)
     return path_traces[1 : size + 1]
 
@@ -422,11 +358,8 @@ class GrowingSampler(Sampler):
 
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
         if isinstance(goal, FixedSize):
-            start_part, growth_part = progress_parts(problem.engine.progress, 0.02, 1.0)
-            with start_part:
-                grower = type(self).make_grower(problem)
-            with growth_part:
-                grower.grow(goal.n_landmarks)
+            grower = type(self).make_grower(problem)
+            grower.grow(goal.n_landmarks)
             grower.pivots.fill(goal.n_landmarks)
             return grower.pivots.landmarks(self.name)
         if problem.kernel.traits.costly and _fits_working_memory(problem.source.n_rows):

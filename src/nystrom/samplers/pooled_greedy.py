@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +25,6 @@ from .._random import (
     uniforms,
 )
 from .._validation import check_finite
-from ..engines.base import expect_passes, progress_parts
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import kernel_diagonal
 from ..sources import Block, Source
@@ -63,9 +61,6 @@ MIN_POOLS_TO_SCORE = 16
 MAX_SINGLE_BLOCK_ROWS = 256
 #: So many rows are a pool as they are: drawing one costs more than it saves.
 MAX_WHOLE_POOL_ROWS = 2048
-#: How long it takes, in passes over all rows with all landmarks: to draw the first
-#: pool, the first pass for another one, and work on pools for each landmark per row.
-FIRST_POOL_PASSES, REFRESH_PASSES, POOL_PASSES = 0.15, 0.35, 25.0
 
 
 @dataclass(frozen=True)
@@ -140,14 +135,6 @@ class PoolPlan:
         if self.is_single_block:
             return self.n_landmarks
         return max(MIN_BLOCK_PIVOTS, self.n_landmarks // N_PIVOT_BLOCKS)
-
-    def pool_passes(self, begin: float, end: float) -> float:
-        """Work on pools from one share of the landmarks to another, in passes.
-
-        A landmark takes the longer, the more there are before it.
-        """
-        total = POOL_PASSES * self.n_landmarks / self.n_rows
-        return total * (end**2 - begin**2)
 
     def n_proposals(self, size: int) -> tuple[int, int]:
         """New proposals for a block of this size, and how many are kept from it."""
@@ -247,44 +234,18 @@ class PooledGreedyGrower:
     def grow(self, size: int) -> None:
         """Pivots until there are `size`, or nothing is left."""
         self._plan_for(size)
-        n_begin, progress = len(self.pivots), self.problem.engine.progress
-        shares = (
-            (FIRST_REFRESH_SHARE, *VALIDATION_SHARES)
-            if n_begin == 0
-            else VALIDATION_SHARES
-        )
-        pool_passes = [
-            self.plan.pool_passes(*ends) for ends in pairwise((0, *shares, 1))
-        ]
-        refresh_passes = [
-            REFRESH_PASSES * (share == FIRST_REFRESH_SHARE) for share in shares
-        ]
-        draw_part, *step_parts, last_part = progress_parts(
-            progress,
-            FIRST_POOL_PASSES,
-            *map(sum, zip(pool_passes, (*refresh_passes, 0.0), strict=True)),
-        )
-        with draw_part:
-            self._draw_initial_pool()
-        for i, share in enumerate(shares):
+        n_begin = len(self.pivots)
+        self._draw_initial_pool()
+        first_shares = (FIRST_REFRESH_SHARE,) if n_begin == 0 else ()
+        for share in (*first_shares, *VALIDATION_SHARES):
             if len(self.pool) == self.source.n_rows:
                 break  # no row is missing
-            with step_parts[i]:
-                grow_part, refresh_part = progress_parts(
-                    progress, pool_passes[i], refresh_passes[i]
-                )
-                with grow_part:
-                    self._grow_to(n_begin + math.ceil(share * (size - n_begin)))
-                if self.exhausted:
-                    return
-                if share == FIRST_REFRESH_SHARE or self._is_pool_stale(
-                    VALIDATION_SHARES.index(share)
-                ):
-                    with refresh_part:
-                        expect_passes(progress, 1)
-                        self._refresh()
-        with last_part:
-            self._grow_to(size)
+            self._grow_to(n_begin + math.ceil(share * (size - n_begin)))
+            if self.exhausted:
+                return
+            if share == FIRST_REFRESH_SHARE or self._is_pool_stale(share):
+                self._refresh()
+        self._grow_to(size)
 
     def error(self, size: int) -> float:
         """tr(K − K̃), by a pass that draws the next pool, too."""
@@ -445,11 +406,11 @@ class PooledGreedyGrower:
             self._sample_by_residual(rows, f"residuals at {k} landmarks")
         )
 
-    def _is_pool_stale(self, check: int) -> bool:
+    def _is_pool_stale(self, share: float) -> bool:
         """Whether fresh rows leave more than the pool says there is."""
         if not self.validation_subsets:
             self._fetch_subsets()
-        rows = self.validation_subsets[check]
+        rows = self.validation_subsets[VALIDATION_SHARES.index(share)]
         residual = self.pivots.residuals_of(rows.rows(0, rows.n_rows))
         residual = multiply_weights(rows.weights, residual)
         return bool(
@@ -462,12 +423,7 @@ class PooledGreedyGrower:
         # Ends: a choice has pivots or leaves nothing of its proposals, a pivot that is
         # not kept is never one again, and a pool that was dry without a pivot is the
         # last.
-        n_begin, progress = self.pool.n_pivots, self.problem.engine.progress
-        expect_passes(progress, 1)
         while not self.exhausted:
-            progress(
-                f"landmarks up to {stop}", self.pool.n_pivots - n_begin, stop - n_begin
-            )
             if self.pool.n_pivots >= stop:
                 if self._flush_pool():
                     return

@@ -18,7 +18,6 @@ import numpy as np
 from .._precision import entry_roundoff, is_indefinite
 from .._random import Purpose, uniform_row_sample, uniforms_at
 from .._validation import check_finite
-from ..engines.base import expect_passes, progress_parts
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.residuals import (
@@ -231,11 +230,7 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
         np.ones(n_base),
         base.weights,
     )
-    progress, levels = problem.engine.progress, range(n_levels - 1, -1, -1)
-    shares = progress_parts(
-        progress, *(2.0**-level for level in levels)
-    )  # as they have rows
-    for level, share in zip(levels, shares, strict=True):
+    for level in range(n_levels - 1, -1, -1):
         scored_level = _make_level(
             problem,
             sources[level - 1] if level else problem.source,
@@ -243,13 +238,9 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
             rule,
             level,
         )
-        if level == 0:
-            expect_passes(progress, 1)  # of who asks for it
         yield scored_level
         if level:
-            with share:
-                expect_passes(progress, 1)
-                sample = _sample_level(scored_level)
+            sample = _sample_level(scored_level)
 
 
 def _level_sources(
@@ -406,9 +397,14 @@ class Accelerated(Sampler):
     name = "accelerated"
 
     def choose(self, problem: SamplingProblem, goal: FixedSize) -> Landmarks:
-        n, s = problem.source.n_rows, goal.n_landmarks
-        level_size = min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
-        return select_by_size(problem, s, PracticalSize(level_size), self.label)
+        s = goal.n_landmarks
+        rule = PracticalSize(accelerated_level_size(problem.source.n_rows, s))
+        return select_by_size(problem, s, rule, self.label)
+
+
+def accelerated_level_size(n: int, s: int) -> int:
+    """⌈√((ns + s³)/4n)⌉, at most s."""
+    return min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
 
 
 def select_by_size(
@@ -458,26 +454,21 @@ def select_by_ridge(
 ) -> Landmarks:
     """Algorithm 2: as many rows as λ asks for, at most `largest`."""
     needs_check = isinstance(rule, PracticalRidge)
-    recursion_part, check_part = progress_parts(
-        problem.engine.progress, 1.0, float(needs_check)
-    )
-    with recursion_part:
-        top = run_recursion(problem, rule)
-        if top is None:  # so few rows that all are taken
-            sample = sample_all_rows(problem.source.n_rows, max_landmarks, problem.seed)
-            fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
-        else:
-            weighted_sample, totals, weight_factor = top.sample_bernoulli()
-            n = problem.source.n_rows
-            sample = bernoulli_from_keys(
-                weighted_sample,
-                weight_factor,
-                n,
-                problem.seed,
-                max_landmarks,
-                totals.scores,
-            )
-            fields = _landmark_fields(top, totals)
+    top, n = run_recursion(problem, rule), problem.source.n_rows
+    if top is None:  # so few rows that all are taken
+        sample = sample_all_rows(n, max_landmarks, problem.seed)
+        fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
+    else:
+        weighted_sample, totals, weight_factor = top.sample_bernoulli()
+        sample = bernoulli_from_keys(
+            weighted_sample,
+            weight_factor,
+            n,
+            problem.seed,
+            max_landmarks,
+            totals.scores,
+        )
+        fields = _landmark_fields(top, totals)
     is_guaranteed = not sample.n_requested and fields["ridge"] <= rule.fixed_ridge
     if isinstance(rule, TheoryRidge) and is_guaranteed:
         probability = 1 - 3 * rule.delta
@@ -486,10 +477,9 @@ def select_by_ridge(
         )
     landmarks = as_landmarks(sample, problem.kernel, problem.source, name, **fields)
     if needs_check and not sample.n_requested and top is not None:
-        with check_part:
-            return ensure_spectral_error(
-                rule.fixed_ridge, landmarks, problem, max_landmarks
-            )
+        return ensure_spectral_error(
+            rule.fixed_ridge, landmarks, problem, max_landmarks
+        )
     return landmarks
 
 

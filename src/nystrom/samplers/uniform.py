@@ -95,8 +95,8 @@ class UniformGrower:
         residual_trace = float(
             self.problem.engine.reduce(_block_residual_trace, source, shared, name)
         )
-        self.problem.ledger.count_pass(source)
-        self.problem.ledger.count_evaluations(source.n_rows * (len(self.pivots) + 1))
+        n_evaluations = source.n_rows * (len(self.pivots) + 1)
+        self.problem.ledger.count_pass(source, n_evaluations)
         check_finite(np.asarray(residual_trace))
         return residual_trace
 

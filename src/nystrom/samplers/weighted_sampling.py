@@ -302,8 +302,8 @@ def sample_by_residual(
     pass_arguments = (prepared.columns, prepared.operand, prepared.rounding)
     shared = (*pass_arguments, weight_function, sampler, carry_points)
     sample, sums = engine.reduce(_sample_block, source, shared, name)
-    prepared.ledger.count_pass(source)
-    prepared.ledger.count_evaluations(int(sums[-1]) * (len(prepared.columns) + 1))
+    n_evaluations = int(sums[-1]) * (len(prepared.columns) + 1)
+    prepared.ledger.count_pass(source, n_evaluations)
     if not np.all(np.isfinite(sums)):
         check_finite(sums)
     return sample, sums
