@@ -7,10 +7,11 @@ the shortest prefix that reaches it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
@@ -249,50 +250,110 @@ class Pivots:
         return chosen.with_factor(self.factor if kernel.traits.psd else None)
 
 
-#: Landmarks to begin with.
+#: Landmarks to begin with, where their number is not given.
 N_FIRST_LANDMARKS = 64
 
 
-def grow_to_tolerance(
-    make_grower: Callable[[SamplingProblem], Any],
-    problem: SamplingProblem,
-    goal: TraceTolerance,
-    name: str,
-) -> Landmarks:
-    """Landmarks until tr(K − K̃) ≤ tolerance·tr K, or there are as many as allowed."""
-    source = problem.source
-    n = source.n_rows
-    if problem.kernel.traits.psd is False:
-        raise IndefiniteKernelError
-    grower = make_grower(problem)
-    total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
-    problem.ledger.count_pass(source, n)
-    check_finite(np.asarray(total_trace))
-    if total_trace < 0:
-        raise IndefiniteKernelError
-    max_landmarks = n if goal.at_most is None else min(goal.at_most, n)
-    max_error = goal.tolerance * total_trace
-    size, error = min(N_FIRST_LANDMARKS, max_landmarks), np.inf
-    # Ends: the size doubles up to `max_landmarks`.
-    while True:
-        grower.grow(size)
-        next_size = min(2 * size, max_landmarks)
-        error = grower.error(next_size)
-        if error <= max_error or grower.exhausted or size == max_landmarks:
-            break
-        size = next_size
-    path = None
-    if error <= max_error and len(grower.pivots):
-        path_traces = _shorten_to_tolerance(
-            grower.pivots, problem, error, total_trace, goal.tolerance
+class GrowingSampler(Sampler):
+    """A sampler that selects one pivot after the other.
+
+    It reaches a size, or doubles its pivots until the trace error is small enough. The
+    state of a run is held by a copy of the sampler, which `begin` sets up.
+    """
+
+    takes: ClassVar[tuple[type, ...]] = (FixedSize, TraceTolerance)
+    is_ordered = True
+
+    problem: SamplingProblem
+    pivots: Pivots
+    exhausted: bool  # nothing is left of any row
+
+    def begin(self, problem: SamplingProblem) -> Self:
+        """A copy of the sampler without pivots."""
+        run = copy(self)
+        run.problem, run.pivots, run.exhausted = problem, Pivots(problem), False
+        run._set_up()
+        return run
+
+    def _set_up(self) -> None:
+        """More of the state of a run."""
+
+    @abstractmethod
+    def grow(self, size: int) -> None:
+        """Add pivots until there are `size`, or nothing is left."""
+
+    @abstractmethod
+    def error(self, size: int) -> float:
+        """tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        It may decide what the next pivots are selected by.
+        """
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if isinstance(goal, FixedSize):
+            run = self.begin(problem)
+            run.grow(goal.n_landmarks)
+            run.pivots.fill(goal.n_landmarks)
+            return run.pivots.landmarks(self.name)
+        if problem.kernel.traits.psd is False:
+            raise IndefiniteKernelError
+        n = problem.source.n_rows
+        fits_memory = 8 * n**2 <= get_config()["working_memory"] * 2**20
+        if problem.kernel.traits.costly and fits_memory:
+            return self._with_cached_kernel(problem, goal)
+        return self._grow_to_tolerance(problem, goal)
+
+    def _grow_to_tolerance(
+        self, problem: SamplingProblem, goal: TraceTolerance
+    ) -> Landmarks:
+        """Double the pivots until tr(K − K̃) ≤ tolerance·tr K; the shortest prefix."""
+        source, n = problem.source, problem.source.n_rows
+        run = self.begin(problem)
+        total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
+        problem.ledger.count_pass(source, n)
+        check_finite(np.asarray(total_trace))
+        if total_trace < 0:
+            raise IndefiniteKernelError
+        max_landmarks = n if goal.at_most is None else min(goal.at_most, n)
+        max_error, size = goal.tolerance * total_trace, N_FIRST_LANDMARKS
+        while True:  # ends: the size doubles up to `max_landmarks`
+            size = min(size, max_landmarks)
+            run.grow(size)
+            error = run.error(min(2 * size, max_landmarks))
+            if error <= max_error or run.exhausted or size == max_landmarks:
+                break
+            size *= 2
+        path = None
+        if error <= max_error and len(run.pivots):
+            path_traces = _shorten_to_tolerance(
+                run.pivots, problem, error, total_trace, goal.tolerance
+            )
+            error, path = float(path_traces[-1]), path_traces / total_trace
+        if len(run.pivots) == 0:  # K = 0, and any row will do
+            run.pivots.fill(1)
+        trace_error = replace(TraceError.from_sums(error, total_trace, n), path=path)
+        return run.pivots.landmarks(
+            self.name, error=trace_error, max_trace_error=goal.tolerance
         )
-        error, path = float(path_traces[-1]), path_traces / total_trace
-    if len(grower.pivots) == 0:  # K = 0, and any row will do
-        grower.pivots.fill(1)
-    trace_error = replace(TraceError.from_sums(error, total_trace, n), path=path)
-    return grower.pivots.landmarks(
-        name, error=trace_error, max_trace_error=goal.tolerance
-    )
+
+    def _with_cached_kernel(
+        self, problem: SamplingProblem, goal: TraceTolerance
+    ) -> Landmarks:
+        """Evaluate no pair of rows twice, where an evaluation is costly."""
+        source = problem.source
+        kernel = Cached(problem.kernel, source.rows(0, source.n_rows))
+        weights = source.weights if source.is_weighted else None
+        cached_problem = replace(
+            problem, kernel=kernel, source=RowNumbers(source.n_rows, weights)
+        )
+        n_evaluations = problem.ledger.n_evaluations
+        try:
+            chosen = self._grow_to_tolerance(cached_problem, goal)
+        finally:
+            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
+        assert chosen.indices is not None
+        points = source.take(chosen.indices)
+        return chosen.replace(kernel=problem.kernel, points=points)
 
 
 def _shorten_to_tolerance(
@@ -328,65 +389,3 @@ def _block_column_squares(
 ) -> Array:
     F = root.product(columns.float64(block.X))
     return weighted_row_squares(block.weights, F)
-
-
-class Grower(Protocol):
-    """Landmarks in a sampler's own order, as many as asked for, and more later."""
-
-    pivots: Pivots
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing is left of any row."""
-
-    def grow(self, size: int) -> None:
-        """Go on until there are `size`."""
-
-    def error(self, size: int) -> float:
-        """tr(K − K̃) by a pass over all rows, before going on until there are `size`.
-
-        What it shows may be what the next ones are chosen by.
-        """
-
-
-class GrowingSampler(Sampler):
-    """A sampler that grows: `growth(work)` makes a `Growth`."""
-
-    takes: ClassVar[tuple[type, ...]] = (FixedSize, TraceTolerance)
-    is_ordered = True
-    make_grower: ClassVar[Callable[..., Grower]]
-
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        if isinstance(goal, FixedSize):
-            grower = type(self).make_grower(problem)
-            grower.grow(goal.n_landmarks)
-            grower.pivots.fill(goal.n_landmarks)
-            return grower.pivots.landmarks(self.name)
-        if problem.kernel.traits.costly and _fits_working_memory(problem.source.n_rows):
-            return self._with_cached_kernel(problem, goal)
-        return grow_to_tolerance(type(self).make_grower, problem, goal, self.name)
-
-    def _with_cached_kernel(
-        self, problem: SamplingProblem, goal: TraceTolerance
-    ) -> Landmarks:
-        """No pair of rows twice, where an evaluation is dearer than looking it up."""
-        rows = problem.source.rows(0, problem.source.n_rows)
-        kernel = Cached(problem.kernel, rows)
-        weights = problem.source.weights if problem.source.is_weighted else None
-        cached_problem = replace(
-            problem, kernel=kernel, source=RowNumbers(problem.source.n_rows, weights)
-        )
-        n_evaluations = problem.ledger.n_evaluations
-        try:
-            chosen = grow_to_tolerance(
-                type(self).make_grower, cached_problem, goal, self.name
-            )
-        finally:
-            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
-        assert chosen.indices is not None
-        points = problem.source.take(chosen.indices)
-        return chosen.replace(kernel=problem.kernel, points=points)
-
-
-def _fits_working_memory(n_rows: int) -> bool:
-    return 8 * n_rows**2 <= get_config()["working_memory"] * 2**20

@@ -9,10 +9,9 @@ pool is stale. See docs/choosing.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
@@ -30,7 +29,7 @@ from ..linalg.cross_kernel import kernel_diagonal
 from ..sources import Block, Source
 from ..sources.base import multiply_weights
 from .base import FixedSize, SamplingProblem
-from .pivoting import Grower, GrowingSampler, Pivots
+from .pivoting import GrowingSampler
 from .pool import RowPool
 from .recursive import run_recursion
 from .recursive_rules import PracticalSize
@@ -206,16 +205,39 @@ MAX_RESIDUAL_RATIO = 1.5
 VALIDATION_ROWS_RANGE = (256, 2000)
 
 
-class PooledGreedyGrower:
-    """Pivots by gain, as many as asked for, and more later."""
+@dataclass(unsafe_hash=True)
+class PooledGreedy(GrowingSampler):
+    """Gain-pivoted ridge leverage scores: what "auto" stands for.
 
-    pool: RowPool  # drawn first of all
-    plan: PoolPlan
+    No options: how large levels, pools and blocks are follows from the numbers of rows
+    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
+    theorem covers the choice by gain; for guarantees use `Recursive`.
 
-    def __init__(self, problem: SamplingProblem) -> None:
-        self.problem, self.source = problem, problem.source
-        self.pivots = Pivots(problem)
-        self.exhausted = False  # all rows are within rounding of the pivots' span
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.PooledGreedy(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'auto')
+    """
+
+    name = "auto"
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        is_costly = problem.kernel.traits.costly and isinstance(goal, FixedSize)
+        if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
+            # Ranking would take more evaluations than all of K.
+            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
+            return as_landmarks(sample, problem.kernel, problem.source, "uniform")
+        return super().choose(problem, goal)
+
+    def _set_up(self) -> None:
+        self.source = self.problem.source
+        self.pool: RowPool  # drawn first of all
+        self.plan: PoolPlan
         self.is_drawn_from_all_rows = (
             False  # the pool was drawn by the residual of all rows
         )
@@ -488,34 +510,3 @@ class PooledGreedyGrower:
         elif not self._refresh():
             # Weights may vanish that residuals do not: without a new pool it ends, too.
             self.exhausted = True
-
-
-@dataclass(frozen=True)
-class PooledGreedy(GrowingSampler):
-    """Gain-pivoted ridge leverage scores: what "auto" stands for.
-
-    No options: how large levels, pools and blocks are follows from the numbers of rows
-    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
-    theorem covers the choice by gain; for guarantees use `Recursive`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nystrom import samplers, select_landmarks
-    >>> X = np.random.default_rng(0).standard_normal((500, 2))
-    >>> options = {"n_landmarks": 20, "random_state": 0}
-    >>> chosen = select_landmarks(X, sampler=samplers.PooledGreedy(), **options)
-    >>> len(chosen), chosen.sampler
-    (20, 'auto')
-    """
-
-    name = "auto"
-    make_grower: ClassVar[Callable[..., Grower]] = PooledGreedyGrower
-
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        is_costly = problem.kernel.traits.costly and isinstance(goal, FixedSize)
-        if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
-            # Ranking would take more evaluations than all of K.
-            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return as_landmarks(sample, problem.kernel, problem.source, "uniform")
-        return super().choose(problem, goal)
