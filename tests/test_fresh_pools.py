@@ -23,6 +23,7 @@ from nystrom.samplers.base import SamplingProblem
 from nystrom.samplers.pivoting import Pivots
 from nystrom.samplers.pool import MIN_RESIDUAL_SHARE, RowPool
 from nystrom.samplers.pooled_greedy import (
+    VALIDATION_SHARES,
     PooledGreedy,
     PoolPlan,
     pool_sampling_weights,
@@ -131,7 +132,7 @@ def test_a_pool_is_stale_at_one_and_a_half_times_what_it_says(weighted, rng, see
     w = np.ones(2000) if w is None else w
     left = left_of(rbf_kernel(X, gamma=GAMMA), growth.pivots.indices)
     seen = []
-    for look, rows in enumerate(growth.validation_subsets):
+    for look, rows in zip(VALIDATION_SHARES, growth.validation_subsets, strict=True):
         numbers = rows.row_numbers
         seen.append(numbers)
         fresh = 2000 * np.mean(w[numbers] * left[numbers])
