@@ -259,12 +259,8 @@ def _same_stream_for_membership_and_coins(patch):
 
 
 def _sample_weights(change):
-    make = levels.LevelSample
-
-    def sample(indices, points, weights, probabilities, own):
-        return make(indices, points, change(probabilities), probabilities, own)
-
-    return lambda patch: patch.setattr(levels, "LevelSample", sample)
+    weights = property(lambda self: change(self.probabilities))
+    return lambda patch: patch.setattr(levels.LevelSample, "weights", weights)
 
 
 def _more_levels(rule):

@@ -18,7 +18,6 @@ from sklearn import get_config
 
 from .._random import (
     Purpose,
-    inclusion_probabilities,
     sample_by_exponential_keys,
     uniform_row_sample,
     uniforms,
@@ -174,22 +173,6 @@ def pool_sampling_weights(problem: SamplingProblem, plan: PoolPlan) -> np.ndarra
         return diagonal_weights
     by_score = (1 - DIAGONAL_SHARE) * scores / scores.sum()
     return by_score + DIAGONAL_SHARE * diagonal_weights / diagonal_weights.sum()
-
-
-def pool_members(
-    sample: WeightedSample, size: int
-) -> tuple[WeightedSample, np.ndarray]:
-    """The first of a race, by row number, and the probability that each is.
-
-    Where there is a loser, which comes last, it tells how likely the others were.
-    """
-    threshold = np.inf
-    if sample.max_rows is not None and len(sample) > size:
-        sample = sample.sorted_by_key()
-        threshold = float(sample.keys[size])
-        sample = sample.take(np.arange(size))
-    sample = sample.take(np.argsort(sample.numbers))
-    return sample, inclusion_probabilities(sample.sampling_weights, threshold)
 
 
 #: After this share of the landmarks the residual of all rows draws a new pool.
@@ -356,7 +339,11 @@ class PooledGreedy(GrowingSampler):
         self, sample: WeightedSample, n_rows: int, rows: Source
     ) -> None:
         """The pool of the winners among so many rows."""
-        sample, p = pool_members(sample, self.plan.pool_size)
+        is_all = sample.max_rows is None  # of a pool that holds every row
+        size = len(sample) if is_all else self.plan.pool_size
+        sample, p = sample.fixed_size(size)
+        order = np.argsort(sample.numbers)
+        sample, p = sample.take(order), p[order]
         weights = multiply_weights(
             sample.weights, float(self.source.n_rows) / n_rows / p
         )

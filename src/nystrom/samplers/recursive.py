@@ -54,6 +54,7 @@ from .weighted_sampling import (
     BernoulliSubset,
     KeyedSampler,
     NumberedSubset,
+    SampledRows,
     WeightedSample,
     as_landmarks,
     bernoulli_from_keys,
@@ -63,15 +64,11 @@ from .weighted_sampling import (
 )
 
 
-@dataclass(frozen=True)
-class LevelSample:
-    """Weighted rows: column j of S has the entry weights[j] in row indices[j]."""
+@dataclass(frozen=True, kw_only=True)
+class LevelSample(SampledRows):
+    """The weighted sample of a level, with the weights of the rows themselves."""
 
-    indices: np.ndarray
-    points: Any
-    weights: np.ndarray
-    probabilities: np.ndarray
-    row_weights: np.ndarray  # of the rows themselves
+    row_weights: np.ndarray
 
     @property
     def column_weights(self) -> np.ndarray:
@@ -81,9 +78,9 @@ class LevelSample:
 
 @dataclass(frozen=True)
 class ScoreWeights:
-    """Chances of rows by what the sample leaves of them."""
+    """Sampling weights of rows by their scores: the rule's, or min(1, l̃) for None."""
 
-    rule: SamplingRule
+    rule: SamplingRule | None
     level: int
     ridge: float
 
@@ -91,27 +88,14 @@ class ScoreWeights:
         self, residual: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         scores = residuals_to_scores(residual, weights, self.ridge)
-        sampling_weights = self.rule.sampling_weights(scores, self.level)
+        if self.rule is None:
+            sampling_weights = np.minimum(1.0, scores)
+        else:
+            sampling_weights = self.rule.sampling_weights(scores, self.level)
         totals = ScoreTotals.from_scores(scores, sampling_weights)
         return sampling_weights, np.array(
             [totals.scores, totals.capped_scores, totals.sampling_weights]
         )
-
-
-@dataclass(frozen=True)
-class CappedScoreWeights:
-    """min(1, l̃) itself as the chance."""
-
-    ridge: float
-
-    def __call__(
-        self, residual: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        scores = residuals_to_scores(residual, weights, self.ridge)
-        total = float(scores.sum())
-        scores = np.minimum(1.0, scores)
-        capped = float(scores.sum())
-        return scores, np.array([total, capped, capped])
 
 
 @dataclass(frozen=True)
@@ -176,13 +160,14 @@ class Level:
         return sample, totals, self.rule.weight_factor(totals, self.level)
 
     def sample_fixed_size(self, size: int) -> tuple[WeightedSample, ScoreTotals]:
-        """`size` rows drawn one after the other ∝ min(1, l̃), and the first that lost.
+        """`size` rows drawn one after the other ∝ min(1, l̃), and the next one.
 
         There are fewer where that many have no score.
         """
         sampler = KeyedSampler(self.problem.seed, Purpose.DRAW, max_rows=size + 1)
-        sample, sums = self._sample(CappedScoreWeights(self.ridge), sampler)
-        return sample.sorted_by_key(), ScoreTotals(*sums)
+        weight_function = ScoreWeights(None, self.level, self.ridge)
+        sample, sums = self._sample(weight_function, sampler)
+        return sample, ScoreTotals(*sums)
 
     def _sample(
         self, weight_function: Any, sampler: KeyedSampler
@@ -225,10 +210,9 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
     n_base = base.n_rows
     sample = LevelSample(
         members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
-        base.take(np.arange(n_base)),
         np.ones(n_base),
-        np.ones(n_base),
-        base.weights,
+        points=base.take(np.arange(n_base)),
+        row_weights=base.weights,
     )
     for level in range(n_levels - 1, -1, -1):
         scored_level = _make_level(
@@ -293,13 +277,8 @@ def _sample_level(level: Level) -> LevelSample:
         return _sample_level_uniformly(level, n_uniform, int(totals.n_rows))
     order = np.argsort(selected.numbers)
     selected, p = selected.take(order), p[order]
-    return LevelSample(
-        selected.numbers,
-        selected.points_from(level.rows),
-        1 / np.sqrt(p),
-        p,
-        selected.weights,
-    )
+    points = selected.points_from(level.rows)
+    return LevelSample(selected.numbers, p, points=points, row_weights=selected.weights)
 
 
 def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> LevelSample:
@@ -316,10 +295,8 @@ def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> LevelSample
         first = uniform_row_sample(seed, Purpose.MEMBERSHIP, source.n_rows, size)
         numbers = np.sort(first)
         row_weights = source.weights_of(numbers)
-    p = np.full(size, size / n_rows)
-    return LevelSample(
-        numbers, rows.take_numbered(numbers), 1 / np.sqrt(p), p, row_weights
-    )
+    p, points = np.full(size, size / n_rows), rows.take_numbered(numbers)
+    return LevelSample(numbers, p, points=points, row_weights=row_weights)
 
 
 @dataclass(frozen=True)

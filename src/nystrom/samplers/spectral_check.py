@@ -14,7 +14,7 @@ from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
 from .._precision import block_residual_rounding
-from .._random import Purpose, inclusion_probabilities
+from .._random import Purpose
 from .._validation import check_finite
 from ..landmarks import Landmarks
 from ..linalg.errors import format_norm_bound
@@ -131,7 +131,12 @@ class SpectralCheck:
         )
         relative_rounding = block_residual_rounding(prepared.columns.dtype)
         rounding = relative_rounding * factor.scale * source.total_weight
-        rows, weights = _estimation_weights(sample.sorted_by_key(), size, float(trace))
+        rows, p = sample.fixed_size(size)
+        # Scaled to the trace of all rows, which is known: the probabilities, from the
+        # key of one row, estimate it less well.
+        estimated_trace = float(np.sum(rows.sampling_weights / p))
+        scale = float(trace) / estimated_trace if estimated_trace > 0 else 1.0
+        weights = rows.weights * scale / p
         return cls(landmarks, problem, float(trace), rounding, rows, weights)
 
     def norm_and_missing(self, ridge: float) -> tuple[float, WeightedSample]:
@@ -169,22 +174,6 @@ class SpectralCheck:
         is_landmark = np.isin(self.rows.numbers, self.landmarks.indices)
         residual[is_landmark], residual[:, is_landmark] = 0.0, 0.0
         return residual
-
-
-def _estimation_weights(
-    sample: WeightedSample, size: int, trace: float
-) -> tuple[WeightedSample, np.ndarray]:
-    """The first `size` to arrive, and how much each of them counts for.
-
-    Scaled to what is left of all rows, which is known: the arrival of the first that
-    lost would tell it less well.
-    """
-    threshold = float(sample.keys[size]) if len(sample) > size else np.inf
-    sample = sample.take(np.arange(min(size, len(sample))))
-    p = inclusion_probabilities(sample.sampling_weights, threshold)
-    estimated_trace = float(np.sum(sample.sampling_weights / p))
-    scale = trace / estimated_trace if estimated_trace > 0 else 1.0
-    return sample, sample.weights * scale / p
 
 
 def _top_eigenpair(A: np.ndarray) -> tuple[float, np.ndarray]:
