@@ -24,16 +24,15 @@ from .._validation import check_finite
 from ..engines import Engine
 from ..kernels import Cached
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, diag_float64, kernel_trace
+from ..linalg.cross_kernel import CrossKernel, kernel_trace
 from ..linalg.errors import TraceError
 from ..linalg.factor import ColumnBlocks, Factor, cholesky
 from ..linalg.residuals import (
     ResidualPass,
-    block_residuals,
     prepare_residuals,
     residuals,
 )
-from ..sources import Block, CachedRows, RowNumbers, Source
+from ..sources import Block, RowNumbers, Source
 from ..sources.base import weighted_row_squares
 from .base import (
     FixedSize,
@@ -44,8 +43,6 @@ from .base import (
 )
 from .weighted_sampling import sample_other_rows
 
-#: Rows that a thread works on at once, outside of passes.
-ROWS_PER_TASK = 512
 #: A row of which more is left, as a share of k(x, x), is no copy of a pivot: what
 #: distances may be off by, with a margin.
 MAX_COPY_RESIDUAL = 100 * MAX_DISTANCE_ERROR[np.dtype(np.float64)]
@@ -82,47 +79,11 @@ class Pivots:
     def factor_rows(self, X: Any) -> np.ndarray:
         """k_xS L⁻ᵀ for each row x of X."""
         self.problem.ledger.count_evaluations(arrays.count_rows(X) * len(self))
-        return self._factor_rows(X)
-
-    def _factor_rows(self, X: Any) -> np.ndarray:
         if not len(self):
             return np.empty((arrays.count_rows(X), 0))
         K = self.columns.to_host(X)
         check_finite(K)
         return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
-
-    def residuals_of(self, X: Any) -> np.ndarray:
-        """What the pivots leave of k(x, x), for few rows."""
-        if not arrays.is_on_host(X):
-            return self._residuals_on_device(X)
-        n, k = arrays.count_rows(X), len(self)
-        self.problem.ledger.count_evaluations(n * (k + 1))
-        parts = [
-            arrays.slice_rows(X, start, min(start + ROWS_PER_TASK, n))
-            for start in range(0, n, ROWS_PER_TASK)
-        ]
-        explained = self.problem.engine.local.each(
-            self._explained_diagonal, parts, n * k * k
-        )
-        diagonal = arrays.to_host(diag_float64(self.problem.kernel, X))
-        row_residuals = diagonal - np.concatenate([np.empty(0), *explained])
-        row_residuals[row_residuals < self.rounding_unit(k) * np.abs(diagonal)] = 0.0
-        return row_residuals
-
-    def _explained_diagonal(self, X: Any) -> np.ndarray:
-        F = self._factor_rows(X)
-        return np.vecdot(F, F)
-
-    def _residuals_on_device(self, X: Any) -> np.ndarray:
-        """The same on the device of the rows: only one number of each leaves it."""
-        n, k = arrays.count_rows(X), len(self)
-        self.problem.ledger.count_evaluations(n * (k + 1))
-        block, root = CachedRows(X).block(0, n), self.columns.operand(self.root)
-        row_residuals = block_residuals(
-            block, self.columns, root, self.rounding_unit(k)
-        )
-        check_finite(row_residuals)
-        return row_residuals
 
     def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
         """What is left of kernel(X, X), for few rows with factor rows F."""
@@ -226,6 +187,14 @@ class Pivots:
     ) -> np.ndarray:
         """What the pivots leave of k(x, x), for every row of a source."""
         return residuals(self.residual_pass(source), source, engine=engine, name=name)
+
+    def residuals_of_few(self, source: Source) -> np.ndarray:
+        """The same of a few rows, in float64."""
+        rounding, root = self.rounding_unit(len(self)), self.columns.operand(self.root)
+        ledger = self.problem.ledger
+        prepared = ResidualPass(self.columns, root, rounding, False, ledger)
+        engine = self.problem.engine.local
+        return residuals(prepared, source, engine=engine, name="validation rows")
 
     def residual_pass(self, source: Source) -> ResidualPass:
         """The pass that finds what the pivots leave of the rows of a source."""

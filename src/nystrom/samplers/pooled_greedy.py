@@ -146,17 +146,6 @@ class PoolPlan:
 DIAGONAL_SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class ResidualSample:
-    """What a pass over all rows, or some, has found left of them."""
-
-    sample: WeightedSample  # of the race for a pool, and the first that lost
-    error: float  # what is left of these rows
-    n_rows: int
-    n_pivots: int
-    covers_all_rows: bool
-
-
 def pool_sampling_weights(problem: SamplingProblem, plan: PoolPlan) -> np.ndarray:
     """How likely each of the work's rows is for a pool: mostly its score."""
     source = problem.source
@@ -219,28 +208,25 @@ class PooledGreedy(GrowingSampler):
 
     def _set_up(self) -> None:
         self.source = self.problem.source
-        self.pool: RowPool  # drawn first of all
         self.plan: PoolPlan
-        self.is_drawn_from_all_rows = (
-            False  # the pool was drawn by the residual of all rows
-        )
+        self.pool: RowPool  # drawn first of all
+        self.is_drawn_from_all_rows = False  # the pool, by the residual of all rows
         self.wide = False  # what is left is too little for float32
         self.round = 0  # of draws
-        self.n_pivots_at_draw = self.n_nonzero_at_draw = (
-            0  # pivots, and rows with something left, at a draw
-        )
+        self.n_pivots_at_draw = 0
+        self.n_nonzero_at_draw = 0  # rows of the pool with a residual
         self.refresh_evaluations = 0
-        self.rejected = np.empty(0, dtype=np.intp)  # rows that are none after all
-        self.residual_sample: ResidualSample | None = (
-            None  # by the last pass over all rows
-        )
-        self.validation_subsets: list[NumberedSubset] = []  # rows for each look
+        self.rejected = np.empty(0, dtype=np.intp)  # rows that are no pivots after all
+        self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
         """Pivots until there are `size`, or nothing is left."""
         self._plan_for(size)
         n_begin = len(self.pivots)
-        self._draw_initial_pool()
+        if n_begin == 0:
+            self._draw_first_pool()
+        else:
+            self._draw_by_residual(self.next_sample, self.source, self.source.n_rows)
         first_shares = (FIRST_REFRESH_SHARE,) if n_begin == 0 else ()
         for share in (*first_shares, *VALIDATION_SHARES):
             if len(self.pool) == self.source.n_rows:
@@ -256,8 +242,8 @@ class PooledGreedy(GrowingSampler):
         """tr(K − K̃), by a pass that draws the next pool, too."""
         self._plan_for(size)
         name = f"trace error at {len(self.pivots)} landmarks"
-        self.residual_sample = self._sample_by_residual(self.source, name)
-        return self.residual_sample.error
+        self.next_sample, error, _ = self._sample_by_residual(self.source, name)
+        return error
 
     def _plan_for(self, size: int) -> None:
         traits = self.problem.kernel.traits
@@ -268,86 +254,63 @@ class PooledGreedy(GrowingSampler):
             self.source.n_rows, size, traits.costly or is_user_function, max_rows
         )
 
-    def _draw_initial_pool(self) -> None:
-        """The pool to begin with; or to go on with, where there are pivots."""
-        if len(self.pivots):
-            assert self.residual_sample is not None
-            self._draw_by_residual(self.residual_sample)
-            return
-        if self.plan.draws_by_score or not self.plan.pool_has_all_rows:
-            self._fetch_subsets()
-        self._draw_first_pool()
-
     def _fetch_subsets(self) -> None:
         """Rows that will be scored or looked at: fetched in one go, if they must be."""
         n, seed, plan = self.source.n_rows, self.problem.seed, self.plan
         n_scored = plan.scored_rows if plan.draws_by_score else 0
+        n_validation = min(n, int(np.clip(n // 40, *VALIDATION_ROWS_RANGE)))
         sizes = [n_scored if n_scored < n else 0]
-        sizes += [min(n, int(np.clip(n // 40, *VALIDATION_ROWS_RANGE)))] * len(
-            VALIDATION_SHARES
-        )
+        sizes += [n_validation] * len(VALIDATION_SHARES)
         rows = [
             np.sort(uniform_row_sample(seed, Purpose.VALIDATION, n, size, level))
             for level, size in enumerate(sizes)
         ]
         engine, ledger = self.problem.engine, self.problem.ledger
-        fetched = NumberedSubset.fetch(
-            self.source, reduce(np.union1d, rows), engine, ledger
-        )
-        self.scored, *self.validation_subsets = (
-            fetched.subset(numbers) for numbers in rows
-        )
+        every_row = reduce(np.union1d, rows)
+        fetched = NumberedSubset.fetch(self.source, every_row, engine, ledger)
+        self.scored, *self.validation_subsets = map(fetched.subset, rows)
 
     def _draw_first_pool(self) -> None:
-        """The first pool, drawn mostly by score."""
-        plan, source = self.plan, self.source
-        if plan.draws_by_score and plan.scored_rows < plan.n_rows:
-            sampling_weights = self._weights_by_score(self.scored.with_own_numbers())
-            self._draw_pool(sampling_weights, self.scored)
-            return
+        """The first pool, drawn mostly by score; or all rows."""
+        plan, problem, rows = self.plan, self.problem, self.source
+        if plan.draws_by_score or not plan.pool_has_all_rows:
+            self._fetch_subsets()
+        scores_all_rows = not plan.draws_by_score or plan.scored_rows >= plan.n_rows
+        if not scores_all_rows:
+            rows = self.scored
+            problem = replace(problem, source=self.scored.with_own_numbers())
         # Also where the pool is to hold all rows: the scores of a kernel that makes no
         # promise show whether it is indefinite.
-        sampling_weights = self._weights_by_score(source)
-        self._draw_pool(None if plan.pool_has_all_rows else sampling_weights, source)
-
-    def _weights_by_score(self, source: Source) -> np.ndarray:
-        return pool_sampling_weights(replace(self.problem, source=source), self.plan)
+        sampling_weights = pool_sampling_weights(problem, plan)
+        m = rows.n_rows
+        if scores_all_rows and plan.pool_has_all_rows:
+            numbers = np.arange(m)
+            self._begin_pool(numbers, rows.weights, rows.take_numbered(numbers))
+            return
+        block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
+        sample = self._pool_sampler.sample_block(block, sampling_weights, False)
+        self._draw_from_sample(sample, m, rows)
 
     @property
     def _pool_sampler(self) -> KeyedSampler:
-        """For a pool; the first that loses tells how likely the others were."""
-        max_rows = self.plan.pool_size + 1
-        return KeyedSampler(
-            self.problem.seed, Purpose.POOL, round=self.round, max_rows=max_rows
-        )
-
-    def _draw_pool(self, sampling_weights: np.ndarray | None, rows: Source) -> None:
-        """A pool of rows whose chances are known; None: all of them."""
-        m = rows.n_rows
-        if sampling_weights is None:
-            block = Block(0, None, rows.weights)
-            sampling_weights = np.ones(m)
-            sampler = replace(self._pool_sampler, max_rows=None)
-        else:
-            block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
-            sampler = self._pool_sampler
-        self._draw_from_sample(
-            sampler.sample_block(block, sampling_weights, False), m, rows
-        )
+        """Draws a pool and one row more, whose key gives the probabilities."""
+        seed, max_rows = self.problem.seed, self.plan.pool_size + 1
+        return KeyedSampler(seed, Purpose.POOL, round=self.round, max_rows=max_rows)
 
     def _draw_from_sample(
         self, sample: WeightedSample, n_rows: int, rows: Source
     ) -> None:
-        """The pool of the winners among so many rows."""
-        is_all = sample.max_rows is None  # of a pool that holds every row
-        size = len(sample) if is_all else self.plan.pool_size
-        sample, p = sample.fixed_size(size)
+        """The pool of a sample from so many rows."""
+        sample, p = sample.fixed_size(self.plan.pool_size)
         order = np.argsort(sample.numbers)
-        sample, p = sample.take(order), p[order]
-        weights = multiply_weights(
-            sample.weights, float(self.source.n_rows) / n_rows / p
-        )
-        self._make_pool(sample.numbers, weights, sample.points_from(rows))
+        sample, scale = sample.take(order), float(self.source.n_rows) / n_rows
+        weights = multiply_weights(sample.weights, scale / p[order])
+        self._begin_pool(sample.numbers, weights, sample.points_from(rows))
+
+    def _begin_pool(
+        self, numbers: np.ndarray, weights: np.ndarray, points: Any
+    ) -> None:
+        self._make_pool(numbers, weights, points)
         self.n_pivots_at_draw = len(self.pivots)
         self.n_nonzero_at_draw = int(np.count_nonzero(self.pool.residual))
         self.round += 1
@@ -371,8 +334,10 @@ class PooledGreedy(GrowingSampler):
         """The same pool for the pivots there are by now."""
         self._make_pool(self.pool.indices, self.pool.weights, self.pool.points)
 
-    def _sample_by_residual(self, rows: Source, name: str) -> ResidualSample:
-        """One pass: how much is left, and who would be in a pool drawn by it."""
+    def _sample_by_residual(
+        self, rows: Source, name: str
+    ) -> tuple[WeightedSample, float, int]:
+        """One pass: a pool drawn by residual, the sum of residuals, how many rows."""
         sample, (error, n_rows) = sample_by_residual(
             self.pivots.residual_pass(rows),
             rows,
@@ -381,26 +346,23 @@ class PooledGreedy(GrowingSampler):
             engine=self.problem.engine,
             name=name,
         )
-        is_all_rows = rows is self.source
-        k = len(self.pivots)
-        return ResidualSample(sample, float(error), int(n_rows), k, is_all_rows)
+        return sample, float(error), int(n_rows)
 
-    def _draw_by_residual(self, residual_sample: ResidualSample) -> bool:
-        """A pool drawn by what is left, if anything is; whether that is so."""
-        self.is_drawn_from_all_rows = residual_sample.covers_all_rows
-        has_rows = len(residual_sample.sample) > 0
-        if has_rows:
-            self._draw_from_sample(
-                residual_sample.sample, residual_sample.n_rows, self.source
-            )
+    def _draw_by_residual(
+        self, sample: WeightedSample, rows: Source, n_rows: int
+    ) -> bool:
+        """A pool drawn by residual, if any row has one; whether that is so."""
+        self.is_drawn_from_all_rows = rows is self.source
+        if len(sample):
+            self._draw_from_sample(sample, n_rows, self.source)
         elif self.is_drawn_from_all_rows:
             self.exhausted = True
-        return has_rows
+        return len(sample) > 0
 
     def _refresh(self) -> bool:
-        """A pool by what is left of all rows, or of as many as are affordable.
+        """A pool by the residual of all rows, or of as many as are affordable.
 
-        Whether there is one: not if that are too few, or nothing is left of them.
+        Whether there is one: not if they are too few, or have no residual.
         """
         n, k = self.source.n_rows, len(self.pivots)
         budget = self.plan.refresh_evaluations - self.refresh_evaluations
@@ -411,17 +373,16 @@ class PooledGreedy(GrowingSampler):
         engine, ledger = self.problem.engine, self.problem.ledger
         rows = subsample(self.source, max_rows, *stream, engine=engine, ledger=ledger)
         self.refresh_evaluations += min(n, max_rows) * (k + 1)
-        return self._draw_by_residual(
-            self._sample_by_residual(rows, f"residuals at {k} landmarks")
-        )
+        name = f"residuals at {k} landmarks"
+        sample, _, n_rows = self._sample_by_residual(rows, name)
+        return self._draw_by_residual(sample, rows, n_rows)
 
     def _is_pool_stale(self, share: float) -> bool:
         """Whether fresh rows leave more than the pool says there is."""
         if not self.validation_subsets:
             self._fetch_subsets()
         rows = self.validation_subsets[VALIDATION_SHARES.index(share)]
-        residual = self.pivots.residuals_of(rows.rows(0, rows.n_rows))
-        residual = multiply_weights(rows.weights, residual)
+        residual = multiply_weights(rows.weights, self.pivots.residuals_of_few(rows))
         return bool(
             residual.mean() * self.source.n_rows
             > MAX_RESIDUAL_RATIO * self.pool.residual_trace
