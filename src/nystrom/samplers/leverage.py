@@ -97,8 +97,7 @@ def make_guarantee(
         if ridge < min_ridge:
             problem.ledger.note(
                 f"no guarantee: float32 values resolve ‖K − K̃‖₂ to {min_ridge:.2g}, "
-                "not to "
-                f"{ridge:.2g}; pass float64 rows"
+                f"not to {ridge:.2g}; pass float64 rows"
             )
             return None
     return Guarantee(ridge, probability, source.is_weighted, algorithm)

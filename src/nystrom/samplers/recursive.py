@@ -100,22 +100,15 @@ class ScoreWeights:
 
 @dataclass(frozen=True)
 class Level:
-    """One level: its rows, the sample below that scores them, and λ."""
+    """One level: its rows, the sample below that scores them, λ, and the pass."""
 
     problem: SamplingProblem
     rule: SamplingRule
     level: int
     rows: Source
     sample: LevelSample
-    SKS: np.ndarray
     ridge: float
-
-    @cached_property
-    def residual_pass(self) -> ResidualPass:
-        """The pass over the level's rows."""
-        B = ridge_inverse_root(self.SKS, self.sample.column_weights, self.ridge)
-        columns = CrossKernel(self.problem.kernel, self.sample.points)
-        return prepare_residuals(columns, self.rows, B, ledger=self.problem.ledger)
+    residual_pass: ResidualPass
 
     @property
     def name(self) -> str:
@@ -125,12 +118,9 @@ class Level:
     @cached_property
     def scores(self) -> np.ndarray:
         """l̃ of every row: a vector, for levels of few rows."""
+        engine, name = self.problem.engine, self.name
         return sampled_leverage_scores(
-            self.residual_pass,
-            self.rows,
-            self.ridge,
-            engine=self.problem.engine,
-            name=self.name,
+            self.residual_pass, self.rows, self.ridge, engine=engine, name=name
         )
 
     @property
@@ -139,10 +129,9 @@ class Level:
         return self.rule.probabilities(self.scores, self.level)
 
     def sample_bernoulli(self) -> tuple[WeightedSample, ScoreTotals, float]:
-        """Rows that coins keep with probability min(1, c·chance), sums, and c.
+        """Rows that coins keep with probability min(1, c·weight), sums, and c.
 
-        They are in no order; there may be more than the rule asks for, which arrive at
-        c or later.
+        They are in no order; rows with keys of c or more may be among them.
         """
         sampler = KeyedSampler(
             self.problem.seed,
@@ -154,9 +143,7 @@ class Level:
             max_rows=self.rule.max_kept(self.level),
             max_key=self.rule.max_weight_factor(self.rows.n_rows, self.level),
         )
-        weight_function = ScoreWeights(self.rule, self.level, self.ridge)
-        sample, sums = self._sample(weight_function, sampler)
-        totals = ScoreTotals(*sums)
+        sample, totals = self._sample(self.rule, sampler)
         return sample, totals, self.rule.weight_factor(totals, self.level)
 
     def sample_fixed_size(self, size: int) -> tuple[WeightedSample, ScoreTotals]:
@@ -165,21 +152,20 @@ class Level:
         There are fewer where that many have no score.
         """
         sampler = KeyedSampler(self.problem.seed, Purpose.DRAW, max_rows=size + 1)
-        weight_function = ScoreWeights(None, self.level, self.ridge)
-        sample, sums = self._sample(weight_function, sampler)
-        return sample, ScoreTotals(*sums)
+        return self._sample(None, sampler)
 
     def _sample(
-        self, weight_function: Any, sampler: KeyedSampler
-    ) -> tuple[WeightedSample, np.ndarray]:
-        return sample_by_residual(
+        self, rule: SamplingRule | None, sampler: KeyedSampler
+    ) -> tuple[WeightedSample, ScoreTotals]:
+        sample, sums = sample_by_residual(
             self.residual_pass,
             self.rows,
-            weight_function,
+            ScoreWeights(rule, self.level, self.ridge),
             sampler,
             engine=self.problem.engine,
             name=self.name,
         )
+        return sample, ScoreTotals(*sums)
 
 
 def run_recursion(problem: SamplingProblem, rule: SamplingRule) -> Level | None:
@@ -207,21 +193,15 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
     del membership
     sources = _level_sources(problem, members)
     base = sources[-1]
-    n_base = base.n_rows
     sample = LevelSample(
         members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
-        np.ones(n_base),
-        points=base.take(np.arange(n_base)),
+        np.ones(base.n_rows),
+        points=base.take(np.arange(base.n_rows)),
         row_weights=base.weights,
     )
     for level in range(n_levels - 1, -1, -1):
-        scored_level = _make_level(
-            problem,
-            sources[level - 1] if level else problem.source,
-            sample,
-            rule,
-            level,
-        )
+        rows = sources[level - 1] if level else problem.source
+        scored_level = _make_level(problem, rows, sample, rule, level)
         yield scored_level
         if level:
             sample = _sample_level(scored_level)
@@ -231,19 +211,18 @@ def _level_sources(
     problem: SamplingProblem, members: list[np.ndarray | float]
 ) -> list[Source]:
     """The levels as sources; rows that must be fetched are fetched once for all."""
-    source = problem.source
-    sources: list[Source] = []
+    source, sources, listed = problem.source, list[Source](), None
     for rows in members:
         if not isinstance(rows, np.ndarray):
-            sources.append(
-                BernoulliSubset(source, rows, problem.seed, Purpose.MEMBERSHIP)
-            )
-        elif sources and isinstance(sources[-1], NumberedSubset):
-            sources.append(sources[-1].subset(rows))
+            stream = problem.seed, Purpose.MEMBERSHIP
+            sources.append(BernoulliSubset(source, rows, *stream))
+            continue
+        if listed is None:
+            engine, ledger = problem.engine, problem.ledger
+            listed = NumberedSubset.fetch(source, rows, engine, ledger)
         else:
-            sources.append(
-                NumberedSubset.fetch(source, rows, problem.engine, problem.ledger)
-            )
+            listed = listed.subset(rows)
+        sources.append(listed)
     return sources
 
 
@@ -254,9 +233,9 @@ def _make_level(
     rule: SamplingRule,
     level: int,
 ) -> Level:
-    kernel = problem.kernel
+    kernel, ledger = problem.kernel, problem.ledger
     K = kernel.gram(sample.points) if len(sample.indices) else np.zeros((0, 0))
-    problem.ledger.count_evaluations(kernel.gram_evaluations(len(K)))
+    ledger.count_evaluations(kernel.gram_evaluations(len(K)))
     SKS = weighted_gram(K, sample.column_weights)
     check_finite(SKS)
     # Where the kernel makes no promise, look before its scores are believed.
@@ -264,7 +243,11 @@ def _make_level(
         rounding = entry_roundoff(K, kernel.dtype(sample.points))
         if is_indefinite(np.linalg.eigvalsh(SKS), rounding):
             raise IndefiniteKernelError
-    return Level(problem, rule, level, rows, sample, SKS, rule.ridge(SKS, level))
+    ridge = rule.ridge(SKS, level)
+    B = ridge_inverse_root(SKS, sample.column_weights, ridge)
+    columns = CrossKernel(kernel, sample.points)
+    prepared = prepare_residuals(columns, rows, B, ledger=ledger)
+    return Level(problem, rule, level, rows, sample, ridge, prepared)
 
 
 def _sample_level(level: Level) -> LevelSample:
@@ -333,22 +316,16 @@ class Recursive(GuaranteedSampler):
     def choose(self, problem: SamplingProblem, goal: StoppingRule) -> Landmarks:
         delta = self.proven_delta
         if isinstance(goal, SpectralTolerance):
-            if delta is None:
-                rule = PracticalRidge(goal.max_spectral_error, goal.at_most)
-                return select_by_ridge(problem, rule, goal.at_most, self.label)
-            return select_by_ridge(
-                problem,
-                TheoryRidge(goal.max_spectral_error, delta),
-                goal.at_most,
-                self.label,
-            )
+            ridge, cap = goal.max_spectral_error, goal.at_most
+            rule: PracticalRidge | TheoryRidge = PracticalRidge(ridge, cap)
+            if delta is not None:
+                rule = TheoryRidge(ridge, delta)
+            return select_by_ridge(problem, rule, cap, self.label)
         assert isinstance(goal, FixedSize)
+        size = goal.n_landmarks
         if delta is None:
-            n = goal.n_landmarks
-            return select_by_size(problem, n, PracticalSize(n), self.label)
-        return select_by_size_theory(
-            problem, TheorySize(goal.n_landmarks, delta), self.label
-        )
+            return select_by_size(problem, size, PracticalSize(size), self.label)
+        return select_by_size_theory(problem, TheorySize(size, delta), self.label)
 
 
 @dataclass(frozen=True)
@@ -437,13 +414,9 @@ def select_by_ridge(
         fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
     else:
         weighted_sample, totals, weight_factor = top.sample_bernoulli()
+        cap = max_landmarks, totals.scores
         sample = bernoulli_from_keys(
-            weighted_sample,
-            weight_factor,
-            n,
-            problem.seed,
-            max_landmarks,
-            totals.scores,
+            weighted_sample, weight_factor, n, problem.seed, *cap
         )
         fields = _landmark_fields(top, totals)
     is_guaranteed = not sample.n_requested and fields["ridge"] <= rule.fixed_ridge
