@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
 from .._precision import block_residual_rounding
 from .._random import Purpose
 from .._validation import check_finite
 from ..landmarks import Landmarks
-from ..linalg.errors import format_norm_bound
+from ..linalg.errors import format_norm_bound, top_eigenpair
 from ..linalg.residuals import prepare_residuals
 from .base import SamplingProblem
 from .weighted_sampling import (
@@ -34,8 +33,6 @@ MIN_CHECK_ROWS = 256
 TARGET_SHARE = 0.8
 #: Looks, each of which but the last adds landmarks.
 MAX_CHECKS = 8
-#: Relative accuracy asked of Lanczos.
-LANCZOS_RTOL = 1e-3
 
 
 def ensure_spectral_error(
@@ -142,7 +139,7 @@ class SpectralCheck:
     def norm_and_missing(self, ridge: float) -> tuple[float, WeightedSample]:
         """The norm as the rows drawn tell it, and those that bring it below λ."""
         residual, positions = self._weighted_residual_matrix(), list[int]()
-        estimate, eigenvector = _top_eigenpair(residual)
+        estimate, eigenvector = top_eigenpair(residual)
         norm, target = estimate, ridge if estimate <= ridge else TARGET_SHARE * ridge
         while norm > target and len(positions) < len(residual):
             # What taking a row removes of the top direction.
@@ -155,7 +152,7 @@ class SpectralCheck:
             column = residual[:, position] / np.sqrt(residual[position, position])
             residual -= np.outer(column, column)
             residual[position], residual[:, position] = 0.0, 0.0
-            norm, eigenvector = _top_eigenpair(residual)
+            norm, eigenvector = top_eigenpair(residual)
         return estimate, self.rows.take(np.array(positions, dtype=np.intp))
 
     def _weighted_residual_matrix(self) -> np.ndarray:
@@ -174,15 +171,3 @@ class SpectralCheck:
         is_landmark = np.isin(self.rows.numbers, self.landmarks.indices)
         residual[is_landmark], residual[:, is_landmark] = 0.0, 0.0
         return residual
-
-
-def _top_eigenpair(A: np.ndarray) -> tuple[float, np.ndarray]:
-    """The largest eigenvalue and its vector; 0 where none is positive."""
-    if len(A) <= 32:
-        values, vectors = np.linalg.eigh(A)
-        return max(0.0, float(values[-1])), vectors[:, -1]
-    if not A.any():
-        return 0.0, np.zeros(len(A))
-    start = np.random.default_rng(0).standard_normal(len(A))
-    values, vectors = eigsh(A, k=1, which="LA", tol=LANCZOS_RTOL, v0=start)
-    return max(0.0, float(values[0])), vectors[:, 0]
