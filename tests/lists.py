@@ -120,9 +120,7 @@ RIDGED = [
 #: They report the ridge of their scores, and the effective dimension there.
 SCORED = [*RIDGED, "accelerated"]
 #: They go on until an error is reached; the others need a number to begin with.
-GROWING = [
-    name for name, make in samplers.NAMES.items() if hasattr(make, "make_grower")
-]
+GROWING = [name for name, make in samplers.NAMES.items() if hasattr(make, "grow")]
 FIXED = [name for name in SAMPLERS if name not in GROWING]
 
 # --- sources ------------------------------------------------------------------------

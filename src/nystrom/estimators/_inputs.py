@@ -22,8 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_int
-from ..engines import Engine, Threads, silent
-from ..engines.base import progress_parts, show_note
+from ..engines import Engine, Threads
 from ..engines.context import current_device
 from ..engines.status_line import write_above_status_line
 from ..kernels import Kernel, Precomputed
@@ -38,7 +37,6 @@ from ..samplers import (
     run_sampler,
 )
 from ..samplers.base import GivenPoints, GivenRows
-from ..samplers.cost import expected_passes, forecast
 from ..samplers.streaming import update_from_batch
 from ..sources import (
     Block,
@@ -54,7 +52,7 @@ from ..sources import (
 from ..sources.base import DeviceRows
 from ..sources.dask import compute
 from ..sources.files import values_in
-from ._progress import active_engine, resolve_engine
+from ._progress import active_engine, announce_selection, resolve_engine
 
 
 @contextmanager
@@ -850,21 +848,15 @@ def run_sampler_from_params(
     resolved_sampler = as_sampler(
         sampler, stopping_rule, delta=delta, constants=constants
     )
-    if isinstance(stopping_rule, SpectralTolerance) and engine.progress is not silent:
-        delta_of_theory = getattr(resolved_sampler, "proven_delta", None)
-        estimate = forecast(kernel, source, stopping_rule, delta_of_theory, engine)
-        show_note(engine.progress, str(estimate))
-    passes = expected_passes(resolved_sampler, stopping_rule, source.n_rows)
-    sampling_stage, _ = progress_parts(engine.progress, passes, passes_after)
-    with sampling_stage:
-        landmarks = run_sampler(
-            resolved_sampler,
-            kernel,
-            source,
-            stopping_rule,
-            random_state=random_state,
-            engine=engine,
-        )
+    announce_selection(resolved_sampler, kernel, source, stopping_rule, engine)
+    landmarks = run_sampler(
+        resolved_sampler,
+        kernel,
+        source,
+        stopping_rule,
+        random_state=random_state,
+        engine=engine,
+    )
     if source.original is not source:  # a model holds points such as the rows given
         like = source.original.rows(0, 1)
         landmarks = landmarks.replace(

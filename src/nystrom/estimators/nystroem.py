@@ -198,7 +198,7 @@ class Nystroem(BaseLandmarkTransformer):
         self : Nystroem
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
+        with fit_context(self, X, y, passes=0.05) as task:
             landmarks, source, engine = self._fit_landmarks(
                 X, y, task, passes_after=0.05
             )
