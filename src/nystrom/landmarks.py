@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from ._html import html_table
-from .kernels import Kernel
+from .kernels import Kernel, Precomputed
 from .linalg.cross_kernel import CrossKernel
 from .linalg.errors import Guarantee, TraceError
 from .linalg.factor import Factor, factorize
@@ -259,6 +259,12 @@ class Landmarks:
             if error.at_most and self.error.value < error.value:
                 return self
         return self.replace(error=error)
+
+    def without_kernel_matrix(self) -> Landmarks:
+        """These landmarks as part of a model, which the whole of K is not."""
+        if not isinstance(self.kernel, Precomputed):
+            return self
+        return self.replace(kernel=Precomputed())
 
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
