@@ -182,16 +182,25 @@ class Landmarks:
         >>> len(landmarks), landmarks.n_rows
         (20, 1000)
         """
-        from .estimators._inputs import update_landmarks
+        from .estimators import _inputs
+        from .samplers import FixedSize
 
-        return update_landmarks(
-            self,
-            new_rows,
-            n_landmarks=n_landmarks,
-            sampler=sampler,
+        caller = "Landmarks.update"
+        _inputs.check_streamable(self.kernel, sampler, caller)
+        batch = _inputs.KernelProblem.from_params(
+            _inputs.check_rows(new_rows),
+            self.kernel,
+            caller=caller,
             sample_weight=sample_weight,
-            random_state=random_state,
             n_jobs=n_jobs,
+        )
+        return _inputs.update_landmarks(
+            self,
+            batch,
+            FixedSize(len(self) if n_landmarks is None else n_landmarks),
+            sampler,
+            random_state=random_state,
+            caller=caller,
         )
 
     def in_nested_order(self) -> Landmarks:

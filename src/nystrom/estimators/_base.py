@@ -44,6 +44,7 @@ from ._inputs import (
     KernelProblem,
     as_dense_kernel_values,
     check_namespace,
+    check_numeric_rows,
     check_rows,
     check_streamable,
     explain_memory_errors,
@@ -54,7 +55,7 @@ from ._inputs import (
     resolve_kernel,
     source_from_rows,
     stopping_rule_from_params,
-    update_with_batch,
+    update_landmarks,
     warn_about_landmarks,
 )
 from ._progress import progress_bar, resolve_engine
@@ -292,7 +293,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         from_file = not reset and vars(self).get("_names_from_source", False)
         if hasattr(X, "columns") or not from_file:
             _check_feature_names(self, X, reset=reset)
-        X = check_rows(X, estimator=self)
+        X = check_numeric_rows(X, estimator=self)
         _check_n_features(self, X, reset=reset)
         return X
 
@@ -386,15 +387,16 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         self, problem: KernelProblem, name: str, gamma: str | None
     ) -> KernelProblem:
         """The problem with the widths of its kernel, "scale" so far, learnt."""
-        source, engine = problem.source, problem.engine
-        ard = gamma == LEARN_ARD
+        if gamma is None:
+            return problem
+        source, engine, ard = problem.source, problem.engine, gamma == LEARN_ARD
         if ard and (source.n_features or 0) > MAX_ARD_FEATURES:
             raise ValueError(
                 f"gamma={gamma!r} has a width for each of {source.n_features} "
                 f"features, and takes at most {MAX_ARD_FEATURES}; use gamma='learn', "
                 "one for all."
             )
-        if gamma is None or not source.weights.any():
+        if not source.weights.any():
             return problem
         size = self._max_landmarks()
         subset = TrainingSubset.from_source(
@@ -416,18 +418,15 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         sizes = getattr(self, self._n_landmarks_param)
         return max(sizes, default=0) if isinstance(sizes, (list, tuple)) else sizes
 
-    def _stopping_rule(self) -> StoppingRule:
+    def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
         """How many landmarks there are to be."""
-        return self._check_stopping_rule(self.max_spectral_error, self.max_trace_error)
-
-    def _check_stopping_rule(
-        self, max_spectral_error: float | None, max_trace_error: float | None = None
-    ) -> StoppingRule:
+        if max_spectral_error is None:
+            max_spectral_error = self.max_spectral_error
         stopping_rule = stopping_rule_from_params(
             getattr(self, self._n_landmarks_param),
             self.sampler,
             max_spectral_error=max_spectral_error,
-            max_trace_error=max_trace_error,
+            max_trace_error=self.max_trace_error,
             name=self._n_landmarks_param,
         )
         as_sampler(self.sampler, stopping_rule)  # refused, also if none is needed
@@ -459,7 +458,11 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             changed = {"kernel": previous.kernel, **dict.fromkeys(names)}
         batch = self._validate(X, y, sample_weight, reset=previous is None, **changed)
         self._check_streamable(batch.kernel)
-        return batch
+        source = batch.source
+        if source.targets is None:
+            return batch
+        # The targets of a batch are held.
+        return replace(batch, source=source.replace(targets=source.targets[:]))
 
     def _check_streamable(self, kernel: Kernel) -> None:
         check_streamable(kernel, self.sampler, f"{type(self).__name__}.partial_fit")
@@ -471,7 +474,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         min_improvement: float = 1.0,
     ) -> Landmarks:
         """Landmarks of all rows of a stream so far, and a batch."""
-        return update_with_batch(
+        return update_landmarks(
             vars(self).get("landmarks_"),
             batch,
             stopping_rule,

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import sorted_row_sample
@@ -33,7 +33,6 @@ from ._inputs import (
     check_labels,
     check_sample_weight,
     check_targets_in_source,
-    load_values,
 )
 from ._progress import with_progress_bar
 from ._ridge import BaseKernelRidge
@@ -65,98 +64,80 @@ class SignedTargets(Source):
         return self.binarizer.transform(decoded).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class SourceLabels:
-    """The classes among a source's targets, and how many rows each has."""
+@dataclass(frozen=True, eq=False)
+class RowLabels:
+    """The classes of rows, one each, and how many rows each class has."""
 
     labels: Any  # (n, 1)
-    codes: np.ndarray  # the different ones among them
+    codes: np.ndarray  # the different ones among them, ascending
     classes: np.ndarray  # what they stand for
     counts: np.ndarray
 
     @classmethod
-    def from_source(cls, source: Source) -> SourceLabels:
-        """Read the labels once."""
+    def from_array(cls, y: np.ndarray) -> RowLabels:
+        """From labels in memory."""
+        classes, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+        return cls(index.reshape(-1, 1), np.arange(len(classes)), classes, counts)
+
+    @classmethod
+    def from_source(cls, source: Source) -> RowLabels:
+        """Read the labels of a source once."""
         labels = source.targets
+        assert labels is not None
         if labels.shape[1] != 1:
             raise ValueError(
                 f"The source has {labels.shape[1]} targets per row; classes are one "
                 "column. Pass y for several labels of a row."
             )
-        classes, counts = np.empty(0), np.empty(0, np.int64)
+        codes, counts = np.empty(0), np.empty(0, np.int64)
         for start in range(0, len(labels), LABEL_BLOCK_ROWS):
-            block_codes, block_counts = np.unique(
-                labels[start : start + LABEL_BLOCK_ROWS], return_counts=True
-            )
+            block = labels[start : start + LABEL_BLOCK_ROWS]
+            block_codes, block_counts = np.unique(block, return_counts=True)
             # Twice: it warns where classes are as many as rows.
             check_classification_targets(np.repeat(block_codes, 2))
-            all_codes = np.concatenate([classes, block_codes])
-            classes, inverse = np.unique(all_codes, return_inverse=True)
-            counts = np.bincount(
-                inverse, np.concatenate([counts, block_counts])
-            ).astype(int)
-        is_integral = np.all(classes == np.rint(classes))
-        names = labels.names if isinstance(labels, Targets) else None
-        decoded = _decode_labels(
-            classes, names, np.int64 if is_integral else np.float64
-        )
-        return cls(labels, classes, decoded, counts)
-
-    def row_weights(
-        self,
-        class_weight: Any,
-        source: Source,
-        sample_weight: Any,
-        *,
-        by_weight: bool = False,
-    ) -> np.ndarray | None:
-        """The weights of the rows, times those of their classes.
-
-        Classes are balanced by their weights, or by their numbers of rows.
-        """
-        weights = check_sample_weight(sample_weight, source)
-        if weights is None and source.is_weighted:
-            weights = source.weights
-        if class_weight is None:
-            return weights
-        weight_of_class = self.class_weights(class_weight)
-        assert weight_of_class is not None
-        if by_weight and weights is not None and class_weight == "balanced":
-            weight_of_class = balanced_class_weights(self._class_totals(weights))
-        out = np.ones(source.n_rows) if weights is None else weights.copy()
-        for start, class_index in self._class_index_blocks():
-            out[start : start + LABEL_BLOCK_ROWS] *= weight_of_class[class_index]
-        return out
-
-    def _class_index_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """(first row, the number of each row's class), some rows at a time."""
-        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
-            labels = arrays.to_host(self.labels[start : start + LABEL_BLOCK_ROWS])[:, 0]
-            yield start, np.searchsorted(self.codes, labels)
-
-    def _class_totals(self, weights: np.ndarray) -> np.ndarray:
-        """The weight of each class."""
-        totals, n = np.zeros(len(self.classes)), len(self.classes)
-        for start, class_index in self._class_index_blocks():
-            totals += np.bincount(
-                class_index, weights[start : start + LABEL_BLOCK_ROWS], n
+            codes, inverse = np.unique(
+                np.concatenate([codes, block_codes]), return_inverse=True
             )
-        return totals
+            both = np.concatenate([counts, block_counts])
+            counts = np.bincount(inverse, both).astype(int)
+        is_integral = np.all(codes == np.rint(codes))
+        names = labels.names if isinstance(labels, Targets) else None
+        decoded = _decode_labels(codes, names, np.int64 if is_integral else np.float64)
+        return cls(labels, codes, decoded, counts)
 
-    def class_weights(self, class_weight: Any) -> np.ndarray | None:
-        """(k,) those of the classes; None for none."""
-        if class_weight is None:
-            return None
+    def class_weights(self, class_weight: Any, totals: Any = None) -> np.ndarray:
+        """(k,) those of the classes; balanced by `totals`, or by numbers of rows."""
         if class_weight == "balanced":
-            return balanced_class_weights(self.counts)
+            totals = self.counts if totals is None else totals
+            return totals.sum() / (len(totals) * np.where(totals > 0, totals, np.inf))
         return compute_class_weight(
             class_weight, classes=self.classes, y=self.classes.copy()
         )
 
+    def row_weights(
+        self, class_weight: Any, weights: np.ndarray | None, *, by_weight: bool
+    ) -> np.ndarray:
+        """The weights of the rows, times those of their classes.
 
-def balanced_class_weights(totals: np.ndarray) -> np.ndarray:
-    """What makes classes of these totals count alike, as scikit-learn's "balanced"."""
-    return totals.sum() / (len(totals) * np.where(totals > 0, totals, np.inf))
+        Classes are balanced by their weights, or by their numbers of rows.
+        """
+        totals = None
+        if by_weight and weights is not None:
+            totals, k = np.zeros(len(self.classes)), len(self.classes)
+            for rows, class_index in self._class_index_blocks():
+                totals += np.bincount(class_index, weights[rows], k)
+        weight_of_class = self.class_weights(class_weight, totals)
+        out = np.ones(len(self.labels)) if weights is None else weights.copy()
+        for rows, class_index in self._class_index_blocks():
+            out[rows] *= weight_of_class[class_index]
+        return out
+
+    def _class_index_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """(rows, the number of each row's class), some rows at a time."""
+        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
+            rows = slice(start, start + LABEL_BLOCK_ROWS)
+            labels = arrays.to_host(self.labels[rows])[:, 0]
+            yield rows, np.searchsorted(self.codes, labels)
 
 
 def _decode_labels(
@@ -199,30 +180,31 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         check_class_weight(self.class_weight)
         X = self._validate_rows(X, reset=True)
         binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+        labels: RowLabels | None
         if check_targets_in_source(X, y, type(self).__name__):
-            labels = SourceLabels.from_source(X)
+            labels = found = RowLabels.from_source(X)
             # Several rows of each, as there are: scikit-learn before 1.9 warns of
             # targets with as many classes as rows.
-            binarizer.fit(np.repeat(labels.classes, 3))
-            Y: Any = Targets(SignedTargets(labels.labels, binarizer))
-            weights = labels.row_weights(
-                self.class_weight, X, sample_weight, by_weight=self._balances_by_weight
-            )
-            X = X.replace(weights=None)
-            class_weights = labels.class_weights(self.class_weight)
+            binarizer.fit(np.repeat(found.classes, 3))
+            Y: Any = Targets(SignedTargets(found.labels, binarizer))
         else:
             y = check_labels(X, y, type(self).__name__)
             if y.ndim == 2 and y.dtype == bool:
                 y = y.astype(np.int64)  # a bool has no −1
             Y = binarizer.fit_transform(y).astype(np.float64)
-            weights = self._combine_with_class_weights(
-                y, load_values(sample_weight, "sample_weight")
+            labels = RowLabels.from_array(y) if y.ndim == 1 else None
+        weights = check_sample_weight(sample_weight, X)
+        if isinstance(X, Source) and X.is_weighted:
+            X, weights = X.replace(weights=None), X.weights
+        class_weights = None
+        if labels is not None and self.class_weight is not None:
+            class_weights = labels.class_weights(self.class_weight)
+            weights = labels.row_weights(
+                self.class_weight, weights, by_weight=self._balances_by_weight
             )
-            class_weights = None
-            if self.class_weight is not None and y.ndim == 1:
-                class_weights = compute_class_weight(
-                    self.class_weight, classes=binarizer.classes_, y=y
-                )
+        elif self.class_weight is not None:
+            of_labels = compute_sample_weight(self.class_weight, y)
+            weights = of_labels if weights is None else weights * of_labels
         if len(binarizer.classes_) < 2:
             raise ValueError(
                 f"y has one class, {binarizer.classes_[0]}; at least two classes are "
@@ -372,21 +354,6 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         output_of_decisions = Output(MappedSink(sink, map_block))
         self._model.map(landmarks, source, engine, output=output_of_decisions)
         return output.result(sink)
-
-    def _combine_with_class_weights(self, y: np.ndarray, sample_weight: Any) -> Any:
-        if self.class_weight is None:
-            return sample_weight
-        rows = np.empty((len(y), 1))
-        row_weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-        if self.class_weight == "balanced" and self._balances_by_weight:
-            classes, class_index = np.unique(y, return_inverse=True)
-            return (
-                row_weights
-                * balanced_class_weights(
-                    np.bincount(class_index, row_weights, len(classes))
-                )[class_index]
-            )
-        return row_weights * compute_sample_weight(self.class_weight, y)
 
 
 def check_class_weight(class_weight: Any) -> None:

@@ -396,18 +396,21 @@ def check_file_exists(y: Any, name: str) -> None:
         )
 
 
-def check_rows(X: Any, name: str = "X", estimator: Any = None) -> Any:
+def check_rows(X: Any, name: str = "X") -> Any:
     """X, if it is rows of finite numbers or of objects; else one clear error.
 
     Rows of a file are checked block by block, when they are read.
     """
     X = open_rows(X)
-    if isinstance(X, Source):
+    if isinstance(X, Source) or has_object_rows(X):
         return X
+    return check_numeric_rows(X, name)
+
+
+def check_numeric_rows(X: Any, name: str = "X", estimator: Any = None) -> Any:
+    """An array or CSR matrix of finite numbers in two dimensions."""
     if arrays.is_array(X) and arrays.namespace(X) is not np:
         return _check_array_api_rows(X)
-    if has_object_rows(X):
-        return X
     with explaining(**{name: X}):
         return check_array(
             X,
@@ -976,7 +979,7 @@ def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:
         )
 
 
-def update_with_batch(
+def update_landmarks(
     previous: Landmarks | None,
     problem: KernelProblem,
     stopping_rule: StoppingRule,
@@ -1025,33 +1028,3 @@ def check_batch_features(batch: Source, landmarks: Landmarks) -> None:
         raise ValueError(
             "The new rows and the landmarks must both be sparse, or both not."
         )
-
-
-def update_landmarks(
-    landmarks: Landmarks,
-    X: Any,
-    *,
-    n_landmarks: int | None,
-    sampler: Any,
-    sample_weight: Any,
-    random_state: Any,
-    n_jobs: int | None,
-) -> Landmarks:
-    """`Landmarks.update`."""
-    caller, size = "Landmarks.update", len(landmarks)
-    check_streamable(landmarks.kernel, sampler, caller)
-    batch = KernelProblem.from_params(
-        check_rows(X),
-        landmarks.kernel,
-        caller=caller,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-    )
-    return update_with_batch(
-        landmarks,
-        batch,
-        FixedSize(size if n_landmarks is None else n_landmarks),
-        sampler,
-        random_state=random_state,
-        caller=caller,
-    )

@@ -183,7 +183,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
                 f"epsilon={epsilon!r} needs alpha > 0: landmarks are chosen for "
                 f"‖K − K̃‖₂ ≤ epsilon·alpha, and alpha is {alpha:g}."
             )
-        return self._check_stopping_rule(float(epsilon * alpha))
+        return self._stopping_rule(float(epsilon * alpha))
 
     def _select_landmarks_for_risk(
         self, problem: KernelProblem, stopping_rule: StoppingRule

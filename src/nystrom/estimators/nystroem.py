@@ -331,8 +331,8 @@ class Nystroem(BaseLandmarkTransformer):
             )
         return landmarks.indices
 
-    def _stopping_rule(self) -> StoppingRule:
-        stopping_rule = super()._stopping_rule()
+    def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
+        stopping_rule = super()._stopping_rule(max_spectral_error)
         delta = getattr(as_sampler(self.sampler, stopping_rule), "proven_delta", None)
         if isinstance(stopping_rule, FixedSize) and delta:
             raise ValueError(
