@@ -88,8 +88,8 @@ DIAGONAL_TRACE_ERROR, DIAGONAL_ROWS_PER_LANDMARK = 0.9, 2.0
 CONSTANT_ENTRY_RATIO, N_PROBED_LANDMARKS = 0.9999, 32
 
 
-#: What is left of all rows is nothing where float32 rounding may have made it.
-NOTHING_LEFT = 1e-5
+#: A smaller relative trace error may be rounding of float32.
+MAX_ROUNDING_ERROR = 1e-5
 
 
 def warn_about_landmarks(landmarks: Landmarks) -> None:
@@ -168,13 +168,13 @@ def _is_nearly_constant(landmarks: Landmarks) -> bool:
 def warn_alike(landmarks: Landmarks, alike: bool | None = None) -> None:
     """Say so where nothing can be predicted, as a kernel sees no difference of rows.
 
-    None where nobody has looked: one landmark that leaves nothing of a kernel of a
-    distance is the same as all rows.
+    None: not known; one landmark that explains all of a kernel of a distance is then
+    the same as all rows.
     """
     at_distance = landmarks.kernel.traits.is_distance_based
     if alike is None:
         error = landmarks.error
-        little = error is not None and error.value <= NOTHING_LEFT
+        little = error is not None and error.value <= MAX_ROUNDING_ERROR
         alike = at_distance and landmarks.rank == 1 and little and landmarks.n_rows > 1
     # Different rows that are alike to a kernel of a distance: that was said of gamma.
     if alike and not (at_distance and _is_nearly_constant(landmarks)):
@@ -488,7 +488,7 @@ def _check_array_api_rows(X: Any) -> Any:
     if not arrays.has_float64(X):
         raise ValueError(
             f"X is on the device {arrays.device(X)}, which has no float64; sums over "
-            "rows are taken in it. Move X to the CPU, or to a device that has it."
+            "rows need it. Move X to the CPU, or to a device that has it."
         )
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
@@ -534,9 +534,8 @@ def check_targets(X: Any, y: Any, caller: str) -> tuple[Any, bool]:
         except (TypeError, ValueError) as error:
             # pandas.NA among numbers is a gap, not text.
             raise not_finite(values, "y") or ValueError(
-                "y holds something that is not a number: "
-                f"{str(error).rstrip('.')}. Encode it as numbers; for classes use "
-                "KernelRidgeClassifier."
+                f"y holds something that is not a number: {str(error).rstrip('.')}. "
+                "Encode it as numbers; for classes use KernelRidgeClassifier."
             ) from None
     with explaining(y=y):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -704,8 +703,7 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
         raise ValueError(
             f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
             f"'scale', 'auto', 'median', {LEARN!r} or {LEARN_ARD!r} where there are "
-            "targets, "
-            "or None for the kernel's default."
+            "targets, or None for the kernel's default."
         )
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
         raise ValueError(
@@ -717,7 +715,7 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     X = arrays.to_host_float64(source.take(np.arange(m) * n // m))
     if not np.diff(X, axis=0).any():
         return 1.0  # as scikit-learn has it: there is no scale to be had
-    with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
         distances, power = _pairwise_distances(X, kernel)
     if not np.isfinite(distances).all():
         raise _gamma_range_error(rule, np.inf)

@@ -106,7 +106,7 @@ def check_split_weights(source: Source, splits: list[Split]) -> None:
         )
 
 
-#: The alphas that are tried where none are given, in units of a typical k(x, x).
+#: The alphas where none are given, in units of a typical k(x, x).
 DEFAULT_ALPHAS = np.logspace(-3, 3, 13)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
 DEFAULT_GAMMA_FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
@@ -231,7 +231,7 @@ def warn_at_grid_edge(
     further = " and ".join(f"{grid[best] * step**i:.3g}" for i in (1, 2))
     which, direction = ("smallest", "smaller") if best == 0 else ("largest", "larger")
     warn(
-        f"The best of {name}, {grid[best]:.4g}, is the {which} that was tried, and the "
+        f"The best of {name}, {grid[best]:.4g}, is the {which} of the grid, and the "
         f"error still falls towards {direction} ones, from {errors[inner]:.4g} at "
         f"{grid[inner]:.4g} to {errors[best]:.4g}. Try {direction} {name} too, such as "
         f"{further}."
@@ -241,7 +241,7 @@ def warn_at_grid_edge(
 
 @dataclass(frozen=True, eq=False)
 class SearchCriterion:
-    """How what is tried is judged."""
+    """How candidates are scored."""
 
     splits: list[Split] | str
     measure: Measure | None  # None: squared errors
@@ -250,7 +250,7 @@ class SearchCriterion:
 
 @dataclass(frozen=True, eq=False)
 class GridScores:
-    """What was tried, and how well it did."""
+    """The candidates and their errors."""
 
     gammas: list[Any]
     alphas: np.ndarray
@@ -358,7 +358,7 @@ class RidgeSearchMixin(BaseKernelRidge):
             if landmarks.indefinite:
                 raise ValueError(
                     f"n_landmarks={self.n_landmarks!r}: the first landmarks of several "
-                    f"cannot be told apart for {problem.kernel}, which is not positive "
+                    f"do not nest for {problem.kernel}, which is not positive "
                     "semi-definite; give one number."
                 )
             sizes = sorted({min(size, len(landmarks)) for size in sizes})

@@ -118,8 +118,8 @@ class KernelCCA(BaseLandmarkTransformer):
     """Regularised kernel canonical correlation analysis on landmarks.
 
     Finds functions of the two views whose values correlate most over the rows, each
-    view through its own kernel, in O(n·s²) time. No matrix of size n × n or n × s is
-    made.
+    view through its own kernel, in O(n·s²) time, without a matrix of size n × n or
+    n × s.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class KernelCCA(BaseLandmarkTransformer):
     alpha : float or pair of float, default=1.0
         The ridge of each view, > 0.
     center : bool, default=True
-        Whether the mean is taken off in feature space.
+        Whether to center in feature space.
     form : {"regularized", "paper"}, default="regularized"
         "regularized" solves the program of the paper's appendix. "paper" takes the
         singular values of the matrix T printed there, which shrinks each view twice and
@@ -322,7 +322,7 @@ class KernelCCA(BaseLandmarkTransformer):
         y : as for `fit`
             The second view.
         **params : dict
-            None are taken.
+            Not accepted.
 
         Returns
         -------

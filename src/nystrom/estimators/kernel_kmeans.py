@@ -114,8 +114,8 @@ def _prototype_row(landmarks: Landmarks, source: Source) -> Any:
 class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
     """K-means clustering in the kernel's feature space, on landmarks.
 
-    Lloyd's algorithm on the features, made block by block and forgotten: no n × s array
-    is held. Restarts begin on a sample of rows and share the passes over all of them.
+    Lloyd's algorithm on the features, evaluated block by block: no n × s array is
+    stored. Restarts begin on a sample of rows and share the passes over all of them.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
 
     `sklearn.linear_model.LogisticRegression` on the features of `Nystroem`, without
     ever holding these: ½‖w‖² + C·Σ loss is minimised from sums over blocks of rows. The
-    first steps are made on a sample; then each is a pass of n·s kernel evaluations, and
+    first steps use a sample; then each is a pass of n·s kernel evaluations, and
     near Newton's, as its curvature is measured on the sample. More than two classes are
     fitted together (multinomial).
 

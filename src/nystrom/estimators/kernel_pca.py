@@ -189,7 +189,7 @@ class KernelPCA(BaseLandmarkTransformer):
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
     center : bool, default=True
-        Whether the mean is taken off in feature space, as scikit-learn does; False is
+        Whether to center in feature space, as scikit-learn does; False is
         the paper's form.
     verbose : int, default=0
         1 shows a progress bar.
@@ -202,7 +202,7 @@ class KernelPCA(BaseLandmarkTransformer):
         One row per point of `X_fit_`. The coordinates of a row are its (centred) kernel
         values with these points, times `eigenvectors_ / sqrt(eigenvalues_)`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The eigenvalues as shares of tr K, less 1ᵀK̃1/n where the mean is taken off. That
+        The eigenvalues as shares of tr K, less 1ᵀK̃1/n with `center=True`. That
         is no less than tr HKH: no share is too large.
     explained_variance_path_ : ndarray of shape (n_numbers, n_components)
         The same for the first landmarks alone, as many as `n_landmarks_path_` says: …,
@@ -335,7 +335,7 @@ class KernelPCA(BaseLandmarkTransformer):
         out : str, Path or array, default=None
             Where the coordinates go, as for `transform`.
         **params : dict
-            None are taken.
+            Not accepted.
 
         Returns
         -------

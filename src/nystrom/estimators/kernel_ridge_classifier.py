@@ -29,7 +29,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`, whose default is scikit-learn's "linear".
     gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon, delta,\
- ridge, max_trace_error
+ max_spectral_error, max_trace_error
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the

@@ -35,7 +35,7 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     alphas : array-like of float > 0, default=None
         The ridges to try. None: 13 of them, from a thousandth to a thousand times the
         power of ten nearest to a typical k(x, x), which of many kernels is 1. Of
-        equally good ones the largest is taken.
+        equally good ones the largest is selected.
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`.
     gamma : float, "scale", "auto" or "median", default=None
@@ -62,7 +62,7 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     prefer_fewer : bool, default=False
         Which of several numbers of landmarks: the best, or with True the fewest that
         score within one standard error, over the folds of `cv`, of the best.
-    ridge, max_trace_error
+    max_spectral_error, max_trace_error
         As for `KernelRidge`.
     fit_intercept : bool, default=True
         Whether to fit a constant, which the ridge does not shrink.
@@ -78,10 +78,10 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     best_score_ : float
         Its score, the mean over folds.
     scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas)
-        The scores of all; by width where several were tried, and by number where
+        The scores of all; by width where there were several, and by number where
         `n_landmarks` is a sequence, in ascending order.
     gammas_, alphas_, n_landmarks_path_
-        What was tried.
+        The candidates.
     dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
 n_features_in_
         As for `KernelRidgeClassifier`.

@@ -57,7 +57,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     prefer_fewer : bool, default=False
         Which of several numbers of landmarks: the best, or with True the fewest that
         score within one standard error, over the folds of `cv`, of the best.
-    ridge, max_trace_error, random_state, n_jobs, verbose
+    max_spectral_error, max_trace_error, random_state, n_jobs, verbose
         As for `KernelRidge`.
 
     Attributes
@@ -75,10 +75,10 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         The scores of all; by number where `n_landmarks` is a sequence, in ascending
         order, and by target with `alpha_per_target`.
     n_landmarks_path_ : ndarray of int
-        The numbers of landmarks tried, ascending.
+        The numbers of landmarks, ascending.
     alphas_ : ndarray of shape (n_alphas,)
     gammas_ : list
-        What was tried.
+        The candidates.
     dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
 risk_bound_, n_features_in_
         As for `KernelRidge`, for the alpha chosen.

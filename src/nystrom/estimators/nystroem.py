@@ -30,8 +30,8 @@ class Nystroem(BaseLandmarkTransformer):
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
     and fitted attributes come first. Landmarks are chosen by ridge leverage scores and
-    by what each gains instead of uniformly, the error is reported, and no n × s array
-    is made beside the result.
+    by what each gains instead of uniformly, the error is reported, and the result is
+    the only n × s array.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class Nystroem(BaseLandmarkTransformer):
         out : str, Path or array, default=None
             Where the features go, as for `transform`.
         **fit_params : dict
-            None are taken.
+            Not accepted.
 
         Returns
         -------

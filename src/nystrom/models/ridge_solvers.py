@@ -357,5 +357,5 @@ def choose_solver(mapping: FeatureMap, source: Source) -> str:
 
 
 def precision_notes(mapping: FeatureMap) -> tuple[str, ...]:
-    """What the reader should know of how Z was made."""
+    """What the reader should know of the precision of Z."""
     return ("kernel values in float64 for this alpha",) if mapping.columns.wide else ()
