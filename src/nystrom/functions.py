@@ -14,6 +14,7 @@ from ._random import as_seed
 from ._validation import check_int, check_positive
 from .estimators._inputs import (
     KernelProblem,
+    check_landmark_width,
     check_rows,
     explain_memory_errors,
     stopping_rule_from_params,
@@ -21,8 +22,7 @@ from .estimators._inputs import (
     warn_indefinite,
 )
 from .estimators._progress import with_function_progress_bar
-from .kernels import Precomputed
-from .landmarks import Landmarks
+from .landmarks import Landmarks, check_landmarks
 from .linalg.cross_kernel import CrossKernel
 from .linalg.operator import Approximation
 from .linalg.residuals import (
@@ -36,7 +36,6 @@ from .linalg.residuals import (
 from .models.spectral_embedding import fit_spectral_embedding
 from .samplers import Recursive, SpectralTolerance
 from .samplers.cost import Forecast, forecast
-from .sources import Source
 
 #: Landmarks where the user names neither their number nor a ridge.
 DEFAULT_LANDMARKS = 1000
@@ -60,9 +59,15 @@ def _problem(
     problem = KernelProblem.from_params(
         check_rows(X), landmarks.kernel, caller=caller, **params
     )
-    _check_landmark_features(problem.source, landmarks)
-    if problem.kernel.traits.uses_row_numbers:
-        landmarks = landmarks.replace(kernel=problem.kernel)
+    if not problem.kernel.traits.uses_row_numbers:
+        check_landmark_width(problem.source, landmarks.points)
+        return problem, landmarks
+    if problem.source.n_rows != landmarks.n_rows:
+        raise ValueError(
+            f"The landmarks are row numbers of a kernel matrix of {landmarks.n_rows} "
+            f"rows, but X has {problem.source.n_rows}."
+        )
+    landmarks = landmarks.replace(kernel=problem.kernel)
     return problem, landmarks
 
 
@@ -71,33 +76,6 @@ def _to_row_library(values: np.ndarray, problem: KernelProblem) -> Any:
     like = problem.kernel.output_like(problem.source.original.rows(0, 1))
     on_host = arrays.is_on_host(like)
     return values if on_host else arrays.from_host(values, like, like.dtype)
-
-
-def check_landmarks(landmarks: Any) -> None:
-    """Refuse what is no value of that name."""
-    if not isinstance(landmarks, Landmarks):
-        raise TypeError(
-            f"landmarks is a {type(landmarks).__name__}; pass what select_landmarks "
-            "returned, or an estimator's landmarks_. Row numbers and points become "
-            "landmarks by select_landmarks(X, sampler=...)."
-        )
-
-
-def _check_landmark_features(source: Source, landmarks: Landmarks) -> None:
-    if isinstance(landmarks.kernel, Precomputed) and source.n_rows != landmarks.n_rows:
-        raise ValueError(
-            f"The landmarks are row numbers of a kernel matrix of {landmarks.n_rows} "
-            f"rows, but X has {source.n_rows}."
-        )
-    shape: tuple[int, ...] = getattr(landmarks.points, "shape", ())
-    if (
-        source.n_features is not None
-        and len(shape) == 2
-        and shape[1] != source.n_features
-    ):
-        raise ValueError(
-            f"X has {source.n_features} features, but the landmarks have {shape[1]}."
-        )
 
 
 @with_function_progress_bar

@@ -317,3 +317,13 @@ def _format_entry(name: str, value: str) -> str:
     if name == "kernel evaluations":
         return f"{value} {name}"
     return f"{value} s" if name == "seconds" else value
+
+
+def check_landmarks(landmarks: Any) -> None:
+    """Refuse what is no value of that name."""
+    if not isinstance(landmarks, Landmarks):
+        raise TypeError(
+            f"landmarks is a {type(landmarks).__name__}; pass what select_landmarks "
+            "returned, or an estimator's landmarks_. Row numbers and points become "
+            "landmarks by select_landmarks(X, sampler=...)."
+        )

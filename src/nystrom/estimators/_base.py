@@ -47,6 +47,7 @@ from ._inputs import (
     check_numeric_rows,
     check_rows,
     check_streamable,
+    check_width,
     explain_memory_errors,
     gamma_from_data,
     has_object_rows,
@@ -307,14 +308,10 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             if source.feature_names:
                 self.feature_names_in_ = np.array(source.feature_names, dtype=object)
             self._names_from_source = bool(source.feature_names)
-        elif n_features is not None and n_features != getattr(
-            self, "n_features_in_", n_features
-        ):
-            raise ValueError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
         else:
+            expected = getattr(self, "n_features_in_", n_features)
+            if n_features is not None:
+                check_width(n_features, expected, f"{type(self).__name__} is expecting")
             check_feature_names_match(source.feature_names, self._fitted_names)
 
     def _forget_features(self, reset: bool) -> None:

@@ -621,6 +621,16 @@ def count_rows(X: Any) -> int:
     return X.n_rows if isinstance(X, Source) else arrays.count_rows(X)
 
 
+def check_width(
+    given: int | None, expected: int | None, whose: str, name: str = "X"
+) -> None:
+    """Refuse rows that have more or fewer features than those before."""
+    if given != expected:
+        raise ValueError(
+            f"{name} has {given} features, but {whose} {expected} features."
+        )
+
+
 def check_sample_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     """The weights of X's rows: none negative, not all 0; None where none are given."""
     if sample_weight is None:
@@ -992,7 +1002,11 @@ def update_landmarks(
     batch, seed = problem.source, 0  # the first seed goes with the rows that are kept
     if previous is not None:
         check_namespace(problem.X, previous.points, f"{caller}()")
-        check_batch_features(batch, previous)
+        check_landmark_width(batch, previous.points)
+        if sp.issparse(previous.points) != sp.issparse(batch.take(np.arange(1))):
+            raise ValueError(
+                "The new rows and the landmarks must both be sparse, or both not."
+            )
     if previous is None or previous.reservoir is None:
         seed = as_seed(random_state)
 
@@ -1011,18 +1025,8 @@ def update_landmarks(
     )
 
 
-def check_batch_features(batch: Source, landmarks: Landmarks) -> None:
-    """New rows must be as the landmarks are."""
-    points = landmarks.points
-    n_features = (
-        points.shape[1] if arrays.is_array_or_csr(points) and points.ndim == 2 else None
-    )
-    if n_features != batch.n_features:
-        raise ValueError(
-            f"The new rows have {batch.n_features} features, but the landmarks have "
-            f"{n_features}."
-        )
-    if sp.issparse(points) != sp.issparse(batch.take(np.arange(1))):
-        raise ValueError(
-            "The new rows and the landmarks must both be sparse, or both not."
-        )
+def check_landmark_width(source: Source, points: Any) -> None:
+    """New rows must have the features of the landmarks."""
+    has_columns = arrays.is_array_or_csr(points) and points.ndim == 2
+    width = points.shape[1] if has_columns else None
+    check_width(source.n_features, width, "the landmarks have")

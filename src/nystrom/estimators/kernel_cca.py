@@ -29,6 +29,7 @@ from ._inputs import (
     check_numeric_targets,
     check_rows,
     check_targets_in_source,
+    check_width,
     check_y_given,
     count_rows,
     has_object_rows,
@@ -301,11 +302,7 @@ class KernelCCA(BaseLandmarkTransformer):
         check_consistent_length(X, y)
         source = source_from_rows(y)
         expected = as_source(self.landmarks_[1].points).n_features
-        if source.n_features != expected:
-            raise ValueError(
-                f"y has {source.n_features} features, but KernelCCA is expecting "
-                f"{expected} features as input."
-            )
+        check_width(source.n_features, expected, "KernelCCA is expecting", "y")
         return scores, self._scores(1, source)
 
     @with_progress_bar

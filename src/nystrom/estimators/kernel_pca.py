@@ -43,7 +43,7 @@ from ._base import (
     with_callbacks,
 )
 from ._dask import lazy_for_dask
-from ._inputs import KernelProblem
+from ._inputs import KernelProblem, check_width
 from ._progress import resolve_engine, with_progress_bar
 
 #: What scikit-learn's own class takes, and runs exactly.
@@ -425,11 +425,7 @@ class KernelPCA(BaseLandmarkTransformer):
         X = X if arrays.is_array(X) else np.asarray(X)
         source = as_source(arrays.detach(X))
         width = points.points.shape[1]
-        if source.n_features != width:
-            raise ValueError(
-                f"X has {source.n_features} columns; the coordinates of this KernelPCA "
-                f"have {width}."
-            )
+        check_width(source.n_features, width, "the coordinates have")
         engine = resolve_engine(points.kernel, self.n_jobs, self.verbose)
         return self._preimage.map(points, source, engine, "rows")
 
