@@ -8,7 +8,7 @@ all rows are landmarks. `Auto` counts the operations of the first two.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
@@ -18,7 +18,7 @@ from .._precision import ALIKE, least_resolved_alpha
 from .._validation import check_finite
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
-from ..kernels import Precomputed
+from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import fetch_rows
 from ..linalg.errors import TraceError
@@ -247,10 +247,11 @@ class Exact:
             is_lost = 0 < alphas.min() < least and np.linalg.eigvalsh(K)[0] < least
             ridge = ExactKernelRidge(alpha=alphas, kernel="precomputed")
             dual = ridge.fit(K, Y, weights).dual_coef_.reshape(Y.shape)
-        X = self.X
-        if isinstance(X, Source):
-            # A source may stand for a file that is gone; the rows of K are K itself.
-            X = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points
+        # A source may stand for a file that is gone; the rows of K are K itself.
+        points, gram_kernel = landmarks.points, cast(Kernel | None, kernel)
+        if isinstance(kernel, Precomputed):
+            points, gram_kernel = kernel.matrix, None
+        X = points if isinstance(self.X, Source) else self.X
         w = np.ones(n) if weights is None else weights
         squares = np.maximum(np.einsum("nt,nt->t", Y, dual), 0.0)
         scales = squares / max(w.sum(), np.count_nonzero(w))
@@ -259,13 +260,7 @@ class Exact:
             solver="exact",
             error=landmarks.error,
             risk_bound=EXACT_RISK,
-            posterior=ExactPosterior(
-                X if isinstance(kernel, Precomputed) else None,
-                landmarks.without_kernel_matrix(),
-                weights,
-                alphas,
-                scales,
-            ),
+            posterior=ExactPosterior(points, gram_kernel, weights, alphas, scales),
             least_alpha=least if is_lost else 0.0,
             alike=bool(n > 1 and 0 < K.max() * (1 - ALIKE) <= K.min()),
             X_fit=X,
@@ -284,8 +279,8 @@ SOLVERS: dict[str, RidgeSolver] = {
 class ExactPosterior:
     """What deviations need where every row is a landmark."""
 
-    matrix: Any  # K, where it was given
-    landmarks: Landmarks
+    points: Any  # the rows, or K itself
+    kernel: Kernel | None  # None where K was given
     weights: np.ndarray | None
     alphas: np.ndarray
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
@@ -300,11 +295,11 @@ class ExactPosterior:
 
     def _posterior(self) -> Posterior:
         """From the whole kernel matrix: only deviations need its eigenvectors."""
-        if self.matrix is not None:
-            K = np.asarray(self.matrix, dtype=np.float64)
-            K = (K + K.T) / 2
+        if self.kernel is not None:
+            K = self.kernel.gram(self.points)
         else:
-            K = self.landmarks.kernel.gram(self.landmarks.points)
+            K = np.asarray(self.points, dtype=np.float64)
+            K = (K + K.T) / 2
         factor = factorize(K)
         Z = K @ factor.root
         w = np.ones(len(K)) if self.weights is None else self.weights
