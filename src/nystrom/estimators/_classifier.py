@@ -123,14 +123,19 @@ class RowLabels:
         """
         totals = None
         if by_weight and weights is not None:
-            totals, k = np.zeros(len(self.classes)), len(self.classes)
-            for rows, class_index in self._class_index_blocks():
-                totals += np.bincount(class_index, weights[rows], k)
+            totals = self.class_totals(weights)
         weight_of_class = self.class_weights(class_weight, totals)
         out = np.ones(len(self.labels)) if weights is None else weights.copy()
         for rows, class_index in self._class_index_blocks():
             out[rows] *= weight_of_class[class_index]
         return out
+
+    def class_totals(self, weights: np.ndarray) -> np.ndarray:
+        """(k,): the weight of each class."""
+        totals, k = np.zeros(len(self.classes)), len(self.classes)
+        for rows, class_index in self._class_index_blocks():
+            totals += np.bincount(class_index, weights[rows], k)
+        return totals
 
     def _class_index_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """(rows, the number of each row's class), some rows at a time."""
@@ -152,7 +157,8 @@ class ClassLabels:
     """The classes of a fit."""
 
     binarizer: LabelBinarizer
-    class_weights: np.ndarray | None = None  # (k,) where rows have one class
+    class_weights: np.ndarray | None  # (k,) where rows have one class
+    rows: RowLabels | None  # None where a row may have several labels
 
     @property
     def is_multilabel(self) -> bool:
@@ -210,7 +216,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
                 f"y has one class, {binarizer.classes_[0]}; at least two classes are "
                 "needed."
             )
-        given = ClassLabels(binarizer, class_weights)
+        given = ClassLabels(binarizer, class_weights, labels)
         if given.is_multilabel and not self._takes_multilabel:
             raise ValueError(
                 f"y has several labels per row; fit a {type(self).__name__} for each "

@@ -24,7 +24,6 @@ from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
 from ..models.posterior import Posterior
-from ..models.ridge import RiskBound
 from ..models.ridge_full import FullPosterior
 from ..models.ridge_solvers import ExactPosterior, RidgeFit, RidgeTask
 from ..samplers import SpectralTolerance, StoppingRule
@@ -122,8 +121,6 @@ class RidgeModel:
 class BaseKernelRidge(BaseLandmarkEstimator):
     """The base of the ridge estimators, and of KernelLogisticRegression."""
 
-    alpha: Any
-    solver: str
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
@@ -131,13 +128,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     #: Names of the solvers.
     _solvers: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
     landmarks_: Landmarks
-    approximation_error_: TraceError | None
-    dual_coef_: Any
-    X_fit_: Any
     intercept_: Any
-    risk_bound_: RiskBound | None
-    solver_: str
-    n_iter_: int | None
 
     def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
         return check_targets(X, y, type(self).__name__)

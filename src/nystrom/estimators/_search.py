@@ -264,15 +264,8 @@ class RidgeSearchMixin(BaseKernelRidge):
 
     alphas: Any
     gammas: Any
-    cv: Any
     prefer_fewer: bool
     alpha_per_target: bool = False
-    gamma_: Any
-    gammas_: list[Any]
-    n_landmarks_: int
-    scores_: np.ndarray
-    n_landmarks_path_: np.ndarray
-    alphas_: np.ndarray
     alpha_: float | np.ndarray
     best_score_: float | np.ndarray
 

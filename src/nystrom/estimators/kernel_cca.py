@@ -15,7 +15,6 @@ from .._validation import check_float, check_int, unknown_name_error
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
 from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
@@ -178,10 +177,7 @@ class KernelCCA(BaseLandmarkTransformer):
     """
 
     _bool_params = ("center",)
-    canonical_correlations_: np.ndarray
-    dual_coef_: Any
     landmarks_: tuple[Landmarks, Landmarks]
-    approximation_error_: tuple[TraceError | None, TraceError | None]
 
     def __init__(
         self,

@@ -18,7 +18,6 @@ from .._random import as_seed
 from .._validation import check_float, check_int
 from ..engines import Engine
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
 from ..linalg.operator import estimate_trace_error
 from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
 from ..models.spectral_embedding import (
@@ -180,12 +179,6 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
     True
     """
 
-    labels_: np.ndarray
-    inertia_: float
-    dual_coef_: Any
-    n_iter_: int
-    landmarks_: Landmarks
-    approximation_error_: TraceError | None
     _clusters: FeatureSpaceClusters | EmbeddingClusters
 
     _bool_params = ("affinity_normalize",)

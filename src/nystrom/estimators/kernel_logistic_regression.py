@@ -21,7 +21,7 @@ from ..models.logistic import (
 from ..models.logistic_loss import DescentResult, log_probabilities, probabilities
 from ..sources import Source
 from ._base import asarray_like, fit_context, with_callbacks
-from ._classifier import LABEL_BLOCK_ROWS, BaseKernelClassifier
+from ._classifier import BaseKernelClassifier, ClassLabels
 from ._inputs import warn, warn_alike
 from ._ridge import RidgeModel, as_float_array
 
@@ -90,9 +90,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
     """
 
     _balances_by_weight = True
-    C_: float
     losses_: Any
-    n_iter_: int | None
 
     def __init__(
         self,
@@ -161,7 +159,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
             )
             problem, given = self._validate_classes(X, y, sample_weight)
             source, engine = problem.source, problem.engine
-            _check_class_has_weight(source, given.binarizer.classes_)
+            _check_class_has_weight(source, given)
             landmarks = self._select_landmarks(problem)
             mapping = logistic_feature_map(landmarks, source, float(Cs.max()))
             C, self.losses_, start = float(Cs[0]), None, None
@@ -209,25 +207,14 @@ class KernelLogisticRegression(BaseKernelClassifier):
         return log_probabilities if log else probabilities
 
 
-def _check_class_has_weight(source: Source, classes: np.ndarray) -> None:
+def _check_class_has_weight(source: Source, given: ClassLabels) -> None:
     """Refuse a class whose rows all have weight 0: its constant has no finite value."""
-    if not source.is_weighted:
-        return
-    n_rows = np.zeros(len(classes), dtype=int)
-    for start in range(0, source.n_rows, LABEL_BLOCK_ROWS):
-        membership = np.asarray(source.targets[start : start + LABEL_BLOCK_ROWS]) > 0
-        membership = (
-            np.hstack([~membership, membership])
-            if membership.shape[1] == 1
-            else membership
-        )
-        n_rows += membership[source.weights[start : start + LABEL_BLOCK_ROWS] > 0].sum(
-            axis=0
-        )
-    if not n_rows.all():
+    assert given.rows is not None
+    totals = given.rows.class_totals(source.weights)
+    if not totals.all():
         raise ValueError(
-            f"The class {classes[n_rows.argmin()]} has no row of weight > 0; leave its "
-            "rows out, or give one of them a weight."
+            f"The class {given.rows.classes[totals.argmin()]} has no row of weight > "
+            "0; leave its rows out, or give one of them a weight."
         )
 
 

@@ -24,10 +24,8 @@ from .._validation import check_finite, check_float, check_int, unknown_name_err
 from ..engines.blas import blas_limit_for_size
 from ..kernels import AdditiveChi2, Chi2, Kernel, PrecomputedAtLandmarks
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
 from ..models.pca import (
-    Preimage,
     PrincipalComponents,
     fit_preimage,
     principal_components,
@@ -233,20 +231,7 @@ class KernelPCA(BaseLandmarkTransformer):
     (1797, 5)
     """
 
-    eigenvalues_: Any
-    eigenvectors_: Any
-    explained_variance_ratio_: Any
-    explained_variance_path_: Any
-    n_landmarks_path_: np.ndarray
-    X_fit_: Any
-    gamma_: Any
-    dual_coef_: Any
-    X_transformed_fit_: Any
-    landmarks_: Any
-    approximation_error_: TraceError | None
     _exact: Any  # scikit-learn's own, where it did the work
-    _map: LinearMap
-    _preimage: Preimage
 
     _bool_params = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
 

@@ -129,7 +129,6 @@ class KernelRidge(BaseKernelRegressor):
     (True, True, (5000,))
     """
 
-    residual_: float | None
     _running: StreamingMoments | None
     _solvers = ("auto", "direct", "cg", "full")
 

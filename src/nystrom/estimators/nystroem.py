@@ -101,10 +101,6 @@ class Nystroem(BaseLandmarkTransformer):
     True
     """
 
-    components_: Any
-    normalization_: Any
-    landmarks_: Landmarks
-    approximation_error_: TraceError | None
     _rejects_unused_kernel_params = True
     _n_landmarks_param = "n_components"
 
