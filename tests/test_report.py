@@ -13,7 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
 
 from nystrom import load
-from nystrom.cli.columns import TableColumns
+from nystrom.cli.columns import parse_columns
+from nystrom.cli.tables import TableFile
 from nystrom.displays._axes import format_number
 
 pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
@@ -88,7 +89,8 @@ def test_there_is_one_effective_dimension_that_of_all_rows_at_alpha(name, pages)
     about = pages[f"{name} model"].nystrom_summary_
     model, table = pages[f"{name} model"], pages["table"]
     rows = table.dropna(subset=about["target"])
-    Z = model[:-1].transform(TableColumns.from_model(model).values(rows, "t"))
+    values = parse_columns(about["columns"], rows, TableFile("t.csv"))
+    Z = model[:-1].transform(values)
     K = rbf_kernel(Z, gamma=about["gamma"])
     S = model[-1].landmarks_.indices
     approximated = K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], hermitian=True) @ K[S]

@@ -10,18 +10,24 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from html import escape
+from string import Template
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 import nystrom
 
 from ..displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
 from ..sources.output_files import atomic_write
-from .learning import TrainingResult, no_better
+from .learning import Evaluation, no_better_warning
 from .predicting import score_metrics
 
-CSS = """
+PAGE = Template("""\
+<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,"><title>$title</title>
+<style>
 :root { color-scheme: light dark; --line: #8886; --back: #fff; --ink: #1a1a1a }
 @media (prefers-color-scheme: dark) { :root { --back: #16181c; --ink: #e8e8e8 } }
 * { box-sizing: border-box }
@@ -39,26 +45,192 @@ figure svg { width: 100%; max-width: 36rem; height: auto; background: #fff }
 figcaption { font-size: .9rem }
 @media print { body { max-width: none } figure, tr { break-inside: avoid }
   h2 { break-after: avoid } figure svg { max-width: 26rem } }
-"""
+</style></head><body><main><h1>$title</h1>
+<section><h2>In short</h2><p>$summary</p>$warning</section>
+<section><h2>Predictions</h2>$predictions</section>
+<section><h2>Data</h2>$data</section>
+<section><h2>Model</h2>$model</section>
+<section><h2>The approximation</h2><p>$approximation</p>$figures</section>
+<section><h2>Time</h2>$seconds</section>
+<section><h2>To do it again</h2><pre><code>$code</code></pre><p>$versions</p></section>
+</main></body></html>
+""")
+#: Rows that the plots of scores and spectrum show at most.
+MAX_PLOTTED_ROWS = 20_000
 
 
-def html_page(title: str, css: str, parts: Sequence[str]) -> str:
-    """A whole page."""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
-        f"<style>{css}</style></head><body><main><h1>{escape(title)}</h1>"
-        f"{''.join(parts)}</main></body></html>"
+def write_report(model: Pipeline, evaluation: Evaluation, path: str) -> None:
+    """Write the page, complete or not at all."""
+    text = render_report(model, evaluation)
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def render_report(model: Pipeline, evaluation: Evaluation) -> str:
+    """The page as text."""
+    summary = model.nystrom_summary_
+    columns = summary["columns"]
+    file = evaluation.file
+    which = "rows held out" if file is None else f"rows of {file}"
+    warning = no_better_warning(summary)
+    is_regression = summary["task"] == "regression"
+    predictions = (
+        _scatter(evaluation, which) if is_regression else _confusion(evaluation)
+    )
+    data = {
+        "rows": str(summary["rows"]),
+        "rows without a target": str(summary["rows_without_target"] or ""),
+        **{
+            kind: ", ".join(columns[kind])
+            for kind in ("numbers", "dates", "categories")
+        },
+        **{f"left out: {name}": why for name, why in columns["left_out"].items()},
+    }
+    parameters = {
+        "kernel": summary["kernel"],
+        "width, gamma": f"{summary['gamma']:.4g}",
+        "ridge, alpha": f"{summary['alpha']:.4g}",
+        "effective dimension": f"{summary['effective_dimension']:.3g}",
+        "landmarks": str(summary["landmarks"]),
+    }
+    seconds = [(name, f"{value:.2f}") for name, value in summary["seconds"].items()]
+    code = (
+        f"{'KernelRidge' if is_regression else 'KernelRidgeClassifier'}("
+        f"alpha={summary['alpha']:.6g}, kernel='rbf', gamma={summary['gamma']:.6g}, "
+        f"n_landmarks={summary['landmarks']}, fit_intercept=True)"
+    )
+    versions = f"nystrom {nystrom.__version__}, Python {platform.python_version()}"
+    return PAGE.substitute(
+        title=escape(f"{summary['task'].capitalize()} of {summary['target']}"),
+        summary=escape(_summary_text(summary, evaluation)),
+        warning=warning and f"<p><strong>Warning:</strong> {escape(warning)}.</p>",
+        predictions=predictions,
+        data=_table([row for row in data.items() if row[1]]),
+        model=_table([*parameters.items()]),
+        approximation=escape(_approximation_text(model)),
+        figures=_approximation_figures(model, evaluation, which),
+        seconds=_table(seconds, head=("stage", "seconds")),
+        code=escape(code),
+        versions=escape(versions),
     )
 
 
-def html_section(title: str, body: str) -> str:
-    """A heading and what is below it."""
-    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+def _summary_text(summary: dict[str, Any], evaluation: Evaluation) -> str:
+    scores, name = summary["held_out"], summary["score"]
+    better = (
+        "no better than" if "linear" in summary["no_better_than"] else "better than"
+    )
+    text = (
+        f"{name[0].upper()}{name[1:]} {scores['nystrom']:.4f} on "
+        f"{summary['held_out_rows']} rows held out of the fit: {better} a linear model "
+        f"({scores['linear']:.4f}); a constant would have {scores['constant']:.4f}."
+    )
+    if evaluation.file is not None:
+        score = next(iter(score_metrics(evaluation).values()))
+        text += (
+            f" On {len(evaluation.y_true)} rows of {evaluation.file} it is "
+            f"{score:.4f}; rows that the model was fitted to would say little about "
+            "new ones."
+        )
+    return text
 
 
-def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
+def _approximation_text(model: Pipeline) -> str:
+    landmarks = model[-1].landmarks_
+    error = model.nystrom_summary_["approximation_error"]
+    advice = "more landmarks would follow the data more closely"
+    if error < 0.05:
+        advice = "the rest hardly shows in predictions"
+    elif error >= 0.5:
+        advice = (
+            "the kernel is so narrow that each row is nearly its own: a smaller gamma "
+            "or more landmarks may do better"
+        )
+    return (
+        f"{len(landmarks)} rows stand for all. Of the kernel matrix's trace they leave "
+        f"{'at most ' * landmarks.error.at_most}{error:.3g} uncovered; {advice}."
+    )
+
+
+def _approximation_figures(model: Pipeline, evaluation: Evaluation, which: str) -> str:
+    """Error path, spectrum and leverage scores."""
+    summary, landmarks = model.nystrom_summary_, model[-1].landmarks_
+    alpha, path = summary["alpha"], landmarks.error_path
+    rows = model[:-1].transform(evaluation.rows.iloc[:MAX_PLOTTED_ROWS])
+    # Fewer rows have smaller sums: the ridge that they would have had.
+    ridge = alpha * len(rows) / summary["rows"]
+
+    def draw_leverage(ax: Any) -> None:
+        LeverageDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
+        # Among few rows scores add up to another number than that of all rows.
+        ax.set(title="", xlabel="ridge leverage score")
+
+    figures = [
+        _figure(
+            SpectrumDisplay(model.nystrom_eigenvalues_, ridge=alpha).plot,
+            "The eigenvalues σ of the approximated kernel matrix of all rows, with λ = "
+            f"alpha. The effective dimension, {summary['effective_dimension']:.3g}, is "
+            "the sum of σ/(σ + alpha): of the directions that the landmarks span, "
+            "those with σ far above alpha count as 1 and those far below as 0. It is "
+            "how many parameters the ridge leaves to the model; near "
+            f"{len(landmarks)}, the number of landmarks, more of them may help.",
+            "Eigenvalues of the approximation, falling, with alpha as a line.",
+        ),
+        _figure(
+            draw_leverage,
+            f"Ridge leverage scores of {which}, among each other; one of score 1 is "
+            "like no other.",
+            "Histogram of ridge leverage scores.",
+        ),
+    ]
+    if path is not None:
+        error_path = _figure(
+            lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
+            "How the error falls with the number of landmarks.",
+            f"Error path: from {path[0]:.2g} with one landmark to {path[-1]:.2g} with "
+            f"all {len(landmarks)}.",
+        )
+        figures.insert(0, error_path)
+    return "".join(figures)
+
+
+def _scatter(evaluation: Evaluation, which: str) -> str:
+    truth, predicted = evaluation.y_true, evaluation.y_pred
+    some = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
+
+    def draw(ax: Any) -> None:
+        ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
+        ax.plot(ends, ends, ":", color="0.5")
+        ax.scatter(truth[some], predicted[some], s=6, linewidths=0)
+        ax.set(xlabel="true", ylabel="predicted")
+        ax.locator_params(nbins=5)
+
+    rmse = score_metrics(evaluation)["rmse"]
+    rmse_text = np.format_float_positional(rmse, 4, fractional=False, trim="-")
+    return _figure(
+        draw,
+        f"Predicted against true values of {which}; root mean squared error "
+        f"{rmse_text}.",
+        "Scatter of predicted against true values, near the diagonal where they agree.",
+    )
+
+
+def _confusion(evaluation: Evaluation) -> str:
+    """The largest classes; a table reads better than a picture of one."""
+    truth, predicted = evaluation.y_true, evaluation.y_pred
+    names, counts = np.unique(truth, return_counts=True)
+    names = names[np.argsort(-counts)][:12]
+    rows = []
+    for true in names:
+        found = predicted[truth == true]
+        shares = [f"{np.mean(found == name):.1%}" for name in names]
+        rows.append((f"{true} ({len(found)})", *shares))
+    return "<p>Of the rows of each class, the share predicted as each.</p>" + _table(
+        rows, head=("true \\ predicted", *map(str, names))
+    )
+
+
+def _table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
     """Rows whose first cell names them."""
     body = "".join(
         f'<tr><th scope="row">{escape(first)}</th>'
@@ -72,8 +244,8 @@ def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
     return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'
 
 
-def html_figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
-    """A picture, drawn on axes of its own, with words for those who do not see it."""
+def _figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
+    """A plot on axes of its own, with words for those who do not see it."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -88,217 +260,8 @@ def html_figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> s
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Pictures of one page must not share the names of their parts.
+    # Plots of one page must not share the names of their parts.
     prefix = f"{zlib.crc32(alternative.encode()):08x}-"
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
-    labelled_tag = f'<svg role="img" aria-label="{escape(alternative)}"'
-    svg = svg.replace("<svg", labelled_tag, 1)
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-#: Rows that the pictures of scores and spectrum are made of at most.
-MAX_PLOTTED_ROWS = 20_000
-
-
-def write_report(result: TrainingResult, path: str) -> None:
-    """Write the page, complete or not at all."""
-    text = render_report(result)
-    with atomic_write(path) as beside:
-        beside.write_text(text, encoding="utf-8")
-
-
-def render_report(result: TrainingResult) -> str:
-    """The page as text."""
-    summary = result.model.nystrom_summary_
-    title = f"{summary['task'].capitalize()} of {summary['target']}"
-    parts = [
-        html_section("In short", _summary_text(result, summary)),
-        html_section("Predictions", _predictions(result)),
-        html_section("Data", _data(summary)),
-        html_section("Model", _model(summary)),
-        html_section("The approximation", _approximation(result, summary)),
-        html_section("Time", html_table(_seconds(summary), head=("stage", "seconds"))),
-        html_section("To do it again", _reproduction_code(summary)),
-    ]
-    return html_page(title, CSS, parts)
-
-
-def _summary_text(result: TrainingResult, summary: dict[str, Any]) -> str:
-    ours, linear, constant = (
-        summary["held_out"][name] for name in ("nystrom", "linear", "constant")
-    )
-    better = (
-        "no better than" if "linear" in summary["no_better_than"] else "better than"
-    )
-    name = summary["score"]
-    text = (
-        f"{name[0].upper()}{name[1:]} {ours:.4f} on {summary['held_out_rows']} rows "
-        "held "
-        f"out of the fit: {better} a linear model ({linear:.4f}); a constant would "
-        f"have {constant:.4f}."
-    )
-    if result.table_name is not None:
-        score = next(iter(score_metrics(result.y_true, result.y_pred).values()))
-        text += (
-            f" On {len(result.y_true)} rows of {result.table_name} it is "
-            f"{score:.4f}; rows "
-            "that the model was fitted to would say little about new ones."
-        )
-    warning = no_better(summary)
-    note = f"<p><strong>Warning:</strong> {escape(warning)}.</p>" if warning else ""
-    return f"<p>{escape(text)}</p>{note}"
-
-
-def _rows_description(result: TrainingResult) -> str:
-    """Which rows the pictures are of."""
-    return (
-        "rows held out" if result.table_name is None else f"rows of {result.table_name}"
-    )
-
-
-def _data(summary: dict[str, Any]) -> str:
-    columns = summary["columns"]
-    rows = [("rows", str(summary["rows"]))]
-    if summary["rows_without_target"]:
-        rows.append(("rows without a target", str(summary["rows_without_target"])))
-    for part in ("numbers", "dates", "categories"):
-        if columns[part]:
-            rows.append((part, ", ".join(columns[part])))
-    for name, why in columns["left_out"].items():
-        rows.append((f"left out: {name}", why))
-    return html_table(rows)
-
-
-def _model(summary: dict[str, Any]) -> str:
-    return html_table(
-        [
-            ("kernel", summary["kernel"]),
-            ("width, gamma", f"{summary['gamma']:.4g}"),
-            ("ridge, alpha", f"{summary['alpha']:.4g}"),
-            ("effective dimension", f"{summary['effective_dimension']:.3g}"),
-            ("landmarks", str(summary["landmarks"])),
-        ]
-    )
-
-
-def _approximation(result: TrainingResult, summary: dict[str, Any]) -> str:
-    landmarks, error = result.estimator.landmarks_, summary["approximation_error"]
-    text = (
-        f"{summary['landmarks']} rows stand for all. Of the kernel matrix's trace they "
-        f"leave {'at most ' * landmarks.error.at_most}{error:.3g} uncovered; "
-        + (
-            "what is left hardly shows in predictions."
-            if error < 0.05
-            else "more landmarks would follow the data more closely."
-            if error < 0.5
-            else "the kernel is so narrow that each row is nearly its own: a smaller "
-            "gamma or more landmarks may do better."
-        )
-    )
-    rows = result.model[:-1].transform(result.X_held_out.iloc[:MAX_PLOTTED_ROWS])
-    pictures = []
-    if landmarks.error_path is not None:
-        pictures.append(
-            html_figure(
-                lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
-                "How the error falls with the number of landmarks.",
-                f"Error path: from {landmarks.error_path[0]:.2g} with one landmark to "
-                f"{landmarks.error_path[-1]:.2g} with all {len(landmarks)}.",
-            )
-        )
-    pictures.append(_spectrum(result, summary))
-    # Fewer rows have smaller sums: the ridge that they would have had.
-    ridge = summary["alpha"] * len(rows) / summary["rows"]
-    pictures.append(_leverage(landmarks, rows, ridge, _rows_description(result)))
-    return f"<p>{escape(text)}</p>" + "".join(pictures)
-
-
-def _spectrum(found: TrainingResult, about: dict[str, Any]) -> str:
-    def draw(ax: Any) -> None:
-        values = found.model.nystrom_eigenvalues_
-        SpectrumDisplay(values, ridge=about["alpha"]).plot(ax)
-
-    return html_figure(
-        draw,
-        "The eigenvalues σ of the approximated kernel matrix of all rows, with λ = "
-        f"alpha. The effective dimension, {about['effective_dimension']:.3g}, is the "
-        "sum of σ/(σ + alpha): of the directions that the landmarks span, those with "
-        "σ far above alpha count as 1 and those far below as 0. It is how many "
-        f"parameters the ridge leaves to the model; near {about['landmarks']}, the "
-        "number of landmarks, more of them may help.",
-        "Eigenvalues of the approximation, falling, with alpha as a line.",
-    )
-
-
-def _leverage(landmarks: Any, rows: np.ndarray, ridge: float, which: str) -> str:
-    def draw(ax: Any) -> None:
-        LeverageDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
-        # Among few rows scores add up to another number than that of all rows.
-        ax.set(title="", xlabel="ridge leverage score")
-
-    return html_figure(
-        draw,
-        f"Ridge leverage scores of {which}, among each other; one of score 1 is like "
-        "no other.",
-        "Histogram of ridge leverage scores.",
-    )
-
-
-def _predictions(result: TrainingResult) -> str:
-    if result.task == "regression":
-        return _prediction_scatter(
-            result.y_true, result.y_pred, _rows_description(result)
-        )
-    return _confusion_table(result.y_true, result.y_pred)
-
-
-def _prediction_scatter(truth: np.ndarray, predicted: np.ndarray, which: str) -> str:
-    indices = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
-
-    def draw(ax: Any) -> None:
-        ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
-        ax.plot(ends, ends, ":", color="0.5")
-        ax.scatter(truth[indices], predicted[indices], s=6, linewidths=0)
-        ax.set(xlabel="true", ylabel="predicted")
-        ax.locator_params(nbins=5)
-
-    rmse = float(np.sqrt(np.mean((truth - predicted) ** 2)))
-    rmse_text = np.format_float_positional(rmse, 4, fractional=False, trim="-")
-    return html_figure(
-        draw,
-        f"Predicted against true values of {which}; root mean squared error "
-        f"{rmse_text}.",
-        "Scatter of predicted against true values, near the diagonal where they agree.",
-    )
-
-
-def _confusion_table(truth: np.ndarray, predicted: np.ndarray) -> str:
-    """The largest classes; a table reads better than a picture of one."""
-    names, counts = np.unique(truth, return_counts=True)
-    names = names[np.argsort(-counts)][:12]
-    rows = []
-    for true in names:
-        predicted_labels = predicted[truth == true]
-        shares = [f"{np.mean(predicted_labels == name):.1%}" for name in names]
-        rows.append((f"{true} ({len(predicted_labels)})", *shares))
-    head = ("true \\ predicted", *(str(name) for name in names))
-    return (
-        "<p>Of the rows of each class, the share predicted as each.</p>"
-        + html_table(rows, head=head)
-    )
-
-
-def _seconds(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, f"{value:.2f}") for name, value in summary["seconds"].items()]
-
-
-def _reproduction_code(summary: dict[str, Any]) -> str:
-    regression = summary["task"] == "regression"
-    name = "KernelRidge" if regression else "KernelRidgeClassifier"
-    code = (
-        f"{name}(alpha={summary['alpha']:.6g}, kernel='rbf', "
-        f"gamma={summary['gamma']:.6g}, "
-        f"n_landmarks={summary['landmarks']}, fit_intercept=True)"
-    )
-    versions = f"nystrom {nystrom.__version__}, Python {platform.python_version()}"
-    return f"<pre><code>{escape(code)}</code></pre><p>{escape(versions)}</p>"
