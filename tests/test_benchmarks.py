@@ -17,6 +17,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import figures  # noqa: E402
+import road  # noqa: E402
 from figures import peers, reading, scaling  # noqa: E402
 from harness import config, data, plain, results  # noqa: E402
 from harness.errors import DenseKernel  # noqa: E402
@@ -203,6 +204,21 @@ def test_interpolation_stays_between_what_was_measured():
     x, y = np.array([1.0, 100.0]), np.array([1.0, 0.01])
     assert peers.interpolated(x, y, 10.0) == pytest.approx(0.1)
     assert np.isnan(peers.interpolated(x, y, 1000.0))
+
+
+def test_roads_count_files_functions_and_depth(tmp_path, monkeypatch):
+    (tmp_path / "road_a.py").write_text(
+        "from road_b import inner\n\ndef outer(n):\n    return [inner(n), inner(n)]\n"
+    )
+    text = (
+        '"""Two lines\nthat do not count."""\n# Nor does this one.\n\ndef inner(n):\n'
+    )
+    (tmp_path / "road_b.py").write_text(text + "    return inner(n - 1) if n else n\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import road_a
+
+    assert road.measure(lambda: road_a.outer(2), tmp_path) == (2, 2, 4, 7)
+    assert road.sizes(tmp_path) == {"(package)": (2, 5, 1), "all": (2, 5, 1)}
 
 
 #: Columns of each set, and values that its target may have.
