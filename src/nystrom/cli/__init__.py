@@ -1,7 +1,6 @@
 """The command `nystrom`: models from a table in a file, without writing code.
 
-It uses only the public API. Slow imports happen in the command that needs them, so
-that `--help` answers at once.
+It uses only the public API.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands and their options; the work is imported when one of them runs."""
+"""The commands and their options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 import click
 
+from ..persistence import save
 from .console import INTERRUPT_EXIT_CODE, CommandGroup, is_quiet, print_summary, say
+from .learning import landmark_rows, train
+from .predicting import evaluate, load_model, predicted_pieces, score_metrics
+from .report import write_report
+from .tables import TableFile, check_output_paths
 
 _table = click.argument("table", metavar="TABLE")
 _model = click.argument("model", type=click.Path(), metavar="MODEL")
@@ -90,10 +95,6 @@ def fit(
     rows is held out to say how good the model is, and the model itself is then fitted
     to all rows.
     """
-    from ..persistence import save
-    from .learning import train
-    from .tables import TableFile, check_output_paths
-
     if "-" in (output, report):
         raise click.UsageError("Models and reports go to files, not to -.")
     check_output_paths([output, report], [table], overwrite=overwrite)
@@ -112,8 +113,6 @@ def fit(
         verbose=int(not is_quiet() and sys.stderr.isatty()),
     )
     if report is not None:
-        from .report import write_report
-
         # The page first: where it cannot be written there is no model either.
         write_report(model, held_out, report)
     save(model, output)
@@ -136,9 +135,6 @@ def predict(
     model: str, table: str, output: str, overwrite: bool, **options: bool
 ) -> None:
     """Predict the rows of TABLE, piece by piece: it may be of any size."""
-    from .predicting import load_model, predicted_pieces
-    from .tables import TableFile, check_output_paths
-
     check_output_paths([output], [model, table], overwrite=overwrite)
     result = TableFile(output)
     pieces = predicted_pieces(load_model(model), TableFile(table), **options)
@@ -153,9 +149,6 @@ def predict(
 @_json
 def score(model: str, table: str, as_json: bool) -> None:
     """Compare predictions for TABLE with the values that it has."""
-    from .predicting import evaluate, load_model, score_metrics
-    from .tables import TableFile
-
     evaluation = evaluate(load_model(model), TableFile(table))
     found = {"rows": len(evaluation.y_true), **score_metrics(evaluation)}
     lines = [f"{name:<12} {value:.6g}" for name, value in found.items()]
@@ -186,9 +179,6 @@ def landmarks(
     table: str, output: str, overwrite: bool, number: int, **options: Any
 ) -> None:
     """Choose rows of TABLE that stand for all of them, the most informative first."""
-    from .learning import landmark_rows
-    from .tables import TableFile, check_output_paths
-
     check_output_paths([output], [table], overwrite=overwrite)
     rows = landmark_rows(
         TableFile(table),
@@ -209,10 +199,6 @@ def landmarks(
 @_overwrite
 def report(model: str, table: str, output: str, overwrite: bool) -> None:
     """Write an HTML page about MODEL, with rows of TABLE that it was not fitted to."""
-    from .predicting import evaluate, load_model
-    from .report import write_report
-    from .tables import TableFile, check_output_paths
-
     check_output_paths([output], [model, table], overwrite=overwrite)
     loaded = load_model(model)
     write_report(loaded, evaluate(loaded, TableFile(table)), output)
@@ -223,8 +209,6 @@ def report(model: str, table: str, output: str, overwrite: bool) -> None:
 @_json
 def info(model: str, as_json: bool) -> None:
     """Say what a MODEL is, and what it takes."""
-    from .predicting import load_model
-
     summary = load_model(model).nystrom_summary_
     if as_json:
         click.echo(json.dumps(summary, indent=2))

@@ -8,12 +8,14 @@ import io
 import platform
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from html import escape
 from string import Template
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.metrics import PredictionErrorDisplay
 from sklearn.pipeline import Pipeline
 
 import nystrom
@@ -93,7 +95,6 @@ def render_report(model: Pipeline, evaluation: Evaluation) -> str:
         "effective dimension": f"{summary['effective_dimension']:.3g}",
         "landmarks": str(summary["landmarks"]),
     }
-    seconds = [(name, f"{value:.2f}") for name, value in summary["seconds"].items()]
     code = (
         f"{'KernelRidge' if is_regression else 'KernelRidgeClassifier'}("
         f"alpha={summary['alpha']:.6g}, kernel='rbf', gamma={summary['gamma']:.6g}, "
@@ -105,11 +106,11 @@ def render_report(model: Pipeline, evaluation: Evaluation) -> str:
         summary=escape(_summary_text(summary, evaluation)),
         warning=warning and f"<p><strong>Warning:</strong> {escape(warning)}.</p>",
         predictions=predictions,
-        data=_table([row for row in data.items() if row[1]]),
-        model=_table([*parameters.items()]),
+        data=_table({name: text for name, text in data.items() if text}),
+        model=_table(parameters),
         approximation=escape(_approximation_text(model)),
         figures=_approximation_figures(model, evaluation, which),
-        seconds=_table(seconds, head=("stage", "seconds")),
+        seconds=_table({k: f"{v:.2f} s" for k, v in summary["seconds"].items()}),
         code=escape(code),
         versions=escape(versions),
     )
@@ -195,14 +196,16 @@ def _approximation_figures(model: Pipeline, evaluation: Evaluation, which: str) 
 
 
 def _scatter(evaluation: Evaluation, which: str) -> str:
-    truth, predicted = evaluation.y_true, evaluation.y_pred
-    some = np.linspace(0, len(truth) - 1, min(len(truth), 2000)).astype(int)
-
     def draw(ax: Any) -> None:
-        ends = [min(truth.min(), predicted.min()), max(truth.max(), predicted.max())]
-        ax.plot(ends, ends, ":", color="0.5")
-        ax.scatter(truth[some], predicted[some], s=6, linewidths=0)
-        ax.set(xlabel="true", ylabel="predicted")
+        PredictionErrorDisplay.from_predictions(
+            evaluation.y_true,
+            evaluation.y_pred,
+            kind="actual_vs_predicted",
+            subsample=2000,
+            random_state=0,
+            ax=ax,
+            scatter_kwargs={"s": 6, "linewidths": 0},
+        )
         ax.locator_params(nbins=5)
 
     rmse = score_metrics(evaluation)["rmse"]
@@ -217,31 +220,22 @@ def _scatter(evaluation: Evaluation, which: str) -> str:
 
 def _confusion(evaluation: Evaluation) -> str:
     """The largest classes; a table reads better than a picture of one."""
-    truth, predicted = evaluation.y_true, evaluation.y_pred
-    names, counts = np.unique(truth, return_counts=True)
-    names = names[np.argsort(-counts)][:12]
-    rows = []
-    for true in names:
-        found = predicted[truth == true]
-        shares = [f"{np.mean(found == name):.1%}" for name in names]
-        rows.append((f"{true} ({len(found)})", *shares))
-    return "<p>Of the rows of each class, the share predicted as each.</p>" + _table(
-        rows, head=("true \\ predicted", *map(str, names))
-    )
+    y_true = pd.Series(evaluation.y_true, name="true")
+    counts = y_true.value_counts()[:12]
+    shares = pd.crosstab(y_true, evaluation.y_pred, normalize="index")
+    shares = shares.reindex(counts.index, columns=counts.index, fill_value=0.0)
+    shares.index = [f"{name} ({count})" for name, count in counts.items()]
+    shares.columns.name = "true \\ predicted"
+    text = "<p>Of the rows of each class, the share predicted as each.</p>"
+    return text + _table(shares.map("{:.1%}".format))
 
 
-def _table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """Rows whose first cell names them."""
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-        + "</tr>"
-        for first, *rest in rows
-    )
-    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    top = f"<thead><tr>{top}</tr></thead>" if head else ""
-    kind = ' class="grid"' if head else ""  # it scrolls; words of a list wrap
-    return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'
+def _table(table: Any) -> str:
+    """A data frame, or a dict as rows of a name and a text."""
+    is_grid = isinstance(table, pd.DataFrame)  # it scrolls; words of a list wrap
+    frame = pd.DataFrame(table if is_grid else pd.Series(table))
+    html = frame.to_html(border=0, classes="grid" * is_grid, header=is_grid)
+    return f'<div class="scroll">{html}</div>'
 
 
 def _figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
