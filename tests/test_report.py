@@ -8,6 +8,7 @@ import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
@@ -81,6 +82,16 @@ def test_it_tells_what_the_summary_tells(pages):
         assert part in text
     assert "of each class" in " ".join(Tags(pages["classification"]).text)
     assert "predicted as each" in " ".join(Tags(pages["later"]).text)
+
+
+def test_no_words_are_cut_off(tmp_path, rng):
+    names = [f"a column with a long name, {i}" for i in range(9)]
+    table = pd.DataFrame(rng.normal(size=(60, 9)), columns=names)
+    table.assign(y=table[names[0]] > 0).to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "y", "-o", tmp_path / "m", "--report", tmp_path / "page"]
+    assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
+    text = " ".join(Tags((tmp_path / "page").read_text(encoding="utf-8")).text)
+    assert ", ".join(names) in text
 
 
 @pytest.mark.parametrize("name", ["regression", "classification", "later"])

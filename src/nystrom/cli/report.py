@@ -234,7 +234,10 @@ def _table(table: Any) -> str:
     """A data frame, or a dict as rows of a name and a text."""
     is_grid = isinstance(table, pd.DataFrame)  # it scrolls; words of a list wrap
     frame = pd.DataFrame(table if is_grid else pd.Series(table))
-    html = frame.to_html(border=0, classes="grid" * is_grid, header=is_grid)
+    with pd.option_context("display.max_colwidth", None):  # no words are cut off
+        html = frame.to_html(
+            border=0, justify="left", classes="grid" * is_grid, header=is_grid
+        )
     return f'<div class="scroll">{html}</div>'
 
 
