@@ -193,9 +193,9 @@ def test_nothing_is_written_over_what_is_read(words, fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        (".", "is a folder"),
-        ("none/m", "there is no folder"),
-        ("/dev/null", "is no file that could be replaced"),
+        (".", "is a folder or device"),
+        ("none/m", "cannot be written: No such file or directory"),
+        ("/dev/null", "is a folder or device"),
     ],
 )
 def test_places_are_looked_at_before_the_work(place, message, fitted, monkeypatch):

@@ -9,6 +9,7 @@ import csv
 import gzip
 import lzma
 import os
+import re
 import sys
 import tempfile
 import zlib
@@ -34,10 +35,13 @@ OPENERS: dict[str, Callable[..., Any]] = {
 }
 #: Rows of a piece: a hundred columns of them take 50 MB.
 PIECE_ROWS = 65_536
+#: More is a quote that is not closed.
+MAX_CELL_CHARACTERS = 2**24
 #: Text that stands for a missing value.
 MISSING_MARKERS = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null"]
 MISSING_MARKERS += ["NULL", "None", "?"]
-#: How UTF-16 begins, as bytes that are not UTF-8.
+#: Bytes that are not UTF-8, and how UTF-16 begins.
+UNDECODED_PATTERN = re.compile("[\udc80-\udcff]")
 WIDE_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 #: 12,5 where values are separated by something else than commas.
 DECIMAL_COMMA_PATTERN = r"^([+-]?\d*),(\d+)$"
@@ -145,9 +149,8 @@ class TableFile:
 
     def _checked_lines(self, text: TextIOWrapper) -> Iterator[str]:
         """The lines, refused where they are not UTF-8, and an empty one at the end."""
-        number = 0
         for number, line in enumerate(text, start=1):
-            if not line.isascii() and any("\udc80" <= c <= "\udcff" for c in line):
+            if UNDECODED_PATTERN.search(line):
                 is_wide = number == 1 and line[:2] in WIDE_MARKS
                 other = "UTF-16" if is_wide else "WINDOWS-1252"
                 raise CommandError(
@@ -162,6 +165,7 @@ class TableFile:
         self, lines: Iterator[str], separator: str
     ) -> Iterator[tuple[int, list[str]]]:
         """The line that each row begins at, and its cells; all as many as names."""
+        csv.field_size_limit(MAX_CELL_CHARACTERS)
         reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
         begin, width, cells = 1, 0, [""]
         try:
@@ -244,15 +248,9 @@ def check_output_paths(
                 "lost; choose another name."
             )
         in_use.add(resolved)
-        if resolved.is_dir():
-            raise CommandError(f"{path} is a folder; give the name of a file in it.")
         if resolved.exists() and not resolved.is_file():
             raise CommandError(
-                f"{path} is no file that could be replaced; choose a name."
-            )
-        if not resolved.parent.is_dir():
-            raise CommandError(
-                f"{path}: there is no folder {resolved.parent}; make it first."
+                f"{path} is a folder or device; give the name of a file to write."
             )
         try:
             tempfile.TemporaryFile(dir=resolved.parent).close()
