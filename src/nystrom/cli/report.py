@@ -242,7 +242,7 @@ def _table(table: Any) -> str:
 
 
 def _figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
-    """A plot on axes of its own, with words for those who do not see it."""
+    """A plot on axes of its own, with a text alternative."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
