@@ -1,5 +1,5 @@
 """One self-contained HTML page about a model: no network, no scripts, plots as inline
-SVG.
+SVG. `report.html` is its template.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -25,120 +26,25 @@ from ..sources.output_files import atomic_write
 from .learning import Evaluation, no_better_warning
 from .predicting import score_metrics
 
-PAGE = Template("""\
-<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,"><title>$title</title>
-<style>
-:root { color-scheme: light dark; --line: #8886; --back: #fff; --ink: #1a1a1a }
-@media (prefers-color-scheme: dark) { :root { --back: #16181c; --ink: #e8e8e8 } }
-* { box-sizing: border-box }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back);
-       max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere }
-h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; vertical-align: top;
-         border-bottom: 1px solid var(--line) }
-.grid th, .grid td { white-space: nowrap }
-pre { padding: .6rem; border: 1px solid var(--line); white-space: pre-wrap }
-figure { margin: 1rem 0 }
-figure svg { width: 100%; max-width: 36rem; height: auto; background: #fff }
-figcaption { font-size: .9rem }
-@media print { body { max-width: none } figure, tr { break-inside: avoid }
-  h2 { break-after: avoid } figure svg { max-width: 26rem } }
-</style></head><body><main><h1>$title</h1>
-<section><h2>In short</h2><p>$summary</p>$warning</section>
-<section><h2>Predictions</h2>$predictions</section>
-<section><h2>Data</h2>$data</section>
-<section><h2>Model</h2>$model</section>
-<section><h2>The approximation</h2><p>$approximation</p>$figures</section>
-<section><h2>Time</h2>$seconds</section>
-<section><h2>To do it again</h2><pre><code>$code</code></pre><p>$versions</p></section>
-</main></body></html>
-""")
-#: Rows that the plots of scores and spectrum show at most.
+#: Rows that the plot of leverage scores shows at most.
 MAX_PLOTTED_ROWS = 20_000
 
 
 def write_report(model: Pipeline, evaluation: Evaluation, path: str) -> None:
     """Write the page, complete or not at all."""
-    text = render_report(model, evaluation)
+    page = Template(Path(__file__).with_name("report.html").read_text("utf-8"))
+    text = {name: escape(value) for name, value in _texts(model, evaluation).items()}
     with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        html = page.substitute(text | _elements(model, evaluation))
+        temporary.write_text(html, encoding="utf-8")
 
 
-def render_report(model: Pipeline, evaluation: Evaluation) -> str:
-    """The page as text."""
-    summary = model.nystrom_summary_
-    columns = summary["columns"]
-    file = evaluation.file
-    which = "rows held out" if file is None else f"rows of {file}"
-    warning = no_better_warning(summary)
+def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
+    """Words and numbers of the page."""
+    summary, file = model.nystrom_summary_, evaluation.file
+    score, error = summary["score"], summary["approximation_error"]
     is_regression = summary["task"] == "regression"
-    predictions = (
-        _scatter(evaluation, which) if is_regression else _confusion(evaluation)
-    )
-    data = {
-        "rows": str(summary["rows"]),
-        "rows without a target": str(summary["rows_without_target"] or ""),
-        **{
-            kind: ", ".join(columns[kind])
-            for kind in ("numbers", "dates", "categories")
-        },
-        **{f"left out: {name}": why for name, why in columns["left_out"].items()},
-    }
-    parameters = {
-        "kernel": summary["kernel"],
-        "width, gamma": f"{summary['gamma']:.4g}",
-        "ridge, alpha": f"{summary['alpha']:.4g}",
-        "effective dimension": f"{summary['effective_dimension']:.3g}",
-        "landmarks": str(summary["landmarks"]),
-    }
-    code = (
-        f"{'KernelRidge' if is_regression else 'KernelRidgeClassifier'}("
-        f"alpha={summary['alpha']:.6g}, kernel='rbf', gamma={summary['gamma']:.6g}, "
-        f"n_landmarks={summary['landmarks']}, fit_intercept=True)"
-    )
-    versions = f"nystrom {nystrom.__version__}, Python {platform.python_version()}"
-    return PAGE.substitute(
-        title=escape(f"{summary['task'].capitalize()} of {summary['target']}"),
-        summary=escape(_summary_text(summary, evaluation)),
-        warning=warning and f"<p><strong>Warning:</strong> {escape(warning)}.</p>",
-        predictions=predictions,
-        data=_table({name: text for name, text in data.items() if text}),
-        model=_table(parameters),
-        approximation=escape(_approximation_text(model)),
-        figures=_approximation_figures(model, evaluation, which),
-        seconds=_table({k: f"{v:.2f} s" for k, v in summary["seconds"].items()}),
-        code=escape(code),
-        versions=escape(versions),
-    )
-
-
-def _summary_text(summary: dict[str, Any], evaluation: Evaluation) -> str:
-    scores, name = summary["held_out"], summary["score"]
-    better = (
-        "no better than" if "linear" in summary["no_better_than"] else "better than"
-    )
-    text = (
-        f"{name[0].upper()}{name[1:]} {scores['nystrom']:.4f} on "
-        f"{summary['held_out_rows']} rows held out of the fit: {better} a linear model "
-        f"({scores['linear']:.4f}); a constant would have {scores['constant']:.4f}."
-    )
-    if evaluation.file is not None:
-        score = next(iter(score_metrics(evaluation).values()))
-        text += (
-            f" On {len(evaluation.y_true)} rows of {evaluation.file} it is "
-            f"{score:.4f}; rows that the model was fitted to would say little about "
-            "new ones."
-        )
-    return text
-
-
-def _approximation_text(model: Pipeline) -> str:
-    landmarks = model[-1].landmarks_
-    error = model.nystrom_summary_["approximation_error"]
+    is_better = "linear" not in summary["no_better_than"]
     advice = "more landmarks would follow the data more closely"
     if error < 0.05:
         advice = "the rest hardly shows in predictions"
@@ -147,16 +53,54 @@ def _approximation_text(model: Pipeline) -> str:
             "the kernel is so narrow that each row is nearly its own: a smaller gamma "
             "or more landmarks may do better"
         )
-    return (
-        f"{len(landmarks)} rows stand for all. Of the kernel matrix's trace they leave "
-        f"{'at most ' * landmarks.error.at_most}{error:.3g} uncovered; {advice}."
-    )
+    on_table = ""
+    if file is not None:
+        on_table = (
+            f"On {len(evaluation.y_true)} rows of {file} it is "
+            f"{next(iter(score_metrics(evaluation).values())):.4f}; rows that the "
+            "model was fitted to would say little about new ones."
+        )
+    return {
+        **{name: f"{value:.4f}" for name, value in summary["held_out"].items()},
+        "title": f"{summary['task'].capitalize()} of {summary['target']}",
+        "score": f"{score[0].upper()}{score[1:]}",
+        "held_out_rows": str(summary["held_out_rows"]),
+        "better": "better than" if is_better else "no better than",
+        "on_table": on_table,
+        "kernel": summary["kernel"],
+        "gamma": f"{summary['gamma']:.4g}",
+        "alpha": f"{summary['alpha']:.4g}",
+        "gamma_digits": f"{summary['gamma']:.6g}",
+        "alpha_digits": f"{summary['alpha']:.6g}",
+        "effective_dimension": f"{summary['effective_dimension']:.3g}",
+        "landmarks": str(summary["landmarks"]),
+        "approximation_error": "at most " * model[-1].landmarks_.error.at_most
+        + f"{error:.3g}",
+        "advice": advice,
+        "rows": _rows_name(evaluation),
+        "estimator": "KernelRidge" if is_regression else "KernelRidgeClassifier",
+        "versions": f"nystrom {nystrom.__version__}, Python "
+        f"{platform.python_version()}",
+    }
 
 
-def _approximation_figures(model: Pipeline, evaluation: Evaluation, which: str) -> str:
-    """Error path, spectrum and leverage scores."""
+def _elements(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
+    """Tables and plots of the page."""
     summary, landmarks = model.nystrom_summary_, model[-1].landmarks_
-    alpha, path = summary["alpha"], landmarks.error_path
+    columns, alpha = summary["columns"], summary["alpha"]
+    warning = no_better_warning(summary)
+    if warning:
+        warning = f"<p><strong>Warning:</strong> {escape(warning)}.</p>"
+    is_regression = summary["task"] == "regression"
+    data = {
+        "rows": str(summary["rows"]),
+        "rows without a target": str(summary["rows_without_target"] or ""),
+        "numbers": ", ".join(columns["numbers"]),
+        "dates": ", ".join(columns["dates"]),
+        "categories": ", ".join(columns["categories"]),
+        **{f"left out: {name}": why for name, why in columns["left_out"].items()},
+    }
+    seconds = {name: f"{value:.2f} s" for name, value in summary["seconds"].items()}
     rows = model[:-1].transform(evaluation.rows.iloc[:MAX_PLOTTED_ROWS])
     # Fewer rows have smaller sums: the ridge that they would have had.
     ridge = alpha * len(rows) / summary["rows"]
@@ -166,36 +110,40 @@ def _approximation_figures(model: Pipeline, evaluation: Evaluation, which: str) 
         # Among few rows scores add up to another number than that of all rows.
         ax.set(title="", xlabel="ridge leverage score")
 
-    figures = [
-        _figure(
+    return {
+        "warning": warning,
+        "predictions": (_scatter if is_regression else _confusion)(evaluation),
+        "data": _table({name: text for name, text in data.items() if text}),
+        "seconds": _table(seconds),
+        "error_path": _error_path(landmarks),
+        "spectrum": _svg(
             SpectrumDisplay(model.nystrom_eigenvalues_, ridge=alpha).plot,
-            "The eigenvalues σ of the approximated kernel matrix of all rows, with λ = "
-            f"alpha. The effective dimension, {summary['effective_dimension']:.3g}, is "
-            "the sum of σ/(σ + alpha): of the directions that the landmarks span, "
-            "those with σ far above alpha count as 1 and those far below as 0. It is "
-            "how many parameters the ridge leaves to the model; near "
-            f"{len(landmarks)}, the number of landmarks, more of them may help.",
             "Eigenvalues of the approximation, falling, with alpha as a line.",
         ),
-        _figure(
-            draw_leverage,
-            f"Ridge leverage scores of {which}, among each other; one of score 1 is "
-            "like no other.",
-            "Histogram of ridge leverage scores.",
-        ),
-    ]
-    if path is not None:
-        error_path = _figure(
-            lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
-            "How the error falls with the number of landmarks.",
-            f"Error path: from {path[0]:.2g} with one landmark to {path[-1]:.2g} with "
-            f"all {len(landmarks)}.",
-        )
-        figures.insert(0, error_path)
-    return "".join(figures)
+        "leverage": _svg(draw_leverage, "Histogram of ridge leverage scores."),
+    }
 
 
-def _scatter(evaluation: Evaluation, which: str) -> str:
+def _rows_name(evaluation: Evaluation) -> str:
+    file = evaluation.file
+    return "rows held out" if file is None else f"rows of {file}"
+
+
+def _error_path(landmarks: Any) -> str:
+    """A figure, where the error of fewer landmarks is known."""
+    path = landmarks.error_path
+    if path is None:
+        return ""
+    svg = _svg(
+        lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
+        f"Error path: from {path[0]:.2g} with one landmark to {path[-1]:.2g} with all "
+        f"{len(landmarks)}.",
+    )
+    caption = "How the error falls with the number of landmarks."
+    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
+
+
+def _scatter(evaluation: Evaluation) -> str:
     def draw(ax: Any) -> None:
         PredictionErrorDisplay.from_predictions(
             evaluation.y_true,
@@ -210,11 +158,14 @@ def _scatter(evaluation: Evaluation, which: str) -> str:
 
     rmse = score_metrics(evaluation)["rmse"]
     rmse_text = np.format_float_positional(rmse, 4, fractional=False, trim="-")
-    return _figure(
+    svg = _svg(
         draw,
-        f"Predicted against true values of {which}; root mean squared error "
-        f"{rmse_text}.",
         "Scatter of predicted against true values, near the diagonal where they agree.",
+    )
+    return (
+        f"<figure>{svg}<figcaption>Predicted against true values of "
+        f"{escape(_rows_name(evaluation))}; root mean squared error {rmse_text}."
+        "</figcaption></figure>"
     )
 
 
@@ -241,7 +192,7 @@ def _table(table: Any) -> str:
     return f'<div class="scroll">{html}</div>'
 
 
-def _figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
+def _svg(draw: Callable[[Any], Any], alternative: str) -> str:
     """A plot on axes of its own, with a text alternative."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -260,5 +211,4 @@ def _figure(draw: Callable[[Any], Any], caption: str, alternative: str) -> str:
     # Plots of one page must not share the names of their parts.
     prefix = f"{zlib.crc32(alternative.encode()):08x}-"
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
-    svg = svg.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
