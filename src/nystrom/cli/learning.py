@@ -56,23 +56,89 @@ class Evaluation(NamedTuple):
     file: TableFile | None = None  # where they are from; None for rows held out
 
 
+class Problem(NamedTuple):
+    """What is to be learnt: targets, and columns as numbers and text."""
+
+    task: str  # "regression" or "classification"
+    y: np.ndarray
+    rows: pd.DataFrame
+    columns: dict[str, Any]
+    n_dropped: int  # rows without a target
+
+
 def train(
     table: pd.DataFrame,
     target: str,
     file: TableFile,
     *,
-    task: str | None = None,
-    n_landmarks: int | None = None,
-    categories: tuple[str, ...] = (),
-    ignored: tuple[str, ...] = (),
-    seed: int = 0,
-    verbose: int = 0,
+    task: str | None,
+    n_landmarks: int | None,
+    categories: tuple[str, ...],
+    ignored: tuple[str, ...],
+    seed: int,
+    verbose: int,
 ) -> tuple[Pipeline, Evaluation]:
     """Choose width, ridge and number of landmarks, score it, fit it on all rows.
 
     The pipeline has a `nystrom_summary_` and the eigenvalues of K̃: a report that is
     written later has other rows.
     """
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "reading columns"):
+        problem = read_problem(table, target, file, task, categories, ignored)
+    task, y, rows, columns, n_dropped = problem
+    in_train, in_test = split(y, task, seed)
+    train, test = (rows.iloc[in_train], y[in_train]), (rows.iloc[in_test], y[in_test])
+    size = n_landmarks or int(min(1000, max(20, len(in_train) // 4)))
+    with _timed(seconds, "choosing"):
+        some = np.random.default_rng(seed).permutation(len(in_train))[:MAX_SEARCH_ROWS]
+        Z = make_encoder(columns).fit_transform(train[0].iloc[some])
+        chosen = choose_estimator(Z, train[1][some], task, size, seed, verbose)
+        chosen.set_params(alpha=chosen.alpha * len(in_train) / len(some))
+    with _timed(seconds, "scoring"):
+        scores, predictions = score_with_baselines(chosen, columns, task, train, test)
+        errors = standard_errors(test[1], predictions)
+    with _timed(seconds, "fitting all rows"):
+        model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
+        eigenvalues = _eigenvalues(model, rows, seed)
+    landmarks, alpha = chosen.landmarks_, float(chosen.alpha)
+    model.nystrom_eigenvalues_ = eigenvalues
+    model.nystrom_summary_ = {
+        "task": task,
+        "target": target,
+        "rows": len(y),
+        "rows_without_target": n_dropped,
+        "columns": columns,
+        "classes": [str(name) for name in getattr(chosen, "classes_", ())],
+        "landmarks": len(landmarks),
+        "kernel": str(landmarks.kernel),
+        "gamma": float(chosen.gamma),
+        "alpha": alpha,
+        # How many parameters the ridge leaves to the model.
+        "effective_dimension": float(np.sum(eigenvalues / (eigenvalues + alpha))),
+        "approximation_error": float(landmarks.error.value),
+        "score": "R²" if task == "regression" else "accuracy",
+        "held_out_rows": len(in_test),
+        "held_out": scores,
+        "standard_errors": errors,
+        "no_better_than": no_better_than(scores, errors),
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+    }
+    warning = no_better_warning(model.nystrom_summary_)
+    if warning:
+        say(f"Warning: {warning}")
+    return model, Evaluation(*test, predictions["nystrom"])
+
+
+def read_problem(
+    table: pd.DataFrame,
+    target: str,
+    file: TableFile,
+    task: str | None,
+    categories: tuple[str, ...],
+    ignored: tuple[str, ...],
+) -> Problem:
+    """Guess the task and the kinds of columns, and say what was guessed."""
     check_names(table, (target, *categories, *ignored), file)
     for option, names in (("category", categories), ("ignore", ignored)):
         if target in names:
@@ -80,7 +146,6 @@ def train(
                 f"--{option} {target} is the target; it is no column to learn from. "
                 "For classes give --task classification."
             )
-    seconds: dict[str, float] = {}
     present = table[target].notna()
     n_dropped = int((~present).sum())
     raw_target = table[target][present]
@@ -93,10 +158,8 @@ def train(
         say(f"rows without a value of {target!r}, left out: {n_dropped}")
     if task == "classification":
         _say_rare_classes(y)
-    with _timed(seconds, "reading columns"):
-        rows = table[present].drop(columns=list({target, *ignored}))
-        columns = find_columns(rows, file, categories)
-        values = parse_columns(columns, rows, file)
+    given = table[present].drop(columns=list({target, *ignored}))
+    columns = find_columns(given, file, categories)
     for name, reason in columns["left_out"].items():
         say(f"column {name!r} is left out: {reason}")
     for name in columns["numbers"]:
@@ -106,59 +169,8 @@ def train(
                 f"column {name!r} counts up by one from row to row; if it only numbers "
                 f"them, --ignore {name}"
             )
-    in_train, in_test = split(y, task, seed)
-    X_train, y_train = values.iloc[in_train], y[in_train]
-    X_test, y_test = values.iloc[in_test], y[in_test]
-    size = n_landmarks or int(min(1000, max(20, len(y_train) // 4)))
-    with _timed(seconds, "choosing"):
-        some = np.random.default_rng(seed).permutation(len(y_train))[:MAX_SEARCH_ROWS]
-        Z = make_encoder(columns).fit_transform(X_train.iloc[some])
-        chosen = choose_estimator(Z, y_train[some], task, size, seed, verbose)
-        chosen.set_params(alpha=chosen.alpha * len(y_train) / len(some))
-    is_regression = task == "regression"
-    linear = Ridge() if is_regression else LogisticRegression(max_iter=1000)
-    constant = DummyRegressor() if is_regression else DummyClassifier()
-    with _timed(seconds, "scoring"):
-        models = {"nystrom": clone(chosen), "linear": linear, "constant": constant}
-        scores, predictions = {}, {}
-        for name, estimator in models.items():
-            model = make_pipeline(make_encoder(columns), estimator)
-            model.fit(X_train, y_train)
-            scores[name] = float(model.score(X_test, y_test))
-            predictions[name] = model.predict(X_test)
-        errors = standard_errors(y_test, predictions)
-    with _timed(seconds, "fitting all rows"):
-        model = make_pipeline(make_encoder(columns), chosen).fit(values, y)
-        eigenvalues = _eigenvalues(model, values, seed)
-    landmarks = chosen.landmarks_
-    model.nystrom_eigenvalues_ = eigenvalues
-    model.nystrom_summary_ = {
-        "task": task,
-        "target": target,
-        "rows": len(y),
-        "rows_without_target": n_dropped,
-        "columns": columns,
-        "classes": [str(name) for name in getattr(chosen, "classes_", ())],
-        "landmarks": len(landmarks),
-        "kernel": str(landmarks.kernel),
-        "gamma": float(chosen.gamma),
-        "alpha": float(chosen.alpha),
-        # Parameters that the ridge leaves to the model.
-        "effective_dimension": float(
-            np.sum(eigenvalues / (eigenvalues + chosen.alpha))
-        ),
-        "approximation_error": float(landmarks.error.value),
-        "score": "R²" if is_regression else "accuracy",
-        "held_out_rows": len(y_test),
-        "held_out": scores,
-        "standard_errors": errors,
-        "no_better_than": no_better_than(scores, errors),
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
-    }
-    warning = no_better_warning(model.nystrom_summary_)
-    if warning:
-        say(f"Warning: {warning}")
-    return model, Evaluation(X_test, y_test, predictions["nystrom"])
+    rows = parse_columns(columns, given, file)
+    return Problem(task, y, rows, columns, n_dropped)
 
 
 def check_names(table: pd.DataFrame, names: tuple[str, ...], file: TableFile) -> None:
@@ -248,6 +260,24 @@ def fit_with_wider_grids(search: Any, Z: Any, y: Any) -> None:
         best = search.gamma_
         step = 4.0 if best == max(search.gammas_) else 0.25
         search.set_params(gammas=[best / step, best, best * step, best * step**2])
+
+
+def score_with_baselines(
+    chosen: Any, columns: dict[str, Any], task: str, train: Any, test: Any
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Scores and predictions of this model, a linear one and a constant on rows held
+    out.
+    """
+    models = {"linear": Ridge(), "constant": DummyRegressor()}
+    if task == "classification":
+        linear = LogisticRegression(max_iter=1000)
+        models = {"linear": linear, "constant": DummyClassifier()}
+    scores, predictions = {}, {}
+    for name, estimator in {"nystrom": clone(chosen), **models}.items():
+        model = make_pipeline(make_encoder(columns), estimator).fit(*train)
+        scores[name] = float(model.score(*test))
+        predictions[name] = model.predict(test[0])
+    return scores, predictions
 
 
 def standard_errors(
