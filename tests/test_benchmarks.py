@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -277,6 +279,21 @@ def test_categories_of_adult_become_indicators(tmp_path):
     assert X[0, :6].tolist() == [-1, -1, 0, 1, 0, 1]
     assert X[0, 6:].tolist() == [-1, 1, 0, 0, 1, -1, 0, 0, 0, 0]
     np.testing.assert_array_equal(X[1], -X[0])
+
+
+def test_adult_is_the_same_from_openml_and_from_its_file(tmp_path, monkeypatch):
+    table = pd.read_csv(io.StringIO(ADULT), na_values="?")
+    X, y = table.drop(columns="income"), table["income"].astype("category")
+    for name in X.select_dtypes(exclude="number"):
+        X[name] = X[name].astype("category")
+    monkeypatch.setattr(data, "fetch_openml", lambda *_, **__: (X, y))
+    fetched = data.load("adult", None)
+    with gzip.open(tmp_path / "adult.csv.gz", "wt") as file:
+        file.write(ADULT)
+    read = data.load("adult", tmp_path)
+    np.testing.assert_array_equal(fetched.X, read.X)
+    np.testing.assert_array_equal(fetched.y, read.y)
+    assert (fetched.origin, read.origin) == ("download", "file")
 
 
 def test_a_set_that_cannot_be_read_or_fetched_is_generated(tmp_path, monkeypatch):

@@ -304,7 +304,7 @@ def test_warnings_are_words(tmp_path, monkeypatch):
             warnings.warn("Mind\nthe gap.", UserWarning, stacklevel=1)
         raise ValueError("Enough.")
 
-    monkeypatch.setattr("nystrom.cli.learning.train", warned)
+    monkeypatch.setattr("nystrom.cli.commands.train", warned)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         _, done = fitted(houses(), tmp_path)
