@@ -34,12 +34,12 @@ def unknown_column_error(
     )
 
 
-class CommandGroup(click.Group):
-    """Commands that report errors a person can do something about in one message."""
+class Command(click.Command):
+    """A command that reports an error in one message, which says what to do."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _print_warnings():
+            with _print_warnings(quiet=is_quiet()):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Stopped; no file was written.", err=True)
@@ -50,19 +50,25 @@ class CommandGroup(click.Group):
             sys.stderr.close()  # the reader has enough
             ctx.exit(0)
         except Exception as error:
-            if ctx.params["debug"]:
+            if ctx.find_root().params["debug"]:
                 raise
             raise click.ClickException(_error_message(error)) from None
 
 
+class CommandGroup(click.Group):
+    """All commands."""
+
+    command_class = Command
+
+
 @contextmanager
-def _print_warnings() -> Iterator[None]:
+def _print_warnings(*, quiet: bool) -> Iterator[None]:
     """Each once, in words, without the line of a program that nobody here wrote."""
     printed: set[str] = set()
 
     def print_once(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in printed and not is_quiet():
+        if text not in printed and not quiet:
             printed.add(text)
             click.echo(f"Warning: {text}", err=True)
 
