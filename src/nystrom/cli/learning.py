@@ -235,7 +235,7 @@ def choose_estimator(
     fit_with_wider_grids(search, Z, y)
     return (KernelRidge if is_regression else KernelRidgeClassifier)(
         alpha=float(search.alpha_),
-        gamma=float(search.gamma_),
+        gamma=search.gamma_,
         n_landmarks=int(search.n_landmarks_),
         fit_intercept=True,
         **common,
