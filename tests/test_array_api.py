@@ -9,22 +9,12 @@ from __future__ import annotations
 import array_api_strict as xp
 import numpy as np
 import pytest
-from lists import KERNELS, SAMPLERS
+from lists import KERNELS
 
 from nystrom import _arrays as arrays
-from nystrom import kernels, samplers
-from nystrom.engines import Threads
+from nystrom import kernels
 from nystrom.estimators._inputs import check_namespace
 from nystrom.kernels.names import as_kernel
-from nystrom.linalg.cross_kernel import CrossKernel, Ledger
-from nystrom.linalg.features import features_and_error
-from nystrom.linalg.operator import Approximation
-from nystrom.linalg.residuals import (
-    KernelSpectrum,
-    kernel_matrix,
-    prepare_residuals,
-    residuals,
-)
 from nystrom.sources import Subset, as_source
 from nystrom.sources.output import ArraySink
 
@@ -174,103 +164,6 @@ def test_a_precomputed_matrix_may_be_of_another_library(rng):
 
 
 # --- passes -------------------------------------------------------------------------
-
-
-def both(X):
-    return as_source(X), as_source(strict(X))
-
-
-@pytest.mark.parametrize("size", [9, 150])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_residuals_are_those_of_numpy(dtype, size, rng):
-    X = rng.standard_normal((1500, 3)).astype(dtype)
-    kernel, engine = kernels.RBF(0.5), Threads(2)
-    B = np.triu(rng.standard_normal((size, size))) / (20 * size)
-    ledgers = Ledger(), Ledger()
-    numpy, other = (
-        residuals(
-            prepare_residuals(
-                CrossKernel(kernel, source.take(np.arange(size))),
-                source,
-                B,
-                ledger=ledger,
-            ),
-            source,
-            engine=engine,
-            name="residuals",
-        )
-        for source, ledger in zip(both(X), ledgers, strict=True)
-    )
-    assert isinstance(other, np.ndarray)
-    np.testing.assert_allclose(other, numpy, atol=1e-5)
-    assert ledgers[0].n_evaluations == ledgers[1].n_evaluations >= 1500 * (size + 1)
-
-
-def test_exact_scores_are_those_of_numpy(rng):
-    kernel = kernels.Laplacian(0.5)
-    numpy, other = (
-        KernelSpectrum.from_kernel_matrix(kernel_matrix(kernel, source)).scores(0.1)
-        for source in both(rng.standard_normal((80, 3)))
-    )
-    np.testing.assert_allclose(other, numpy, rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        *map(samplers.as_sampler, SAMPLERS),
-        samplers.Recursive(max_spectral_error=3.0),
-        samplers.GivenRows(np.array([5, 2, 400])),
-    ],
-    ids=str,
-)
-def test_the_same_seed_gives_the_same_landmarks_and_close_features(sampler, rng, seed):
-    # float64: in float32 another library may break ties otherwise.
-    X = rng.standard_normal((1050, 3)) * 10.0 ** rng.integers(-1, 2, (1050, 1))
-    kernel, engine = kernels.RBF(0.1), Threads(2)
-    numpy, other = (
-        sampler(kernel, source, 30, seed=seed, engine=engine) for source in both(X)
-    )
-    np.testing.assert_array_equal(other.indices, numpy.indices)
-    assert other.points.device == OTHER
-    assert other.points.dtype == xp.float64
-    assert other.notes == numpy.notes
-    np.testing.assert_allclose(host(other.points), numpy.points, atol=1e-9)
-    Z, W = (
-        Approximation(source, landmarks, engine).features()
-        for source, landmarks in zip(both(X), (numpy, other), strict=True)
-    )
-    assert W.device == OTHER
-    # Z is a root of a badly conditioned matrix; ZZᵀ is not.
-    np.testing.assert_allclose(host(W)[:200] @ host(W).T, Z[:200] @ Z.T, atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_approximation_is_that_of_numpy(dtype, rng):
-    X = rng.standard_normal((1100, 2)).astype(dtype)
-    kernel, engine, v = kernels.RBF(0.5), Threads(2), rng.standard_normal(1100)
-    sampler = samplers.GivenRows(np.arange(0, 1100, 50))
-    results = []
-    for source in both(X):
-        landmarks = sampler(kernel, source, 22, seed=0, engine=engine)
-        approximation = Approximation(source, landmarks, engine)
-        _, error = features_and_error(landmarks, source, engine, wide=False)
-        results.append(
-            {
-                "product": approximation @ v,
-                "diagonal": arrays.tree_to_host(approximation.diagonal()),
-                "eigenvalues": arrays.tree_to_host(approximation.eigh(3)[0]),
-                "solution": approximation.solve(v, 0.5),
-                "trace error": approximation.trace_error,
-                "relative": float(error),
-            }
-        )
-    numpy, other = results
-    for name, value in other.items():
-        scale = np.abs(numpy[name]).max()
-        np.testing.assert_allclose(
-            value, numpy[name], atol=1e-3 * scale, rtol=1e-3, err_msg=name
-        )
 
 
 def test_new_rows_come_in_the_library_of_the_fit(rng):

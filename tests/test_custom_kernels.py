@@ -9,12 +9,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
-from nystrom import Nystroem, kernels, samplers
-from nystrom.engines import Threads
+from nystrom import Nystroem, kernels
 from nystrom.kernels.names import as_kernel
-from nystrom.linalg.cross_kernel import CrossKernel, Ledger
-from nystrom.linalg.residuals import prepare_residuals, residuals
-from nystrom.sources import as_source
 
 WORDS = ["tree", "three", "free", "brie", "grief", "tea", ""]
 
@@ -78,24 +74,6 @@ def test_blocks_and_diagonals_make_one_call_per_entry():
     assert function.calls == 7 * 3
     kernel.diag(WORDS)
     assert function.calls == 7 * 3 + 7
-
-
-def test_a_pass_makes_as_many_calls_as_it_reports():
-    function, ledger = Counted(common_letters), Ledger()
-    columns = CrossKernel(as_kernel(function), WORDS[:3])
-    ready = prepare_residuals(columns, as_source(WORDS), np.eye(3), ledger=ledger)
-    residuals(ready, as_source(WORDS), engine=Threads(1), name="residuals")
-    assert function.calls == ledger.n_evaluations == 7 * (3 + 1)
-
-
-@pytest.mark.parametrize(
-    "sampler", [samplers.Recursive(), samplers.Accelerated(), samplers.Leverage()]
-)
-def test_a_sampler_makes_as_many_calls_as_it_reports(sampler, rng, seed):
-    function = Counted(np.dot)
-    source = as_source(rng.standard_normal((150, 3)))
-    landmarks = sampler(as_kernel(function), source, 10, seed=seed, engine=Threads(2))
-    assert function.calls == landmarks.n_kernel_evaluations
 
 
 def test_parameters_reach_the_function():
@@ -209,14 +187,6 @@ def test_functions_that_pickle_make_kernels_that_pickle(rng):
     for kernel in [kernels.blockwise(minimum_blocks), as_kernel(np.dot)]:
         again = pickle.loads(pickle.dumps(kernel.evaluator(X)))
         np.testing.assert_array_equal(again(X), kernel(X, X))
-
-
-def test_custom_kernels_compose(rng):
-    X = rng.random((5, 3))
-    kernel = 2 * kernels.blockwise(minimum_blocks) + kernels.RBF(0.5)
-    expected = 2 * minimum_blocks(X, X) + kernels.RBF(0.5)(X, X)
-    np.testing.assert_allclose(kernel(X, X), expected)
-    np.testing.assert_allclose(kernel.gram(X), expected)
 
 
 # --- a matrix -----------------------------------------------------------------------

@@ -41,7 +41,6 @@ from nystrom.engines.context import current_device
 from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.features import FeatureMap
 from nystrom.linalg.moments import moments
-from nystrom.samplers.pool import DevicePoolPart
 from nystrom.sources import DenseRows, as_source
 from nystrom.sources.base import DeviceRows
 
@@ -272,16 +271,6 @@ def test_results_are_those_of_numpy_and_where_the_rows_are(
         np.testing.assert_allclose(np.abs(values), np.abs(theirs), 0, tolerance * scale)
 
 
-def test_results_have_the_precision_of_the_rows(there, data):
-    X = there(data["X"].astype(np.float32))
-    made = KernelRidge(**WIDTH, **FEW).fit(X, data["y"])
-    assert made.predict(X).dtype == X.dtype
-    assert KernelPCA(2, **WIDTH, **FEW).fit_transform(X).dtype == X.dtype
-    assert KernelKMeans(2, **WIDTH, **FEW).fit(X).transform(X).dtype == X.dtype
-    scores = nystrom.leverage_scores(X[:50, :], gamma=0.5, ridge=1.0)
-    assert scores.dtype == X.dtype
-
-
 def in_common(points, others):
     """How many points are among the others."""
     apart = np.abs(points[:, None, :] - others[None, :, :]).max(axis=2)
@@ -396,32 +385,6 @@ def test_few_numbers_leave_the_device(fit, monkeypatch, rng):
     moved, allowed, block_of_all = moved_by(fit, monkeypatch, rng)
     assert moved <= allowed
     assert moved < block_of_all / 3
-
-
-@pytest.mark.parametrize("fit", ["direct", "cg", "loo", "pca", "cca"])
-def test_blocks_brought_to_the_host_are_found(fit, monkeypatch, rng):
-    """The fault that was: K on the host, block by block."""
-
-    def by_way_of_the_host(self, X):
-        K = self(X)
-        return arrays.from_host(arrays.to_host_float64(K), K, np.dtype(np.float64))
-
-    monkeypatch.setattr(CrossKernel, "float64", by_way_of_the_host)
-    moved, allowed, block_of_all = moved_by(fit, monkeypatch, rng)
-    assert moved > max(allowed, block_of_all)
-
-
-def test_a_pool_brought_to_the_host_is_found(monkeypatch, rng):
-    real = DevicePoolPart.propose
-
-    def propose(self, *proposals):
-        found = real(self, *proposals)
-        arrays.to_host(self.A)
-        return found
-
-    monkeypatch.setattr(DevicePoolPart, "propose", propose)
-    moved, allowed, _ = moved_by("Nystroem", monkeypatch, rng)
-    assert moved > allowed
 
 
 def test_a_small_matrix_goes_to_the_device_once(monkeypatch, there, rng):

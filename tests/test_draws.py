@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles_sampling import inclusion, successive_draws
+from oracles_sampling import successive_draws
 from scipy.stats import binom
 
 from nystrom._random import Purpose
@@ -25,7 +25,6 @@ from nystrom.samplers.weighted_sampling import (
     KeyedSampler,
     WeightedSample,
     bernoulli_from_keys,
-    inclusion_probabilities_with_sum,
     sample_all_rows,
     sample_bernoulli,
     sample_fixed_size,
@@ -76,21 +75,6 @@ def test_coins_keep_each_row_with_its_own_probability(top_probabilities, seed):
     assert_frequencies(counts, top_probabilities, len(draws))
 
 
-def test_uniform_probabilities_in_their_place_are_noticed(top_probabilities, seed):
-    draws = seeds(seed, 2000)
-    uniform = np.full(len(top_probabilities), top_probabilities.mean())
-    counts = coin_counts(uniform, draws)
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, top_probabilities, len(draws))
-
-
-def test_probabilities_one_fifth_too_large_are_noticed(top_probabilities, seed):
-    draws = seeds(seed, 2000)
-    counts = coin_counts(np.minimum(1, 1.2 * top_probabilities), draws)
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, top_probabilities, len(draws))
-
-
 def test_coins_of_different_rows_are_independent(seed):
     """Pairs are kept together as often as the product of their probabilities."""
     draws = seeds(seed, 2000)
@@ -133,23 +117,6 @@ def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
     np.testing.assert_array_equal(any_row.weights, [1])
 
 
-@pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
-@pytest.mark.parametrize("size", [1, 7.5, 40, 99])
-def test_probabilities_of_a_given_sum_are_in_proportion_up_to_1(size, scale, rng):
-    chances = rng.exponential(size=100) ** 3
-    p = inclusion_probabilities_with_sum(scale * chances, size)
-    assert p.sum() == pytest.approx(size)
-    assert p.max() <= 1
-    multiple = np.max(p[p < 1] / chances[p < 1])
-    np.testing.assert_allclose(p, np.minimum(1, multiple * chances), rtol=1e-12)
-
-
-def test_probabilities_of_a_sum_beyond_the_rows_with_a_chance_are_1():
-    for size in (2, 3):
-        p = inclusion_probabilities_with_sum(np.array([0, 1e-9, 0, 5.0]), size)
-        np.testing.assert_array_equal(p, [0, 1, 0, 1])
-
-
 # Races
 
 
@@ -172,22 +139,6 @@ def test_a_race_is_one_draw_after_the_other(weights, size, seed):
     for draw in draws:
         counts[tuple(sample_fixed_size(size, weights, draw).indices.tolist())] += 1
     assert_frequencies(list(counts.values()), list(chances.values()), len(draws))
-
-
-def test_inclusion_by_enumeration_is_not_proportional_to_the_scores():
-    p = inclusion(np.array([1, 1, 0.1]), 2)
-    np.testing.assert_allclose(p, [0.933, 0.933, 0.134], atol=5e-4)
-
-
-def test_draws_proportional_to_the_scores_are_noticed(seed):
-    """s·p/Σp, which one might take for the inclusion, is told from it."""
-    weights, draws = np.array([1, 1, 0.1]), seeds(seed, 8000)
-    counts = np.zeros(3)
-    for draw in draws:
-        counts[sample_fixed_size(2, weights, draw).indices] += 1
-    assert_frequencies(counts, inclusion(weights, 2), len(draws))
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, np.minimum(1, 2 * weights / 2.1), len(draws))
 
 
 def test_weights_of_a_race_make_unbiased_sums(seed):
@@ -245,16 +196,6 @@ def test_a_longer_race_begins_with_the_shorter_one(seed):
     np.testing.assert_array_equal(
         sample_fixed_size(20, scores, seed).indices, long[:20]
     )
-
-
-def test_scaling_the_scores_changes_no_race(seed):
-    scores = np.random.default_rng(seed).uniform(size=100)
-    one, other = (
-        sample_fixed_size(20, scores, seed),
-        sample_fixed_size(20, scores * 2.0**-60, seed),
-    )
-    np.testing.assert_array_equal(one.indices, other.indices)
-    np.testing.assert_allclose(one.probabilities, other.probabilities)
 
 
 def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):

@@ -95,14 +95,6 @@ def test_without_a_look_clusters_are_missed(sampler, seed, monkeypatch):
     assert missed > 0
 
 
-def test_no_cluster_of_weighted_rows_is_missed(seed):
-    """Two rows of weight 25 are a cluster of 50."""
-    X, w = clusters(30, 2), np.full(60, 25.0)
-    for run in range(12 * seed, 12 * (seed + 1)):
-        landmarks = chosen("leverage", run, X, 45.0, sample_weight=w)
-        assert n_missed(landmarks, 30, 2) == 0
-
-
 @pytest.mark.parametrize("sampler", RIDGED)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_error_is_below_the_ridge(sampler, weighted, rng, seed):

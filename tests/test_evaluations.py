@@ -131,13 +131,6 @@ def test_given_landmarks_take_no_evaluation(given, rng):
 
 
 @pytest.mark.parametrize("name", CHOOSING)
-def test_weights_of_rows_change_no_count(name, rng, seed):
-    X, w = rng.standard_normal((300, 2)), rng.uniform(0.5, 2, 300)
-    landmarks, n = chosen("blocks", as_sampler(name), X, 20, seed, weights=w)
-    assert landmarks.n_kernel_evaluations == n
-
-
-@pytest.mark.parametrize("name", CHOOSING)
 def test_rows_that_run_out_are_counted(name, rng, seed):
     """Passes over duplicates that find nothing more are evaluations too."""
     X = rng.standard_normal((9, 2))[np.arange(250) % 9]
@@ -203,12 +196,6 @@ def test_only_the_factor_of_the_landmarks_comes_on_top(name, form, rng, seed):
     assert "rank 12" in str(landmarks)
     assert not landmarks.indefinite
     assert counter.n == n
-
-
-def test_pairs_of_a_symmetric_matrix_are_evaluated_once():
-    counter = Counted()
-    counter.kernel("pairs").gram(np.zeros((10, 2)))
-    assert counter.n == counter.kernel("pairs").gram_evaluations(10) == 55
 
 
 def test_the_recursion_costs_a_few_passes_over_the_landmarks_columns(rng, seed):

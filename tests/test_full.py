@@ -163,16 +163,6 @@ def test_the_residual_told_is_the_true_one(X, Y, seed, megabytes, dtype):
     assert abs(true.max() - fit.residual) < 1e-9
 
 
-def test_a_row_of_weight_two_is_two_rows(X, X_new, Y, seed):
-    w = np.ones(N_ROWS)
-    w[:50] = 2
-    sampler = np.arange(100, 100 + N_LANDMARKS)
-    weighted = model_of(seed, sampler=sampler).fit(X, Y, w)
-    order = np.concatenate([np.arange(N_ROWS), np.arange(50)])
-    twice = model_of(seed, sampler=sampler).fit(X[order], Y[order])
-    assert relative(weighted.predict(X_new), twice.predict(X_new)) < 1e-5
-
-
 def test_targets_of_all_sizes_are_solved_for_at_once(X, X_new, seed):
     """Also one that is 0, and one whose square is no number."""
     y = np.sin(X[:, 0])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
@@ -20,7 +18,6 @@ from nystrom import (
     Nystroem,
     approximate,
     effective_dimension,
-    kernels,
     leverage_scores,
     samplers,
     select_landmarks,
@@ -64,13 +61,6 @@ STORAGES = {
 }
 
 
-def test_public_names_exist():
-    assert all(hasattr(nystrom, name) for name in nystrom.__all__)
-    assert sorted(nystrom.__all__, key=str.lower) == sorted(
-        set(nystrom.__all__), key=str.lower
-    )
-
-
 @pytest.mark.parametrize(
     "function", [select_landmarks, leverage_scores, effective_dimension, approximate]
 )
@@ -106,20 +96,6 @@ def test_scores_of_every_storage_are_the_same(X, K, storage):
     dimension = effective_dimension(rows, gamma=GAMMA, ridge=RIDGE)
     assert dimension == pytest.approx(exact_scores(K).sum())
     assert isinstance(dimension, float)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-def test_approximation_of_every_storage_is_the_same(X, seed, storage):
-    rows = STORAGES[storage](X)
-    landmarks = select_landmarks(
-        rows, gamma=GAMMA, n_landmarks=20, random_state=seed, sampler="uniform"
-    )
-    stored = approximate(rows, landmarks)
-    plain = approximate(X, select_landmarks(X, gamma=GAMMA, sampler=landmarks.indices))
-    assert stored.trace_error == pytest.approx(plain.trace_error, rel=1e-6)
-    np.testing.assert_allclose(
-        stored @ np.ones(N_ROWS), plain @ np.ones(N_ROWS), atol=1e-7
-    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
@@ -171,16 +147,6 @@ def test_precomputed(X, K, seed, dtype):
     )
 
 
-def test_landmarks_of_an_estimator_serve_the_functions(X, K, seed):
-    estimator = Nystroem(gamma=GAMMA, n_components=20, random_state=seed).fit(X)
-    approximation = approximate(X, estimator.landmarks_)
-    assert approximation.trace_error / N_ROWS == pytest.approx(
-        float(estimator.approximation_error_)
-    )
-    scores = leverage_scores(X, ridge=RIDGE, landmarks=estimator.landmarks_)
-    assert scores.shape == (N_ROWS,)
-
-
 def test_landmarks_of_a_precomputed_estimator_serve_the_functions(K, seed):
     estimator = Nystroem("precomputed", n_components=20, random_state=seed).fit(K)
     approximation = approximate(K, estimator.landmarks_)
@@ -195,91 +161,6 @@ def test_landmarks_of_a_precomputed_estimator_serve_the_functions(K, seed):
 def test_1000_landmarks_unless_told(rng):
     X = rng.standard_normal((1100, 2))
     assert len(select_landmarks(X, random_state=0, sampler="uniform")) == 1000
-
-
-@pytest.mark.parametrize("n_landmarks", [None, 200])
-def test_no_more_landmarks_than_rows_and_no_warning(X, n_landmarks):
-    assert len(select_landmarks(X, n_landmarks=n_landmarks)) == N_ROWS
-
-
-def test_landmarks_know_how_they_were_chosen(X, seed):
-    landmarks = select_landmarks(
-        X, gamma=GAMMA, n_landmarks=20, sampler="recursive", random_state=seed
-    )
-    assert landmarks.sampler == "recursive"
-    assert landmarks.kernel == kernels.RBF(GAMMA)
-    assert landmarks.rank == 20
-    assert landmarks.n_kernel_evaluations > 0
-    assert landmarks.ridge > 0
-    assert landmarks.effective_dimension > 0
-    assert landmarks.weights.shape == landmarks.probabilities.shape == (20,)
-    np.testing.assert_allclose(landmarks.weights**2 * landmarks.probabilities, 1)
-    assert landmarks.guarantee is None
-    assert landmarks.seconds > 0
-    assert "\n" not in repr(landmarks)
-
-
-def test_landmarks_of_points_lack_what_rows_have(X):
-    landmarks = select_landmarks(X, sampler=X[:4] + 0.5)
-    assert landmarks.indices is None
-    assert landmarks.weights is None
-    assert landmarks.probabilities is None
-    assert str(landmarks).startswith("4 landmarks by given points")
-
-
-def test_landmarks_pickle(X):
-    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=20, random_state=0)
-    loaded = pickle.loads(pickle.dumps(landmarks))
-    assert str(loaded) == str(landmarks)
-    np.testing.assert_array_equal(
-        approximate(X, loaded).features(), approximate(X, landmarks).features()
-    )
-
-
-def test_ridge_takes_as_many_as_it_needs(rng, seed):
-    X = rng.standard_normal((600, 3))
-    landmarks = select_landmarks(
-        X, gamma=GAMMA, max_spectral_error=2.0, random_state=seed
-    )
-    assert 0 < len(landmarks) < 600
-    assert landmarks.ridge == 2.0
-    error = approximate(X, landmarks).spectral_error()
-    assert error.exact
-    assert error.lower <= 2.0
-
-
-def test_ridge_with_a_cap_warns(X):
-    with pytest.warns(UserWarning, match=r"error=0.001 .*more than the 10 allowed"):
-        landmarks = select_landmarks(
-            X, gamma=GAMMA, max_spectral_error=1e-3, n_landmarks=10, random_state=0
-        )
-    assert len(landmarks) == 10
-    assert landmarks.n_requested > 10
-
-
-def test_delta_brings_a_guarantee(X):
-    landmarks = select_landmarks(
-        X, gamma=GAMMA, max_spectral_error=5.0, delta=0.01, random_state=0
-    )
-    assert landmarks.guarantee.ridge == 5.0
-    assert landmarks.guarantee.probability == pytest.approx(0.97)
-    assert "‖K − K̃‖₂ ≤ 5" in str(landmarks)
-
-
-def test_more_landmarks_than_rows_of_positive_weight(X):
-    weights = np.zeros(N_ROWS)
-    weights[[3, 5, 7]] = 1
-    landmarks = select_landmarks(X, n_landmarks=20, sample_weight=weights)
-    assert sorted(landmarks.indices) == [3, 5, 7]
-
-
-def test_row_numbers_are_those_of_all_rows_also_with_weights(X):
-    """Row 4 is row 4, whether or not others have weight 0."""
-    weights = np.ones(N_ROWS)
-    weights[:3] = 0
-    landmarks = select_landmarks(X, sampler=[4, 10], sample_weight=weights)
-    np.testing.assert_array_equal(landmarks.indices, [4, 10])
-    np.testing.assert_array_equal(landmarks.points, X[[4, 10]])
 
 
 def test_source_with_weights_of_its_own(X, seed):
@@ -299,80 +180,11 @@ def test_weights_come_from_one_place(X):
 # Scores
 
 
-@pytest.mark.parametrize("ridge", [1e-6, 1e-2, 1.0, 1e3])
-def test_exact_scores(X, K, ridge):
-    scores = leverage_scores(X, gamma=GAMMA, ridge=ridge)
-    np.testing.assert_allclose(scores, exact_scores(K, ridge), atol=1e-6)
-    assert np.all((scores >= 0) & (scores <= 1))
-    assert effective_dimension(X, gamma=GAMMA, ridge=ridge) == pytest.approx(
-        scores.sum()
-    )
-
-
-def test_scores_fall_as_the_ridge_grows(X):
-    dimensions = [
-        effective_dimension(X, gamma=GAMMA, ridge=ridge) for ridge in (0.01, 0.1, 1, 10)
-    ]
-    assert dimensions == sorted(dimensions, reverse=True)
-
-
-def test_scores_of_weighted_rows_are_those_of_repeated_rows(X, rng):
-    weights = rng.integers(1, 4, N_ROWS)
-    scores = leverage_scores(X, gamma=GAMMA, ridge=RIDGE, sample_weight=weights)
-    repeated = leverage_scores(np.repeat(X, weights, axis=0), gamma=GAMMA, ridge=RIDGE)
-    parts = np.split(repeated, np.cumsum(weights)[:-1])
-    np.testing.assert_allclose(scores, [part.sum() for part in parts], atol=1e-8)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_scores_from_landmarks_without_weights_are_never_below(X, seed, dtype):
-    landmarks = select_landmarks(
-        X.astype(dtype),
-        gamma=GAMMA,
-        sampler=np.random.default_rng(seed).choice(N_ROWS, 20, replace=False),
-    )
-    estimated = leverage_scores(X.astype(dtype), ridge=RIDGE, landmarks=landmarks)
-    exact = leverage_scores(X, gamma=GAMMA, ridge=RIDGE)
-    assert np.all(estimated >= exact - 1e-5)
-    assert effective_dimension(
-        X.astype(dtype), ridge=RIDGE, landmarks=landmarks
-    ) == pytest.approx(estimated.sum())
-
-
-def test_scores_from_all_rows_are_exact(X, K):
-    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=N_ROWS)
-    estimated = leverage_scores(X, ridge=RIDGE, landmarks=landmarks)
-    np.testing.assert_allclose(estimated, exact_scores(K), atol=1e-9)
-
-
 def test_scores_from_landmarks_use_their_kernel(X):
     landmarks = select_landmarks(X, kernel="laplacian", n_landmarks=N_ROWS)
     scores = leverage_scores(X, ridge=RIDGE, landmarks=landmarks)
     expected = exact_scores(pairwise_kernels(X, metric="laplacian"))
     np.testing.assert_allclose(scores, expected, atol=1e-9)
-
-
-def test_exact_scores_of_too_many_rows_say_what_to_do(X):
-    with (
-        sklearn.config_context(working_memory=0.1),
-        pytest.raises(ValueError, match=r"150 × 150.*landmarks=.*working_memory"),
-    ):
-        leverage_scores(X, ridge=RIDGE)
-
-
-def test_number_of_threads_changes_no_bit(rng, seed):
-    X = rng.standard_normal((4000, 3)).astype(np.float32)
-    chosen = [
-        select_landmarks(X, n_landmarks=30, random_state=seed, n_jobs=n_jobs)
-        for n_jobs in (1, 2, -1)
-    ]
-    scores = [
-        leverage_scores(X, ridge=RIDGE, landmarks=chosen[0], n_jobs=n_jobs)
-        for n_jobs in (1, 2, -1)
-    ]
-    for other in (1, 2):
-        np.testing.assert_array_equal(chosen[0].indices, chosen[other].indices)
-        np.testing.assert_array_equal(scores[0], scores[other])
 
 
 # Errors

@@ -6,7 +6,6 @@ whole matrix; what is random has bounds calibrated over many seeds.
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import ClassVar
 
 import numpy as np
@@ -117,15 +116,6 @@ def test_best_pivots_are_those_of_explicit_deflation(some):
     expected = dense_gains(R, w, proposals[free])
     np.testing.assert_allclose(found.gains[free][eligible], expected[eligible])
     assert np.all(found.gains[chosen] == -1)
-
-
-def test_ranking_once_is_not_ranking_after_each_pivot(rng, seed):
-    """The planted fault: without deflation near-copies of the best are taken too."""
-    centers = np.repeat(4.0 * np.arange(5), [8, 7, 6, 5, 4])[:, None]
-    K, w = rbf_matrix(centers + 0.3 * rng.standard_normal((30, 1)), 1.0), np.ones(30)
-    once = np.argsort(-dense_gains(K, w, np.arange(30)))[:5]
-    chosen = ranked(K, w, np.arange(30), 5).chosen
-    assert len(np.unique(centers[chosen])) == 5 > len(np.unique(centers[once]))
 
 
 def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
@@ -356,15 +346,6 @@ def test_float64_rows_are_ranked_in_float32_where_that_is_the_same(rng):
     assert as_float32_rows(Linear(), X, Ledger()) is X
 
 
-def test_what_is_chosen_in_float32_is_as_good(rng, seed, monkeypatch):
-    X = unbalanced(rng, 1500)
-    narrow = mean_error(X, "auto", seed, 0.1)
-    assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float32
-    monkeypatch.setattr(pools, "MIN_NARROWING_ROWS", 10**9)
-    assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float64
-    assert narrow == pytest.approx(mean_error(X, "auto", seed, 0.1), rel=0.02)
-
-
 def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
     X = rng.standard_normal((5000, 4)).astype(np.float32)
     monkeypatch.setattr(threads, "MIN_THREADED_MULTIPLY_ADDS", 0)
@@ -391,16 +372,6 @@ def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
         X.astype(dtype), gamma=GAMMA, n_landmarks=300, random_state=seed
     )
     assert np.isin(apart, found.indices).all()
-
-
-@pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 4096, 4097, 12_000])
-def test_parts_have_all_rows_once(n):
-    cuts = part_bounds(n)
-    assert (cuts[0], cuts[-1]) == (0, n)
-    sizes = np.diff(cuts)
-    assert sizes.max() <= MAX_PART_ROWS
-    assert sizes.max() - sizes.min() <= 1
-    assert len(sizes) == 1 or len(sizes) % 2 == 0
 
 
 # Probabilities and weights of a pool
@@ -607,17 +578,6 @@ def test_a_dry_pool_is_not_a_rank_found(rng, seed, monkeypatch):
     assert growth.exhausted
 
 
-def test_a_dry_pool_taken_for_the_rank_would_show(rng, seed, monkeypatch):
-    """The planted fault for the test above."""
-
-    def dry(self):
-        return "pool" in vars(self) and self.pool.is_exhausted
-
-    exhausted = property(dry, lambda self, value: None)
-    monkeypatch.setattr(PooledGreedyGrower, "exhausted", exhausted, raising=False)
-    assert rank_found(rng, seed, monkeypatch)[0] < 60
-
-
 def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
     """ω·r is 0 and r is not: such a pool is not dry, and a new one draws nothing."""
     asked, chances = [], RowPool.sampling_weights
@@ -714,28 +674,6 @@ def test_weights_are_copies_in_terms_of_error(rng, seed):
     assert weighted == pytest.approx(repeated, rel=0.15)
 
 
-@pytest.mark.parametrize("n", [200, 2000], ids=["all in the pool", "some"])
-def test_rows_of_weight_0_are_in_no_pool(n, rng, seed, monkeypatch):
-    drawn = []
-
-    class Seen(RowPool):
-        def __init__(self, work, indices, weights, *args, **options):
-            drawn.append((work.source.take(indices), weights))
-            super().__init__(work, indices, weights, *args, **options)
-
-    monkeypatch.setattr(by_gain, "RowPool", Seen)
-    few_rows_are_drawn_from(monkeypatch)
-    X = rng.standard_normal((n, 2))
-    w = np.where(rng.uniform(size=n) < 0.5, 0.0, 2.0)
-    landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w, random_state=seed)
-    assert np.all(w[landmarks.indices] > 0)
-    assert len(drawn) == 1 if n == 200 else len(drawn) > 1
-    kept = {tuple(x) for x in X[w > 0]}
-    for points, weights in drawn:
-        assert np.all(weights > 0)
-        assert {tuple(x) for x in points} <= kept
-
-
 # Cost
 
 
@@ -747,18 +685,6 @@ def test_kernel_evaluations_per_row_and_landmark(n, s, most, rng, seed):
     X = rng.standard_normal((n, 3))
     landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=s, random_state=seed)
     assert landmarks.n_kernel_evaluations <= most * n * s
-
-
-def test_nothing_of_size_n_times_s_is_kept(rng, seed):
-    X = rng.standard_normal((60_000, 4))
-    select_landmarks(X[:3000], gamma=GAMMA, n_landmarks=50)  # imports and caches
-    tracemalloc.start()
-    try:
-        select_landmarks(X, gamma=GAMMA, n_landmarks=50, random_state=seed, n_jobs=1)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 * 60_000 * 50 / 3
 
 
 @pytest.mark.parametrize("power", [-900, -600, 600, 900])
@@ -810,13 +736,3 @@ def gain_over_uniform(seed, weight):
 @pytest.mark.parametrize("weight", [1e-3, 1e-4])
 def test_rare_rows_that_hardly_count_are_left_out(weight, seed):
     assert gain_over_uniform(seed, weight) < 0.3  # .06 to .15
-
-
-def test_without_their_weights_they_would_be_taken(seed, monkeypatch):
-    """The planted fault: a pool in which all rows count alike."""
-
-    def alike(work, indices, weights, *rest, **options):
-        return RowPool(work, indices, np.ones_like(weights), *rest, **options)
-
-    monkeypatch.setattr(by_gain, "RowPool", alike)
-    assert gain_over_uniform(seed, 1e-3) > 0.4  # .65 to 1.2

@@ -119,16 +119,6 @@ def test_approximation_has_no_negative_part(X, seed, case):
     assert (landmarks.rank == 0) == (values.max() == 0)
 
 
-@pytest.mark.filterwarnings("ignore:The kernel")
-def test_positive_part_of_the_landmarks_is_kept(X):
-    """K̃ on the landmarks is K_SS without its negative eigenvalues."""
-    landmarks = select_landmarks(X, kernel=distance, sampler=list(range(10)))
-    part = (approximate(X, landmarks) @ np.eye(N_ROWS))[:10, :10]
-    values, vectors = np.linalg.eigh(distances(X[:10], X[:10]))
-    expected = (vectors * np.maximum(values, 0)) @ vectors.T
-    np.testing.assert_allclose(part, expected, atol=1e-9)
-
-
 @pytest.mark.parametrize("case", INDEFINITE)
 @pytest.mark.filterwarnings("ignore:The kernel")
 def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case):

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-import nystrom
 from nystrom import KernelKMeans, kernels
-from nystrom.kernels import PrecomputedAtLandmarks
 from nystrom.models import kmeans as clustering
 from nystrom.models.kmeans import FeatureSample
 
 N_ROWS, N_LANDMARKS, N_CLUSTERS, GAMMA = 400, 40, 5, 0.5
-WORDS = ["ab", "abc", "bcd", "xyz", "xy", "zab"] * 15
 
 
 @pytest.fixture(autouse=True)
@@ -70,10 +61,6 @@ def blobs(seed, n=400, centers=5, spread=0.5):
 
 def rbf(X, Y=None):
     return rbf_kernel(X, Y, gamma=GAMMA)
-
-
-def shared_letters(a, b):
-    return float(len(set(a) & set(b)))
 
 
 # Dense formulas
@@ -262,21 +249,6 @@ def test_more_passes_only_lower_the_inertia(rng, seed, small_sample):
     assert np.all(np.diff(inertias) < 0)
 
 
-def test_a_looser_tolerance_takes_fewer_passes(rng, seed, small_sample):
-    X = rng.standard_normal((1500, 3))
-    tight, loose = (clusterer(seed=seed, tol=tol).fit(X) for tol in (0.0, 0.1))
-    assert loose.n_iter_ < tight.n_iter_
-    assert tight.inertia_ < loose.inertia_ < 1.1 * tight.inertia_
-
-
-def test_one_pass_already_beats_its_start(seed, small_sample):
-    X = blobs(seed)
-    model = clusterer(max_iter=1, seed=seed).fit(X)
-    assert model.n_iter_ == 1
-    assert model.inertia_ < clusterer(1, seed).fit(X).inertia_
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
 # The paper: costs are preserved
 
 
@@ -333,18 +305,6 @@ def test_costs_of_all_clusterings_are_preserved(seed, data):
         assert max(found.values()) <= 1 + EPSILON, found
 
 
-def test_too_few_landmarks_do_not_preserve_costs(seed):
-    """The statement above can fail: two landmarks know two of five clusters."""
-    X = blobs(seed, 300)
-    K = rbf(X)
-    model = clusterer(seed=seed, n_landmarks=2, sampler="uniform").fit(X)
-    approximate = nystrom_matrix(K, model.landmarks_.indices)
-    rng = np.random.default_rng(seed)
-    found = distortions(K, approximate, model.labels_, N_CLUSTERS, rng)
-    assert found["best"] > 1 + EPSILON
-    assert found["of what is left"] > 1 + EPSILON
-
-
 @pytest.mark.parametrize("data", ["blobs", "circles"])
 def test_found_clusters_are_nearly_as_good_as_those_of_all_of_K(seed, data):
     X, gamma, k = blobs(seed, 300, spread=1.5), 0.2, 5
@@ -379,30 +339,6 @@ def test_restarts_are_never_worse_and_mostly_better(X, seed, small_sample):
 # The same seed
 
 
-def test_the_same_seed_gives_the_same_clusters_and_another_may_not(X, seed):
-    first, again = (clusterer(20, seed).fit(X) for _ in range(2))
-    np.testing.assert_array_equal(first.labels_, again.labels_)
-    np.testing.assert_array_equal(first.dual_coef_, again.dual_coef_)
-    assert first.inertia_ == again.inertia_
-    other = clusterer(20, seed + 1).fit(X)
-    assert adjusted_rand_score(first.labels_, other.labels_) < 1
-
-
-def test_threads_and_memory_maps_change_nothing(seed, tmp_path):
-    X = blobs(seed, 5000, spread=2.0)
-    options = {"n_landmarks": 20, "n_init": 2, "n_jobs": 1}
-    one = clusterer(seed=seed, **options).fit(X)
-    two = clusterer(seed=seed, **options | {"n_jobs": 2}).fit(X)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert isinstance(mapped, np.memmap)
-    stored = clusterer(seed=seed, **options).fit(mapped)
-    for other in (two, stored):
-        np.testing.assert_array_equal(other.labels_, one.labels_)
-        np.testing.assert_array_equal(other.dual_coef_, one.dual_coef_)
-        assert other.inertia_ == one.inertia_
-
-
 def test_a_random_state_instance_and_a_large_seed(X):
     by_state = clusterer(seed=np.random.RandomState(3)).fit(X)
     again = clusterer(seed=np.random.RandomState(3)).fit(X)
@@ -427,16 +363,6 @@ def test_weights_count_rows_as_often(rng, seed):
     assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-6)
     same = adjusted_rand_score(weighted.labels_[copies], repeated.labels_)
     assert same == pytest.approx(1)
-
-
-def test_a_common_factor_of_all_weights_scales_the_inertia_only(X, seed):
-    options = {"sampler": np.arange(30)}
-    plain = clusterer(seed=seed, **options).fit(X)
-    scaled = clusterer(seed=seed, **options).fit(X, sample_weight=np.full(N_ROWS, 8.0))
-    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
-    assert scaled.inertia_ == pytest.approx(8 * plain.inertia_)
-    single = clusterer(seed=seed, **options).fit(X, sample_weight=8.0)
-    assert single.inertia_ == scaled.inertia_
 
 
 def test_rows_of_weight_zero_get_labels_but_move_nothing(X, rng, seed):
@@ -597,12 +523,6 @@ def test_as_many_clusters_as_rows(X, seed):
     np.testing.assert_array_equal(model.transform(X[:30]).argmin(axis=1), model.labels_)
 
 
-def test_one_row(X):
-    model = clusterer(1).fit(X[:1])
-    np.testing.assert_array_equal(model.labels_, [0])
-    assert model.inertia_ == pytest.approx(0, abs=1e-12)
-
-
 def test_constant_rows_are_one_cluster(seed):
     X = np.full((50, 2), 3.0)
     model = clusterer(1, seed).fit(X)
@@ -622,20 +542,6 @@ def test_rows_without_any_feature_are_one_cluster(seed):
 
 
 # What rows may be
-
-
-def test_float32_rows_give_nearly_the_same_clusters(seed):
-    X = blobs(seed, 400, spread=1.0)
-    wide = clusterer(seed=seed, sampler=np.arange(40)).fit(X)
-    narrow = clusterer(seed=seed, sampler=np.arange(40)).fit(X.astype(np.float32))
-    assert np.mean(narrow.labels_ == wide.labels_) > 0.99
-    assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=1e-3)
-    found = narrow.transform(X.astype(np.float32))
-    assert found.dtype == np.float32
-    assert wide.transform(X).dtype == np.float64
-    squared = all_squared_distances(narrow, rbf, X.astype(np.float32).astype(float))
-    np.testing.assert_allclose(found**2, squared, atol=1e-3)
-    np.testing.assert_array_equal(narrow.predict(X.astype(np.float32)), narrow.labels_)
 
 
 @pytest.mark.parametrize(
@@ -658,88 +564,6 @@ def test_float32_rows_of_a_very_smooth_kernel(seed):
     assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=0.01)
     np.testing.assert_array_equal(narrow.predict(X), narrow.labels_)
     assert narrow.score(X) == pytest.approx(-narrow.inertia_, rel=0.01)
-
-
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, sp.coo_array])
-def test_sparse_rows_are_as_dense_ones(X, seed, make):
-    X = np.where(np.abs(X) > 0.5, X, 0)
-    options = {"sampler": np.arange(30)}
-    dense = clusterer(seed=seed, **options).fit(X)
-    sparse = clusterer(seed=seed, **options).fit(make(X))
-    assert np.mean(sparse.labels_ == dense.labels_) > 0.99
-    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-4)
-    np.testing.assert_array_equal(sparse.predict(make(X)), sparse.labels_)
-    np.testing.assert_allclose(sparse.transform(make(X)), sparse.transform(X))
-
-
-@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
-def test_words_with_a_kernel_of_two_words(seed, kind):
-    # Several restarts: one alone may end where the words are divided otherwise.
-    options = {"kernel": shared_letters, "n_landmarks": 5, "n_init": 10}
-    model = clusterer(2, seed, **options).fit(kind(WORDS))
-    K = np.array([[shared_letters(a, b) for b in WORDS] for a in WORDS])
-    S = model.landmarks_.indices
-    K_SS = K[np.ix_(S, S)]
-    squared = squared_distances(np.diagonal(K), K[:, S], K_SS, model.dual_coef_)
-    np.testing.assert_allclose(model.transform(kind(WORDS)) ** 2, squared, atol=1e-8)
-    assert model.inertia_ == pytest.approx(squared.min(axis=1).sum())
-    np.testing.assert_array_equal(model.predict(WORDS[:6]), model.labels_[:6])
-    # Two words without any of a, b and c.
-    alone = model.labels_[:6] == model.labels_[3]
-    np.testing.assert_array_equal(alone, [False, False, False, True, True, False])
-
-
-def test_precomputed_kernel_is_as_its_rows(X, X_new, seed):
-    K = rbf(X)
-    model = clusterer(seed=seed, kernel="precomputed").fit(K)
-    S = model.landmarks_.indices
-    by_rows = clusterer(seed=seed, sampler=S).fit(X)
-    np.testing.assert_array_equal(model.labels_, by_rows.labels_)
-    assert model.inertia_ == pytest.approx(by_rows.inertia_)
-    np.testing.assert_array_equal(model.predict(K), model.labels_)
-    np.testing.assert_allclose(model.transform(K), by_rows.transform(X), atol=1e-6)
-    against = rbf(X_new, X)
-    np.testing.assert_array_equal(model.predict(against), by_rows.predict(X_new))
-    np.testing.assert_array_equal(
-        model.predict(PrecomputedAtLandmarks(against[:, S])), by_rows.predict(X_new)
-    )
-
-
-@pytest.mark.parametrize("columns", ["all", "landmarks"])
-def test_precomputed_distances_of_new_rows_are_right_or_refused(
-    X, X_new, seed, columns
-):
-    """k(x, x) of a new row is in no column."""
-    model = clusterer(seed=seed, kernel="precomputed").fit(rbf(X))
-    S = model.landmarks_.indices
-    against = rbf(X_new, X)
-    expected = clusterer(seed=seed, sampler=S).fit(X).transform(X_new)
-    try:
-        found = model.transform(
-            against if columns == "all" else PrecomputedAtLandmarks(against[:, S])
-        )
-    except ValueError:
-        return
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_landmarks_that_were_moved(X, X_new, seed):
-    model = clusterer(seed=seed, sampler="kmeans").fit(X)
-    assert model.landmarks_.indices is None
-    squared = all_squared_distances(model, rbf, X_new)
-    np.testing.assert_allclose(model.transform(X_new) ** 2, squared, atol=1e-6)
-    own = all_squared_distances(model, rbf, X).min(axis=1)
-    assert model.inertia_ == pytest.approx(own.sum())
-
-
-def test_landmarks_by_error_and_the_error_reported(X, seed):
-    options = {"n_landmarks": None, "max_trace_error": 0.05}
-    model = clusterer(seed=seed, **options).fit(X)
-    assert float(model.approximation_error_) <= 0.05
-    assert N_CLUSTERS < len(model.landmarks_) < N_ROWS
-    K = rbf(X)
-    left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices)) / np.trace(K)
-    assert float(model.approximation_error_) == pytest.approx(left, abs=1e-6)
 
 
 def test_an_indefinite_kernel_warns_and_clusters(X, seed):
@@ -868,78 +692,7 @@ def test_new_rows_of_another_width(X):
         clusterer().fit(X).predict(X[:, :2])
 
 
-def test_a_kernel_that_fails_midway_leaves_the_old_fit(X):
-    calls = []
-
-    def breaks(X, Y):
-        calls.append(len(X))
-        if len(calls) > 3:
-            raise ValueError("the kernel broke")
-        return rbf_kernel(X, Y)
-
-    fitted = clusterer().fit(X)
-    expected, known = fitted.transform(X), set(vars(fitted))
-    fitted.set_params(kernel=kernels.blockwise(breaks), sampler=np.arange(5))
-    with pytest.raises(ValueError, match="the kernel broke"):
-        fitted.fit(X[:, :2])
-    assert set(vars(fitted)) == known
-    np.testing.assert_array_equal(fitted.transform(X), expected)
-
-
 # Among scikit-learn's tools
-
-
-def test_fit_predict_is_fit_and_labels(X, weights, seed):
-    fitted = clusterer(seed=seed).fit(X, sample_weight=weights)
-    found = clusterer(seed=seed).fit_predict(X, sample_weight=weights)
-    np.testing.assert_array_equal(found, fitted.labels_)
-    assert np.issubdtype(found.dtype, np.integer)
-    assert found.shape == (N_ROWS,)
-
-
-def test_in_a_pipeline(X, X_new, seed):
-    scaler = StandardScaler().fit(X)
-    alone = clusterer(seed=seed).fit(scaler.transform(X))
-    pipeline = make_pipeline(StandardScaler(), clusterer(seed=seed))
-    np.testing.assert_array_equal(pipeline.fit_predict(5 + 3 * X), alone.labels_)
-    expected = alone.transform(scaler.transform(X_new))
-    np.testing.assert_allclose(pipeline.transform(5 + 3 * X_new), expected, atol=1e-7)
-
-
-def test_clone_is_unfitted_and_fits_the_same(X, seed):
-    fitted = clusterer(seed=seed, n_init=2, tol=1e-3).fit(X)
-    cloned = clone(fitted)
-    with pytest.raises(NotFittedError):
-        cloned.predict(X)
-    np.testing.assert_array_equal(cloned.fit(X).labels_, fitted.labels_)
-
-
-def test_pickle_and_model_files(X, X_new, seed, tmp_path):
-    fitted = clusterer(seed=seed).fit(X)
-    expected = fitted.transform(X_new)
-    nystrom.save(fitted, tmp_path / "model.nystrom")
-    restored = [
-        pickle.loads(pickle.dumps(fitted)),
-        nystrom.load(tmp_path / "model.nystrom"),
-    ]
-    for model in restored:
-        np.testing.assert_array_equal(model.transform(X_new), expected)
-        np.testing.assert_array_equal(model.predict(X), fitted.labels_)
-        np.testing.assert_array_equal(model.labels_, fitted.labels_)
-        assert model.inertia_ == fitted.inertia_
-        assert str(model.landmarks_) == str(fitted.landmarks_)
-
-
-def test_frames_in_and_out(X, seed):
-    table = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = clusterer(2, seed).set_output(transform="pandas").fit(table)
-    found = model.transform(table)
-    np.testing.assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
-    assert list(found.columns) == ["kernelkmeans0", "kernelkmeans1"]
-    expected = clusterer(2, seed).fit(X).transform(X)
-    np.testing.assert_array_equal(found.to_numpy(), expected)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table[["b", "a", "c"]])
 
 
 def test_names_of_features_are_those_of_the_fit(X):
@@ -962,27 +715,6 @@ def test_a_second_fit_with_normalisation_forgets_the_centers(X):
     model = clusterer(3).fit(X)
     model.set_params(affinity_normalize=True).fit(X)
     assert not hasattr(model, "dual_coef_")
-
-
-def test_no_array_of_rows_by_landmarks_is_held(rng, monkeypatch):
-    monkeypatch.setattr(clustering, "SAMPLE_BYTES", 2**20)
-    n, s = 60_000, 100
-    X = rng.standard_normal((n, 2))
-    model = clusterer(4, sampler=np.arange(s), n_init=2, max_iter=3, tol=1e9, n_jobs=1)
-    model.fit(X[:3000])  # whatever is imported at first use
-    tracemalloc.start()
-    try:
-        model.fit(X)
-        _, fitting = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
-        model.predict(X)
-        _, predicting = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(model.landmarks_) == s
-    whole = 4 * n * s
-    assert fitting < whole / 2
-    assert predicting < whole / 3
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e11])

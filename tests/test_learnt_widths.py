@@ -27,7 +27,6 @@ from nystrom import (
 )
 from nystrom.engines import Threads
 from nystrom.kernels.names import gamma_of, with_gamma
-from nystrom.kernels.stationary import has_width_gradient
 from nystrom.models.length_scales import (
     INITIAL_ALPHAS,
     MAX_SUBSET_ROWS,
@@ -96,11 +95,6 @@ def test_gradients_are_those_of_finite_differences(seed, name, each):
     for move, slope in zip(steps, gradient, strict=True):
         rise = (descent(place + move)[0] - descent(place - move)[0]) / (2 * step)
         assert slope == pytest.approx(rise, rel=1e-5, abs=1e-7)
-
-
-def test_every_kernel_of_a_distance_has_a_slope():
-    assert all(has_width_gradient(named(name)) for name in DISTANCE_NAMES)
-    assert not has_width_gradient(kernels.Linear())
 
 
 @pytest.mark.parametrize("name", DISTANCE_NAMES)
@@ -176,17 +170,6 @@ def test_a_feature_in_other_units_has_its_length_in_them(seed):
     assert np.all(lengths[1][2:] > 3 * times[2:] * [10, 40])
 
 
-def test_features_in_another_order_have_their_lengths_in_it(seed):
-    X, y = made(300, 4, seed)
-    order = [2, 0, 3, 1]
-    model = KernelRidge(0.01, **MORE, gamma="ard")
-    a, b = (clone(model).fit(rows, y).gamma_ for rows in (X, X[:, order]))
-    np.testing.assert_allclose(b[[1, 3]], a[[0, 1]], rtol=0.02)
-    one = KernelRidge(0.01, **FEW, gamma="learn")
-    a, b = (clone(one).fit(rows, y).gamma_ for rows in (X, X[:, order]))
-    assert a == pytest.approx(b, rel=1e-3)
-
-
 def test_other_units_of_the_targets_change_nothing(seed):
     X, y = made(200, 3, seed)
     Y = np.column_stack([y, X[:, 1]])
@@ -222,15 +205,6 @@ def test_a_width_per_feature_predicts_better_where_few_features_matter(seed):
         for gamma in ("scale", "learn", "ard")
     ]
     assert scores[2] > max(scores[:2]) + 0.1
-
-
-def test_the_same_seed_learns_the_same(seed):
-    X, y = made(MAX_SUBSET_ROWS + 300, 3, seed)
-    params = FEW | {"random_state": seed}
-    a = KernelRidge(0.1, **params, gamma="learn", n_jobs=1).fit(X, y)
-    b = KernelRidge(0.1, **params, gamma="learn", n_jobs=2).fit(X, y)
-    assert a.gamma_ == b.gamma_
-    np.testing.assert_array_equal(a.landmarks_.indices, b.landmarks_.indices)
 
 
 def test_rows_of_weight_0_are_not_looked_at(seed):

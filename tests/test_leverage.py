@@ -140,14 +140,6 @@ def test_an_unweighted_subset_never_scores_below_the_exact_scores(size, power, d
     assert np.all(estimate >= exact - 1e-9)
 
 
-@pytest.mark.parametrize("ridge", [1e-2, 1.0])
-def test_all_rows_as_the_sample_give_the_exact_scores(X, ridge):
-    landmarks = sample_of(X, np.arange(300))
-    scores = leverage_scores(X, ridge=ridge, landmarks=landmarks)
-    expected = leverage_scores(X, gamma=GAMMA, ridge=ridge)
-    np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-11)
-
-
 def test_more_landmarks_never_raise_a_score(X, rng):
     rows = rng.permutation(300)
     before = np.ones(300)
@@ -155,21 +147,6 @@ def test_more_landmarks_never_raise_a_score(X, rng):
         scores = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, rows[:size]))
         assert np.all(scores <= before + 1e-10)
         before = scores
-
-
-def test_the_order_of_landmarks_does_not_matter(X, rng):
-    rows = rng.choice(300, 30, replace=False)
-    one = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, rows))
-    other = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, rows[::-1]))
-    np.testing.assert_allclose(one, other, rtol=1e-10)
-
-
-def test_a_landmark_given_twice_is_a_landmark_of_weight_root_2(X):
-    twice = leverage_scores(X, ridge=0.5, landmarks=sample_of(X, [7, 7]))
-    once = sample_of(X, [7], weights=np.array([np.sqrt(2)]))
-    np.testing.assert_allclose(
-        twice, leverage_scores(X, ridge=0.5, landmarks=once), rtol=1e-12
-    )
 
 
 def test_points_that_are_no_rows_may_score_rows(X, rng):
@@ -206,14 +183,6 @@ def test_exact_scores_of_weighted_rows_are_those_of_the_weighted_matrix(X, rng):
     np.testing.assert_allclose(scores, exact_scores(K, 1.0), rtol=1e-8, atol=1e-11)
 
 
-def test_a_weight_of_w_is_w_copies_for_exact_scores(X, rng):
-    w = rng.integers(1, 5, 300)
-    of_weighted = leverage_scores(X, gamma=GAMMA, ridge=1.0, sample_weight=w)
-    of_copies = leverage_scores(np.repeat(X, w, axis=0), gamma=GAMMA, ridge=1.0)
-    first = np.concatenate([[0], np.cumsum(w)[:-1]])
-    np.testing.assert_allclose(of_weighted, w * of_copies[first], rtol=1e-8)
-
-
 def test_a_weight_of_w_is_w_copies_for_scores_from_a_sample(X, rng):
     w = rng.integers(1, 5, 300)
     first = np.concatenate([[0], np.cumsum(w)[:-1]])
@@ -238,11 +207,6 @@ def test_rows_of_weight_0_have_score_0_and_do_not_change_the_others(X, rng):
     assert np.all(scores[:40] == 0)
     rest = leverage_scores(X[40:], gamma=GAMMA, ridge=1.0)
     np.testing.assert_allclose(scores[40:], rest, rtol=1e-8)
-
-
-def test_unit_weights_change_nothing(X):
-    with_weights = leverage_scores(X, ridge=1.0, sample_weight=np.ones(300))
-    np.testing.assert_allclose(with_weights, leverage_scores(X, ridge=1.0), rtol=1e-12)
 
 
 # Precision
@@ -304,24 +268,6 @@ def test_the_landmarks_say_which_levels_ran_in_float64(smooth32):
         random_state=0,
     )
     assert wide.notes == ()
-
-
-def test_rough_float32_kernels_need_no_note(smooth32):
-    landmarks = select_landmarks(
-        smooth32, gamma=2.0, n_landmarks=60, sampler="recursive", random_state=0
-    )
-    assert landmarks.notes == ()
-
-
-def test_a_residual_below_rounding_is_exactly_0(X):
-    # Rank 3: three landmarks leave nothing over but rounding noise of either sign.
-    points = X[:5]
-    B = ridge_inverse_root(Linear().gram(points), np.ones(5), 1e-13)
-    columns = CrossKernel(Linear(), points)
-    ready = prepare_residuals(columns, as_source(X), B)
-    left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
-    assert left.min() >= 0
-    assert left.max() < 1e-10
 
 
 def test_nothing_is_left_of_the_points_themselves(rng):

@@ -8,13 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from lists import FIXED, GROWING
 from oracles_sampling import rbf_matrix
 from sklearn import config_context
-from sklearn.base import clone
-from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
 from test_evaluations import FORMS, Counted
 
 from nystrom import Nystroem, approximate, samplers, select_landmarks
@@ -120,14 +116,6 @@ def test_uniform_landmarks_are_drawn_by_weight(X, rng, seed):
 
 
 @pytest.mark.parametrize("sampler", GROWING)
-def test_a_limit_that_is_not_reached_changes_nothing(sampler, X, seed):
-    options = {"gamma": GAMMA, "sampler": sampler, "random_state": seed}
-    free = select_landmarks(X, max_trace_error=0.1, **options)
-    limited = select_landmarks(X, max_trace_error=0.1, n_landmarks=200, **options)
-    np.testing.assert_array_equal(free.indices, limited.indices)
-
-
-@pytest.mark.parametrize("sampler", GROWING)
 def test_a_limit_that_is_reached_warns_of_the_error_there_is(sampler, X, seed):
     with pytest.warns(UserWarning, match=r"max_trace_error=1e-06 was not") as caught:
         landmarks = select_landmarks(
@@ -190,37 +178,6 @@ def test_float32_rows(sampler, n, rng, seed):
     assert landmarks.error.value == pytest.approx(reached, rel=0.02)
     assert reached <= 0.01 * 1.02
     assert trace_error(K, landmarks.indices[:-1]) > 0.01 * 0.98
-
-
-@pytest.mark.parametrize("sampler", GROWING)
-def test_csr_rows_give_the_same(sampler, rng, seed):
-    X = sp.random_array((200, 5), density=0.4, rng=rng, format="csr")
-    options = {"sampler": sampler, "max_trace_error": 0.02, "random_state": seed}
-    sparse = select_landmarks(X, **options)
-    dense = select_landmarks(X.toarray(), **options)
-    np.testing.assert_array_equal(sparse.indices, dense.indices)
-    assert sparse.error.value == pytest.approx(dense.error.value, abs=1e-12)
-
-
-def shared_letters(a, b):
-    return float(sum(a.count(c) * b.count(c) for c in "abc") + 0.5 * (a == b))
-
-
-@pytest.mark.parametrize("sampler", GROWING)
-def test_strings_with_a_function_of_two(sampler, rng, seed):
-    words = [
-        "".join(rng.choice(list("abc"), size=rng.integers(1, 6))) for _ in "x" * 90
-    ]
-    landmarks = select_landmarks(
-        words,
-        kernel=shared_letters,
-        sampler=sampler,
-        max_trace_error=0.03,
-        random_state=seed,
-    )
-    K = np.array([[shared_letters(a, b) for b in words] for a in words])
-    assert_shortest(landmarks, K, 0.03)
-    assert list(landmarks.points) == [words[i] for i in landmarks.indices]
 
 
 @pytest.mark.parametrize("sampler", GROWING)
@@ -483,17 +440,6 @@ def test_the_estimator_makes_as_many_features_as_it_takes(
     assert float(model.approximation_error_) == pytest.approx(reached, abs=2e-6)
 
 
-def test_fit_transform_is_fit_and_transform(X):
-    model = Nystroem(gamma=GAMMA, max_trace_error=0.02, random_state=0)
-    Z = model.fit_transform(X)
-    other = clone(model).fit(X)
-    np.testing.assert_array_equal(model.component_indices_, other.component_indices_)
-    np.testing.assert_allclose(Z, other.transform(X), atol=1e-10)
-    one, two = (float(m.approximation_error_) for m in (model, other))
-    assert one == pytest.approx(two, abs=1e-9)
-    assert one <= 0.02
-
-
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_the_estimator_warns_once_where_its_limit_is_reached(method, X):
     model = Nystroem(gamma=GAMMA, n_components=10, max_trace_error=1e-6, random_state=0)
@@ -508,37 +454,3 @@ def test_more_components_than_rows_are_only_a_limit(rng):
     X = rng.standard_normal((40, 2))
     model = Nystroem(gamma=GAMMA, max_trace_error=0.1, random_state=0).fit(X)
     assert len(model.landmarks_) < 40
-
-
-def test_the_parameter_is_kept_and_cloned():
-    model = Nystroem(max_trace_error=0.05, n_components=None)
-    assert model.get_params()["max_trace_error"] == 0.05
-    assert clone(model).get_params() == model.get_params()
-    assert Nystroem().get_params()["max_trace_error"] is None
-    assert model.set_params(max_trace_error=0.1).max_trace_error == 0.1
-
-
-def test_in_a_pipeline(X):
-    y = np.sin(X[:, 0])
-    features = Nystroem(gamma=GAMMA, n_components=None, random_state=0)
-    model = make_pipeline(features, Ridge(1e-3))
-    model.set_params(nystroem__max_trace_error=0.01).fit(X, y)
-    assert model.score(X, y) > 0.95
-    coarse = clone(model).set_params(nystroem__max_trace_error=0.3).fit(X, y)
-    assert len(coarse[-1].coef_) < len(model[-1].coef_)
-
-
-def test_a_precomputed_matrix_in_the_estimator(X):
-    K = rbf_matrix(X, GAMMA)
-    model = Nystroem("precomputed", max_trace_error=0.05, random_state=0)
-    Z = model.fit_transform(K)
-    assert float(model.approximation_error_) <= 0.05
-    np.testing.assert_allclose(model.transform(K), Z, atol=1e-10)
-
-
-def test_a_refused_fit_leaves_the_estimator_as_it_was(X):
-    model = Nystroem(gamma=GAMMA, max_trace_error=0.1, random_state=0).fit(X)
-    before = model.landmarks_
-    with pytest.raises(ValueError, match="is not allowed"):
-        model.set_params(max_trace_error=3.0).fit(X)
-    assert model.landmarks_ is before

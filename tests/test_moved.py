@@ -145,13 +145,6 @@ def test_a_row_far_from_every_landmark_pulls_none(X, seed, monkeypatch):
 # The guard
 
 
-def test_no_length_no_step(X, seed, monkeypatch):
-    monkeypatch.setattr(lloyd, "STEP_LENGTHS", ())
-    found = chosen(X, seed)
-    np.testing.assert_array_equal(found.points, chosen(X, seed, "auto").points)
-    assert found.notes[-1] == "not moved"
-
-
 def test_where_rows_have_nothing_in_common_nothing_moves(X, seed):
     """K = I: the means of rows are worse than rows."""
     found, start = (chosen(X, seed, name, RBF(1e4)) for name in ("kmeans", "auto"))
@@ -290,26 +283,3 @@ def test_as_many_landmarks_as_rows_are_the_rows(n_landmarks, X, seed):
     assert found.indices is None
     assert found.sampler == "kmeans"
     assert approximate(X, found).relative_trace_error.value < 1e-10
-
-
-@pytest.mark.parametrize("s", [1, 2, 300])
-def test_any_number_of_landmarks(s, X, seed):
-    found = chosen(X, seed, s=s)
-    assert found.points.shape == (s, 3)
-    start = approximate(X, chosen(X, seed, "auto", s=s)).trace_error
-    assert approximate(X, found).trace_error <= 1.05 * start + 1e-9
-
-
-def test_rows_of_weight_0_count_among_the_rows(X, seed):
-    weights = np.ones(len(X))
-    weights[::3] = 0
-    for size in (20, 590):
-        landmarks = select_landmarks(
-            X,
-            gamma=GAMMA,
-            n_landmarks=size,
-            sampler="kmeans",
-            sample_weight=weights,
-            random_state=seed,
-        )
-        assert landmarks.n_rows == len(X)

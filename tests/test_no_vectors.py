@@ -114,12 +114,6 @@ def test_memory_does_not_grow_with_the_rows(options):
     assert growth(FEW, **options) < 2
 
 
-@pytest.mark.usefixtures("short_lists")
-def test_one_number_per_row_would_be_seen():
-    """The planted fault: RPCholesky keeps bounds, and says so."""
-    assert growth(FEW // 8, sampler="rpcholesky", n_landmarks=SIZE) > 8
-
-
 # Sifted levels are the listed ones
 
 

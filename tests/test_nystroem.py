@@ -6,25 +6,20 @@ import inspect
 import pickle
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn.kernel_approximation
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from lists import DISTANCE_NAMES, OFF_THE_ROWS, RIDGED
-from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from nystrom import Nystroem, approximate, samplers, select_landmarks
+from nystrom import Nystroem, approximate, samplers
 from nystrom.landmarks import Landmarks
 
 GAMMA = 0.2
@@ -75,15 +70,6 @@ def test_fitted_attributes_are_scikit_learns(X):
     )
 
 
-def test_components_are_rows_of_the_data(X):
-    estimator = fitted(X)
-    np.testing.assert_array_equal(
-        estimator.components_, X[estimator.component_indices_]
-    )
-    assert len(np.unique(estimator.component_indices_)) == 20
-    assert estimator.component_indices_.dtype.kind == "i"
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_features_are_kernel_times_normalization(X, dtype):
     X = X.astype(dtype)
@@ -118,21 +104,6 @@ def test_same_rows_as_scikit_learn_give_the_same_products_of_features(X, seed):
     np.testing.assert_allclose(A.T @ A, B.T @ B, rtol=1e-4)
 
 
-def test_landmarks_print_as_one_line(X):
-    shown = str(fitted(X).landmarks_)
-    assert "\n" not in shown
-    for part in (
-        "20 landmarks of 200 rows by auto",
-        "RBF(gamma=0.2)",
-        "relative trace error",
-        "(exact)",
-        "rank 20",
-        "kernel evaluations",
-        " s",
-    ):
-        assert part in shown
-
-
 def test_landmarks_lead_to_the_approximation(X):
     estimator = fitted(X)
     approximation = approximate(X, estimator.landmarks_)
@@ -154,16 +125,6 @@ def test_fit_then_transform_is_fit_transform(rng, seed, n_rows, dtype):
     np.testing.assert_array_equal(estimator.transform(X), Z)
 
 
-def test_fit_twice_is_fit_once(X, rng, seed):
-    estimator = fitted(rng.standard_normal((77, 9)), random_state=seed)
-    again = estimator.fit(X)
-    once = fitted(X, random_state=seed)
-    np.testing.assert_array_equal(again.transform(X), once.transform(X))
-    np.testing.assert_array_equal(again.component_indices_, once.component_indices_)
-    assert again.n_features_in_ == 4
-    assert set(vars(again)) == set(vars(once))
-
-
 def test_refit_on_objects_forgets_the_number_of_features(X):
     def same(x, y):
         return float(x == y)
@@ -171,67 +132,6 @@ def test_refit_on_objects_forgets_the_number_of_features(X):
     estimator = fitted(X).set_params(kernel=same, gamma=None, n_components=2)
     estimator.fit(["a", "b", "c", "a"])
     assert not hasattr(estimator, "n_features_in_")
-
-
-def test_fit_returns_the_estimator_and_changes_no_parameter(X):
-    estimator = Nystroem(gamma="median", n_components=20, sampler=[1, 5, 9])
-    before = estimator.get_params()
-    assert estimator.fit(X) is estimator
-    after = estimator.get_params()
-    assert all(after[name] is before[name] for name in before)
-
-
-def test_data_is_not_modified(X):
-    before = X.copy()
-    fitted(X).transform(X)
-    np.testing.assert_array_equal(X, before)
-
-
-def test_y_is_ignored(X, rng):
-    y = rng.integers(0, 2, 200)
-    estimator = Nystroem(n_components=5, random_state=0)
-    np.testing.assert_array_equal(
-        estimator.fit_transform(X, y), estimator.fit_transform(X)
-    )
-
-
-def test_rows_transform_one_by_one_as_all_at_once(X, seed):
-    estimator = fitted(X, random_state=seed)
-    Z = estimator.transform(X)
-    one_by_one = np.vstack([estimator.transform(x[None]) for x in X[:20]])
-    np.testing.assert_allclose(one_by_one, Z[:20], atol=1e-12)
-
-
-def test_features_of_all_rows_as_landmarks_give_the_kernel_matrix(X, seed):
-    Z = Nystroem(gamma=GAMMA, n_components=200, random_state=seed).fit_transform(X)
-    np.testing.assert_allclose(Z @ Z.T, rbf_kernel(X, gamma=GAMMA), atol=1e-9)
-
-
-@pytest.mark.parametrize("n_components", [1, 2, 20])
-def test_kernel_minus_approximation_is_semi_definite(X, seed, n_components):
-    Z = Nystroem(
-        gamma=GAMMA, n_components=n_components, random_state=seed
-    ).fit_transform(X)
-    assert Z.shape == (200, n_components)
-    left = np.linalg.eigvalsh(rbf_kernel(X, gamma=GAMMA) - Z @ Z.T)
-    assert left.min() >= -1e-9
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2, 3, -1, -2])
-def test_number_of_threads_changes_no_bit(rng, seed, n_jobs):
-    X = rng.standard_normal((5000, 3)).astype(np.float32)
-    alone = fitted(X, random_state=seed)
-    threaded = fitted(X, random_state=seed, n_jobs=n_jobs)
-    np.testing.assert_array_equal(alone.component_indices_, threaded.component_indices_)
-    np.testing.assert_array_equal(alone.transform(X), threaded.transform(X))
-
-
-def test_same_random_state_same_landmarks(rng, seed):
-    X = rng.standard_normal((400, 4))  # of fewer rows all are proposed, at any seed
-    first, again = (fitted(X, random_state=seed) for _ in range(2))
-    np.testing.assert_array_equal(first.component_indices_, again.component_indices_)
-    other = fitted(X, random_state=seed + 1000)
-    assert not np.array_equal(first.component_indices_, other.component_indices_)
 
 
 @pytest.mark.parametrize(
@@ -282,25 +182,11 @@ def test_error_after_fit_of_many_rows_is_estimated(rng, seed):
     assert f"{error.n_rows} rows" in str(error)
 
 
-def test_error_relates_to_the_gram_matrix(X):
-    """tr K̃ = tr(K_SS⁺ K_SᵀK_S)."""
-    estimator = fitted(X)
-    K = rbf_kernel(X, estimator.components_, gamma=GAMMA)
-    inner = rbf_kernel(estimator.components_, gamma=GAMMA)
-    kept = np.trace(np.linalg.solve(inner, K.T @ K))
-    assert float(estimator.approximation_error_) == pytest.approx(1 - kept / 200)
-
-
 def errors(X, seed):
     estimator = Nystroem(gamma=GAMMA, n_components=20, random_state=seed)
     estimated = estimator.fit(X).approximation_error_
     estimator.fit_transform(X)
     return estimated, float(estimator.approximation_error_)
-
-
-def test_estimated_error_is_within_its_standard_errors(rng, seed):
-    estimated, exact = errors(rng.standard_normal((4000, 4)), seed)
-    assert abs(float(estimated) - exact) < 5 * estimated.standard_error
 
 
 def test_standard_error_is_calibrated(seed):
@@ -359,13 +245,6 @@ def test_estimated_error_is_right_for_rows_that_come_in_turns(rng, seed, period)
     assert abs(float(estimated) - exact) < 5 * estimated.standard_error
 
 
-def test_estimated_error_is_right_for_sorted_rows(rng, seed):
-    X = rng.standard_normal((4000, 4))
-    X = X[np.argsort(np.linalg.norm(X, axis=1))]
-    estimated, exact = errors(X, seed)
-    assert abs(float(estimated) - exact) < 5 * estimated.standard_error
-
-
 # Within scikit-learn
 
 
@@ -384,12 +263,6 @@ def test_pipeline_classifies_digits(digits):
     assert model.score(X_new, y_new) > 0.94
 
 
-def test_default_nystroem_in_a_pipeline_on_digits(digits):
-    X, y, X_new, y_new = digits
-    model = make_pipeline(Nystroem(), LinearSVC(random_state=0)).fit(X, y)
-    assert model.score(X_new, y_new) > 0.8
-
-
 @pytest.mark.filterwarnings("ignore:K is nearly")
 def test_grid_search_over_gamma_finds_the_width(digits):
     X, y, *_ = digits
@@ -402,20 +275,6 @@ def test_grid_search_over_gamma_finds_the_width(digits):
     assert search.best_estimator_[0].landmarks_.kernel.gamma == 0.2
 
 
-def test_grid_search_over_kernels_and_samplers(digits):
-    X, y, *_ = digits
-    model = make_pipeline(
-        Nystroem(n_components=20, random_state=0, degree=2, gamma=0.1),
-        LinearSVC(random_state=0),
-    )
-    grid = {
-        "nystroem__kernel": ["rbf", "polynomial", "cosine"],
-        "nystroem__sampler": ["uniform", samplers.Recursive()],
-    }
-    search = GridSearchCV(model, grid, cv=2).fit(X[:300], y[:300])
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 def test_grid_search_over_a_precomputed_kernel(digits):
     """The folds are cut from rows and columns both."""
     X, y, *_ = digits
@@ -426,44 +285,6 @@ def test_grid_search_over_a_precomputed_kernel(digits):
     )
     search = GridSearchCV(model, {"linearsvc__C": [0.1, 1.0]}, cv=3).fit(K, y[:300])
     assert search.best_score_ > 0.8
-
-
-def test_union_and_column_transformer(X):
-    small, wide = (
-        Nystroem(gamma=gamma, n_components=3, random_state=0) for gamma in (1.0, 0.01)
-    )
-    union = FeatureUnion([("small", small), ("wide", wide)])
-    assert union.fit_transform(X).shape == (200, 6)
-    columns = ColumnTransformer([("a", small, [0, 1]), ("b", wide, [2, 3])])
-    assert columns.fit_transform(X).shape == (200, 6)
-
-
-@pytest.mark.parametrize("sampler", ["auto", samplers.Recursive(), [3, 1, 2]])
-def test_clone_keeps_parameters_and_drops_the_fit(X, sampler):
-    estimator = fitted(X, sampler=sampler)
-    copy = clone(estimator)
-    assert repr(copy.get_params()) == repr(estimator.get_params())
-    with pytest.raises(NotFittedError):
-        copy.transform(X)
-    np.testing.assert_array_equal(copy.fit(X).transform(X), estimator.transform(X))
-
-
-def test_repr_shows_what_was_set():
-    shown = repr(Nystroem(gamma=0.1, sampler="uniform"))
-    assert shown == "Nystroem(gamma=0.1, sampler='uniform')"
-
-
-@pytest.mark.parametrize("dumps", [pickle.dumps, "joblib"])
-def test_pickle_keeps_the_fit(X, tmp_path, dumps):
-    estimator = fitted(X)
-    if dumps == "joblib":
-        joblib.dump(estimator, tmp_path / "model")
-        loaded = joblib.load(tmp_path / "model")
-    else:
-        loaded = pickle.loads(dumps(estimator))
-    np.testing.assert_array_equal(loaded.transform(X), estimator.transform(X))
-    assert str(loaded.landmarks_) == str(estimator.landmarks_)
-    assert loaded.approximation_error_ == estimator.approximation_error_
 
 
 def test_pickle_does_not_hold_the_data(rng):
@@ -480,43 +301,6 @@ def test_pickle_does_not_hold_the_precomputed_matrix(X):
     dumped = pickle.dumps(estimator)
     assert len(dumped) < 0.1 * K.nbytes
     np.testing.assert_array_equal(pickle.loads(dumped).transform(K), Z)
-
-
-@pytest.mark.parametrize("method", ["fit_transform", "transform"])
-def test_set_output_pandas(X, method):
-    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(200) + 1000)
-    estimator = Nystroem(n_components=3, random_state=0).set_output(transform="pandas")
-    Z = getattr(estimator.fit(frame), method)(frame)
-    assert isinstance(Z, pd.DataFrame)
-    assert list(Z.columns) == ["nystroem0", "nystroem1", "nystroem2"]
-    assert list(Z.index) == list(frame.index)
-    np.testing.assert_array_equal(
-        Z.to_numpy(), Nystroem(n_components=3, random_state=0).fit_transform(X)
-    )
-
-
-@pytest.mark.parametrize("method", ["fit_transform", "transform"])
-def test_set_output_polars(X, method):
-    frame = pl.DataFrame(X, schema=list("abcd"))
-    estimator = Nystroem(n_components=3, random_state=0).set_output(transform="polars")
-    Z = getattr(estimator.fit(frame), method)(frame)
-    assert isinstance(Z, pl.DataFrame)
-    assert Z.columns == ["nystroem0", "nystroem1", "nystroem2"]
-    np.testing.assert_array_equal(
-        Z.to_numpy(), Nystroem(n_components=3, random_state=0).fit_transform(X)
-    )
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_works_inside_parallel_workers(rng, seed, backend):
-    X = rng.standard_normal((3000, 3))
-    estimators = [Nystroem(n_components=10, random_state=s) for s in (seed, seed + 1)]
-    alone = [estimator.fit_transform(X) for estimator in estimators]
-    side_by_side = joblib.Parallel(n_jobs=2, backend=backend)(
-        joblib.delayed(clone(estimator).fit_transform)(X) for estimator in estimators
-    )
-    for one, other in zip(alone, side_by_side, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_parameters_of_the_kernel_are_not_modified(X):
@@ -573,23 +357,6 @@ def test_ridge_bounds_the_spectral_error(X, seed, sampler):
     assert len(estimator.get_feature_names_out()) == Z.shape[1] < 200
 
 
-def test_smaller_ridge_takes_more_components(X):
-    sizes = [
-        len(fitted(X, n_components=None, max_spectral_error=ridge).landmarks_)
-        for ridge in (20.0, 2.0, 0.2)
-    ]
-    assert sizes == sorted(set(sizes))
-
-
-@pytest.mark.parametrize("ridge", [np.float32(2), np.float64(2), np.int64(2), 2])
-def test_ridge_may_be_any_number(X, ridge):
-    estimator = fitted(X, n_components=None, max_spectral_error=ridge)
-    plain = fitted(X, n_components=None, max_spectral_error=2.0)
-    np.testing.assert_array_equal(
-        estimator.component_indices_, plain.component_indices_
-    )
-
-
 def test_number_of_components_caps_the_ridge_with_a_warning(X):
     estimator = Nystroem(
         gamma=GAMMA, n_components=10, max_spectral_error=0.01, random_state=0
@@ -601,14 +368,6 @@ def test_number_of_components_caps_the_ridge_with_a_warning(X):
     assert len(warned) == 1
     assert "max_spectral_error=0.01" in message
     assert str(estimator.approximation_error_) in message
-
-
-def test_ridge_of_the_sampler_is_the_ridge(X):
-    ours = fitted(
-        X, n_components=None, sampler=samplers.Recursive(max_spectral_error=2.0)
-    )
-    same = fitted(X, n_components=None, max_spectral_error=2.0)
-    np.testing.assert_array_equal(ours.component_indices_, same.component_indices_)
 
 
 @pytest.mark.parametrize(
@@ -634,18 +393,6 @@ def test_theory_with_a_ridge_comes_with_a_guarantee(X):
 
 
 # Samplers of every form
-
-
-@pytest.mark.parametrize("sampler", list(samplers.NAMES))
-def test_sampler_by_name(X, sampler):
-    estimator = fitted(X, sampler=sampler)
-    assert estimator.transform(X).shape == (200, 20)
-    if sampler == "kmeans":
-        with pytest.raises(AttributeError, match="kmeans are not rows of the data"):
-            estimator.component_indices_  # noqa: B018
-        assert not hasattr(estimator, "component_indices_")
-    else:
-        assert len(np.unique(estimator.component_indices_)) == 20
 
 
 @pytest.mark.parametrize(
@@ -727,33 +474,6 @@ def test_sampler_of_the_user(X):
     assert "by first rows" in str(estimator.landmarks_)
     given_rows = fitted(X, sampler=np.arange(20))
     np.testing.assert_array_equal(estimator.transform(X), given_rows.transform(X))
-
-
-def test_landmarks_from_select_landmarks_can_be_brought(X):
-    chosen = select_landmarks(X, gamma=GAMMA, n_landmarks=8, random_state=0)
-    by_rows = fitted(X, sampler=chosen.indices)
-    by_points = fitted(X, sampler=chosen.points)
-    np.testing.assert_array_equal(by_rows.transform(X), by_points.transform(X))
-
-
-def test_better_landmarks_than_uniform_on_unbalanced_clusters(rng, seed):
-    """Many rows in one place and few elsewhere: the case for leverage scores."""
-    few = [rng.normal(center, 0.1, (10, 2)) for center in ([20, 0], [0, 20], [20, 20])]
-    X = np.concatenate([rng.normal(0, 0.05, (2000, 2)), *few])
-
-    def error(sampler, random_state):
-        landmarks = select_landmarks(
-            X, gamma=1.0, n_landmarks=40, sampler=sampler, random_state=random_state
-        )
-        return float(approximate(X, landmarks).spectral_error())
-
-    errors = {
-        sampler: np.median([error(sampler, 5 * seed + i) for i in range(3)])
-        for sampler in ("uniform", "recursive")
-    }
-    # A cluster without a landmark costs its 10 rows.
-    assert errors["uniform"] > 5
-    assert errors["recursive"] < 0.5 * errors["uniform"]
 
 
 # For any data

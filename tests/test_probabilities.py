@@ -122,16 +122,6 @@ def test_a_landmark_that_is_given_twice_is_left_out_with_its_row(X, rng, seed):
     np.testing.assert_allclose(found, once, atol=1e-6)
 
 
-def test_points_that_are_no_rows_are_not_left_out(X, rng, seed):
-    y, points = classes_of(X, rng, 2), rng.standard_normal((12, 2))
-    model = fitted(X, y, seed, sampler=points)
-    found, _ = left_out(model, X, signs(y), None, np.array([7]))
-    others = (np.arange(N_ROWS) != 7).astype(float)
-    Z = Nystroem(gamma=GAMMA, sampler=points).fit(X).transform(X)
-    ridge = Ridge(ALPHA, solver="cholesky").fit(Z, signs(y), sample_weight=others)
-    np.testing.assert_allclose(found[0], ridge.predict(Z[[7]]).ravel(), atol=1e-6)
-
-
 @pytest.mark.parametrize("make", [KernelRidgeClassifier, KernelRidgeClassifierCV])
 def test_probabilities_near_interpolation_are_calibrated(make, seed):
     """Landmarks that stay when their rows are left out have wild values: 0.1 to 0.5."""
@@ -391,15 +381,6 @@ def test_rows_that_are_all_alike_have_probabilities(rng):
         model = KernelRidgeClassifier(0.0, **few).fit(X, y, w)
         P = model.predict_proba(X[:1])
         assert 0.4 < P[0, 1] < 1
-
-
-def test_float32_rows_have_float32_probabilities(X, rng, seed):
-    y = classes_of(X, rng, 3)
-    same = {"sampler": np.arange(15)}
-    P = fitted(X, y, seed, **same).predict_proba(X)
-    narrow = fitted(X.astype("f4"), y, seed, **same).predict_proba(X.astype("f4"))
-    assert narrow.dtype == np.float32
-    np.testing.assert_allclose(narrow, P, atol=1e-3)
 
 
 # --- from anywhere, to anywhere -------------------------------------------------------

@@ -171,18 +171,6 @@ def test_a_race_is_successive_sampling_order_included(weights, size, seed):
     assert misfits(counts, successive_sampling(weights, size)) == []
 
 
-def test_inclusion_is_not_proportional_and_the_test_would_notice(seed):
-    weights = np.array([1.0, 1.0, 0.1])
-    counts = Counter(i for rows, _ in races(weights, 2, seed) for i in rows.tolist())
-    inclusion = Counter()
-    for order, p in successive_sampling(weights, 2).items():
-        inclusion.update(dict.fromkeys(order, p))
-    assert [round(inclusion[i], 3) for i in range(3)] == [0.933, 0.933, 0.134]
-    assert misfits(counts, inclusion) == []
-    proportional = {i: 2 * w / weights.sum() for i, w in enumerate(weights)}
-    assert misfits(counts, proportional) != []
-
-
 def totals(won, values, probabilities):
     """Horvitz–Thompson: Σ value/probability over each race's winners."""
     return np.array(
@@ -203,17 +191,6 @@ def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
         won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
     )
     assert not is_biased(estimates, values.sum())
-
-
-def test_totals_by_proportional_probabilities_are_biased_and_the_test_notices(seed):
-    weights, values = np.array([1.0, 1.0, 0.1]), np.array([0.0, 0.0, 1.0])
-    won = races(weights, 2, seed)
-    proportional = 2 * weights / weights.sum()
-    assert is_biased(totals(won, values, lambda rows, _: proportional[rows]), 1.0)
-    right = totals(
-        won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
-    )
-    assert not is_biased(right, 1.0)
 
 
 @given(data=st.data(), n_rows=st.integers(1, 30))
@@ -271,14 +248,6 @@ def test_a_race_in_heats_is_the_same_race(heat, size, rng, monkeypatch):
         assert limit == expected[1]
 
 
-def test_no_weights_are_weights_of_one(rng):
-    u = rng.random(500)
-    rows, limit = sample_by_exponential_keys(None, u, 40)
-    ones = sample_by_exponential_keys(np.ones(500), u, 40)
-    np.testing.assert_array_equal(rows, ones[0])
-    assert limit == ones[1]
-
-
 @pytest.mark.parametrize("heat", [1, 10, 2**20])
 def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
     monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
@@ -287,18 +256,6 @@ def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
     found = uniforms_at(seed, Purpose.KEEP, rows, level=2)
     np.testing.assert_array_equal(found, whole[rows])
     assert len(uniforms_at(seed, Purpose.KEEP, rows[:0])) == 0
-
-
-def test_where_all_weights_are_zero_nobody_wins():
-    rows, limit = sample_by_exponential_keys(np.zeros(4), np.full(4, 0.5), 2)
-    assert len(rows) == 0
-    assert limit == np.inf
-
-
-@pytest.mark.parametrize("limit", [1e300, np.inf])
-def test_who_cannot_lose_has_probability_1(limit):
-    weights = np.array([0.1, 3.0, 1e12])
-    np.testing.assert_array_equal(inclusion_probabilities(weights, limit), 1)
 
 
 def test_rows_to_measure_on_are_uniform_and_ascending(seed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 
 import numpy as np
@@ -65,15 +64,6 @@ def test_float32_rows_give_the_norm_too(seed, sampler):
     assert float(approximation.spectral_error()) == pytest.approx(truth, rel=1e-3)
 
 
-def test_kept_and_recomputed_matrix_agree(seed):
-    approximation, _ = problem(seed)
-    errors = []
-    for working_memory in (1024, 0.01):
-        with sklearn.config_context(working_memory=working_memory):
-            errors.append(approximation.spectral_error(100, random_state=seed).lower)
-    assert errors[0] == pytest.approx(errors[1], rel=1e-3)
-
-
 def test_part_of_the_rows_is_stated(seed):
     approximation, _ = problem(seed)
     error = approximation.spectral_error(100)
@@ -120,12 +110,6 @@ def test_methods_are_compared_on_the_same_rows(seed, monkeypatch):
     assert len(np.unique(used[0], axis=0)) == 50
 
 
-def test_bounds_from_part_of_the_rows_rarely_miss_by_much(seed):
-    """Half of the rows see at least half of the norm here, all seeds alike."""
-    approximation, truth = problem(seed)
-    assert approximation.spectral_error(200).lower >= 0.2 * truth
-
-
 @pytest.mark.parametrize("n_rows", [50, 100])
 @in_and_out_of_memory
 def test_residual_that_is_zero(n_rows, working_memory):
@@ -135,19 +119,6 @@ def test_residual_that_is_zero(n_rows, working_memory):
     with sklearn.config_context(working_memory=working_memory):
         error = approximate(X, landmarks).spectral_error()
     assert 0 <= error.lower <= error.upper <= 1e-12 * n_rows
-
-
-@pytest.mark.parametrize("n_rows", [50, 100])
-def test_kernel_that_is_zero(n_rows):
-    X = np.zeros((n_rows, 2))
-    landmarks = select_landmarks(X, kernel="linear", n_landmarks=5, random_state=0)
-    assert float(approximate(X, landmarks).spectral_error()) == 0
-
-
-def test_every_row_a_landmark(seed):
-    approximation, _ = problem(seed, n_rows=100, n_landmarks=100)
-    error = approximation.spectral_error()
-    assert 0 <= error.lower <= error.upper <= 1e-10
 
 
 @pytest.mark.parametrize("weight", [0.01, 100.0])
@@ -161,22 +132,8 @@ def test_both_bounds_are_about_the_same_matrix_where_rows_have_weights(seed, wei
     assert error.lower == pytest.approx(weight * truth, rel=1e-3)
 
 
-def test_one_row():
-    X = np.ones((1, 2))
-    landmarks = select_landmarks(X, n_landmarks=1)
-    error = approximate(X, landmarks).spectral_error()
-    assert error.exact
-    assert error.lower == error.upper == 0
-
-
 @pytest.mark.parametrize("n_rows", [0, -1, 1.5, "a"])
 def test_number_of_rows_must_be_a_count(n_rows):
     approximation, _ = problem(0, n_rows=50)
     with pytest.raises(ValueError, match=r"n_rows=.* is not allowed"):
         approximation.spectral_error(n_rows)
-
-
-def test_result_is_a_value(seed):
-    error = problem(seed, n_rows=50)[0].spectral_error()
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        error.lower = 0.0

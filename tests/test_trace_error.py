@@ -259,18 +259,6 @@ def test_an_estimate_does_not_replace_an_exact_error(estimator, seed):
     )
 
 
-def test_a_better_error_replaces_a_worse_one(rng):
-    landmarks = select_landmarks(
-        rng.standard_normal((100, 2)), n_landmarks=5, random_state=0
-    )
-    guess = TraceError(0.3, 0.1, 10, exact=False)
-    sure = TraceError(0.2, 0.0, 100, exact=True)
-    assert landmarks.with_error(guess).error == guess
-    assert landmarks.with_error(guess).with_error(sure).error == sure
-    assert landmarks.with_error(sure).with_error(guess).error == sure
-    assert landmarks.with_error(sure).with_error(None).error == sure
-
-
 def test_the_standard_error_is_that_of_the_estimate(seed):
     """Over draws, weighted: 1.96 standard errors hold in about 95 of 100."""
     rng = np.random.default_rng(seed)
