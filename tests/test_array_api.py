@@ -100,15 +100,6 @@ def test_only_rows_that_need_it_are_evaluated_more_exactly(dtype, rng, monkeypat
     assert K[3, 0] == K[5, 1] == 1
 
 
-def test_integers_are_taken_as_float64():
-    X = np.arange(12).reshape(4, 3)
-    rows = as_source(strict(X)).rows(1, 3)
-    assert rows.dtype == xp.float64
-    np.testing.assert_array_equal(host(rows), X[1:3])
-    kernel = kernels.RBF(0.01)
-    np.testing.assert_allclose(host(kernel(strict(X), strict(X))), kernel(X, X))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sources_give_rows_of_the_same_library_and_device(dtype, rng):
     X = rng.standard_normal((9, 3)).astype(dtype)
@@ -123,11 +114,6 @@ def test_sources_give_rows_of_the_same_library_and_device(dtype, rng):
         assert rows.device == OTHER
         np.testing.assert_array_equal(host(rows), expected)
     assert (source.n_rows, source.n_features) == (9, 3)
-
-
-def test_a_table_is_needed_here_too():
-    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
-        as_source(strict(np.arange(3.0)))
 
 
 def test_a_sink_is_on_the_device_of_what_it_is_for(rng):

@@ -216,14 +216,6 @@ def test_with_little_working_memory_estimators_fit_alike(estimator, rng):
     np.testing.assert_allclose(short, plain, rtol=0, atol=1e-9 if steps else 0)
 
 
-def test_with_little_working_memory_exact_scores_are_refused(rng):
-    with (
-        config_context(working_memory=1),
-        pytest.raises(ValueError, match="working_memory"),
-    ):
-        select_landmarks(rng.standard_normal((1500, 2)), sampler="leverage")
-
-
 # --- short of disk ------------------------------------------------------------------
 
 FULL = """

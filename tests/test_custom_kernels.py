@@ -51,12 +51,6 @@ def test_pairs_of_rows_go_to_the_right_places(rng):
     np.testing.assert_allclose(kernel.evaluator(Y)(X), kernel(X, Y))
 
 
-def test_numpy_dot_is_a_function_of_rows_also_when_it_would_accept_blocks(rng):
-    X, Y = rng.standard_normal((6, 4)), rng.standard_normal((4, 4))
-    np.testing.assert_allclose(as_kernel(np.dot)(X, Y), X @ Y.T)
-    assert not np.allclose(np.dot(X, Y), X @ Y.T)
-
-
 def test_each_pair_of_a_gram_is_evaluated_once():
     function = Counted(common_letters)
     kernel = as_kernel(function)
@@ -65,22 +59,6 @@ def test_each_pair_of_a_gram_is_evaluated_once():
     assert len({frozenset(pair) for pair in function.pairs}) == 28
     np.testing.assert_array_equal(K, kernel(WORDS, WORDS))
     assert K[0, 1] == K[1, 0] == 4 - 1
-
-
-def test_blocks_and_diagonals_make_one_call_per_entry():
-    function = Counted(common_letters)
-    kernel = as_kernel(function)
-    kernel(WORDS, WORDS[:3])
-    assert function.calls == 7 * 3
-    kernel.diag(WORDS)
-    assert function.calls == 7 * 3 + 7
-
-
-def test_parameters_reach_the_function():
-    kernel = as_kernel(lambda x, y, power: (x @ y) ** power, kernel_params={"power": 3})
-    X = np.array([[1.0, 2.0], [0.0, 1.0]])
-    np.testing.assert_array_equal(kernel(X, X), (X @ X.T) ** 3)
-    np.testing.assert_array_equal(kernel.gram(X), (X @ X.T) ** 3)
 
 
 def test_rows_in_float32_give_blocks_in_float32_and_objects_in_float64():

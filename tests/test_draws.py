@@ -165,12 +165,6 @@ def test_scores_that_run_out_are_filled_up_uniformly(seed):
     assert_frequencies(counts[filled], np.full(5, 2 / 5), len(draws))
 
 
-def test_no_scores_at_all_make_a_uniform_draw(seed):
-    drawn = sample_fixed_size(3, np.zeros(10), seed)
-    assert len(set(drawn.indices.tolist())) == 3
-    np.testing.assert_allclose(drawn.probabilities, 0.3)
-
-
 @given(
     scores=st.lists(
         st.one_of(st.just(0.0), st.floats(1e-300, 1), st.just(1.0)),

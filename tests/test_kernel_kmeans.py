@@ -213,13 +213,6 @@ def test_centers_are_the_means_of_their_clusters_in_the_landmarks_span(
     assert away_from_means(model, X, w) < 1e-5
 
 
-def test_centers_of_the_best_restart_are_means_too(small_sample):
-    for run in range(15):
-        X = np.random.default_rng(run).standard_normal((N_ROWS, 3))
-        model = clusterer(seed=run, tol=0.0, n_init=4).fit(X)
-        assert away_from_means(model, X) < 1e-5
-
-
 def test_inertia_is_the_cost_on_the_landmarks_and_what_they_leave(
     X, seed, small_sample
 ):
@@ -382,17 +375,6 @@ def test_rows_of_weight_zero_get_labels_but_move_nothing(X, rng, seed):
     np.testing.assert_array_equal(model.labels_, nearest)
 
 
-def test_heavy_rows_draw_centers_to_them(seed):
-    """One heavy row in a wide cloud is a cluster of its own; unweighted it is not."""
-    X = np.random.default_rng(seed).standard_normal((200, 2))
-    w = np.ones(200)
-    w[0] = 1e6
-    options = {"kernel": "linear", "n_init": 5}
-    heavy = clusterer(3, seed, **options).fit(X, sample_weight=w)
-    assert heavy.transform(X[:1]).min() < 1e-2
-    assert clusterer(3, seed, **options).fit(X).transform(X[:1]).min() > 5e-2
-
-
 # Clusters that are few, many, tiny or empty
 
 
@@ -499,40 +481,6 @@ def test_clusters_that_stay_empty_do_not_move_for_ever(monkeypatch, rng, seed, n
     assert model.inertia_ == pytest.approx(0, abs=1e-6)
 
 
-def test_more_clusters_than_rows_with_weight(X, seed):
-    w = np.zeros(N_ROWS)
-    w[:3] = 1
-    with pytest.warns(ConvergenceWarning, match=r"clusters \(3\).*n_clusters \(5\)"):
-        model = clusterer(5, seed).fit(X, sample_weight=w)
-    assert model.inertia_ == pytest.approx(0, abs=1e-9)
-    assert np.isfinite(model.transform(X)).all()
-
-
-def test_one_cluster_is_the_mean(X, seed):
-    model = clusterer(1, seed, n_landmarks=1000).fit(X)
-    assert len(model.landmarks_) == N_ROWS
-    np.testing.assert_array_equal(model.labels_, 0)
-    expected = cost(rbf(X), np.zeros(N_ROWS, dtype=int))
-    assert model.inertia_ == pytest.approx(expected, rel=1e-8)
-
-
-def test_as_many_clusters_as_rows(X, seed):
-    model = clusterer(30, seed).fit(X[:30])
-    assert len(np.unique(model.labels_)) == 30
-    assert model.inertia_ == pytest.approx(0, abs=1e-9)
-    np.testing.assert_array_equal(model.transform(X[:30]).argmin(axis=1), model.labels_)
-
-
-def test_constant_rows_are_one_cluster(seed):
-    X = np.full((50, 2), 3.0)
-    model = clusterer(1, seed).fit(X)
-    np.testing.assert_allclose(model.transform(X), 0, atol=1e-6)
-    with pytest.warns(ConvergenceWarning, match=r"clusters \(1\).*n_clusters \(2\)"):
-        model = clusterer(2, seed).fit(X)
-    assert len(np.unique(model.labels_)) == 1
-    assert np.isfinite(model.transform(X + 1)).all()
-
-
 def test_rows_without_any_feature_are_one_cluster(seed):
     """The linear kernel of zeros has rank 0."""
     model = clusterer(1, seed, kernel="linear").fit(np.zeros((20, 3)))
@@ -564,15 +512,6 @@ def test_float32_rows_of_a_very_smooth_kernel(seed):
     assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=0.01)
     np.testing.assert_array_equal(narrow.predict(X), narrow.labels_)
     assert narrow.score(X) == pytest.approx(-narrow.inertia_, rel=0.01)
-
-
-def test_an_indefinite_kernel_warns_and_clusters(X, seed):
-    model = clusterer(seed=seed, kernel="sigmoid")
-    with pytest.warns(UserWarning, match="not positive semi-definite"):
-        model.fit(X)
-    assert model.approximation_error_ is None
-    assert np.isfinite(model.transform(X)).all()
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 # Refused

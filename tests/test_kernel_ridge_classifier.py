@@ -83,12 +83,6 @@ def test_weights_of_rows_and_classes(
     assert_same_classifier(fitted, features, theirs, X)
 
 
-def test_intercept_is_the_default(X, angle, seed):
-    fitted = model(seed).fit(X, classes_from(angle, 3))
-    assert fitted.intercept_.shape == (3,)
-    assert np.abs(fitted.intercept_).min() > 0
-
-
 @pytest.mark.parametrize("solver", ["direct", "cg"])
 def test_both_solvers_decide_alike(X, angle, seed, solver):
     y = classes_from(angle, 3)

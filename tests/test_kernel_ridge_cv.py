@@ -151,8 +151,7 @@ def test_gcv_with_weights_that_sum_to_one_chooses_as_without(X, Y, seed, interce
     small.fit(X, Y, np.full(N_ROWS, 1 / N_ROWS))
     np.testing.assert_allclose(small.alpha_ * N_ROWS, plain.alpha_)
     np.testing.assert_allclose(small.predict(X), plain.predict(X), rtol=1e-7)
-    ratios = small.scores_ / plain.scores_
-    np.testing.assert_allclose(ratios, np.broadcast_to(ratios[0], ratios.shape))
+    np.testing.assert_allclose(small.scores_, plain.scores_)  # mean squared errors
 
 
 def test_gcv_of_an_alpha_that_leaves_no_degrees_of_freedom_is_the_worst():
@@ -162,14 +161,6 @@ def test_gcv_of_an_alpha_that_leaves_no_degrees_of_freedom_is_the_worst():
     assert fitted.scores_[0] == -np.inf
     assert fitted.alpha_ == 1.0
     assert fitted.best_score_ == pytest.approx(-np.mean(y**2))
-
-
-@pytest.mark.parametrize("alpha", [1e-8, 1e-20, 1e-60])
-def test_gcv_of_far_rows_is_the_same_for_every_alpha(alpha):
-    """K = I: residuals and degrees of freedom shrink alike, however small."""
-    X, y = 100.0 * np.arange(12)[:, None], np.arange(12.0)
-    fitted = KernelRidgeCV([alpha, 1.0], kernel="rbf", gamma=1.0).fit(X, y)
-    np.testing.assert_allclose(fitted.scores_, -np.mean(y**2))
 
 
 def scores_by_singular_vectors(Z, y, intercept, alphas):
@@ -291,15 +282,6 @@ def test_leave_one_out_with_weights(X, Y, weights, seed, intercept):
     assert not weights.all()
     Z = features(fitted, X)
     assert_scores(fitted, scores_leaving_one_out(Z, Y, weights, intercept))
-
-
-def test_leave_one_out_takes_two_passes():
-    n, s = 800, 20
-    X = np.random.default_rng(0).standard_normal((n, 2))
-    counter = Counter()
-    options = {"kernel": counter.kernel, "sampler": np.arange(s)}
-    KernelRidgeCV((0.1, 1.0, 10.0), cv="loo", **options).fit(X, X[:, 0])
-    assert 2 * n * s <= counter.n <= 2 * n * s + n + N_PROBE_ROWS * s + 2 * s**2
 
 
 # Folds
@@ -479,17 +461,6 @@ def test_the_best_of_several_widths(X, Y, seed, cv):
     np.testing.assert_array_equal(fitted.dual_coef_, single[best].dual_coef_)
 
 
-def test_scores_of_widths_alphas_and_targets(X, Y, seed):
-    options = {"gamma": None, "gammas": ["scale", [0.1, 0.2, 0.3]]}
-    fitted = model(seed, **options).fit(X, Y)
-    assert fitted.scores_.shape == (2, 3, 2)
-    fitted.set_params(alpha_per_target=False).fit(X, Y)
-    assert fitted.scores_.shape == (2, 3)
-    one_column = model(seed, **options).fit(X, Y[:, :1])
-    assert one_column.scores_.shape == (2, 3, 1)
-    assert one_column.alpha_.shape == one_column.best_score_.shape == (1,)
-
-
 def test_the_best_width_where_each_target_has_its_own_alpha(rng, seed):
     """A width is as good as its targets are, each with the alpha that it will get."""
     X = rng.uniform(-3, 3, (300, 1))
@@ -560,59 +531,12 @@ EVERY_CV = pytest.mark.parametrize("cv", [None, "loo", 3], ids=["gcv", "loo", "f
 
 
 @EVERY_CV
-def test_a_perfect_fit_takes_the_least_alpha(X, rng, seed, cv):
-    landmarks = np.arange(10)
-    y = rbf_kernel(X, X[landmarks], gamma=GAMMA) @ rng.standard_normal(10)
-    fitted = model(seed, [1.0, 1e-9, 1e-3], sampler=landmarks, cv=cv).fit(X, y)
-    assert fitted.alpha_ == 1e-9
-    assert -1e-12 * np.mean(y**2) <= fitted.best_score_ <= 0
-    np.testing.assert_allclose(fitted.predict(X), y, atol=1e-5)
-
-
-@EVERY_CV
 @with_and_without_intercept
 def test_a_target_of_zeros(X, seed, cv, intercept):
     fitted = model(seed, cv=cv, fit_intercept=intercept).fit(X, np.zeros(N_ROWS))
     np.testing.assert_array_equal(fitted.scores_, np.zeros(3))
     assert fitted.alpha_ == ALPHAS[-1]  # of equally good ones the largest
     np.testing.assert_array_equal(fitted.predict(X), np.zeros(N_ROWS))
-
-
-@EVERY_CV
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_constant_target_with_an_intercept(X, seed, cv, dtype):
-    fitted = model(seed, cv=cv, fit_intercept=True)
-    fitted.fit(X.astype(dtype), np.full(N_ROWS, 7.0))
-    np.testing.assert_allclose(fitted.scores_, np.zeros(3), atol=1e-20)
-    np.testing.assert_allclose(fitted.predict(X.astype(dtype)), 7.0, rtol=1e-6)
-    assert fitted.intercept_ == pytest.approx(7.0)
-
-
-@pytest.mark.filterwarnings("ignore:All rows of X are alike")
-@EVERY_CV
-def test_rows_that_are_all_the_same(Y, seed, cv):
-    """K is of ones: what is left of the fit is the mean, shrunk by n/(n + alpha)."""
-    X = np.ones((N_ROWS, 3))
-    fitted = model(seed, [2.0], cv=cv).fit(X, Y)
-    shrunk = Y.mean(axis=0) * N_ROWS / (N_ROWS + 2.0)
-    np.testing.assert_allclose(
-        fitted.predict(X[:2]), np.broadcast_to(shrunk, (2, 2)), atol=1e-9
-    )
-    assert np.isfinite(fitted.scores_).all()
-    with_intercept = model(seed, [2.0], cv=cv, fit_intercept=True).fit(X, Y)
-    np.testing.assert_allclose(
-        with_intercept.predict(X[:1])[0], Y.mean(axis=0), rtol=1e-9
-    )
-
-
-@EVERY_CV
-@pytest.mark.parametrize("alphas", [0.1, [0.1], np.array([0.1])], ids=str)
-def test_one_alpha(X, Y, seed, cv, alphas):
-    fitted = model(seed, alphas, cv=cv).fit(X, Y[:, 0])
-    assert fitted.alpha_ == 0.1
-    assert fitted.scores_.shape == fitted.alphas_.shape == (1,)
-    among_others = model(seed, cv=cv).fit(X, Y[:, 0])
-    assert fitted.scores_[0] == pytest.approx(among_others.scores_[1], rel=1e-9)
 
 
 @EVERY_CV

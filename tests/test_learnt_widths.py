@@ -26,7 +26,7 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads
-from nystrom.kernels.names import gamma_of, with_gamma
+from nystrom.kernels.names import with_gamma
 from nystrom.models.length_scales import (
     INITIAL_ALPHAS,
     MAX_SUBSET_ROWS,
@@ -97,14 +97,6 @@ def test_gradients_are_those_of_finite_differences(seed, name, each):
         assert slope == pytest.approx(rise, rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", DISTANCE_NAMES)
-@pytest.mark.parametrize("gamma", [0.7, (0.1, 0.2, 3.0, 4.0, 5.0)])
-def test_a_width_is_what_the_kernel_was_given(name, gamma):
-    kernel = with_gamma(named(name), gamma)
-    np.testing.assert_allclose(gamma_of(kernel), gamma, rtol=1e-14)
-    assert type(kernel) is type(named(name))
-
-
 def test_targets_that_do_not_vary_are_left_out():
     Y = np.column_stack([np.arange(5.0), np.full(5, 3.3), np.zeros(5)])
     assert StandardizedTargets.from_targets(
@@ -144,17 +136,6 @@ def test_features_that_do_not_matter_get_long_lengths(seed):
     model = KernelRidge(0.01, **MORE, gamma="ard").fit(X, y)
     lengths = 1 / np.sqrt(2 * model.gamma_)
     assert lengths[2:].min() > 5 * lengths[:2].max()
-
-
-@pytest.mark.parametrize("name", DISTANCE_NAMES)
-def test_a_feature_that_does_not_vary_is_no_obstacle(name, seed):
-    """Kernels with a length for each feature have one for it too."""
-    X, y = made(200, 3, seed)
-    X = np.hstack([X, np.full((200, 1), 7.0)])
-    model = KernelRidge(0.01, **FEW | {"kernel": name}, gamma="ard").fit(X, y)
-    assert np.isfinite(model.gamma_).all()
-    assert (model.gamma_[:3] > 0).all()
-    assert np.isfinite(model.predict(X)).all()
 
 
 def test_a_feature_in_other_units_has_its_length_in_them(seed):

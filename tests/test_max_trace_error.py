@@ -15,7 +15,6 @@ from test_evaluations import FORMS, Counted
 
 from nystrom import Nystroem, approximate, samplers, select_landmarks
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.kernels import blockwise
 from nystrom.samplers import TraceTolerance, as_sampler
 from nystrom.samplers import pivoting as until
 from nystrom.sources import as_source
@@ -180,19 +179,6 @@ def test_float32_rows(sampler, n, rng, seed):
     assert trace_error(K, landmarks.indices[:-1]) > 0.01 * 0.98
 
 
-@pytest.mark.parametrize("sampler", GROWING)
-def test_a_precomputed_matrix(sampler, X, seed):
-    K = rbf_matrix(X, GAMMA)
-    landmarks = select_landmarks(
-        K,
-        kernel="precomputed",
-        sampler=sampler,
-        max_trace_error=0.02,
-        random_state=seed,
-    )
-    assert_shortest(landmarks, K, 0.02)
-
-
 @pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("sampler", GROWING)
 def test_a_rounded_matrix_is_not_taken_for_an_indefinite_one(sampler, gamma, X, seed):
@@ -242,21 +228,6 @@ def test_one_landmark_is_enough(X, kernel, sampler, seed):
     assert len(landmarks) == 1
     assert landmarks.error.value == pytest.approx(0, abs=1e-12)
     assert 0 <= landmarks.indices[0] < len(X)
-
-
-@pytest.mark.parametrize("sampler", GROWING)
-def test_no_more_landmarks_than_the_rank(sampler, rng, seed):
-    X = rng.standard_normal((200, 3))
-    landmarks = select_landmarks(
-        X, kernel="linear", sampler=sampler, max_trace_error=1e-9, random_state=seed
-    )
-    assert len(landmarks) == 3
-    repeated = rng.standard_normal((11, 2))[np.arange(200) % 11]
-    landmarks = select_landmarks(
-        repeated, gamma=5.0, sampler=sampler, max_trace_error=1e-9, random_state=seed
-    )
-    assert len(landmarks) <= 11
-    assert landmarks.error.value <= 1e-9
 
 
 @pytest.mark.parametrize("sampler", GROWING)
@@ -348,20 +319,6 @@ def test_a_function_as_sampler_is_refused_by_name(X):
         select_landmarks(X, sampler=own_sampler, max_trace_error=0.1)
 
 
-def of_both_signs(X, Y):
-    D = np.sum((X[:, None] - Y[None]) ** 2, axis=2)
-    return np.exp(-0.5 * D) * np.where(D > 0, -1, 1)
-
-
-@pytest.mark.parametrize("kernel", ["sigmoid", blockwise(of_both_signs)], ids=str)
-@pytest.mark.parametrize("sampler", GROWING)
-def test_an_indefinite_kernel_is_refused(sampler, kernel, X, seed):
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        select_landmarks(
-            X, kernel=kernel, sampler=sampler, max_trace_error=0.1, random_state=seed
-        )
-
-
 @pytest.mark.parametrize("sampler", GROWING)
 def test_an_indefinite_matrix_is_refused(sampler, X, seed):
     """Also where only a few eigenvalues are negative, or the trace is."""
@@ -397,24 +354,6 @@ def test_every_entry_is_counted(sampler, form, memory, rng, seed):
         assert counter.n <= 80 * 81 // 2  # no pair twice
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sampler", GROWING)
-def test_passes_over_many_rows_are_counted(sampler, dtype, rng, seed):
-    """Through several doublings, and in float32 with the rows it is tried on."""
-    X, counter = rng.standard_normal((1500, 4)).astype(dtype), Counted()
-    w = rng.uniform(0.5, 2, 1500)
-    goal = TraceTolerance(0.2, at_most=150)
-    landmarks = as_sampler(sampler, goal)(
-        counter.kernel("blocks and diagonal"),
-        as_source(X, w),
-        goal,
-        seed=seed,
-        engine=Threads(1),
-    )
-    assert len(landmarks) > until.N_FIRST_LANDMARKS
-    assert counter.n == landmarks.n_kernel_evaluations
-
-
 # Nystroem
 
 
@@ -448,9 +387,3 @@ def test_the_estimator_warns_once_where_its_limit_is_reached(method, X):
     assert len(caught) == 1
     assert len(model.landmarks_) == 10
     assert f"{model.approximation_error_.value:.3g}" in str(caught[0].message)
-
-
-def test_more_components_than_rows_are_only_a_limit(rng):
-    X = rng.standard_normal((40, 2))
-    model = Nystroem(gamma=GAMMA, max_trace_error=0.1, random_state=0).fit(X)
-    assert len(model.landmarks_) < 40

@@ -55,18 +55,6 @@ def test_copies_have_no_column(n_distinct, seed):
     assert np.all(factor.full_root[:, np.setdiff1d(range(150), factor.kept)] == 0)
 
 
-def test_a_cut_is_relative_to_each_landmark(seed):
-    """One row that is 10⁴ times larger does not hide the others."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((600, 5)).astype(np.float32)
-    X[:6] *= 1e4
-    est = Nystroem("linear", n_components=200, random_state=seed)
-    Z = est.fit_transform(X).astype(np.float64)
-    assert est.landmarks_.rank == 5
-    kxx = np.vecdot(X.astype(np.float64), X.astype(np.float64))
-    np.testing.assert_allclose(np.vecdot(Z, Z), kxx, rtol=1e-5)
-
-
 def test_low_rank_in_any_order(seed):
     """The first rows of a random order would be a bad basis: complete pivoting."""
     rng = np.random.default_rng(seed)
@@ -315,19 +303,6 @@ def test_the_scale_of_the_kernel_changes_no_path(seed):
     np.testing.assert_allclose(path(2.0**-40), path(1.0), rtol=1e-6)
 
 
-def test_weights_count_in_the_path(seed):
-    X = clustered(seed, 800)
-    w = np.random.default_rng(seed).exponential(size=800)
-    model = KernelRidge(
-        0.1, kernel="rbf", gamma=GAMMA, n_landmarks=25, random_state=seed
-    ).fit(X, X[:, 0], sample_weight=w)
-    rows = model.landmarks_.indices[:10]
-    K_S, K_SS = rbf_kernel(X, X[rows], GAMMA), rbf_kernel(X[rows], gamma=GAMMA)
-    kept = np.vecdot(K_S @ np.linalg.inv(K_SS), K_S)
-    exact = w @ (1 - kept) / w.sum()
-    np.testing.assert_allclose(model.landmarks_.error_path[9], exact, rtol=1e-6)
-
-
 # How many landmarks: KernelRidgeCV and KernelPCA
 
 
@@ -439,22 +414,6 @@ def test_the_standard_error_is_that_of_the_mean_over_folds(seed):
         model = KernelRidgeCV([1.0], cv=folds, prefer_fewer=True, **common)
         found = model.fit(X, Y[:, target]).n_landmarks_
         assert found == common["n_landmarks"][wanted[target]]
-
-
-def test_widths_numbers_and_alphas_together(seed):
-    X = clustered(seed, 500)
-    y = np.c_[target(X, seed), X[:, 2]]
-    model = KernelRidgeCV(
-        ALPHAS,
-        kernel="rbf",
-        gammas=[0.05, 0.5],
-        n_landmarks=[10, 30],
-        alpha_per_target=True,
-        random_state=seed,
-    ).fit(X, y)
-    assert model.scores_.shape == (2, 2, 6, 2)
-    assert model.alpha_.shape == (2,)
-    assert model.best_score_.shape == (2,)
 
 
 @pytest.mark.parametrize(

@@ -84,14 +84,6 @@ def test_shapes_are_separated_as_by_spectral_clustering(seed, make):
 
 
 @pytest.mark.parametrize("make", [circles, moons])
-def test_without_normalisation_they_are_not_separated(seed, make):
-    """The data sets above do need it."""
-    X, y = make(seed)
-    plain = cutter(seed=seed, n_init=5).set_params(affinity_normalize=False).fit(X)
-    assert adjusted_rand_score(y, plain.labels_) < 0.9
-
-
-@pytest.mark.parametrize("make", [circles, moons])
 def test_new_rows_get_the_labels_of_their_shape(seed, make):
     X, y = make(seed)
     model = cutter(seed=seed).fit(X)
@@ -311,21 +303,6 @@ def test_components_without_any_affinity_are_the_clusters(seed):
         assert np.ptp(rows[y == j][:, :3], axis=0).max() < 1e-2 * np.abs(rows).max()
 
 
-def test_more_clusters_than_components_divide_them(seed):
-    X, y = blobs(seed)
-    model = cutter(6, seed, gamma=0.5, n_landmarks=60, n_init=10).fit(X)
-    assert len(np.unique(model.labels_)) == 6
-    for j in range(6):
-        assert len(set(y[model.labels_ == j])) == 1
-
-
-def test_more_clusters_than_landmarks(seed):
-    X, _ = moons(seed)
-    model = cutter(8, seed, n_landmarks=3, gamma=1.0).fit(X)
-    assert len(np.unique(model.labels_)) == 8
-    assert model.transform(X).shape == (N_ROWS, 8)
-
-
 def test_more_clusters_than_distinct_rows_warn_with_both_numbers(rng, seed):
     X = np.repeat(rng.uniform(0, 3, (4, 2)), 20, axis=0)
     with pytest.warns(ConvergenceWarning, match=r"clusters \(4\).*n_clusters \(6\)"):
@@ -340,24 +317,7 @@ def test_more_clusters_than_rows_are_refused(rng):
         cutter(5).fit(rng.uniform(0, 1, (4, 2)))
 
 
-def test_rows_without_any_feature_are_one_cluster():
-    """The linear kernel of zeros has rank 0."""
-    model = cutter(1, kernel="linear").fit(np.zeros((20, 3)))
-    np.testing.assert_array_equal(model.labels_, 0)
-
-
 # What rows may be
-
-
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_rows_that_are_not_finite(seed, value, word):
-    X, _ = moons(seed)
-    fitted = cutter(seed=seed).fit(X)
-    X = X.copy()
-    X[3, 1] = value
-    for method in (cutter().fit, fitted.predict, fitted.transform):
-        with pytest.raises(ValueError, match=f"X contains {word}"):
-            method(X)
 
 
 # The same seed, and scikit-learn's tools

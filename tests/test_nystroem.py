@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from nystrom import Nystroem, approximate, samplers
-from nystrom.landmarks import Landmarks
 
 GAMMA = 0.2
 
@@ -82,14 +81,6 @@ def test_features_are_kernel_times_normalization(X, dtype):
     Z = estimator.transform(X)
     assert Z.dtype == dtype
     np.testing.assert_allclose(Z, expected, atol=tolerance)
-
-
-def test_normalization_is_the_inverse_root_of_the_landmarks_kernel(X):
-    estimator = fitted(X)
-    inner = rbf_kernel(estimator.components_, gamma=GAMMA)
-    root = estimator.normalization_
-    np.testing.assert_array_equal(root, np.tril(root))
-    np.testing.assert_allclose(root @ inner @ root.T, np.eye(20), atol=1e-6)
 
 
 def test_same_rows_as_scikit_learn_give_the_same_products_of_features(X, seed):
@@ -263,18 +254,6 @@ def test_pipeline_classifies_digits(digits):
     assert model.score(X_new, y_new) > 0.94
 
 
-@pytest.mark.filterwarnings("ignore:K is nearly")
-def test_grid_search_over_gamma_finds_the_width(digits):
-    X, y, *_ = digits
-    model = make_pipeline(
-        Nystroem(n_components=50, random_state=0), LinearSVC(random_state=0)
-    )
-    grid = {"nystroem__gamma": [1e-6, 0.2, 100.0]}
-    search = GridSearchCV(model, grid, cv=3).fit(X[:500], y[:500])
-    assert search.best_params_ == {"nystroem__gamma": 0.2}
-    assert search.best_estimator_[0].landmarks_.kernel.gamma == 0.2
-
-
 def test_grid_search_over_a_precomputed_kernel(digits):
     """The folds are cut from rows and columns both."""
     X, y, *_ = digits
@@ -303,16 +282,6 @@ def test_pickle_does_not_hold_the_precomputed_matrix(X):
     np.testing.assert_array_equal(pickle.loads(dumped).transform(K), Z)
 
 
-def test_parameters_of_the_kernel_are_not_modified(X):
-    params = {"gamma": 0.5}
-    estimator = Nystroem("laplacian", kernel_params=params, n_components=5)
-    estimator.fit(X).transform(X)
-    assert params == {"gamma": 0.5}
-    assert estimator.kernel_params is params
-    params["gamma"] = 100.0
-    assert estimator.landmarks_.kernel.gamma == 0.5
-
-
 # How many
 
 
@@ -334,11 +303,6 @@ def test_warnings_point_at_the_line_of_the_user(X, method):
     assert warned[0].filename == __file__
 
 
-@pytest.mark.parametrize("n_components", [np.int64(7), np.uint8(7)])
-def test_counts_of_numpy_are_counts(X, n_components):
-    assert fitted(X, n_components=n_components).transform(X).shape == (200, 7)
-
-
 @pytest.mark.parametrize("sampler", ["auto", *RIDGED])
 def test_ridge_bounds_the_spectral_error(X, seed, sampler):
     """Practical constants promise nothing, but stay near λ."""
@@ -355,19 +319,6 @@ def test_ridge_bounds_the_spectral_error(X, seed, sampler):
     assert estimator.landmarks_.ridge == 2.0
     assert Z.shape == (200, len(estimator.landmarks_))
     assert len(estimator.get_feature_names_out()) == Z.shape[1] < 200
-
-
-def test_number_of_components_caps_the_ridge_with_a_warning(X):
-    estimator = Nystroem(
-        gamma=GAMMA, n_components=10, max_spectral_error=0.01, random_state=0
-    )
-    with pytest.warns(UserWarning, match="more than the 10 allowed") as warned:
-        Z = estimator.fit_transform(X)
-    assert Z.shape == (200, 10)
-    message = str(warned[0].message)
-    assert len(warned) == 1
-    assert "max_spectral_error=0.01" in message
-    assert str(estimator.approximation_error_) in message
 
 
 @pytest.mark.parametrize(
@@ -387,32 +338,7 @@ def test_theory_cannot_promise_a_number_of_components(X, sampler):
         fitted(X, sampler=sampler)
 
 
-def test_theory_with_a_ridge_comes_with_a_guarantee(X):
-    sampler = samplers.Recursive(delta=0.01)
-    estimator = fitted(X, sampler=sampler, max_spectral_error=5.0, n_components=None)
-    assert estimator.landmarks_.guarantee.ridge == 5.0
-    assert estimator.landmarks_.guarantee.probability == pytest.approx(0.97)
-
-
 # Samplers of every form
-
-
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        samplers.Recursive(),
-        samplers.Accelerated(),
-        samplers.Leverage(),
-        samplers.Uniform(),
-    ],
-    ids=str,
-)
-def test_sampler_by_value(X, sampler):
-    by_name = fitted(X, sampler=type(sampler).__name__.lower())
-    by_value = fitted(X, sampler=sampler)
-    np.testing.assert_array_equal(
-        by_name.component_indices_, by_value.component_indices_
-    )
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
@@ -447,35 +373,6 @@ def test_points_have_no_row_numbers_and_say_so(X):
 def test_row_numbers_before_the_fit_say_so():
     with pytest.raises(AttributeError, match="not fitted yet"):
         Nystroem().component_indices_  # noqa: B018
-
-
-@pytest.mark.filterwarnings("ignore:K is nearly")
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
-def test_points_of_another_precision_are_taken(X, dtype):
-    points = (3 * X[:5]).astype(dtype)
-    Z = fitted(X, sampler=points).transform(X)
-    expected = fitted(X, sampler=points.astype(np.float64)).transform(X)
-    assert Z.dtype == np.float64
-    np.testing.assert_allclose(Z, expected, atol=1e-5)
-
-
-def first_rows(kernel, source, n_landmarks, *, seed, engine):
-    rows = np.arange(n_landmarks)
-    return Landmarks(
-        points=source.take(rows),
-        kernel=kernel,
-        sampler="first rows",
-        n_rows=source.n_rows,
-        indices=rows,
-    )
-
-
-def test_sampler_of_the_user(X):
-    estimator = fitted(X, sampler=first_rows)
-    np.testing.assert_array_equal(estimator.component_indices_, np.arange(20))
-    assert "by first rows" in str(estimator.landmarks_)
-    given_rows = fitted(X, sampler=np.arange(20))
-    np.testing.assert_array_equal(estimator.transform(X), given_rows.transform(X))
 
 
 # For any data

@@ -383,27 +383,6 @@ def test_an_indefinite_kernel_means_uniform_rows_and_a_note(sampler, rng, seed):
     np.testing.assert_array_equal(*rows.values())
 
 
-@pytest.mark.parametrize("diagonal", [[-1.0] * 6, [1.0, 1.0, -1.0, -2.0, -3.0, -4.0]])
-@pytest.mark.parametrize("sampler", BOTH, ids=str)
-def test_rows_with_less_than_nothing_are_no_pivots(sampler, diagonal, seed):
-    K = np.diag(diagonal)
-    found = sampler(Precomputed(K), RowNumbers(6), 4, seed=seed, engine=ENGINE)
-    assert len(np.unique(found.indices)) == len(found) == 4
-    n_positive = np.count_nonzero(np.diag(K) > 0)
-    assert np.all(found.indices[:n_positive] < n_positive)
-
-
-@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])
-def test_a_kernel_known_to_be_indefinite_is_not_looked_at(sampler, rng):
-    X = rng.standard_normal((100, 2))
-    with pytest.warns(UserWarning, match="not positive semi-definite"):
-        landmarks = select_landmarks(
-            X, kernel="sigmoid", n_landmarks=10, sampler=sampler, random_state=0
-        )
-    assert landmarks.n_kernel_evaluations == 0
-    assert any("uniform instead" in note for note in landmarks.notes)
-
-
 @pytest.mark.parametrize("sampler", ["greedy", "rpcholesky", "auto"])
 @pytest.mark.parametrize("kernel", [RBF(100.0), RationalQuadratic(0.05)], ids=str)
 def test_no_copy_of_a_pivot_is_one(sampler, kernel, rng, seed):

@@ -407,14 +407,3 @@ def test_text_classes_of_a_file_and_probabilities_in_one(make, X, rng, tmp_path)
     held = np.empty_like(wanted)
     model.predict_log_proba(X, out=held)
     np.testing.assert_allclose(held, np.log(wanted), atol=1e-5)
-
-
-def test_dask_arrays_have_lazy_probabilities(X, rng):
-    da = pytest.importorskip("dask.array", reason="Dask is not installed")
-    y = classes_of(X, rng, 3)
-    chunks = da.from_array(X, chunks=(40, 2))
-    lazy = fitted(chunks, y, 0).predict_proba(chunks)
-    assert isinstance(lazy, da.Array)
-    np.testing.assert_allclose(
-        lazy.compute(), fitted(X, y, 0).predict_proba(X), atol=1e-6
-    )

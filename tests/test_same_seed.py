@@ -13,7 +13,7 @@ from nystrom import select_landmarks
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Laplacian, Linear
 from nystrom.linalg.cross_kernel import Ledger
-from nystrom.samplers import Leverage, Recursive, as_sampler
+from nystrom.samplers import Recursive, as_sampler
 from nystrom.samplers.base import SamplingProblem
 from nystrom.samplers.recursive import iterate_levels
 from nystrom.samplers.recursive_rules import PracticalSize
@@ -78,16 +78,6 @@ def test_the_same_for_every_storage(name, X, seed, tmp_path):
         np.testing.assert_array_equal(found, expected, err_msg=storage)
 
 
-@pytest.mark.parametrize("name", MANY_ROWS)
-def test_the_same_for_integers_and_floats_of_the_same_value(name, rng, seed):
-    X = rng.integers(-3, 4, (N_ROWS, 4))
-    expected = rows_chosen(name, X.astype(np.float64), seed)
-    for dtype in (np.int8, np.int64):
-        np.testing.assert_array_equal(
-            rows_chosen(name, X.astype(dtype), seed), expected
-        )
-
-
 @pytest.mark.parametrize("name", FOR_CSR)
 def test_the_same_for_csr(name, rng, seed):
     """Its products round differently; nothing here is so close to a tie."""
@@ -113,20 +103,6 @@ def test_the_same_for_a_list_and_a_data_frame(name, rng, seed):
     expected = rows_chosen(name, X, seed)
     np.testing.assert_array_equal(rows_chosen(name, X.tolist(), seed), expected)
     np.testing.assert_array_equal(rows_chosen(name, pd.DataFrame(X), seed), expected)
-
-
-def test_the_same_with_the_theory_s_constants(rng, seed):
-    X = rng.standard_normal((2300, 2))
-    sampler = Recursive(max_spectral_error=200.0, delta=0.03)
-
-    def chosen(rows, engine):
-        source = as_source(rows)
-        return sampler(KERNEL, source, None, seed=seed, engine=engine).indices
-
-    expected = chosen(X, Threads(1))
-    assert len(expected) < 2000
-    np.testing.assert_array_equal(chosen(np.asfortranarray(X), Threads(3)), expected)
-    np.testing.assert_array_equal(chosen(sp.csr_array(X), Threads(2)), expected)
 
 
 @pytest.mark.parametrize("name", MANY_ROWS)
@@ -159,24 +135,6 @@ def test_the_same_scores_to_the_last_bit(kernel, X, seed):
             assert other.ridge == first.ridge
 
 
-@pytest.mark.parametrize(
-    "options", [{"n_landmarks": 40}, {"max_spectral_error": 5.0}], ids=str
-)
-def test_the_same_exact_scores(options, rng, seed):
-    X = rng.standard_normal((1100, 3))
-    sampler = Leverage(max_spectral_error=options.get("max_spectral_error"))
-
-    def chosen(rows, engine):
-        source, size = as_source(rows), options.get("n_landmarks")
-        return sampler(KERNEL, source, size, seed=seed, engine=engine).indices
-
-    expected = chosen(X, Threads(1))
-    with threadpool_limits(2, user_api="blas"):
-        np.testing.assert_array_equal(
-            chosen(np.asfortranarray(X), Threads(2)), expected
-        )
-
-
 @pytest.mark.parametrize("sampler", CHOOSING)
 def test_the_same_for_a_precomputed_matrix(sampler, rng, seed):
     # Of more rows `auto` ranks in float32, where a given value and one that is made
@@ -188,19 +146,6 @@ def test_the_same_for_a_precomputed_matrix(sampler, rng, seed):
     for K in (KERNEL.gram(X), np.asfortranarray(KERNEL.gram(X))):
         found = select_landmarks(K, kernel="precomputed", **options).indices
         np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_the_public_function_repeats_itself(sampler, rng, seed):
-    X = rng.standard_normal((600, 3))
-    one, two, three = (
-        select_landmarks(
-            X, n_landmarks=30, sampler=sampler, random_state=seed, n_jobs=n_jobs
-        ).points
-        for n_jobs in (None, 1, 2)
-    )
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(one, three)
 
 
 def test_coins_of_a_row_do_not_depend_on_the_rows_behind_it(rng, seed):

@@ -11,7 +11,6 @@ from lists import CHOOSING
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
-from nystrom.linalg import operator as spectral_error
 
 GAMMA = 0.5
 
@@ -72,19 +71,6 @@ def test_part_of_the_rows_is_stated(seed):
     assert error.estimate == pytest.approx(error.lower * 400 / 100)
 
 
-def test_at_most_4000_rows_unless_told(seed, monkeypatch):
-    asked = []
-    stand_in = spectral_error.SpectralError(0.0, 0.0, 0, False, 0.0)
-
-    def record(landmarks, source, engine, n_rows, *others):
-        asked.append(n_rows)
-        return stand_in
-
-    monkeypatch.setattr("nystrom.linalg.operator.spectral_error", record)
-    problem(seed, n_rows=50)[0].spectral_error()
-    assert asked == [4000]
-
-
 def test_same_random_state_same_rows(seed):
     approximation, _ = problem(seed)
     first = approximation.spectral_error(50, random_state=seed)
@@ -92,22 +78,6 @@ def test_same_random_state_same_rows(seed):
     other = approximation.spectral_error(50, random_state=seed + 1)
     assert first == again
     assert first.lower != other.lower
-
-
-def test_methods_are_compared_on_the_same_rows(seed, monkeypatch):
-    used = []
-    whole = spectral_error.ResidualOperator
-
-    def record(landmarks, source, engine):
-        used.append(source.points)
-        return whole(landmarks, source, engine)
-
-    monkeypatch.setattr(spectral_error, "ResidualOperator", record)
-    for sampler in ("uniform", "recursive"):
-        approximation, _ = problem(seed, sampler=sampler)
-        approximation.spectral_error(50, random_state=3)
-    np.testing.assert_array_equal(*used)
-    assert len(np.unique(used[0], axis=0)) == 50
 
 
 @pytest.mark.parametrize("n_rows", [50, 100])

@@ -465,18 +465,6 @@ def test_sparse_rows_and_sources(as_rows, rng):
     np.testing.assert_array_equal(dense.component_indices_, other.component_indices_)
 
 
-def common_letters(a, b):
-    return float(len(set(a) & set(b)))
-
-
-def test_rows_of_any_kind(rng):
-    words = ["".join(rng.choice(list("abcdefgh"), 4)) for _ in range(60)]
-    model = Nystroem(common_letters, n_components=5, random_state=0)
-    model.partial_fit(words[:30]).partial_fit(words[30:])
-    assert set(model.components_) <= set(words)
-    assert model.transform(words).shape == (60, 5)
-
-
 def test_a_stream_is_saved_with_a_run(rng, tmp_path):
     batches = rng.standard_normal((3, 300, 3))
     plain = followed(batches, 0, 10)

@@ -22,7 +22,6 @@ from nystrom import (
     approximate,
     select_landmarks,
 )
-from nystrom._precision import trace_needs_float64
 from nystrom.engines import Threads
 from nystrom.linalg.errors import TraceError
 from nystrom.linalg.features import features_and_error
@@ -228,19 +227,6 @@ def landmarks_in_float64(landmarks):
     return replace(landmarks, points=landmarks.points.astype(np.float64))
 
 
-@pytest.mark.parametrize("resolved", [True, False])
-def test_float32_sums_resolve_what_is_left_or_not(resolved, rng):
-    wide = rng.uniform(0, 1e-3, 256)
-    off = 1e-6 if resolved else 1e-4
-    narrow = wide + off * rng.standard_normal(256) + off
-    ones = np.ones(256)
-    assert trace_needs_float64(narrow, wide, ones) == (not resolved)
-    # Rows that do not count have no say.
-    few = np.where(np.arange(256) < 128, 1.0, 0.0)
-    mixed = np.where(few > 0, wide, narrow)
-    assert not trace_needs_float64(mixed, wide, few)
-
-
 @pytest.mark.parametrize("estimator", [KernelKMeans(3), KernelRidge(solver="cg")])
 def test_an_estimate_does_not_replace_an_exact_error(estimator, seed):
     """Nor is there a warning that the error was not reached, when it was."""
@@ -257,51 +243,6 @@ def test_an_estimate_does_not_replace_an_exact_error(estimator, seed):
     np.testing.assert_allclose(
         approximate(X, fitted.landmarks_).relative_trace_error.value, error.value, 1e-6
     )
-
-
-def test_the_standard_error_is_that_of_the_estimate(seed):
-    """Over draws, weighted: 1.96 standard errors hold in about 95 of 100."""
-    rng = np.random.default_rng(seed)
-    left, whole = rng.exponential(size=5000), rng.uniform(1, 3, 5000)
-    w = rng.exponential(size=5000)
-    exact, within = w @ left / (w @ whole), 0
-    for _ in range(400):
-        rows = rng.choice(5000, 500, replace=False)
-        error = TraceError.from_sample(left[rows], whole[rows], w[rows], 5000)
-        within += abs(error.value - exact) < 1.96 * error.standard_error
-    # Binomial(400, .95) is within 350 and 396 but for one time in 10⁵.
-    assert 350 <= within <= 396
-
-
-class Pairs:
-    """A function of two rows that counts its calls."""
-
-    def __init__(self):
-        self.n = 0
-
-    def __call__(self, x, y):
-        self.n += 1
-        return float(np.exp(-0.5 * np.sum((x - y) ** 2)))
-
-
-@pytest.mark.parametrize("sampler", ["auto", "rpcholesky", "greedy", "uniform"])
-def test_no_pair_of_rows_is_evaluated_twice(sampler, rng):
-    """Where an evaluation is a call of a Python function, and an error the goal."""
-    X, pairs = rng.standard_normal((150, 2)), Pairs()
-    landmarks = select_landmarks(
-        X, kernel=pairs, max_trace_error=0.05, sampler=sampler, random_state=0
-    )
-    factor = len(landmarks) * (len(landmarks) + 1) // 2  # for rank and definiteness
-    assert landmarks.n_kernel_evaluations == pairs.n - factor
-    assert landmarks.n_kernel_evaluations <= 150 * 151 // 2
-    np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
-    assert landmarks.kernel.function is pairs
-    assert landmarks.error.value <= 0.05
-    same = select_landmarks(
-        X, gamma=0.5, max_trace_error=0.05, sampler=sampler, random_state=0
-    )
-    # Other draws, one of whose last landmarks may take off half.
-    assert 0.4 < landmarks.error.value / same.error.value < 2.5
 
 
 def test_an_exact_error_outlasts_an_estimate(rng):
