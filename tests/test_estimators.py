@@ -11,20 +11,14 @@ from lists import ESTIMATORS
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from nystrom import KernelCCA, KernelKMeans, KernelLogisticRegression, kernels
 from nystrom.kernels import PrecomputedAtLandmarks
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 GAMMA = 0.2
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 def two_clouds(rng, n):

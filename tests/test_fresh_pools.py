@@ -14,7 +14,7 @@ import pytest
 from sklearn import config_context
 from sklearn.metrics.pairwise import rbf_kernel
 
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import RBF, Polynomial
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import pooled_greedy as by_gain
@@ -32,14 +32,9 @@ from nystrom.samplers.recursive_rules import PracticalSize
 from nystrom.samplers.weighted_sampling import ResidualWeights
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.3
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from nystrom import KernelRidge, KernelRidgeClassifier, engines, kernels, sources
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.landmarks import Landmarks
 from nystrom.models import linear_map
 from nystrom.models import ridge_full as all_pairs
@@ -23,6 +23,8 @@ from nystrom.models import ridge_full as corrected_cg
 from nystrom.models import ridge_full as woodbury
 from nystrom.models.ridge_full import FullRidge, KernelOperator
 from nystrom.sources import CachedRows
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 N_ROWS, N_NEW, N_LANDMARKS = 540, 30, 60
 ALPHAS = np.array([0.05, 1.0])
@@ -38,12 +40,6 @@ KERNELS = {
 }
 
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture

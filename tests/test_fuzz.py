@@ -18,22 +18,16 @@ from fuzz.running import run
 from lists import ESTIMATORS, SAMPLERS
 
 from nystrom import _precision as precision
-from nystrom.engines import single_threaded_blas
 from nystrom.linalg import errors as trace_error
 from nystrom.linalg.factor import Factor
 from nystrom.models.linear_map import LinearMap
 from nystrom.persistence import files as model_file
 from nystrom.samplers.base import Sampler
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 #: Numbers that the suite runs, in so many parts.
 FITS, MODELS, PARTS = range(120), range(300), 6
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def wrong(judged, numbers):

@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
 from nystrom._precision import MIN_FLOAT32_TRACE_ERROR
-from nystrom.engines import Threads, single_threaded_blas, threads
+from nystrom.engines import Threads, threads
 from nystrom.kernels import RBF, Linear, blockwise
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import pool as pools
@@ -38,15 +38,10 @@ from nystrom.samplers.pooled_greedy import PooledGreedyGrower, PoolPlan
 from nystrom.samplers.weighted_sampling import inclusion_probabilities_with_sum
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.3
 ENGINE = Threads(1)
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture

@@ -25,20 +25,14 @@ from sklearn.metrics.pairwise import (
 )
 
 from nystrom import KernelCCA, sources
-from nystrom.engines import single_threaded_blas
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 GAMMA = 0.4
 N_ROWS, N_NEW, N_LANDMARKS = 300, 60, 30
 
 both_forms = pytest.mark.parametrize("form", ["regularized", "paper"])
 centered_or_not = pytest.mark.parametrize("center", [True, False])
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def two_views(rng, n, noise=0.2):

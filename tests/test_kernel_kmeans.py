@@ -12,20 +12,14 @@ from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from threadpoolctl import threadpool_limits
 
 from nystrom import KernelKMeans, kernels
 from nystrom.models import kmeans as clustering
 from nystrom.models.kmeans import FeatureSample
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 N_ROWS, N_LANDMARKS, N_CLUSTERS, GAMMA = 400, 40, 5, 0.5
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Many small matrices: threads inside BLAS and k-means only wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture

@@ -23,10 +23,11 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from nystrom import KernelPCA, kernels, select_landmarks
 from nystrom._precision import GRAM_RESOLUTION, MAX_RESULT_ERROR
-from nystrom.engines import single_threaded_blas
 from nystrom.kernels import PrecomputedAtLandmarks
 from nystrom.models import pca as pca_method
 from nystrom.models.pca import leading_eigenpairs
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 GAMMA = 0.1
 N_ROWS, N_NEW, N_LANDMARKS, K = 400, 50, 40, 4
@@ -36,13 +37,6 @@ SCALES = np.array([3.0, 1.7, 1.0, 0.5])
 centered_or_not = pytest.mark.parametrize("center", [True, False])
 all_solvers = pytest.mark.parametrize("solver", ["dense", "arpack", "randomized"])
 both_modes = pytest.mark.parametrize("n_landmarks", [N_LANDMARKS, 1000])
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture

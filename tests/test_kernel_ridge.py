@@ -44,7 +44,7 @@ from nystrom import (
 )
 from nystrom import _precision as precision
 from nystrom._random import sorted_row_sample
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.linalg import moments
 from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.errors import Guarantee
@@ -54,6 +54,8 @@ from nystrom.models import ridge_solvers as fit
 from nystrom.models.ridge import risk_bound
 from nystrom.models.ridge_solvers import choose_solver
 from nystrom.sources import as_source
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 GAMMA = 0.5
 N_ROWS, N_NEW, N_LANDMARKS = 500, 60, 40
@@ -67,13 +69,6 @@ SMALL = r"alpha=\S+ is less than float64 resolves.*raise it to \S+ or more"
 
 both_solvers = pytest.mark.parametrize("solver", ["direct", "cg"])
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def rbf(X, Y):

@@ -11,7 +11,7 @@ from sklearn import config_context
 
 from nystrom import effective_dimension, leverage_scores, select_landmarks
 from nystrom._precision import MAX_RESIDUAL_ERROR, residual_rounding
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear
 from nystrom.landmarks import Landmarks
 from nystrom.linalg.cross_kernel import CrossKernel, Ledger
@@ -23,14 +23,9 @@ from nystrom.linalg.residuals import (
 )
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.3
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def sample_of(X, rows, weights=None, kernel=None):

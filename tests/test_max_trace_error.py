@@ -14,19 +14,14 @@ from sklearn import config_context
 from test_evaluations import FORMS, Counted
 
 from nystrom import Nystroem, approximate, samplers, select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.samplers import TraceTolerance, as_sampler
 from nystrom.samplers import pivoting as until
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.5
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture

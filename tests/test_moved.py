@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from nystrom import Nystroem, approximate, select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import (
     RBF,
     Cosine,
@@ -26,6 +26,8 @@ from nystrom.samplers import moved as lloyd
 from nystrom.samplers.base import SamplingProblem
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.3
 OF_DISTANCE = [
     RBF(GAMMA),
@@ -36,13 +38,6 @@ OF_DISTANCE = [
     RBF(0.1) + 0.5 * RBF(1.0),
     RBF(0.1) * Laplacian(0.1),
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from threadpoolctl import threadpool_limits
 
 import nystrom
 from nystrom import KernelKMeans, select_landmarks
@@ -18,14 +17,9 @@ from nystrom.engines import Threads
 from nystrom.models.spectral_embedding import embed_rows, fit_spectral_embedding
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 N_ROWS, GAMMA = 600, 20.0
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Many small matrices: threads inside BLAS and k-means only wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 def circles(seed, n=N_ROWS):

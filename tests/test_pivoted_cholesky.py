@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from nystrom import select_landmarks
 from nystrom._random import Purpose, uniforms
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic, blockwise
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import Greedy, RPCholesky
@@ -27,16 +27,11 @@ from nystrom.samplers.lazy_pivoting import GreedyGrower, LazyGrower, RandomGrowe
 from nystrom.samplers.pivoting import Pivots
 from nystrom.sources import RowNumbers, as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 FALSE_ALARM = 1e-6
 BOTH = [Greedy(), RPCholesky()]
 ENGINE = Threads(1)
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def work_on(kernel, X, seed=0):

@@ -19,7 +19,7 @@ import oracles_sampling as oracle
 import pytest
 
 from nystrom._random import Purpose, uniforms
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.engines.progress import ProgressEstimate
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
@@ -35,18 +35,13 @@ from nystrom.samplers.recursive_rules import (
 )
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA, RIDGE, DELTA = 0.02, 20.0, 0.03
 SIZE, C = 200, 5  # for Algorithm 3; its own c = 640 would need 4000 landmarks
 PRACTICAL_SIZE = 70
 N_ROWS = {"2 theory": 2500, "2 practical": 1500, "3 theory": 1500, "3 practical": 1500}
 RULES = list(N_ROWS)
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @cache

@@ -27,7 +27,7 @@ from sklearn import config_context
 
 from nystrom import approximate, samplers, select_landmarks
 from nystrom._precision import min_guaranteed_ridge
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import RBF, Kernel
 from nystrom.kernels.names import as_kernel
 from nystrom.landmarks import Landmarks
@@ -36,14 +36,9 @@ from nystrom.samplers import recursive as algorithms
 from nystrom.samplers import recursive_rules as rules
 from nystrom.sources import Source, as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.5
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture

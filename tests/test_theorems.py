@@ -17,7 +17,7 @@ from oracles_sampling import tail
 from scipy.stats import binom
 
 from nystrom import select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import Linear
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import recursive_rules as rules
@@ -31,14 +31,9 @@ from nystrom.samplers.recursive_rules import (
 from nystrom.samplers.weighted_sampling import sample_bernoulli
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 DELTA = 0.03
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def factor_of_kernel(rng, n, d=12):
