@@ -8,10 +8,24 @@ import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from lists import OFF_THE_ROWS, SAMPLERS
+from sklearn.metrics.pairwise import rbf_kernel
 
-from nystrom import kernels
+from nystrom import (
+    KernelCCA,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeCV,
+    Nystroem,
+    approximate,
+    kernels,
+    load,
+    save,
+    select_landmarks,
+)
 from nystrom._precision import min_cholesky_ridge
-from nystrom.linalg.factor import factorize
+from nystrom.estimators._search import random_folds
+from nystrom.linalg.factor import cholesky, factorize, pivot_order
 from nystrom.linalg.residuals import ridge_inverse_root, tail_ridge, weighted_gram
 
 SCALES = [1e-30, 1e-12, 1e-6, 1.0, 1e6, 1e12]
@@ -279,3 +293,439 @@ def test_small_landmarks_beside_large_ones_have_a_good_basis(psd, rng):
     ratio = np.vecdot(Z, Z) / np.diagonal(K)
     # What is kept of a landmark is above 10·s·eps of it: √(eps) per column, and more.
     assert np.abs(ratio - 1).max() < 40 * np.sqrt(40 * np.finfo(float).eps)
+
+
+# K_SS = LLᵀ in the order of selection: every prefix from one pass
+
+GAMMA = 0.2
+
+
+def clustered(seed, n=1500, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    centers = 3 * rng.standard_normal((9, 3))
+    return (centers[rng.integers(0, 9, n)] + rng.standard_normal((n, 3))).astype(dtype)
+
+
+def error_of(X, rows):
+    """tr(K − K̃)/tr K by dense float64 algebra."""
+    X = np.asarray(X, dtype=np.float64)
+    K_S, K_SS = rbf_kernel(X, X[rows], GAMMA), rbf_kernel(X[rows], X[rows], GAMMA)
+    values, vectors = np.linalg.eigh(K_SS)
+    kept = values > 1e-12 * values.max()
+    Z = K_S @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return 1 - np.mean(np.vecdot(Z, Z))
+
+
+# The factor itself
+
+
+@pytest.mark.parametrize("n_distinct", [1, 5, 40])
+def test_copies_have_no_column(n_distinct, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_distinct, 3))[rng.integers(0, n_distinct, 150)]
+    factor = factorize(kernels.RBF(1.0).gram(X))
+    distinct = len(np.unique(X, axis=0))
+    assert factor.rank == distinct
+    assert np.all(factor.full_root[:, np.setdiff1d(range(150), factor.kept)] == 0)
+
+
+def test_low_rank_in_any_order(seed):
+    """The first rows of a random order would be a bad basis: complete pivoting."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 4))
+    kernel = kernels.Polynomial(0.25, 3, 1)
+    K = kernel(X, X)
+    rows = rng.permutation(400)[:120]
+    for sampler in (rows, "uniform"):
+        est = Nystroem(kernel, n_components=120, sampler=sampler, random_state=seed)
+        Z = est.fit_transform(X)
+        assert est.landmarks_.rank == 35
+        # The natural order loses a factor of a hundred here.
+        assert np.linalg.norm(Z @ Z.T - K, 2) < 2e-14 * np.linalg.norm(K, 2)
+    natural, _ = cholesky(K[np.ix_(rows, rows)], 1e-13 * np.diagonal(K)[rows])
+    best = pivot_order(K[np.ix_(rows, rows)])
+    assert sorted(best) == list(range(120))
+    assert natural.shape[1] >= 35
+
+
+def test_an_indefinite_kernel_keeps_its_positive_part(seed):
+    X = clustered(seed, 300)
+    with pytest.warns(UserWarning, match="not positive semi-definite"):
+        est = Nystroem("sigmoid", gamma=0.5, n_components=40, random_state=seed).fit(X)
+    factor = est.landmarks_.factor
+    K_SS = kernels.Sigmoid(0.5, 1)(est.components_, est.components_)
+    values, vectors = np.linalg.eigh(K_SS)
+    positive = values > 1e-10
+    K = (vectors[:, positive] * values[positive]) @ vectors[:, positive].T
+    np.testing.assert_allclose(factor.L @ factor.L.T, K, atol=1e-9)
+    assert factor.indefinite
+    assert not factor.is_nested
+
+
+# Features
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_normalization_makes_the_features(name, dtype, seed):
+    X = clustered(seed, 400, dtype)
+    est = Nystroem(gamma=GAMMA, n_components=25, sampler=name, random_state=seed)
+    Z = est.fit_transform(X)
+    assert Z.dtype == dtype
+    by_hand = rbf_kernel(X, est.components_, GAMMA) @ est.normalization_.T
+    close = 2e-3 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(Z, by_hand, atol=close)
+    np.testing.assert_array_equal(est.transform(X), Z)
+    # Triangular, but for landmarks that are in another order than their factor's.
+    if est.landmarks_.factor.is_nested:
+        assert np.all(np.triu(est.normalization_, 1) == 0)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial"])
+def test_no_feature_has_more_than_there_is(kernel, seed):
+    """K̃ ⪯ K on the diagonal: 1e-5 of k(x, x) in float32, where the root had 1e-4."""
+    X = clustered(seed, 1200, np.float32)
+    for gamma in (1e-3, 0.05):
+        for sampler in ("uniform", "auto"):
+            est = Nystroem(kernel, gamma=gamma, n_components=120, sampler=sampler)
+            Z = est.set_params(random_state=seed).fit_transform(X).astype(np.float64)
+            kxx = est.landmarks_.kernel.diag(X.astype(np.float64))
+            assert (np.vecdot(Z, Z) / kxx - 1).max() < 3e-5
+
+
+def test_float32_rows_go_on_in_float64_below_their_rounding(seed):
+    """They are exact numbers: what can be reached in float64 is reached."""
+    rng = np.random.default_rng(seed)
+    X = (rng.integers(0, 40, (4000, 3)) / 8).astype(np.float32)
+    errors = {}
+    for dtype in (np.float32, np.float64):
+        chosen = select_landmarks(
+            X.astype(dtype), gamma=0.02, n_landmarks=300, random_state=seed
+        )
+        same = select_landmarks(
+            X.astype(np.float64), gamma=0.02, sampler=chosen.indices
+        )
+        K = approximate(X.astype(np.float64), same)
+        errors[dtype] = K.relative_trace_error.value
+    assert errors[np.float64] < 1e-11
+    assert errors[np.float32] < 1e-11
+
+
+# Every prefix from one pass
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLERS if n not in OFF_THE_ROWS])
+def test_a_prefix_is_what_its_rows_make(name, seed):
+    X = clustered(seed, 700)
+    est = Nystroem(gamma=GAMMA, n_components=40, sampler=name, random_state=seed)
+    Z = est.fit_transform(X)
+    path = est.landmarks_.error_path
+    assert len(path) == 40
+    assert np.all(np.diff(path) <= 1e-15)
+    assert path[-1] == est.approximation_error_.value
+    for k in (1, 7, 40):
+        fewer = est.landmarks_[:k]
+        np.testing.assert_array_equal(fewer.indices, est.component_indices_[:k])
+        exact = error_of(X, fewer.indices)
+        np.testing.assert_allclose(path[k - 1], exact, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(fewer.error.value, exact, rtol=1e-6, atol=1e-12)
+        assert fewer.error.exact
+        part = est.truncate(k)
+        np.testing.assert_allclose(part.transform(X), Z[:, :k], atol=1e-10)
+        assert part.n_components == k
+        assert part.get_feature_names_out().shape == (k,)
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLERS if n not in OFF_THE_ROWS])
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_a_prefix_of_few_dimensions(name, n_features, seed):
+    """Rank is lost at once; what is kept may be in order and still not nest."""
+    for run in range(8):
+        X = np.random.default_rng(100 * seed + run).standard_normal((200, n_features))
+        est = Nystroem("linear", n_components=10, sampler=name, random_state=run)
+        est.fit_transform(X)
+        path, rows = est.landmarks_.error_path, est.component_indices_
+        for k in (1, 2, 3, 10):
+            Q = np.linalg.qr(X[rows[:k]].T)[0] if k < n_features else np.eye(n_features)
+            exact = 1 - np.sum((X @ Q) ** 2) / np.sum(X**2)
+            np.testing.assert_allclose(path[k - 1], exact, atol=1e-12)
+            Z = est.truncate(k).transform(X)
+            np.testing.assert_allclose(Z @ Z.T, X @ Q @ Q.T @ X.T, atol=1e-9)
+
+
+def test_given_rows_in_an_order_that_does_not_nest():
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0]])  # the second goes first
+    est = Nystroem("linear", sampler=[0, 1, 2], n_components=3)
+    Z = est.fit_transform(X)
+    np.testing.assert_allclose(Z @ Z.T, X @ X.T)
+    assert est.landmarks_.error_path is None
+    for k in (1, 2):
+        fewer = est.truncate(k)
+        squares = np.sum(X[:, :k] ** 2, axis=1)
+        np.testing.assert_allclose(fewer.transform(X) ** 2 @ np.ones(k), squares)
+        assert fewer.landmarks_.error is None
+    # Landmarks are kept in their order, but for the first, which the others span.
+    X = np.array([[1.0, 1.0], [3.0, 0.0], [0.0, 2.0]])
+    est = Nystroem("linear", sampler=[0, 1, 2], n_components=3).fit(X)
+    factor = est.landmarks_.factor
+    np.testing.assert_array_equal(factor.kept, [1, 2])
+    assert not factor.is_nested
+    rows = np.linspace(1, 2, 30)[:, None]
+    model = KernelRidgeCV(
+        [1e-3], kernel="linear", sampler=np.arange(0, 30, 3), n_landmarks=[1, 5, 10]
+    ).fit(rows, np.arange(30.0))
+    np.testing.assert_allclose(model.scores_, model.scores_[[0, 0, 0]], rtol=1e-6)
+
+
+class Counted:
+    """A Gaussian of two blocks that counts its entries."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, X, Y):
+        self.n += len(X) * len(Y)
+        return rbf_kernel(X, Y, GAMMA)
+
+
+def test_a_prefix_evaluates_nothing_and_factors_nothing(monkeypatch, seed):
+    X, counted = clustered(seed, 500), Counted()
+    kernel = kernels.blockwise(counted, diag=lambda X: np.ones(len(X)))
+    est = Nystroem(kernel, n_components=30, random_state=seed)
+    est.fit_transform(X)
+    before = counted.n
+    monkeypatch.setattr("nystrom.linalg.factor.cholesky", None)
+    fewer = est.landmarks_[:11]
+    assert (fewer.rank, len(fewer), str(fewer)[:12]) == (11, 11, "11 landmarks")
+    est.truncate(11)
+    assert counted.n == before
+
+
+def test_pivots_bring_their_factor(monkeypatch, seed):
+    """K_SS is not made again for landmarks that were pivots."""
+    X = clustered(seed, 600)
+    monkeypatch.setattr("nystrom.landmarks.factorize", None)
+    for name in ("auto", "rpcholesky", "greedy"):
+        landmarks = select_landmarks(
+            X, gamma=GAMMA, n_landmarks=30, sampler=name, random_state=seed
+        )
+        K = rbf_kernel(landmarks.points, gamma=GAMMA)
+        L = landmarks.factor.L
+        np.testing.assert_allclose(L @ L.T, K, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "part", [slice(3, 9), slice(None, None, 2), 4, slice(0, 0)], ids=str
+)
+def test_only_prefixes(part, seed):
+    landmarks = select_landmarks(clustered(seed, 100), n_landmarks=10, random_state=0)
+    with pytest.raises((TypeError, ValueError), match="landmarks"):
+        landmarks[part]
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, 41, "a"])
+def test_a_wrong_number_of_components(size, seed):
+    est = Nystroem(n_components=40, random_state=0).fit(clustered(seed, 100))
+    with pytest.raises(ValueError, match="n_components"):
+        est.truncate(size)
+
+
+def test_truncated_on_a_matrix_and_through_a_file(tmp_path, seed):
+    X = clustered(seed, 200)
+    K = rbf_kernel(X, gamma=GAMMA)
+    est = Nystroem("precomputed", n_components=30, random_state=seed)
+    Z = est.fit_transform(K)
+    fewer = est.truncate(12)
+    np.testing.assert_allclose(fewer.transform(K), Z[:, :12], atol=1e-12)
+    save(fewer, tmp_path / "fewer.nystrom")
+    again = load(tmp_path / "fewer.nystrom")
+    np.testing.assert_array_equal(again.transform(K), fewer.transform(K))
+    np.testing.assert_array_equal(
+        again.landmarks_.error_path, fewer.landmarks_.error_path
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: KernelRidge(0.1, **k),
+        lambda **k: KernelRidge(1e-8, fit_intercept=True, **k),
+        lambda **k: KernelRidgeCV(fit_intercept=True, **k),
+        lambda **k: KernelPCA(2, **k),
+        lambda **k: KernelCCA(1, **k),
+    ],
+    ids=["ridge", "ridge about the mean", "ridge cv", "pca", "cca"],
+)
+def test_every_gram_pass_tells_the_path(make, seed):
+    X = clustered(seed, 900)
+    model = make(kernel="rbf", gamma=GAMMA, n_landmarks=30, random_state=seed)
+    landmarks = model.fit(X, np.sin(X[:, 0])).landmarks_
+    landmarks = landmarks[0] if isinstance(landmarks, tuple) else landmarks
+    for k in (1, 12, 30):
+        exact = error_of(X, landmarks.indices[:k])
+        np.testing.assert_allclose(landmarks.error_path[k - 1], exact, rtol=1e-6)
+
+
+def test_the_scale_of_the_kernel_changes_no_path(seed):
+    X = clustered(seed, 900)
+
+    def path(scale):
+        kernel = scale * kernels.RBF(GAMMA)
+        model = KernelRidge(scale, kernel=kernel, n_landmarks=30, random_state=seed)
+        return model.fit(X, X[:, 0]).landmarks_.error_path
+
+    np.testing.assert_allclose(path(2.0**-40), path(1.0), rtol=1e-6)
+
+
+# How many landmarks: KernelRidgeCV and KernelPCA
+
+
+def target(X, seed):
+    noise = 0.2 * np.random.default_rng(seed + 1).standard_normal(len(X))
+    return np.sin(2 * X[:, 0]) + X[:, 1] + noise
+
+
+ALPHAS = np.logspace(-4, 1, 6)
+CV = {"kernel": "rbf", "gamma": GAMMA}
+
+
+@pytest.mark.parametrize("cv", ["gcv", "loo", 4])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_scores_of_fewer_landmarks_are_those_of_a_fit_on_them(
+    cv, intercept, storage, seed
+):
+    X = clustered(seed, 600)
+    y = target(X, seed)
+    common = {"cv": cv, "fit_intercept": intercept, "random_state": seed, **CV}
+    rows = storage(X)
+    model = KernelRidgeCV(ALPHAS, n_landmarks=[60, 10, 25, 10], **common).fit(rows, y)
+    np.testing.assert_array_equal(model.n_landmarks_path_, [10, 25, 60])
+    assert model.scores_.shape == (3, 6)
+    most = KernelRidgeCV(ALPHAS, n_landmarks=60, **common).fit(rows, y)
+    np.testing.assert_allclose(model.scores_[2], most.scores_, rtol=1e-9)
+    for i, size in enumerate((10, 25)):
+        few = most.landmarks_.indices[:size]
+        alone = KernelRidgeCV(ALPHAS, sampler=few, **common).fit(rows, y)
+        np.testing.assert_allclose(model.scores_[i], alone.scores_, rtol=1e-6)
+    best = np.unravel_index(np.argmax(model.scores_), (3, 6))
+    assert model.n_landmarks_ == model.n_landmarks_path_[best[0]]
+    assert model.alpha_ == ALPHAS[best[1]]
+    assert len(model.landmarks_) == model.n_landmarks_ == len(model.dual_coef_)
+
+
+def test_the_model_is_that_of_its_landmarks(seed):
+    X = clustered(seed, 800)
+    y = target(X, seed)
+    model = KernelRidgeCV(
+        [1.0], n_landmarks=[20, 21], cv=3, random_state=seed, **CV
+    ).fit(X, y)
+    alone = KernelRidge(1.0, sampler=model.landmarks_.indices, **CV).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-7)
+    _, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(std, alone.predict(X, return_std=True)[1], rtol=1e-5)
+
+
+def test_one_pass_for_all_numbers(seed):
+    """The passes are those of the largest fit."""
+    from nystrom import engines
+
+    X = clustered(seed, 1500)
+    y = target(X, seed)
+    passes = []
+    for numbers in (80, [5, 10, 20, 40, 80]):
+        with engines.using(engines.Threads(1)) as engine:
+            model = KernelRidgeCV(ALPHAS, n_landmarks=numbers, random_state=seed, **CV)
+            model.fit(X, y)
+        passes.append(list(engine.passes))
+    assert passes[0] == passes[1]
+
+
+@pytest.mark.filterwarnings("ignore:The best of alphas")
+@pytest.mark.parametrize("noise", [0.1, 2.0, 5.0])
+def test_the_fewest_that_are_as_good(noise, seed):
+    """By the rule: within one standard error, over the folds, of the best."""
+    X = clustered(seed, 900)
+    y = X[:, 0] + noise * np.random.default_rng(seed).standard_normal(900)
+    common = {"n_landmarks": [2, 10, 40, 80], "random_state": seed, **CV}
+    folds = random_folds(900, 5, seed)
+    fewer = KernelRidgeCV(ALPHAS, cv=folds, prefer_fewer=True, **common).fit(X, y)
+    by_fold = np.array(
+        [
+            -KernelRidgeCV(ALPHAS, cv=[fold], **common).fit(X, y).scores_
+            for fold in folds
+        ]
+    )
+    errors, spread = by_fold.mean(axis=0), by_fold.std(axis=0, ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(fewer.scores_, -errors, rtol=1e-9)
+    best = np.unravel_index(np.argmin(errors), errors.shape)
+    allowed = errors[best] + spread[best]
+    place = np.flatnonzero(errors.min(axis=1) <= allowed)[0]
+    assert fewer.n_landmarks_ == common["n_landmarks"][place]
+    assert fewer.best_score_ == fewer.scores_[place].max()
+
+
+@pytest.mark.filterwarnings("ignore:The best of alphas")
+def test_the_standard_error_is_that_of_the_mean_over_folds(seed):
+    """Where fewer are worse by one to √k standard errors, they are not chosen."""
+    X = clustered(seed, 300)
+    noise = np.geomspace(0.1, 10, 40)
+    Y = X[:, [0]] + noise * np.random.default_rng(seed).standard_normal((300, 40))
+    common = {"n_landmarks": [2, 5, 10], "random_state": seed, **CV}
+    folds, each = random_folds(300, 5, seed), {"alpha_per_target": True, **common}
+    by_fold = [
+        -KernelRidgeCV([1.0], cv=[fold], **each).fit(X, Y).scores_[:, 0]
+        for fold in folds
+    ]
+    errors = np.mean(by_fold, axis=0)  # (numbers, targets)
+    best = errors.argmin(axis=0)
+    spread = np.std(by_fold, axis=0, ddof=1)[best, np.arange(40)]
+    far = (errors - errors.min(axis=0)) / (spread / np.sqrt(5))
+    wanted = np.argmax(far <= 1, axis=0)
+    between = np.flatnonzero(wanted != np.argmax(far <= np.sqrt(5), axis=0))
+    assert len(between)
+    for target in between:
+        model = KernelRidgeCV([1.0], cv=folds, prefer_fewer=True, **common)
+        found = model.fit(X, Y[:, target]).n_landmarks_
+        assert found == common["n_landmarks"][wanted[target]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_landmarks": []}, "n_landmarks is empty"),
+        ({"n_landmarks": [10, 0]}, "n_landmarks=0 is not allowed"),
+        ({"n_landmarks": "many"}, "n_landmarks='many' is not allowed"),
+        ({"n_landmarks": [5, 10], "max_trace_error": 0.1}, "both say how many"),
+        ({"n_landmarks": [5, 10], "max_spectral_error": 0.1}, "both say how many"),
+        ({"n_landmarks": [5, 10], "prefer_fewer": True}, "needs folds"),
+    ],
+)
+def test_wrong_numbers_are_refused(options, message, seed):
+    X = clustered(seed, 100)
+    with pytest.raises(ValueError, match=message):
+        KernelRidgeCV(kernel="rbf", **options).fit(X, X[:, 0])
+
+
+def test_numbers_beyond_the_rows_are_all_rows(seed):
+    X = clustered(seed, 80)
+    model = KernelRidgeCV(ALPHAS, n_landmarks=[10, 100, 200], random_state=0, **CV).fit(
+        X, X[:, 0]
+    )
+    np.testing.assert_array_equal(model.n_landmarks_path_, [10, 80])
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_variance_against_landmarks(center, seed):
+    X = clustered(seed, 900)
+    common = {"kernel": "rbf", "gamma": GAMMA, "center": center}
+    model = KernelPCA(3, n_landmarks=48, random_state=seed, **common).fit(X)
+    np.testing.assert_array_equal(model.n_landmarks_path_, [3, 6, 12, 24, 48])
+    path = model.explained_variance_path_
+    assert path.shape == (5, 3)
+    np.testing.assert_allclose(path[-1], model.explained_variance_ratio_, rtol=1e-9)
+    few = model.landmarks_.indices[:12]
+    alone = KernelPCA(3, sampler=few, **common).fit(X)
+    np.testing.assert_allclose(path[2], alone.explained_variance_ratio_, rtol=1e-6)
+    if not center:  # K̃ ⪯ K: more landmarks never have less
+        assert np.all(np.diff(path.sum(axis=1)) > -1e-12)
