@@ -116,13 +116,6 @@ def test_options_are_counted_too(sampler, n_rows, form, rng, seed):
     assert landmarks.n_kernel_evaluations == n
 
 
-@pytest.mark.parametrize("name", CHOOSING)
-def test_all_rows_take_no_evaluation(name, rng):
-    X = rng.standard_normal((30, 2))
-    landmarks, n = chosen("pairs", as_sampler(name), X, 30, 0)
-    assert landmarks.n_kernel_evaluations == n == 0
-
-
 @pytest.mark.parametrize("given", [np.array([1, 2]), np.zeros((2, 2))])
 def test_given_landmarks_take_no_evaluation(given, rng):
     X = rng.standard_normal((30, 2))

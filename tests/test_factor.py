@@ -614,18 +614,6 @@ def test_scores_of_fewer_landmarks_are_those_of_a_fit_on_them(
     assert len(model.landmarks_) == model.n_landmarks_ == len(model.dual_coef_)
 
 
-def test_the_model_is_that_of_its_landmarks(seed):
-    X = clustered(seed, 800)
-    y = target(X, seed)
-    model = KernelRidgeCV(
-        [1.0], n_landmarks=[20, 21], cv=3, random_state=seed, **CV
-    ).fit(X, y)
-    alone = KernelRidge(1.0, sampler=model.landmarks_.indices, **CV).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-7)
-    _, std = model.predict(X, return_std=True)
-    np.testing.assert_allclose(std, alone.predict(X, return_std=True)[1], rtol=1e-5)
-
-
 def test_one_pass_for_all_numbers(seed):
     """The passes are those of the largest fit."""
     from nystrom import engines
@@ -705,14 +693,6 @@ def test_wrong_numbers_are_refused(options, message, seed):
     X = clustered(seed, 100)
     with pytest.raises(ValueError, match=message):
         KernelRidgeCV(kernel="rbf", **options).fit(X, X[:, 0])
-
-
-def test_numbers_beyond_the_rows_are_all_rows(seed):
-    X = clustered(seed, 80)
-    model = KernelRidgeCV(ALPHAS, n_landmarks=[10, 100, 200], random_state=0, **CV).fit(
-        X, X[:, 0]
-    )
-    np.testing.assert_array_equal(model.n_landmarks_path_, [10, 80])
 
 
 @pytest.mark.parametrize("center", [True, False])

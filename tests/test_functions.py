@@ -9,17 +9,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 import nystrom
 from nystrom import (
-    Nystroem,
     approximate,
     effective_dimension,
     leverage_scores,
-    samplers,
     select_landmarks,
 )
 from nystrom.sources import DenseRows, SparseRows
@@ -98,17 +94,6 @@ def test_scores_of_every_storage_are_the_same(X, K, storage):
     assert isinstance(dimension, float)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
-def test_rows_of_other_numbers(X, seed, dtype):
-    rows = (2 * X).astype(dtype)
-    K = rbf_kernel(rows.astype(np.float64), gamma=GAMMA)
-    scores = leverage_scores(rows, gamma=GAMMA, ridge=RIDGE)
-    np.testing.assert_allclose(scores, exact_scores(K), atol=1e-5)
-    landmarks = select_landmarks(rows, gamma=GAMMA, n_landmarks=10, random_state=seed)
-    estimated = leverage_scores(rows, ridge=RIDGE, landmarks=landmarks)
-    assert np.all((estimated >= 0) & (estimated <= 1))
-
-
 def test_rows_that_are_strings(seed):
     words = [a + b + c for a in "abcd" for b in "cdef" for c in "xyz"]
     K = np.array([[same_letters(x, y) for y in words] for x in words])
@@ -145,14 +130,6 @@ def test_precomputed(X, K, seed, dtype):
         ),
         atol=1e-4,
     )
-
-
-def test_landmarks_of_a_precomputed_estimator_serve_the_functions(K, seed):
-    estimator = Nystroem("precomputed", n_components=20, random_state=seed).fit(K)
-    approximation = approximate(K, estimator.landmarks_)
-    np.testing.assert_array_equal(approximation.features(), estimator.transform(K))
-    scores = leverage_scores(K, ridge=RIDGE, landmarks=estimator.landmarks_)
-    assert np.all((scores >= 0) & (scores <= 1))
 
 
 # Landmarks
@@ -206,36 +183,3 @@ def test_a_refusal_names_the_function_that_was_called(X, run, options):
 
 
 # For any data
-
-
-@given(
-    n=st.integers(1, 30),
-    d=st.integers(1, 4),
-    n_landmarks=st.integers(1, 40),
-    sampler=st.sampled_from(list(samplers.NAMES)),
-    dtype=st.sampled_from([np.float64, np.float32]),
-    copies=st.booleans(),
-    data_seed=st.integers(0, 2**32 - 1),
-    random_state=st.integers(0, 2**63),
-)
-def test_landmarks_of_any_data(
-    n, d, n_landmarks, sampler, dtype, copies, data_seed, random_state
-):
-    rng = np.random.default_rng(data_seed)
-    X = rng.standard_normal((n, d)).astype(dtype)
-    if copies:
-        X = X[rng.integers(0, max(1, n // 5), n)]
-    landmarks = select_landmarks(
-        X, n_landmarks=n_landmarks, sampler=sampler, random_state=random_state
-    )
-    assert len(landmarks) == min(n, n_landmarks)
-    assert 1 <= landmarks.rank <= len(landmarks)
-    assert (landmarks.indices is None) == (sampler == "kmeans")
-    if landmarks.indices is not None:
-        assert len(np.unique(landmarks.indices)) == len(landmarks)
-        np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
-    approximation = approximate(X, landmarks)
-    assert 0 <= approximation.trace_error <= n
-    assert 0 <= float(approximation.spectral_error()) <= approximation.trace_error
-    scores = leverage_scores(X, ridge=0.1, landmarks=landmarks)
-    assert np.all((scores >= 0) & (scores <= 1))

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles_sampling import rbf_matrix
@@ -19,7 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from nystrom import approximate, select_landmarks
 from nystrom._precision import MIN_FLOAT32_TRACE_ERROR
 from nystrom.engines import Threads, threads
-from nystrom.kernels import RBF, Linear, blockwise
+from nystrom.kernels import RBF, Linear
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import pool as pools
 from nystrom.samplers import pooled_greedy as by_gain
@@ -259,15 +258,6 @@ def grown(X, s, seed, gamma, weights=None):
     growth = PooledGreedyGrower(work_on(X, seed, gamma, weights))
     growth.grow(s)
     return growth
-
-
-def test_what_is_too_fine_for_float32_is_chosen_in_float64(rng, seed):
-    X = rng.standard_normal((1000, 2)).astype(np.float32)
-    coarse, fine = grown(X, 30, seed, 5.0), grown(X, 30, seed, 0.05)
-    assert not coarse.wide
-    assert coarse.pool.parts[0].F.dtype == np.float32
-    assert fine.wide
-    assert fine.pool.parts[0].F.dtype == np.float64
 
 
 def test_pivots_that_are_refused_are_never_taken_again(rng, seed, monkeypatch):
@@ -553,34 +543,6 @@ def words(rng, n=150):
     stems = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(12)]
     kinds = zipf(rng, n, 12)
     return [stems[k] + "".join(rng.choice(list("xyz"), 2)) for k in kinds]
-
-
-def input_of(kind, rng):
-    if kind == "words":
-        return words(rng, 120), {"kernel": shared_letters}
-    X = unbalanced(rng, 700)
-    if kind == "csr":
-        return sp.csr_array(np.where(np.abs(X) > 1, X, 0.0)), {"gamma": 0.1}
-    if kind == "precomputed":
-        return rbf_matrix(X, 0.1), {"kernel": "precomputed"}
-    kernel = blockwise(
-        lambda X, Y: rbf_kernel(X, Y, gamma=0.1), diag=lambda X: np.ones(len(X))
-    )
-    return X, {"kernel": kernel}
-
-
-@pytest.mark.parametrize("kind", ["words", "csr", "precomputed", "blockwise"])
-def test_every_kind_of_rows_and_kernel(kind, rng, seed):
-    X, options = input_of(kind, rng)
-    errors = {"auto": [], "uniform": []}
-    for run in range(3 * seed, 3 * seed + 3):
-        for sampler, values in errors.items():
-            landmarks = select_landmarks(
-                X, n_landmarks=20, sampler=sampler, random_state=run, **options
-            )
-            assert len(np.unique(landmarks.indices)) == 20
-            values.append(approximate(X, landmarks).trace_error)
-    assert np.mean(errors["auto"]) < np.mean(errors["uniform"])
 
 
 def test_a_function_of_pairs_and_few_rows_is_not_worth_ranking(rng, seed):

@@ -77,19 +77,6 @@ def test_one_warning_that_names_the_kernel(X, seed, case, sampler, dtype):
     np.testing.assert_array_equal(estimator.transform(X), Z)
 
 
-@pytest.mark.parametrize("case", INDEFINITE)
-def test_fit_and_select_landmarks_warn_once_each(X, seed, case):
-    kernel, name = INDEFINITE[case]
-    estimator = Nystroem(kernel, n_components=10, random_state=seed)
-    one_warning(lambda: estimator.fit(X), name)
-    landmarks = one_warning(
-        lambda: select_landmarks(X, kernel=kernel, n_landmarks=10, random_state=seed),
-        name,
-    )
-    assert landmarks.indefinite
-    np.testing.assert_array_equal(landmarks.indices, estimator.component_indices_)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
 def test_precomputed_matrix(rng, seed, dtype, sampler):
@@ -261,12 +248,6 @@ def test_definite_precomputed_matrix_does_not_warn(rng, seed, gamma, dtype, samp
     )
     assert np.isfinite(estimator.fit_transform(K)).all()
     assert "uniform instead" not in str(estimator.landmarks_)
-
-
-def test_precomputed_matrix_that_is_symmetric_up_to_rounding_does_not_warn(rng, seed):
-    K = rbf_kernel(rows_of("plain", rng), gamma=1e-3)
-    K *= 1 + 1e-15 * rng.standard_normal(K.shape)
-    Nystroem("precomputed", n_components=80, random_state=seed).fit(K)
 
 
 def test_kernel_that_rounds_to_float32_does_not_warn(rng, seed):

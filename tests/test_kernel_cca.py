@@ -8,7 +8,6 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from oracles_components import (
     attained,
     centering,
@@ -383,16 +382,6 @@ def test_words_as_the_second_view(rng):
     assert model.transform(x[:5, None], words[:5])[1].shape == (5, 2)
 
 
-def test_sparse_second_view_gives_the_dense_answer(views):
-    X, Y = views
-    model = cca().fit(X, sp.csr_array(Y))
-    np.testing.assert_allclose(
-        model.canonical_correlations_,
-        cca().fit(X, Y).canonical_correlations_,
-        rtol=1e-9,
-    )
-
-
 def test_each_view_keeps_its_precision(views):
     X, Y = views[0].astype(np.float32), views[1]
     a, b = cca().fit(X, Y).transform(X, Y)
@@ -447,31 +436,6 @@ def test_a_function_of_two_rows_is_called_from_one_thread(rng, monkeypatch, whic
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"alpha": 0}, "alpha=0 is not allowed.*must be > 0"),
-        ({"alpha": (1.0, 0.0)}, "alpha=.* is not allowed.*must be > 0"),
-        ({"alpha": -1}, "alpha=-1 is not allowed"),
-        ({"alpha": (1.0, -2.0)}, "alpha=-2.0 is not allowed"),
-        ({"alpha": np.nan}, "alpha=nan is not allowed"),
-        ({"alpha": [1.0, 2.0, 3.0]}, "alpha=.* is not allowed"),
-        ({"n_components": 0}, "n_components=0 is not allowed"),
-        ({"n_components": None}, "n_components=None is not allowed"),
-        ({"form": "printed"}, "form='printed' is unknown"),
-        ({"kernel": "rfb"}, "kernel='rfb' is unknown"),
-        ({"kernel": ("rbf", "rfb")}, "kernel='rfb' is unknown"),
-        ({"gamma": (1.0, -1.0)}, "gamma=-1.0 is not allowed"),
-        ({"n_landmarks": 0}, "n_landmarks=0 is not allowed"),
-        ({"n_landmarks": None}, "n_landmarks=None is not allowed"),
-        ({"sampler": "best"}, "sampler='best' is unknown"),
-    ],
-)
-def test_bad_options_are_refused(views, option, message):
-    with pytest.raises(ValueError, match=message):
-        cca(**option).fit(*views)
-
-
 @pytest.mark.parametrize("which", ["both", "second"])
 def test_precomputed_kernels_are_refused(views, which):
     X, Y = views
@@ -482,11 +446,6 @@ def test_precomputed_kernels_are_refused(views, which):
         model = cca(kernel=("rbf", "precomputed"))
     with pytest.raises(ValueError, match="KernelCCA takes rows"):
         model.fit(X, square)
-
-
-def test_precomputed_kernels_are_refused_whatever_the_rows(views):
-    with pytest.raises(ValueError, match="KernelCCA takes rows"):
-        cca(kernel="precomputed").fit(*views)
 
 
 @pytest.mark.parametrize("constant", ["first", "second"])
@@ -531,14 +490,6 @@ def test_the_second_view_is_needed(views):
         cca().fit(X, Y).score(X, None)
 
 
-@pytest.mark.parametrize("view", [0, 1])
-def test_nan_in_either_view_is_refused(views, view):
-    views = [rows.copy() for rows in views]
-    views[view][3, 0] = np.nan
-    with pytest.raises(ValueError, match="contains NaN"):
-        cca().fit(*views)
-
-
 def test_no_rows_and_a_single_row_are_refused(views):
     X, Y = views
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
@@ -550,17 +501,3 @@ def test_no_rows_and_a_single_row_are_refused(views):
 def test_words_need_a_kernel_for_words(views):
     with pytest.raises(ValueError, match="needs rows of numbers"):
         cca().fit(views[0], ["tree", "free"] * 150)
-
-
-def test_new_rows_must_fit_the_old_ones(views):
-    X, Y = views
-    model = cca().fit(X, Y)
-    with pytest.raises(ValueError, match=r"X has 2 features.*expecting 3"):
-        model.transform(X[:, :2])
-    with pytest.raises(ValueError, match=r"y has 1 features.*expecting 2"):
-        model.transform(X, Y[:, 0])
-
-
-def test_fit_transform_takes_no_further_parameters(views):
-    with pytest.raises(TypeError, match="takes no sample_weight"):
-        cca().fit_transform(*views, sample_weight=np.ones(N_ROWS))

@@ -6,11 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.sparse as sp
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_blobs, make_circles, make_moons
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
@@ -516,118 +514,12 @@ def test_float32_rows_of_a_very_smooth_kernel(seed):
 # Refused
 
 
-def refused(match, X, weights=None, **options):
-    """One clear error, nothing half fitted, and an earlier fit still answers."""
-    fresh = clusterer().set_params(**options)
-    before = set(vars(fresh))
-    with pytest.raises((ValueError, TypeError), match=match):
-        fresh.fit(X, sample_weight=weights)
-    assert set(vars(fresh)) == before
-    with pytest.raises(NotFittedError):
-        fresh.predict(X)
-
-    rows = np.random.default_rng(0).standard_normal((50, 3))
-    fitted = clusterer().fit(rows)
-    expected, labels = fitted.transform(rows), fitted.labels_
-    fitted.set_params(**options)
-    with pytest.raises((ValueError, TypeError), match=match):
-        fitted.fit(X, sample_weight=weights)
-    np.testing.assert_array_equal(fitted.transform(rows), expected)
-    np.testing.assert_array_equal(fitted.labels_, labels)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_clusters": 0}, "n_clusters=0 is not allowed.*whole number >= 1"),
-        ({"n_clusters": -2}, "n_clusters=-2 is not allowed"),
-        ({"n_clusters": 2.5}, "n_clusters=2.5 is not allowed"),
-        ({"n_clusters": True}, "n_clusters=True is not allowed"),
-        ({"n_clusters": None}, "n_clusters=None is not allowed"),
-        ({"n_clusters": "many"}, "n_clusters='many' is not allowed"),
-        ({"n_init": 0}, "n_init=0 is not allowed"),
-        ({"n_init": "warn"}, "n_init='warn' is not allowed"),
-        ({"n_init": None}, "n_init=None is not allowed"),
-        ({"n_init": 1.0}, "n_init=1.0 is not allowed"),
-        ({"max_iter": 0}, "max_iter=0 is not allowed"),
-        ({"max_iter": None}, "max_iter=None is not allowed"),
-        ({"tol": -1e-4}, "tol=-0.0001 is not allowed"),
-        ({"tol": np.nan}, "tol=nan is not allowed"),
-        ({"tol": np.inf}, "tol=inf is not allowed"),
-        ({"tol": "small"}, "tol='small' is not allowed"),
-        ({"tol": None}, "tol=None is not allowed"),
-        ({"n_landmarks": 0}, "n_landmarks=0 is not allowed"),
-        ({"kernel": "rbg"}, "kernel='rbg' is unknown; did you mean 'rbf'"),
-        ({"gamma": -1.0}, "gamma=-1.0 is not allowed"),
-        ({"sampler": "recursvie"}, "sampler='recursvie' is unknown"),
-        (
-            {"max_spectral_error": 1.0, "max_trace_error": 0.1},
-            "max_spectral_error=1.0 and max_trace_error=0.1",
-        ),
-    ],
-    ids=str,
-)
-def test_options_that_are_not_allowed(X, options, message):
-    refused(message, X, **options)
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-def test_more_clusters_than_rows(X, normalize):
-    message = "n_samples=4 should be >= n_clusters=5"
-    refused(message, X[:4])
-    with pytest.raises(ValueError, match=message):
-        clusterer(affinity_normalize=normalize).fit(X[:4])
-
-
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_rows_that_are_not_finite(X, value, word):
-    fitted = clusterer().fit(X)
-    X = X.copy()
-    X[3, 2] = value
-    refused(f"X contains {word}", X)
-    for method in (fitted.predict, fitted.transform, fitted.score):
-        with pytest.raises(ValueError, match=f"X contains {word}"):
-            method(X)
-
-
-@pytest.mark.parametrize("X", [np.empty((0, 3)), sp.csr_array((0, 3)), []])
-def test_no_rows(X):
-    refused("0 sample|empty; at least one row", X)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (-np.ones(N_ROWS), "sample_weight must be >= 0"),
-        (np.zeros(N_ROWS), "at least one"),
-        (np.ones(N_ROWS - 1), r"sample_weight.shape == \(399,\), expected \(400,\)"),
-        (np.ones((N_ROWS, 1)), "must be 1D"),
-        (np.full(N_ROWS, np.nan), "sample_weight contains NaN"),
-    ],
-    ids=["negative", "zeros", "too few", "a column", "nan"],
-)
-def test_weights_that_are_not_weights(X, weights, message):
-    refused(message, X, weights)
-
-
 @pytest.mark.parametrize("shape", [(N_ROWS, 1), (1,), (3,)])
 def test_weights_of_a_score_that_are_not_one_per_row(X, shape):
     """They would multiply by broadcasting."""
     model = clusterer().fit(X)
     with pytest.raises(ValueError, match=r"(?i)sample.weight"):
         model.score(X, sample_weight=np.ones(shape))
-
-
-@pytest.mark.parametrize("method", ["predict", "transform", "score"])
-def test_answers_before_a_fit(X, method):
-    with pytest.raises(NotFittedError, match="This KernelKMeans instance is not"):
-        getattr(clusterer(), method)(X)
-
-
-def test_new_rows_of_another_width(X):
-    message = "X has 2 features, but KernelKMeans is expecting 3 features"
-    with pytest.raises(ValueError, match=message):
-        clusterer().fit(X).predict(X[:, :2])
 
 
 # Among scikit-learn's tools
@@ -768,21 +660,6 @@ def test_with_all_rows_it_is_the_dense_eigenvectors(rng, kernel):
     np.testing.assert_allclose(rows[:, 0], rows[0, 0], rtol=1e-5)
 
 
-def test_it_comes_closer_with_more_landmarks(seed):
-    X, _ = moons(seed)
-    values, vectors, d = dense_eigenpairs(rbf_kernel(X, gamma=5.0), 4)
-    expected = vectors / np.sqrt(d)[:, None]
-    angles = []
-    for s in (10, 30, 100):
-        rows_of_landmarks = np.arange(0, N_SHAPES, N_SHAPES // s)
-        known, rows = embedded(X, 4, rows_of_landmarks, kernel="rbf", gamma=5.0)
-        angles.append(scipy.linalg.subspace_angles(rows, expected).max())
-        assert known.values.max() < 1 + 1e-6
-    # 0.1 and 0.87 at most, for a hundred moons; the last angle hangs on their gaps.
-    assert angles[2] < 0.2 * angles[1] < 0.2 * angles[0]
-    np.testing.assert_allclose(known.values, values, atol=1e-3)
-
-
 def test_weights_of_cuts_count_rows_as_often(rng):
     X = rng.uniform(0, 3, (100, 2))
     counts = rng.integers(0, 4, 100)
@@ -796,35 +673,6 @@ def test_weights_of_cuts_count_rows_as_often(rng):
     found = signed_as(weighted[1][copies], repeated[1])
     size = np.abs(repeated[1]).max()
     np.testing.assert_allclose(found, repeated[1], atol=1e-6 * size)
-
-
-def test_the_scale_of_the_kernel_is_that_of_the_distances_only(seed):
-    """u/√d of 4K is half of that of K."""
-    X, _ = moons(seed, 300)
-    K = rbf_kernel(X, gamma=CUT_GAMMA)
-    options = {"kernel": "precomputed", "sampler": np.arange(0, 300, 5)}
-    plain = cutter(seed=seed, **options).fit(K)
-    scaled = cutter(seed=seed, **options).fit(4 * K)
-    assert adjusted_rand_score(plain.labels_, scaled.labels_) == pytest.approx(1)
-    assert scaled.inertia_ == pytest.approx(plain.inertia_ / 4, rel=1e-6)
-
-
-def test_transform_is_the_distance_to_centers_in_the_embedding(seed):
-    X, _ = moons(seed)
-    model = cutter(3, seed).fit(X)
-    found = model.transform(X)
-    assert found.shape == (N_SHAPES, 3)
-    np.testing.assert_array_equal(found.argmin(axis=1), model.labels_)
-    assert np.sum(found.min(axis=1) ** 2) == pytest.approx(model.inertia_)
-    assert model.score(X) == pytest.approx(-model.inertia_)
-    # Centres are means, dense: distances follow from the embedded rows.
-    rows = nystrom.spectral_embedding(
-        X, 3, landmarks=model.landmarks_, drop_first=False, random_state=seed
-    )
-    for j in range(3):
-        center = rows[model.labels_ == j].mean(axis=0)
-        expected = np.linalg.norm(rows - center, axis=1)
-        np.testing.assert_allclose(found[:, j], expected, atol=1e-2 * expected.max())
 
 
 # The public function
@@ -954,11 +802,6 @@ def test_cuts_warn_of_more_clusters_than_distinct_rows(rng, seed):
     by_row = model.labels_.reshape(4, 20)
     assert (by_row == by_row[:, :1]).all()
     assert np.isfinite(model.transform(X)).all()
-
-
-def test_more_clusters_than_rows_are_refused(rng):
-    with pytest.raises(ValueError, match="n_samples=4 should be >= n_clusters=5"):
-        cutter(5).fit(rng.uniform(0, 1, (4, 2)))
 
 
 # What rows may be

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import (
     accuracy_score,
@@ -251,29 +250,6 @@ def test_regression_is_scored_by_scorers(X, rng, seed, cv, apart):
             kind = "raw_values" if apart else "uniform_average"
             scores.append(r2_score(Y[rows], told, multioutput=kind))
         np.testing.assert_allclose(score, np.mean(scores, axis=0), atol=1e-9)
-
-
-@narrow
-@pytest.mark.parametrize("cv", [5, "loo"])
-def test_squared_errors_by_a_scorer_are_those_from_sums(X, rng, seed, cv):
-    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(N_ROWS)
-    options = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": [6, 15], "cv": cv}
-    plain = KernelRidgeCV(ALPHAS, random_state=seed, **options).fit(X, y)
-    asked = clone(plain).set_params(scoring="neg_mean_squared_error").fit(X, y)
-    np.testing.assert_allclose(asked.scores_, plain.scores_, rtol=1e-8)
-    assert asked.alpha_ == plain.alpha_
-
-
-def test_what_is_no_scorer_is_refused(X, rng, seed):
-    y = classes_of(X, rng, 2)
-    for make in (model(seed), KernelRidgeCV()):
-        for scoring in ("acuracy", 3):
-            with pytest.raises(ValueError, match=f"scoring={scoring!r} is not allowed"):
-                clone(make).set_params(scoring=scoring).fit(X, y)
-    with pytest.raises(ValueError, match="cv='gcv' is not allowed; use 'loo'"):
-        KernelRidgeCV(cv="gcv", scoring="r2").fit(X, y)
-    with pytest.raises(ValueError, match="takes none"):
-        model(seed, scoring=_loss).fit(X, y, rng.uniform(1, 2, N_ROWS))
 
 
 # --- folds ----------------------------------------------------------------------------

@@ -204,16 +204,6 @@ def test_drawn_rows_count_for_all(rng):
 # --- invariances --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_weights_are_copies_and_0_excludes(X, rng, n_classes):
-    y, w = classes_of(X, n_classes, rng), rng.integers(0, 4, N_ROWS)
-    points = X[S]
-    weighted = model(sampler=points).fit(X, y, w.astype(float))
-    copied = model(sampler=points).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    expected = copied.predict_log_proba(X)
-    np.testing.assert_allclose(weighted.predict_log_proba(X), expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_probabilities_are_some(X, rng, n_classes):
     fitted = model(1e4, tol=1e-6).fit(X, classes_of(X, n_classes, rng))

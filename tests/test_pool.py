@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nystrom import KernelRidge, Nystroem, engines, select_landmarks
+from nystrom import KernelRidge, Nystroem, engines
 from nystrom.engines import TILE, ExecutorEngine, Threads
 from nystrom.engines.executor import MAX_INLINE_BYTES, SourcePayload, TransferredTiles
 from nystrom.sources import Block, Pair, Source, Subset, as_source
@@ -143,13 +143,6 @@ def test_what_can_be_made_elsewhere_is_not_sent():
     part = parcel.part(2, 3)
     assert [len(column.values) for column in part.entries] == [TILE, TILE]
     assert SourcePayload(as_source(np.zeros((N_ROWS, 20)))).content is None
-
-
-def test_the_same_landmarks_from_a_pool(processes, data):
-    here = select_landmarks(data[0], n_landmarks=20, random_state=3)
-    with engines.using(processes):
-        there = select_landmarks(data[0], n_landmarks=20, random_state=3)
-    same(here.indices, there.indices)
 
 
 def deadly(block):

@@ -25,7 +25,6 @@ from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, so
 from nystrom.engines import Threads
 from nystrom.models.calibration import (
     TAIL,
-    ProbabilityLink,
     fit_probability_link,
     log_odds_to_top,
     smooth_targets,
@@ -264,14 +263,6 @@ def test_values_that_say_nothing_or_all_have_finite_links(rng, n_classes):
         P = link.probabilities(F)
         assert np.all(np.isfinite(link.log_probabilities(F)))
         np.testing.assert_allclose(P.sum(axis=1), 1)
-
-
-def test_probabilities_of_two_classes_are_those_of_two_columns(rng):
-    F = rng.standard_normal((50, 1))
-    link = ProbabilityLink(3.0, np.array([1.5, 0.7]), TAIL)
-    np.testing.assert_allclose(
-        link.probabilities(F), link.probabilities(np.hstack([-F, F]))
-    )
 
 
 # --- of models ------------------------------------------------------------------------

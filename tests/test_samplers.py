@@ -505,21 +505,6 @@ def test_scores_beat_uniform_sampling_on_unbalanced_clusters(sampler, rng, seed)
     assert np.median(errors[sampler]) < 0.7 * np.median(errors["uniform"])
 
 
-@pytest.mark.parametrize("sampler", but(MISSING_RARE_ROWS, OFF_THE_ROWS))
-def test_a_lonely_row_is_mostly_chosen(sampler, rng, seed):
-    """Its score is 1; a uniform draw would take it in 3 runs of 100."""
-    X = 0.01 * rng.standard_normal((500, 2))
-    X[123] = [50.0, 50.0]
-    chosen = sum(
-        123
-        in select_landmarks(
-            X, gamma=GAMMA, n_landmarks=15, sampler=sampler, random_state=run
-        ).indices
-        for run in range(30 * seed, 30 * seed + 30)
-    )
-    assert chosen >= 15
-
-
 # Weights of rows
 
 

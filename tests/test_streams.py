@@ -20,7 +20,6 @@ from nystrom import (
     KernelRidge,
     Nystroem,
     approximate,
-    engines,
     kernels,
     load,
     save,
@@ -463,16 +462,6 @@ def test_sparse_rows_and_sources(as_rows, rng):
     dense = followed(batches, 0, 10)
     other = followed([as_rows(X) for X in batches], 0, 10)
     np.testing.assert_array_equal(dense.component_indices_, other.component_indices_)
-
-
-def test_a_stream_is_saved_with_a_run(rng, tmp_path):
-    batches = rng.standard_normal((3, 300, 3))
-    plain = followed(batches, 0, 10)
-    for _ in range(2):
-        path = tmp_path / "run.ckpt"
-        with engines.using(checkpoint=path, keep_checkpoint=True):
-            again = followed(batches, 0, 10)
-        np.testing.assert_array_equal(again.normalization_, plain.normalization_)
 
 
 def test_a_width_from_the_data_is_that_of_the_first_batch(rng):
