@@ -205,21 +205,6 @@ def test_a_longer_race_begins_with_the_shorter_one(seed):
     )
 
 
-def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
-    p = np.linspace(0.6, 0.9, 100)
-    kept = sample_bernoulli(p, seed)
-    same = sample_bernoulli(p, seed, max_landmarks=100)
-    np.testing.assert_array_equal(same.indices, kept.indices)
-    assert same.n_requested is None
-    fewer = sample_bernoulli(p, seed, max_landmarks=10)
-    assert len(set(fewer.indices.tolist())) == 10
-    assert fewer.n_requested == len(kept.indices)
-    np.testing.assert_allclose(
-        fewer.probabilities / p[fewer.indices],
-        fewer.probabilities[0] / p[fewer.indices[0]],
-    )
-
-
 def test_more_rows_than_are_remembered_are_wanted(seed):
     """The last of 100 to arrive says how many there would be: 500 ± 50, of 1000."""
     race = KeyedSampler(seed, Purpose.KEEP, bernoulli=True, max_rows=100)

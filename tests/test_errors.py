@@ -794,80 +794,8 @@ def test_proven_landmarks_are_not_looked_at(seed):
     assert landmarks.update(clusters(10, 1)).guarantee is None
 
 
-def test_a_cap_that_is_reached_by_looking_is_told(seed, monkeypatch):
-    X = clusters(10, 60)
-    with monkeypatch.context() as patch:
-        without_a_look(patch)
-        runs = range(20 * seed, 20 * (seed + 1))
-        drawn = [chosen("leverage", run, X, 57.0) for run in runs]
-    missing = [n_missed(landmarks, 10, 60) for landmarks in drawn]
-    run, missed, few = (
-        runs[np.argmax(missing)],
-        max(missing),
-        len(drawn[np.argmax(missing)]),
-    )
-    assert missed > 1
-    with pytest.warns(UserWarning, match=f"asks for about {few + missed} landmarks"):
-        capped = chosen("leverage", run, X, 57.0, n_landmarks=few + 1)
-    assert len(capped) == few + 1
-    assert capped.n_requested == few + missed
-    # Of very few a forecast says it before any is chosen.
-    with pytest.raises(ValueError, match=rf"takes (about \d+|{few + missed}) land"):
-        KernelRidge(
-            114.0,
-            kernel="rbf",
-            gamma=1.0,
-            epsilon=0.5,
-            sampler="leverage",
-            n_landmarks=few + 1,
-            random_state=run,
-        ).fit(X, X[:, 0])
-
-
-def test_looks_end(rng, monkeypatch):
-    """Where every look finds something missing."""
-    monkeypatch.setattr(enough, "TARGET_SHARE", 1.0)
-    monkeypatch.setattr(enough, "MAX_CHECKS", 2)
-    X = clusters(40, 10)
-    few = select_landmarks(X, gamma=1.0, sampler=np.arange(3), n_landmarks=3)
-    few = few.replace(probabilities=np.ones(3), weights=np.ones(3))
-    monkeypatch.setattr(
-        enough.SpectralCheck,
-        "norm_and_missing",
-        lambda self, ridge: (2 * ridge, self.rows.take(np.arange(1))),
-    )
-    found = enough.ensure_spectral_error(5.0, few, work_on(X, 0), None)
-    assert len(found) == 5
-    assert "not found in 2 looks" in str(found)
-
-
 def work_on(X, seed):
     return SamplingProblem(RBF(1.0), as_source(X), seed, Threads(1), Ledger())
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_few_rows_tell_the_norm(weighted, rng, seed):
-    """Within a third, though these are one row in eight."""
-    X = rng.standard_normal((2400, 2)) * np.repeat([0.2, 2.0], 1200)[:, None]
-    w = rng.exponential(size=2400) if weighted else None
-    source = as_source(X).replace(weights=w)
-    work = SamplingProblem(RBF(1.0), source, seed, Threads(1), Ledger())
-    landmarks = as_sampler("uniform")(
-        RBF(1.0), source, 30, seed=seed, engine=Threads(1)
-    )
-    look = enough.SpectralCheck.from_pass(landmarks, work, 0)
-    told, missing = look.norm_and_missing(0.5 * look.trace)
-    assert len(look.rows) == enough.MIN_CHECK_ROWS
-    exact = approximate(X, landmarks, sample_weight=w).spectral_error(2400)
-    assert exact.exact
-    assert look.trace == pytest.approx(exact.upper, rel=1e-8)
-    assert 0.67 < told / float(exact) < 1.5
-    # Those missing bring it down, one after the other.
-    told, missing = look.norm_and_missing(0.3 * float(exact))
-    assert 0 < len(missing) < 100
-    more = enough._add_rows(landmarks, missing, work)
-    again = enough.SpectralCheck.from_pass(more, work, 1)
-    assert again.norm_and_missing(np.inf)[0] < 0.5 * told
 
 
 def test_no_row_is_a_landmark_twice(rng):

@@ -58,21 +58,6 @@ def test_roots_reproduce_the_matrix(rank, psd, rng):
         np.testing.assert_allclose(full @ full.T, np.linalg.inv(K), atol=1e-8)
 
 
-@pytest.mark.parametrize("rank", [9, 4])
-def test_sizes_of_eigenvalues_are_known(rank, rng):
-    K = definite(rng, 9, rank)
-    factor = factorize(K)
-    values = np.linalg.eigvalsh(K)[::-1][:rank]
-    np.testing.assert_allclose(factor.norm, values[0], rtol=1e-2)
-    if rank == 9:
-        np.testing.assert_allclose(factor.inverse_norm, 1 / values[-1], rtol=1e-2)
-        np.testing.assert_allclose(factor.inverse_trace, np.sum(1 / values))
-    k = rng.standard_normal(rank)
-    np.testing.assert_allclose(
-        factor.root.T @ factor.kernel_values_for(k), k, atol=1e-9
-    )
-
-
 # --- rank ---------------------------------------------------------------------------
 
 
@@ -149,30 +134,6 @@ def test_equal_rows_have_equal_rows_of_the_kernel_matrix(kernel, form, dtype, rn
         rows = K[which == i]
         np.testing.assert_array_equal(rows, rows[[0] * len(rows)])
     assert factorize(K).rank == len(np.unique(which))
-
-
-def test_zeros_that_csr_stores_make_no_other_row(rng):
-    X, _ = repeated_rows(rng)
-    stored = sp.csr_array(X)
-    stored.data[stored.indptr[5] : stored.indptr[6]] = 0.0
-    stored.data[stored.indptr[9] : stored.indptr[10]] = 0.0
-    K = kernels.RBF(1e3).gram(stored)
-    np.testing.assert_array_equal(K[5], K[9])
-    assert factorize(K).rank == 15
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_scale_of_the_kernel_changes_the_roots_scale_and_nothing_else(dtype, rng):
-    K = definite(rng, 20, 11)
-    K[0] = K[:, 0] = 0
-    factor = factorize(K, dtype)
-    for scale in SCALES:
-        scaled = factorize(scale * K, dtype)
-        assert scaled.rank == factor.rank
-        assert scaled.indefinite == factor.indefinite
-        np.testing.assert_allclose(
-            scaled.L @ scaled.L.T / scale, factor.L @ factor.L.T, atol=1e-12
-        )
 
 
 @pytest.mark.parametrize("psd", [True, None, False])
@@ -475,43 +436,6 @@ def test_given_rows_in_an_order_that_does_not_nest():
         [1e-3], kernel="linear", sampler=np.arange(0, 30, 3), n_landmarks=[1, 5, 10]
     ).fit(rows, np.arange(30.0))
     np.testing.assert_allclose(model.scores_, model.scores_[[0, 0, 0]], rtol=1e-6)
-
-
-class Counted:
-    """A Gaussian of two blocks that counts its entries."""
-
-    def __init__(self):
-        self.n = 0
-
-    def __call__(self, X, Y):
-        self.n += len(X) * len(Y)
-        return rbf_kernel(X, Y, GAMMA)
-
-
-def test_a_prefix_evaluates_nothing_and_factors_nothing(monkeypatch, seed):
-    X, counted = clustered(seed, 500), Counted()
-    kernel = kernels.blockwise(counted, diag=lambda X: np.ones(len(X)))
-    est = Nystroem(kernel, n_components=30, random_state=seed)
-    est.fit_transform(X)
-    before = counted.n
-    monkeypatch.setattr("nystrom.linalg.factor.cholesky", None)
-    fewer = est.landmarks_[:11]
-    assert (fewer.rank, len(fewer), str(fewer)[:12]) == (11, 11, "11 landmarks")
-    est.truncate(11)
-    assert counted.n == before
-
-
-def test_pivots_bring_their_factor(monkeypatch, seed):
-    """K_SS is not made again for landmarks that were pivots."""
-    X = clustered(seed, 600)
-    monkeypatch.setattr("nystrom.landmarks.factorize", None)
-    for name in ("auto", "rpcholesky", "greedy"):
-        landmarks = select_landmarks(
-            X, gamma=GAMMA, n_landmarks=30, sampler=name, random_state=seed
-        )
-        K = rbf_kernel(landmarks.points, gamma=GAMMA)
-        L = landmarks.factor.L
-        np.testing.assert_allclose(L @ L.T, K, atol=1e-13)
 
 
 @pytest.mark.parametrize(

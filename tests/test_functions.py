@@ -107,31 +107,6 @@ def test_rows_that_are_strings(seed):
     assert approximate(words, landmarks).shape == (48, 48)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_precomputed(X, K, seed, dtype):
-    options = {"kernel": "precomputed"}
-    K = K.astype(dtype)
-    landmarks = select_landmarks(K, n_landmarks=20, random_state=seed, **options)
-    by_rows = select_landmarks(X, gamma=GAMMA, n_landmarks=20, random_state=seed)
-    if dtype == np.float64:
-        np.testing.assert_array_equal(landmarks.indices, by_rows.indices)
-    scores = leverage_scores(K, ridge=RIDGE, **options)
-    expected = exact_scores(rbf_kernel(X, gamma=GAMMA))
-    np.testing.assert_allclose(scores, expected, atol=1e-4)
-    estimated = leverage_scores(K, ridge=RIDGE, landmarks=landmarks)
-    np.testing.assert_allclose(
-        estimated,
-        leverage_scores(
-            X,
-            ridge=RIDGE,
-            landmarks=landmarks.replace(
-                kernel=by_rows.kernel, points=X[landmarks.points]
-            ),
-        ),
-        atol=1e-4,
-    )
-
-
 # Landmarks
 
 

@@ -204,19 +204,6 @@ def test_drawn_rows_count_for_all(rng):
 # --- invariances --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_probabilities_are_some(X, rng, n_classes):
-    fitted = model(1e4, tol=1e-6).fit(X, classes_of(X, n_classes, rng))
-    far = np.vstack([X, 1e3 * X])
-    P, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
-    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-    assert np.isfinite(logs).all()
-    np.testing.assert_allclose(np.exp(logs), P, atol=1e-14)
-    np.testing.assert_array_equal(
-        fitted.classes_[P.argmax(axis=1)], fitted.predict(far)
-    )
-
-
 # --- convergence --------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 
 from nystrom import Nystroem, approximate, select_landmarks
 from nystrom.engines import Threads
@@ -214,15 +213,6 @@ def test_the_error_on_all_rows_does_not_rise(rows, kernel, rng, seed):
 # Rows and kernels it takes, and those it does not
 
 
-def test_float32_stays_float32(X, seed):
-    found = chosen(X.astype(np.float32), seed)
-    assert found.points.dtype == np.float32
-    wide = chosen(X, seed)
-    assert length_of(found) > 0
-    distances = cdist(found.points, wide.points).min(axis=1)
-    assert np.median(distances) < 1e-4
-
-
 def dot(x, y):
     return float(x @ y)
 
@@ -269,12 +259,3 @@ def test_the_estimator_says_why_there_are_no_row_numbers(X, seed):
     with pytest.raises(AttributeError, match="kmeans are not rows of the data"):
         _ = model.component_indices_
     assert np.all(np.isfinite(model.transform(X)))
-
-
-@pytest.mark.parametrize("n_landmarks", [600, 601])
-def test_as_many_landmarks_as_rows_are_the_rows(n_landmarks, X, seed):
-    found = chosen(X, seed, s=n_landmarks)
-    np.testing.assert_array_equal(found.points, X)
-    assert found.indices is None
-    assert found.sampler == "kmeans"
-    assert approximate(X, found).relative_trace_error.value < 1e-10

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn.kernel_approximation
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from lists import DISTANCE_NAMES, OFF_THE_ROWS, RIDGED
+from lists import RIDGED
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -376,60 +373,3 @@ def test_row_numbers_before_the_fit_say_so():
 
 
 # For any data
-
-
-SCALES = [1e-3, 1.0, 1e3]
-
-
-@st.composite
-def data(draw):
-    n, d = draw(st.integers(1, 40)), draw(st.integers(1, 6))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    kind = draw(st.sampled_from(["normal", "few values", "copies", "constant", "zero"]))
-    X = rng.standard_normal((n, d))
-    if kind == "few values":
-        X = np.round(X)
-    elif kind == "copies":
-        X = X[rng.integers(0, max(1, n // 4), n)]
-    elif kind == "constant":
-        X = np.full((n, d), X[0, 0])
-    elif kind == "zero":
-        X = np.zeros((n, d))
-    X = X * draw(st.sampled_from(SCALES)) + draw(st.sampled_from([0.0, 1.0, 100.0]))
-    return X.astype(draw(st.sampled_from([np.float64, np.float32, np.int32])))
-
-
-@pytest.mark.filterwarnings("ignore:K is nearly")
-@given(
-    X=data(),
-    kernel=st.sampled_from(
-        ["rbf", "laplacian", "matern52", "linear", "polynomial", "cosine"]
-    ),
-    sampler=st.sampled_from(list(samplers.NAMES)),
-    n_components=st.integers(1, 50),
-    random_state=st.integers(0, 2**32 - 1),
-)
-def test_features_of_any_data(X, kernel, sampler, n_components, random_state):
-    assume(sampler not in OFF_THE_ROWS or kernel in DISTANCE_NAMES)
-    estimator = Nystroem(
-        kernel,
-        n_components=n_components,
-        sampler=sampler,
-        random_state=random_state,
-        degree=2,
-    )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="n_components > n_samples")
-        Z = estimator.fit_transform(X)
-    assert Z.shape == (len(X), min(n_components, len(X)))
-    assert np.isfinite(Z).all()
-    assert 0 <= estimator.landmarks_.rank <= Z.shape[1]
-    assert 0 <= float(estimator.approximation_error_) <= 1
-    np.testing.assert_allclose(estimator.transform(X), Z, rtol=1e-6)
-
-    K = estimator.landmarks_.kernel(X.astype(np.float64), X.astype(np.float64))
-    Z = Z.astype(np.float64)
-    left = np.linalg.eigvalsh((K + K.T) / 2 - Z @ Z.T)
-    wide = X.dtype != np.float32
-    rounding = np.sqrt(np.finfo(np.float64 if wide else np.float32).eps)
-    assert left.min() >= -10 * rounding * max(np.trace(K), 1e-300)

@@ -11,7 +11,6 @@ from pyarrow import parquet
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 from sklearn.datasets import (
-    load_breast_cancer,
     load_digits,
     make_classification,
     make_moons,
@@ -314,40 +313,6 @@ def test_probabilities_are_right_where_they_are_known(seed):
     for part in np.array_split(np.argsort(told), 10):
         # p is known: no luck of labels but in the fit.
         assert abs(told[part].mean() - p[3000:][part].mean()) < 0.06
-
-
-#: Sets, and the loss as a share of that with a fixed link, at most. Its logarithm was
-#: −1.09 ± 0.08 on 40 splits of digits and −0.24 ± 0.08 on 100 of cancer, for the better
-#: of two links: on the mean of six splits these are five deviations above.
-SETS = {"digits": (load_digits, 0.5), "cancer": (load_breast_cancer, 0.94)}
-N_SPLITS = 6
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_the_loss_is_below_that_of_a_fixed_link(name, seed):
-    load, limit = SETS[name]
-    X, y = load(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    splits = [
-        np.random.default_rng([seed, i]).permutation(len(X)) for i in range(N_SPLITS)
-    ]
-    shares = [shares_of_fixed_links(X[order], y[order], seed) for order in splits]
-    assert np.all(np.exp(np.mean(shares, axis=0)) < limit)
-
-
-def shares_of_fixed_links(X, y, seed):
-    """log of the loss, as a share of that with (1 + f)/2 and with Platt's line."""
-    half = len(X) // 2
-    model = KernelRidgeClassifier(
-        1.0, kernel="rbf", gamma="scale", n_landmarks=100, random_state=seed
-    ).fit(X[:half], y[:half])
-    F = model.decision_function(X[half:])
-    F = np.column_stack([-F, F]) if F.ndim == 1 else F
-    linear = np.clip((1 + F) / 2, 1e-3, None)
-    linear /= linear.sum(axis=1, keepdims=True)
-    ours = log_loss(y[half:], model.predict_proba(X[half:]))
-    fixed = linear, np.exp(log_softmax(2 * F, axis=1))
-    return [np.log(ours / log_loss(y[half:], P)) for P in fixed]
 
 
 def test_conjugate_gradients_have_none(X, rng, seed):

@@ -202,16 +202,6 @@ def test_a_stream_of_no_more_rows_than_landmarks_is_exact(rng):
 # --- the rows that are kept ---------------------------------------------------------
 
 
-def test_kept_rows_are_rows_of_the_stream_with_their_numbers(seed):
-    batches = list(mixture(np.random.default_rng(seed)))
-    reservoir = followed(batches, seed).landmarks_.reservoir
-    X = np.concatenate(batches)
-    np.testing.assert_array_equal(reservoir.points, X[reservoir.numbers])
-    assert len(np.unique(reservoir.numbers)) == len(reservoir)
-    assert np.all(reservoir.uniforms < reservoir.probabilities)
-    assert np.all(reservoir.probabilities <= 1)
-
-
 def test_weights_add_up_to_all_rows_on_average():
     """Horvitz-Thompson: Σω = n, and Σωf(x) = Σf(x), whatever came and went."""
     rng = np.random.default_rng(0)

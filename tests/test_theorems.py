@@ -225,21 +225,6 @@ def test_just_below_the_norm_not_any_row_will_do(seed):
         assert spectral_error(B, landmarks.indices) <= ridge
 
 
-def test_algorithm_2_takes_far_fewer_rows_than_there_are(rng, seed):
-    """Where the bound on the size is below n, it says something."""
-    B = factor_of_kernel(rng, 12_000, d=6)
-    ridge = ridge_for(B, 2)
-    most = 384 * 3 * math.log(3 / DELTA)
-    assert most < 6000
-    landmarks = select_landmarks(
-        B, kernel="linear", max_spectral_error=ridge, delta=DELTA, random_state=seed
-    )
-    assert len(landmarks) <= most
-    assert spectral_error(B, landmarks.indices) <= ridge
-    # O(ns) kernel evaluations, with the constant c₁ of the proof.
-    assert landmarks.n_kernel_evaluations <= 10 * 12_000 * most
-
-
 def test_a_guarantee_for_weighted_rows_is_one_for_the_weighted_matrix(rng, seed):
     """W^½KW^½, of which rows of weight 0 are no part."""
     B = factor_of_kernel(rng, 2500)
