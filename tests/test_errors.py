@@ -17,7 +17,7 @@ from oracles_sampling import rbf_matrix
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.metrics.pairwise import rbf_kernel
-from test_evaluations import FORMS, Counted
+from test_samplers_contract import FORMS, Counted
 
 from nystrom import (
     KernelCCA,
