@@ -642,26 +642,6 @@ def test_parameters_per_feature_numpy_scalars_and_composed_kernels(kernel, rng):
     assert kernel(narrow, narrow).dtype == xp.float32
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_only_rows_that_need_it_are_evaluated_more_exactly(dtype, rng, monkeypatch):
-    X = rng.standard_normal((40, 3)).astype(dtype)
-    X[7] += 1e9
-    points = np.concatenate([X[[3, 5]], rng.standard_normal((6, 3)).astype(dtype)])
-    kernel, sizes, real = kernels.Matern(nu=0.5), [], arrays.squared_distances
-
-    def distances(X, *rest):
-        sizes.append(X.shape[0])
-        return real(X, *rest)
-
-    expected = kernel(X, points)
-    monkeypatch.setattr(arrays, "squared_distances", distances)
-    K = host(kernel(strict(X), strict(points)))
-    assert sizes == [3]  # those that are points, and the far one
-    # d² is right to a few eps·‖x‖², and d to that by its own size.
-    np.testing.assert_allclose(K, expected, atol=1e-10 if dtype == np.float64 else 1e-5)
-    assert K[3, 0] == K[5, 1] == 1
-
-
 def test_functions_of_rows_and_of_blocks_get_arrays_of_the_library(rng):
     X = rng.standard_normal((6, 3))
     rows = as_kernel(lambda x, y: xp.sum(x * y))

@@ -344,15 +344,6 @@ def test_least_squares_with_dependent_columns_takes_the_smallest_solution(rng):
         np.testing.assert_allclose(points.T @ model.dual_coef_, smallest, atol=1e-8)
 
 
-def test_float64_kernel_values_for_float32_rows_are_reported(rng, seed):
-    case = BAD["smooth"]
-    X, y, _, sampler = rows_for(case, rng, 500, 50)
-    model = fitted(case, X, y, 50, sampler, seed)
-    assert in_float64(model)
-    model = ridge(1.0, seed, gamma=1.0).fit(X, y)
-    assert not in_float64(model)
-
-
 @pytest.mark.parametrize("n_landmarks", [60, 100, 200])
 def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rng):
     """It grows with γ‖x − c‖²: three hundred times what it is near the centre."""
@@ -756,16 +747,6 @@ def test_deviations_are_those_of_the_dense_formula(
         np.testing.assert_allclose(std[:, t], expected, rtol=1e-7)
 
 
-def test_deviations_of_weighted_rows_do_not_depend_on_the_mode(X, X_new, y, weights):
-    X, y, w = X[:150], y[:150], np.maximum(weights[:150], 0.1)
-    exact = ridge(n_landmarks=150).fit(X, y, w)
-    assert exact.solver_ == "exact"
-    same = ridge(n_landmarks=150, sampler=np.arange(150), solver="direct").fit(X, y, w)
-    expected = same.predict(X_new, return_std=True)[1]
-    found = exact.predict(X_new, return_std=True)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_float32_loses_of_rows_that_are_no_landmarks_counts(seed, alpha, weighted):
@@ -876,11 +857,6 @@ def test_without_a_ridge_white_noise_is_refused_with_what_to_do(
     targets = X[:, :2] if estimator is KernelCCA else y > 2
     with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
         estimator(kernel=kernel).fit(X, targets)
-
-
-def test_functions_refuse_white_noise(X):
-    with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
-        select_landmarks(X, kernel=NOISY[0], n_landmarks=10)
 
 
 def test_deviations_of_float32_rows_where_alpha_needs_float64(seed):
@@ -1042,13 +1018,6 @@ def test_few_rows_for_each_landmark_are_solved_directly():
     """Rows that stand for all in the preconditioner would be nearly all of them."""
     assert choose_solver(*problem(20_000, n=10**6)) == "cg"
     assert choose_solver(*problem(20_000, n=100_000)) == "direct"
-
-
-def test_alpha_zero_and_slow_kernels_are_never_solved_by_steps():
-    assert choose_solver(*problem(20_000, n=10**6)) == "cg"
-    assert choose_solver(*problem(20_000, n=10**6, alpha=0.0)) == "direct"
-    slow = kernels.Pairwise(dot_plus_one)
-    assert choose_solver(*problem(20_000, n=10**6, kernel=slow)) == "direct"
 
 
 # Memory

@@ -20,8 +20,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
 from nystrom._precision import MIN_FLOAT32_TRACE_ERROR
-from nystrom.engines import Threads, threads
-from nystrom.kernels import RBF, Linear, Polynomial
+from nystrom.engines import Threads
+from nystrom.kernels import RBF, Polynomial
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import pool as pools
 from nystrom.samplers import pooled_greedy as by_gain
@@ -32,7 +32,6 @@ from nystrom.samplers.pool import (
     MAX_PART_ROWS,
     MIN_RESIDUAL_SHARE,
     RowPool,
-    as_float32_rows,
     part_bounds,
     rank_by_gain,
 )
@@ -226,35 +225,6 @@ def test_a_pool_of_several_parts_is_the_dense_algorithm(rng, monkeypatch):
     run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA), n_blocks=3)
 
 
-def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch):
-    spy, K = Spy(monkeypatch), rbf_matrix(X, GAMMA)
-    pool = make_pool(X)
-    for _ in range(6):
-        before = np.trace(left_of(K, pool.pivots.indices))
-        assert pool.residual_trace == pytest.approx(before)
-        proposals = rng.permutation(np.flatnonzero(pool.sampling_weights()))[:8]
-        c = np.concatenate([pool.candidates, proposals])
-        assert pool.choose(proposals, 1, keep=5) == 1
-        assert not len(pool.flush_pivots())
-        after = np.trace(left_of(K, pool.pivots.indices))
-        gains = np.diagonal(spy.H) / np.diagonal(spy.P)
-        assert gains[spy.ranked.chosen[0]] == pytest.approx(before - after)
-        # No other candidate would have taken off more.
-        falls = [before - np.trace(left_of(K, [*pool.pivots.indices[:-1], j]))
-                 for j in c]  # fmt: skip
-        fit = np.diagonal(spy.P) > MIN_RESIDUAL_SHARE * spy.initial_residuals
-        assert before - after == pytest.approx(np.max(np.array(falls)[fit]))
-
-
-def test_what_seems_left_but_is_rounding_is_given_up(X):
-    """No pivot comes of it: the pool must say so, or the caller asks for ever."""
-    pool = make_pool(X[np.arange(60) % 5], begun=range(5))
-    pool.residual[10:20] = 1e-6
-    assert pool.choose(np.arange(10, 20), 3, keep=4) == 0
-    assert not pool.residual.any()
-    assert len(pool.candidates) == 0
-
-
 def test_a_pool_that_is_too_fine_for_float32_says_so(X):
     X = X.astype(np.float32)
     pool = make_pool(X, wide=False)
@@ -292,35 +262,6 @@ def test_pivots_that_are_refused_are_never_taken_again(rng, seed, monkeypatch):
         assert np.all(growth.pivots.indices % 3 > 0)
         seen = np.concatenate(asked)
         assert len(np.unique(seen)) == len(seen) > 40
-
-
-def test_float64_rows_are_ranked_in_float32_where_that_is_the_same(rng):
-    X, kernel = rng.standard_normal((700, 3)), RBF(0.5)
-    far = X + 1e6  # float32 would have but a few values for each feature
-    for rows in (X, far):
-        made = as_float32_rows(kernel, rows, Ledger())
-        assert made.dtype == np.float32
-        np.testing.assert_allclose(kernel(made, made[:9]), kernel(X, X[:9]), atol=1e-5)
-    ledger, spread = Ledger(), X * np.where(np.arange(700) == 9, 1e5, 1)[:, None]
-    spread[10] = spread[9] + 0.3  # two near rows, both far from all others
-    assert as_float32_rows(kernel, spread, ledger) is spread
-    assert ledger.n_evaluations == 2 * 8 * (8 + 256)
-    # Nothing to gain, or no distance: as they are.
-    narrow = X.astype(np.float32)
-    assert as_float32_rows(kernel, narrow, Ledger()) is narrow
-    assert as_float32_rows(Linear(), X, Ledger()) is X
-
-
-def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
-    X = rng.standard_normal((5000, 4)).astype(np.float32)
-    monkeypatch.setattr(threads, "MIN_THREADED_MULTIPLY_ADDS", 0)
-    one, two = (
-        select_landmarks(
-            X, gamma=0.1, n_landmarks=700, random_state=seed, n_jobs=n_jobs
-        )
-        for n_jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one.indices, two.indices)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -544,29 +485,6 @@ def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
 
 
 # Rows and kernels of every kind
-
-
-def shared_letters(x, y):
-    """Pairs of neighbouring letters that two words share, as a cosine."""
-    a, b = ({w[i : i + 2] for i in range(len(w) - 1)} for w in (x, y))
-    return len(a & b) / np.sqrt(len(a) * len(b))
-
-
-def words(rng, n=150):
-    stems = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(12)]
-    kinds = zipf(rng, n, 12)
-    return [stems[k] + "".join(rng.choice(list("xyz"), 2)) for k in kinds]
-
-
-def test_a_function_of_pairs_and_few_rows_is_not_worth_ranking(rng, seed):
-    X = words(rng, 40)
-    options = {"kernel": shared_letters, "n_landmarks": 20, "random_state": seed}
-    found = select_landmarks(X, **options)
-    uniform = select_landmarks(X, sampler="uniform", **options)
-    np.testing.assert_array_equal(found.indices, uniform.indices)
-    assert found.n_kernel_evaluations == 0
-    more = select_landmarks(words(rng, 41), **options)
-    assert more.n_kernel_evaluations > 0
 
 
 def test_weights_are_copies_in_terms_of_error(rng, seed):
