@@ -176,7 +176,7 @@ def test_without_memory_a_fit_says_what_takes_less_and_changes_nothing():
     program(SHORT, timeout=120)
 
 
-def test_a_result_too_large_for_memory_is_told_of_files():
+def test_a_result_too_large_for_memory_suggests_a_file():
     X = np.broadcast_to(np.zeros((1, 2)), (2**47, 2))
     from nystrom.sources import DenseRows
     from nystrom.sources.output import NEW_ARRAY

@@ -421,7 +421,7 @@ def test_an_operand_travels_as_it_is_on_the_host(there):
     assert copy._copies == {}
 
 
-def test_sums_are_taken_of_larger_blocks_in_one_thread(rng):
+def test_sums_use_larger_blocks_in_one_thread(rng):
     X, sizes, threads = Strict()(rng.standard_normal((40 * TILE + 5, 2))), [], set()
 
     def look(block):
@@ -451,10 +451,7 @@ def test_targets_and_weights_may_be_of_another_library(there, data):
     X = there(data["X"])
     both = [
         KernelRidge(**WIDTH, **FEW).fit(X, y, sample_weight=w).predict(X)
-        for y, w in [
-            (data["y"], data["w"]),
-            (there(data["y"]), there(data["w"])),
-        ]
+        for y, w in [(data["y"], data["w"]), (there(data["y"]), there(data["w"]))]
     ]
     np.testing.assert_array_equal(*map(arrays.tree_to_host, both))
     plain = KernelRidge(**WIDTH, **FEW).fit(data["X"], there(data["y"]))

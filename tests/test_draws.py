@@ -82,13 +82,15 @@ def coin_counts(p, draws):
     return counts
 
 
-def test_coins_keep_each_row_with_its_own_probability(top_probabilities, seed):
+def test_bernoulli_sampling_keeps_each_row_with_its_probability(
+    top_probabilities, seed
+):
     draws = seeds(seed, 2000)
     counts = coin_counts(top_probabilities, draws)
     assert_frequencies(counts, top_probabilities, len(draws))
 
 
-def test_coins_of_different_rows_are_independent(seed):
+def test_rows_are_kept_independently(seed):
     """Pairs are kept together as often as the product of their probabilities."""
     draws = seeds(seed, 2000)
     p = np.array([0.9, 0.5, 0.5, 0.3, 0.7, 0.2])
@@ -121,7 +123,7 @@ def test_no_probability_is_above_1(seed):
     np.testing.assert_array_equal(kept.probabilities, 1)
 
 
-def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
+def test_an_empty_bernoulli_sample_is_replaced_by_one_row(seed):
     kept = sample_bernoulli(np.array([0.0, 3e-30, 2e-30]), seed)
     assert kept.indices in ([1], [2])
     np.testing.assert_array_equal(kept.weights, [1])
@@ -143,7 +145,7 @@ def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
         ([2, 1], 1),
     ],
 )
-def test_a_race_is_one_draw_after_the_other(weights, size, seed):
+def test_exponential_keys_are_successive_sampling(weights, size, seed):
     """Every ordered outcome against its probability by enumeration."""
     weights, draws = np.array(weights, dtype=float), seeds(seed, 3000)
     chances = successive_draws(weights, size)
@@ -154,7 +156,7 @@ def test_a_race_is_one_draw_after_the_other(weights, size, seed):
     assert_frequencies(list(counts.values()), list(chances.values()), len(draws))
 
 
-def test_weights_of_a_race_make_unbiased_sums(seed):
+def test_weights_of_a_fixed_size_sample_make_unbiased_sums(seed):
     """E Σ_{i kept} wᵢ² = 1 per row: what the weights of a fixed-size draw are for."""
     scores, draws = np.array([1, 0.7, 0.5, 0.2, 0.1, 0.05]), seeds(seed, 3000)
     squares = np.zeros((len(draws), 6))
@@ -197,7 +199,7 @@ def test_exactly_so_many_different_rows_come_back(scores, data):
     assert np.all(np.isfinite(drawn.weights))
 
 
-def test_a_longer_race_begins_with_the_shorter_one(seed):
+def test_a_larger_sample_begins_with_the_smaller_one(seed):
     scores = np.random.default_rng(seed).uniform(size=100)
     long = sample_fixed_size(50, scores, seed).indices
     np.testing.assert_array_equal(
@@ -431,7 +433,7 @@ def test_winners_are_the_first_to_arrive_and_the_limit_is_the_next(data, n_rows)
 
 @pytest.mark.parametrize("heat", [1, 7, 50])
 @pytest.mark.parametrize("size", [1, 20, 99, 100, 150])
-def test_a_race_in_heats_is_the_same_race(heat, size, rng, monkeypatch):
+def test_chunks_of_keys_give_the_same_sample(heat, size, rng, monkeypatch):
     weights = rng.choice([0.0, 1e-300, 0.1, 1.0, 30.0], 100)
     u = rng.choice(rng.random(60), 100)  # some arrive together
     at_once = (

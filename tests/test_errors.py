@@ -49,6 +49,11 @@ GAMMA = 0.3
 COMMON = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": 40, "random_state": 0}
 
 
+def selected(X, seed=0, **options):
+    """Landmarks of a Gaussian kernel, unless options say otherwise."""
+    return select_landmarks(X, **{"gamma": WIDTH, "random_state": seed} | options)
+
+
 def truth(X, points, weights):
     """The weighted relative trace error by dense algebra."""
     K_S, K_SS = rbf_kernel(X, points, GAMMA), rbf_kernel(points, points, GAMMA)
@@ -76,7 +81,7 @@ def data(rng):
     ],
     ids=str,
 )
-def test_weights_count_in_every_error_told(estimator, data):
+def test_weights_count_in_every_reported_error(estimator, data):
     """Unweighted, this error would be ten times as large."""
     X, y, w = data
     y = y > 0 if is_classifier(estimator) else y
@@ -108,7 +113,7 @@ def test_weights_count_where_the_kernel_is_a_function(data):
     assert error.standard_error < 0.3 * exact
 
 
-def test_all_ways_tell_the_same(data):
+def test_all_ways_report_the_same_error(data):
     X, y, _ = data
     ones = np.ones(len(X))
     landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=40, random_state=0)
@@ -138,7 +143,7 @@ def far_apart(seed):
 @pytest.mark.parametrize(
     "estimator", [KernelRidge(1.0), KernelPCA(2), KernelCCA(1, alpha=1.0)], ids=str
 )
-def test_what_float32_sums_do_not_resolve_is_not_told_as_exact(estimator, seed):
+def test_what_float32_sums_do_not_resolve_is_not_reported_as_exact(estimator, seed):
     X = far_apart(seed)
     common = {"kernel": "rbf", "gamma": 1.0, "sampler": np.arange(150)}
     estimator = clone(estimator).set_params(n_landmarks=150, **common)
@@ -174,7 +179,7 @@ def in_80_bits(X, points, gamma):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("alpha", [1e3, 1.0, None])
-def test_below_rounding_an_error_is_told_as_a_bound(seed, dtype, alpha):
+def test_an_error_below_rounding_is_reported_as_a_bound(seed, dtype, alpha):
     """From a Gram matrix, or from float32 features; `alpha` None is Nystroem."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (1500, 2)).astype(dtype)
@@ -207,7 +212,7 @@ def test_below_rounding_an_error_is_told_as_a_bound(seed, dtype, alpha):
     assert not all(bounds)
 
 
-def test_what_few_rows_do_not_tell_well_enough_is_not_told_as_exact(seed):
+def test_an_error_that_few_rows_confirm_by_chance_is_not_exact(seed):
     """Rounding of float32 may cancel on the 256 rows that are tried, by luck."""
     for i in range(20):
         X = np.random.default_rng([seed, i]).uniform(-2, 2, (2000, 2))
@@ -332,9 +337,7 @@ def assert_shortest(landmarks, K, asked, w=None):
 @pytest.mark.parametrize("asked", [0.5, 0.1, 0.01, 1e-4])
 @pytest.mark.parametrize("sampler", GROWING)
 def test_the_shortest_prefix_that_reaches_it(sampler, asked, X, seed):
-    landmarks = select_landmarks(
-        X, gamma=WIDTH, sampler=sampler, max_trace_error=asked, random_state=seed
-    )
+    landmarks = selected(X, seed, sampler=sampler, max_trace_error=asked)
     assert landmarks.sampler == sampler
     assert_shortest(landmarks, rbf_matrix(X, WIDTH), asked)
     np.testing.assert_array_equal(landmarks.points, X[landmarks.indices])
@@ -347,9 +350,7 @@ def test_the_shortest_prefix_that_reaches_it(sampler, asked, X, seed):
 def test_more_landmarks_than_the_first_run_makes(sampler, rng, seed):
     """Here the set doubles twice."""
     X = rng.standard_normal((600, 6))
-    landmarks = select_landmarks(
-        X, gamma=0.2, sampler=sampler, max_trace_error=0.1, random_state=seed
-    )
+    landmarks = selected(X, seed, gamma=0.2, sampler=sampler, max_trace_error=0.1)
     assert len(landmarks) > 2 * until.N_FIRST_LANDMARKS
     assert_shortest(landmarks, rbf_matrix(X, 0.2), 0.1)
 
@@ -358,9 +359,7 @@ def test_more_landmarks_than_the_first_run_makes(sampler, rng, seed):
 def test_a_smaller_error_goes_on_from_where_the_larger_one_ended(sampler, rng, seed):
     X = rng.standard_normal((500, 4))
     orders = [
-        select_landmarks(
-            X, gamma=0.2, sampler=sampler, max_trace_error=asked, random_state=seed
-        ).indices
+        selected(X, seed, gamma=0.2, sampler=sampler, max_trace_error=asked).indices
         for asked in (0.3, 0.1, 0.03, 0.003)
     ]
     for short, long in pairwise(orders):
@@ -379,13 +378,8 @@ def test_uniform_landmarks_are_drawn_by_weight(X, rng, seed):
 @pytest.mark.parametrize("sampler", GROWING)
 def test_a_limit_that_is_reached_warns_of_the_error_there_is(sampler, X, seed):
     with pytest.warns(UserWarning, match=r"max_trace_error=1e-06 was not") as caught:
-        landmarks = select_landmarks(
-            X,
-            gamma=WIDTH,
-            sampler=sampler,
-            max_trace_error=1e-6,
-            n_landmarks=20,
-            random_state=seed,
+        landmarks = selected(
+            X, seed, sampler=sampler, max_trace_error=1e-6, n_landmarks=20
         )
     assert len(landmarks) == 20
     reached = dense_trace_error(rbf_matrix(X, WIDTH), landmarks.indices)
@@ -399,9 +393,7 @@ def test_a_limit_that_is_reached_warns_of_the_error_there_is(sampler, X, seed):
 def test_the_default_number_is_no_limit(sampler, rng):
     """Without `n_landmarks` there may be more than 1000: as many as it takes."""
     X = 20 * rng.standard_normal((1030, 3))
-    landmarks = select_landmarks(
-        X, gamma=1.0, sampler=sampler, max_trace_error=0.005, random_state=0
-    )
+    landmarks = selected(X, gamma=1.0, sampler=sampler, max_trace_error=0.005)
     assert len(landmarks) > 1000
     assert landmarks.error.value <= 0.005
 
@@ -413,13 +405,8 @@ def test_the_default_number_is_no_limit(sampler, rng):
 def test_weights_count_in_the_error(sampler, X, rng, seed):
     w = rng.uniform(0, 3, 300)
     w[::7] = 0
-    landmarks = select_landmarks(
-        X,
-        gamma=WIDTH,
-        sampler=sampler,
-        max_trace_error=0.02,
-        sample_weight=w,
-        random_state=seed,
+    landmarks = selected(
+        X, seed, sampler=sampler, max_trace_error=0.02, sample_weight=w
     )
     assert np.all(w[landmarks.indices] > 0)
     assert landmarks.n_rows == 300
@@ -431,9 +418,7 @@ def test_weights_count_in_the_error(sampler, X, rng, seed):
 def test_float32_rows(sampler, n, rng, seed):
     """Of 3000 rows the residuals are worked out in float32."""
     X = rng.standard_normal((n, 2)).astype(np.float32)
-    landmarks = select_landmarks(
-        X, gamma=WIDTH, sampler=sampler, max_trace_error=0.01, random_state=seed
-    )
+    landmarks = selected(X, seed, sampler=sampler, max_trace_error=0.01)
     K = rbf_matrix(X.astype(np.float64), WIDTH)
     reached = dense_trace_error(K, landmarks.indices)
     assert landmarks.error.value == pytest.approx(reached, rel=0.02)
@@ -443,7 +428,7 @@ def test_float32_rows(sampler, n, rng, seed):
 
 @pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("sampler", GROWING)
-def test_a_rounded_matrix_is_not_taken_for_an_indefinite_one(sampler, gamma, X, seed):
+def test_a_rounded_matrix_is_not_indefinite(sampler, gamma, X, seed):
     asked = 1e-3
     K = rbf_matrix(X, gamma)
     landmarks = select_landmarks(
@@ -486,9 +471,7 @@ def test_an_error_within_rounding_ends(sampler, X, seed):
     """What is below rounding counts as nothing, and the rows run out before."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        landmarks = select_landmarks(
-            X, gamma=WIDTH, sampler=sampler, max_trace_error=1e-15, random_state=seed
-        )
+        landmarks = selected(X, seed, sampler=sampler, max_trace_error=1e-15)
     assert 50 < len(landmarks) < 300
     assert landmarks.error.value < 1e-13
     said = [str(warning.message) for warning in caught]
@@ -604,9 +587,7 @@ def problem(seed, n_rows=400, n_landmarks=30, dtype=np.float64, sampler="auto"):
     """An approximation, and the norm of its residual by a dense solver."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 3)).astype(dtype)
-    landmarks = select_landmarks(
-        X, gamma=WIDTH, n_landmarks=n_landmarks, random_state=seed, sampler=sampler
-    )
+    landmarks = selected(X, seed, n_landmarks=n_landmarks, sampler=sampler)
     K = rbf_kernel(X.astype(np.float64), gamma=WIDTH)
     S = landmarks.indices
     inverse = np.linalg.pinv(K[np.ix_(S, S)], rcond=1e-13, hermitian=True)
@@ -709,13 +690,8 @@ def without_a_look(monkeypatch):
 
 
 def chosen(sampler, seed, X, ridge, **options):
-    return select_landmarks(
-        X,
-        gamma=1.0,
-        max_spectral_error=ridge,
-        sampler=sampler,
-        random_state=seed,
-        **options,
+    return selected(
+        X, seed, gamma=1.0, max_spectral_error=ridge, sampler=sampler, **options
     )
 
 
@@ -736,7 +712,7 @@ def test_no_cluster_is_missed(sampler, case, seed):
 
 
 @pytest.mark.parametrize("sampler", RIDGED)
-def test_without_a_look_clusters_are_missed(sampler, seed, monkeypatch):
+def test_without_the_check_clusters_are_missed(sampler, seed, monkeypatch):
     """The planted fault; and where none is missed, a look changes no landmark."""
     X, missed = clusters(10, 60), 0
     runs = range(20 * seed, 20 * (seed + 1))
@@ -780,13 +756,13 @@ def test_the_note_says_how_it_is_known(rng):
     assert estimated.update(X[:5]).certificate is None
 
 
-def test_few_rows_are_all_taken_and_nothing_is_looked_at():
+def test_few_rows_are_all_landmarks_without_a_check():
     landmarks = chosen("recursive", 0, clusters(10, 15), 12.0)
     assert len(landmarks) == 150
     assert landmarks.n_kernel_evaluations == 0
 
 
-def test_proven_landmarks_are_not_looked_at(seed):
+def test_proven_landmarks_are_not_checked(seed):
     landmarks = chosen("recursive", seed, clusters(10, 200), 150.0, delta=0.01)
     assert landmarks.guarantee is not None
     assert landmarks.certificate is None
@@ -814,7 +790,7 @@ def test_no_row_is_a_landmark_twice(rng):
     assert not np.isin(missing.numbers, few.indices).any()
 
 
-def test_every_look_is_at_other_rows(seed):
+def test_every_check_uses_other_rows(seed):
     """Landmarks that were added for some rows say little of others.
 
     One of 20 clusters is missed now and then, among 600 rows that are alone: a look is

@@ -174,7 +174,7 @@ def test_a_negative_eigenvalue_beyond_rounding_is_found(scale, rng):
     assert factor.rank == 9
 
 
-def test_rounding_is_not_taken_for_indefiniteness(rng):
+def test_rounding_is_not_indefiniteness(rng):
     X = rng.standard_normal((120, 2))
     for gamma in (1e-6, 1e-3, 1e-2):
         K = kernels.RBF(gamma).gram(X)
@@ -480,7 +480,7 @@ def test_truncated_on_a_matrix_and_through_a_file(tmp_path, seed):
     ],
     ids=["ridge", "ridge about the mean", "ridge cv", "pca", "cca"],
 )
-def test_every_gram_pass_tells_the_path(make, seed):
+def test_every_gram_pass_reports_the_error_path(make, seed):
     X = clustered(seed, 900)
     model = make(kernel="rbf", gamma=GAMMA, n_landmarks=30, random_state=seed)
     landmarks = model.fit(X, np.sin(X[:, 0])).landmarks_

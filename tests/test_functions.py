@@ -12,12 +12,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 import nystrom
-from nystrom import (
-    approximate,
-    effective_dimension,
-    leverage_scores,
-    select_landmarks,
-)
+from nystrom import approximate, effective_dimension, leverage_scores, select_landmarks
 from nystrom.sources import DenseRows, SparseRows
 
 GAMMA, RIDGE = 0.3, 0.5
@@ -110,7 +105,7 @@ def test_rows_that_are_strings(seed):
 # Landmarks
 
 
-def test_1000_landmarks_unless_told(rng):
+def test_1000_landmarks_by_default(rng):
     X = rng.standard_normal((1100, 2))
     assert len(select_landmarks(X, random_state=0, sampler="uniform")) == 1000
 

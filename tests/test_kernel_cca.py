@@ -116,11 +116,7 @@ def test_scores_meet_the_constraint_of_the_program(views, seed, center):
     alphas = (0.5, 3.0)
     model = cca(4, random_state=seed, center=center, alpha=alphas).fit(*views)
     parts = zip(
-        model.transform(*views),
-        model.dual_coef_,
-        model.landmarks_,
-        alphas,
-        strict=True,
+        model.transform(*views), model.dual_coef_, model.landmarks_, alphas, strict=True
     )
     for scores, dual, landmarks, alpha in parts:
         assert dual.shape == (N_LANDMARKS, 4)
@@ -411,13 +407,7 @@ def test_a_view_that_is_not_centred_may_be_constant(views):
 # As part of scikit-learn
 
 
-@pytest.mark.parametrize(
-    "which",
-    [
-        0,
-        1,
-    ],
-)
+@pytest.mark.parametrize("which", [0, 1])
 def test_a_function_of_two_rows_is_called_from_one_thread(rng, monkeypatch, which):
     """Unless n_jobs asks for more, also where the other view's kernel may have more."""
     monkeypatch.setattr("nystrom.engines.threads.resolve_n_jobs", lambda n: n or 2)

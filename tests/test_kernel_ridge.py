@@ -25,11 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
-from sklearn.metrics.pairwise import (
-    linear_kernel,
-    polynomial_kernel,
-    rbf_kernel,
-)
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from nystrom import (
     KernelCCA,
@@ -373,7 +369,7 @@ def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
 
 
 @pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
-def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
+def test_rows_far_larger_than_the_probe_rows_are_noticed(rng, seed, monkeypatch):
     tried = sorted_row_sample(3000, precision.N_PROBE_ROWS)
     X = rng.standard_normal((3000, 3))
     y = target_of(X, rng)
@@ -474,13 +470,7 @@ def test_conjugate_gradients_keep_the_best_where_steps_are_rounding(rng, curvatu
     assert np.all(left <= np.linalg.norm(b, axis=0))
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [
-        "direct",
-        "cg",
-    ],
-)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
 def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
     # Columns that sum to 1 are dependent once their means are taken off; whether a
     # Cholesky factor exists is then chance, so a few are tried.
@@ -495,13 +485,7 @@ def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
         np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [
-        "direct",
-        "cg",
-    ],
-)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
 @pytest.mark.parametrize("which", ["no features", "one row with a weight"])
 def test_where_features_say_nothing_the_intercept_is_the_mean(
     X, X_new, y, seed, solver, which
@@ -1002,7 +986,7 @@ def test_few_landmarks_are_solved_directly_and_many_by_steps(whiten, dtype):
     assert choose_solver(*problem(20_000, n=10**6, **options)) == "cg"
 
 
-def test_dear_evaluations_move_the_choice_away_from_steps():
+def test_costly_evaluations_favour_the_direct_solver():
     """Every step makes the kernel values anew."""
 
     def count(**options):
@@ -1025,7 +1009,7 @@ def test_few_rows_for_each_landmark_are_solved_directly():
 
 @pytest.mark.filterwarnings("ignore:Singular matrix in solving dual problem")
 @pytest.mark.parametrize("n_landmarks", [200, N_ROWS])
-def test_an_alpha_that_rounding_hides_is_told(X, y, seed, n_landmarks):
+def test_an_alpha_below_rounding_warns(X, y, seed, n_landmarks):
     """Beside eigenvalues that are rounding too; it changes nothing beside others."""
     smooth = {"gamma": 0.001, "n_landmarks": n_landmarks}
     with pytest.warns(UserWarning, match=SMALL) as caught:
@@ -1041,7 +1025,7 @@ def test_an_alpha_that_rounding_hides_is_told(X, y, seed, n_landmarks):
 @pytest.mark.parametrize("n_landmarks", [40, N_ROWS])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_that_are_all_alike_are_told(y, seed, n_landmarks, kernel, dtype):
+def test_rows_that_are_all_alike_warn(y, seed, n_landmarks, kernel, dtype):
     X = np.full((N_ROWS, 3), 0.7, dtype)
     model = ridge(0.1, seed, kernel=kernel, n_landmarks=n_landmarks)
     with pytest.warns(UserWarning, match="All rows of X are alike to") as caught:
@@ -1068,7 +1052,7 @@ def test_an_alpha_below_rounding_solves_for_no_noise(intercept):
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1e3, 1e6])
-def test_a_large_alpha_does_not_blur_the_error_told(alpha):
+def test_a_large_alpha_does_not_blur_the_reported_error(alpha):
     # All rows are landmarks, near each other. The Gram matrix of their kernel values,
     # not whitened, is right beside such an alpha, and off by a thousandth of tr K.
     for seed in range(10):

@@ -83,32 +83,7 @@ def test_weights_of_rows_and_classes(
     assert_same_classifier(fitted, features, theirs, X)
 
 
-@pytest.mark.parametrize("solver", ["direct", "cg"])
-def test_both_solvers_decide_alike(X, angle, seed, solver):
-    y = classes_from(angle, 3)
-    fitted = model(seed, solver=solver).fit(X, y)
-    features, theirs = on_features(fitted, X, y)
-    assert fitted.solver_ == solver
-    expected = theirs.decision_function(features.transform(X))
-    np.testing.assert_allclose(fitted.decision_function(X), expected, atol=1e-4)
-
-
 # Shapes and labels
-
-
-def test_shapes_for_two_classes(X, angle, seed):
-    fitted = model(seed).fit(X, classes_from(angle, 2))
-    assert fitted.decision_function(X).shape == (N_ROWS,)
-    assert fitted.dual_coef_.shape == (N_LANDMARKS,)
-    assert isinstance(fitted.intercept_, float)
-
-
-def test_shapes_for_many_classes(X, angle, seed):
-    fitted = model(seed).fit(X, classes_from(angle, 4))
-    assert fitted.decision_function(X).shape == (N_ROWS, 4)
-    assert fitted.decision_function(X[:1]).shape == (1, 4)
-    assert fitted.dual_coef_.shape == (N_LANDMARKS, 4)
-    assert fitted.intercept_.shape == (4,)
 
 
 @pytest.mark.parametrize("kind", [list, np.array, lambda y: np.array(y, dtype=object)])

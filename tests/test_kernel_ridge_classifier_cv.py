@@ -160,17 +160,6 @@ def test_fewer_landmarks_score_as_they_would_alone(X, rng, seed, cv, scoring):
 
 
 @narrow
-def test_widths_are_scored_as_they_would_alone(X, rng, seed):
-    y = classes_of(X, rng, 3)
-    both = model(seed, gamma=None, gammas=[0.05, 1.0]).fit(X, y)
-    for place, gamma in enumerate((0.05, 1.0)):
-        alone = model(seed, gamma=gamma).fit(X, y)
-        np.testing.assert_allclose(both.scores_[place], alone.scores_, atol=1e-12)
-    assert both.gamma_ == (0.05, 1.0)[int(both.scores_.max(axis=1).argmax())]
-    assert both.gammas_ == [0.05, 1.0]
-
-
-@narrow
 def test_the_fit_is_that_of_the_classifier_with_what_was_chosen(X, rng, seed):
     y = classes_of(X, rng, 3)
     w = rng.uniform(0.5, 2, N_ROWS)

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import (
-    KFold,
-    LeaveOneOut,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
 
 from nystrom import KernelRidge, KernelRidgeCV, engines, kernels
 from nystrom._precision import EPS64, N_PROBE_ROWS

@@ -194,7 +194,7 @@ def test_float32_scores_agree_with_float64_where_rounding_is_above_the_residual(
         assert error <= 3 * MAX_RESIDUAL_ERROR * expected.mean()
 
 
-def test_residuals_tell_that_float32_was_not_enough(smooth32):
+def test_residuals_that_float32_cannot_resolve_use_float64(smooth32):
     points, ridge = smooth32[:60], 1e-7
     K = RBF(0.01).gram(points)
     B = ridge_inverse_root(K, np.ones(60), ridge)

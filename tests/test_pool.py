@@ -135,7 +135,7 @@ def test_rows_that_arrive_between_numbers_are_moved():
     assert arrived.block(0, TILE).X.flags.aligned
 
 
-def test_what_can_be_made_elsewhere_is_not_sent():
+def test_generated_rows_are_not_sent():
     source = SOURCES["made, with columns"](np.empty((N_ROWS, 1)))
     parcel = SourcePayload(source)
     assert parcel.content is not None
@@ -152,7 +152,7 @@ def deadly(block):
     return 1
 
 
-def test_passes_over_rows_that_are_held_here_are_told(data):
+def test_local_passes_are_reported(data):
     with ThreadPoolExecutor(1) as executor:
         engine = ExecutorEngine(executor)
         engine.local.reduce(len, as_source(data), (), "rows that are held here")

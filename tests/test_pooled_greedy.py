@@ -123,7 +123,7 @@ def test_best_pivots_are_those_of_explicit_deflation(some):
     assert np.all(found.gains[chosen] == -1)
 
 
-def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
+def test_a_proposal_with_a_small_residual_is_not_chosen():
     """Row 1 has most gain but for the first pivot, which leaves 1 % of it."""
     x = np.sqrt(1 - 0.5 * MIN_RESIDUAL_SHARE)
     P = np.array([[1.0, x, 0], [x, 1.0, 0], [0, 0, 1.0]])
@@ -137,7 +137,7 @@ def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
 
 
 @pytest.mark.parametrize("above", [1.6, 100.0])
-def test_of_equal_gains_the_one_that_is_better_known_is_taken(above):
+def test_of_equal_gains_the_better_known_is_chosen(above):
     """Row 0 has as much gain as row 1, and a thousandth more, but is near rounding."""
     floor = 1e-12
     p = np.array([above * floor, 1e-4])
@@ -242,7 +242,7 @@ def grown(X, s, seed, gamma, weights=None):
     return growth
 
 
-def test_pivots_that_are_refused_are_never_taken_again(rng, seed, monkeypatch):
+def test_refused_pivots_are_not_proposed_again(rng, seed, monkeypatch):
     """Rounding may differ at each look: what is left of a row must not decide alone."""
     asked, add = [], Pivots.add
 

@@ -10,11 +10,7 @@ import pytest
 from pyarrow import parquet
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
-from sklearn.datasets import (
-    load_digits,
-    make_classification,
-    make_moons,
-)
+from sklearn.datasets import load_digits, make_classification, make_moons
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
@@ -278,15 +274,6 @@ def test_the_most_probable_class_is_the_one_predicted(X, rng, seed, n_classes, w
     np.testing.assert_allclose(P.sum(axis=1), 1)
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(new))
     np.testing.assert_allclose(model.predict_log_proba(new), np.log(P), atol=1e-12)
-
-
-def test_other_names_of_classes_change_their_order_alone(X, rng, seed):
-    y = classes_of(X, rng, 3)
-    names = np.array(["pear", "apple", "fig"])
-    P = fitted(X, y, seed).predict_proba(X)
-    named = fitted(X, names[y], seed)
-    order = np.searchsorted(named.classes_, names)
-    np.testing.assert_allclose(named.predict_proba(X)[:, order], P, atol=1e-6)
 
 
 def test_each_of_several_labels_has_a_probability(X, rng, seed):

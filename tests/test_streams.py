@@ -139,7 +139,7 @@ def test_landmarks_alone_stand_for_their_rows(seed):
     assert trace_error(landmarks, X) < 1.15 * trace_error(refit, X)
 
 
-def test_the_error_told_is_that_of_all_rows(seed):
+def test_the_reported_error_is_that_of_all_rows(seed):
     told, true = [], []
     for make in (*STATIONARY, *DRIFTING):
         batches = list(make(np.random.default_rng(seed)))
@@ -152,7 +152,7 @@ def test_the_error_told_is_that_of_all_rows(seed):
 
 @pytest.mark.parametrize("shift", [0.0, 2.0, 8.0])
 @pytest.mark.parametrize("n_new", [1, 20, 150])
-def test_rows_unlike_all_before_are_in_the_error_told(shift, n_new, seed):
+def test_rows_unlike_all_before_are_in_the_reported_error(shift, n_new, seed):
     """Too few for landmarks to be due, of which nothing was seen before."""
     rng = np.random.default_rng(seed)
     X = np.concatenate(

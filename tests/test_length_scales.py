@@ -188,7 +188,7 @@ def test_a_width_per_feature_predicts_better_where_few_features_matter(seed):
     assert scores[2] > max(scores[:2]) + 0.1
 
 
-def test_rows_of_weight_0_are_not_looked_at(seed):
+def test_rows_of_weight_0_are_not_in_the_training_subset(seed):
     X, y = made(MAX_SUBSET_ROWS + 500, 3, seed)
     weights = (np.arange(len(X)) % 3 > 0).astype(float)
     y[weights == 0] = 1e3
@@ -216,14 +216,9 @@ def test_exact_targets_count_for_more_than_inexact_ones(seed):
 @pytest.mark.parametrize("gamma", ["learn", "ard"])
 @pytest.mark.parametrize(
     "make",
-    [
-        KernelRidge,
-        KernelRidgeCV,
-        KernelRidgeClassifier,
-        KernelLogisticRegression,
-    ],
+    [KernelRidge, KernelRidgeCV, KernelRidgeClassifier, KernelLogisticRegression],
 )
-def test_what_was_learnt_is_told_and_saved(make, gamma, tmp_path):
+def test_learnt_widths_are_attributes_and_saved(make, gamma, tmp_path):
     X, y = made(150)
     if issubclass(make, (KernelRidgeClassifier, KernelLogisticRegression)):
         y = np.array(["low", "mid", "high"])[np.digitize(y, [-0.3, 0.8])]
