@@ -620,25 +620,6 @@ def test_kernels_give_what_they_give_in_numpy_and_stay_on_the_device(case, rng):
         assert case.kernel.dtype(A) == dtype
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        kernels.RBF([0.1, 0.2, 0.3]),
-        kernels.Laplacian([0.1, 0.2, 0.3]),
-        kernels.Matern([1.0, 2.0, 3.0]),
-        kernels.RBF() + 2 * kernels.Polynomial(degree=2.5) * kernels.RBF(),
-        kernels.Chi2(np.float64(0.5)),
-        as_kernel("poly", n_features=3, gamma=np.float64(0.5), coef0=np.int64(1)),
-    ],
-    ids=str,
-)
-def test_parameters_per_feature_numpy_scalars_and_composed_kernels(kernel, rng):
-    X = rng.random((6, 3))
-    np.testing.assert_allclose(host(kernel(strict(X), strict(X))), kernel(X, X))
-    narrow = strict(X.astype(np.float32))
-    assert kernel(narrow, narrow).dtype == xp.float32
-
-
 def test_functions_of_rows_and_of_blocks_get_arrays_of_the_library(rng):
     X = rng.standard_normal((6, 3))
     rows = as_kernel(lambda x, y: xp.sum(x * y))

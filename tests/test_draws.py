@@ -180,25 +180,6 @@ def test_scores_that_run_out_are_filled_up_uniformly(seed):
     assert_frequencies(counts[filled], np.full(5, 2 / 5), len(draws))
 
 
-@given(
-    scores=st.lists(
-        st.one_of(st.just(0.0), st.floats(1e-300, 1), st.just(1.0)),
-        min_size=1,
-        max_size=40,
-    ),
-    data=st.data(),
-)
-def test_exactly_so_many_different_rows_come_back(scores, data):
-    size = data.draw(st.integers(1, len(scores)))
-    drawn = sample_fixed_size(
-        size, np.array(scores), data.draw(st.integers(0, 2**64 - 1))
-    )
-    assert len(drawn.indices) == len(drawn.probabilities) == size
-    assert len(set(drawn.indices.tolist())) == size
-    assert np.all((drawn.probabilities > 0) & (drawn.probabilities <= 1))
-    assert np.all(np.isfinite(drawn.weights))
-
-
 def test_a_larger_sample_begins_with_the_smaller_one(seed):
     scores = np.random.default_rng(seed).uniform(size=100)
     long = sample_fixed_size(50, scores, seed).indices

@@ -37,9 +37,7 @@ from nystrom.linalg.cross_kernel import Ledger
 from nystrom.linalg.errors import TraceError
 from nystrom.linalg.features import features_and_error
 from nystrom.samplers import TraceTolerance, as_sampler
-from nystrom.samplers import leverage as exact_scores
 from nystrom.samplers import pivoting as until
-from nystrom.samplers import recursive as algorithms
 from nystrom.samplers import spectral_check as enough
 from nystrom.samplers.base import SamplingProblem
 from nystrom.samplers.weighted_sampling import WeightedSample
@@ -682,13 +680,6 @@ def norm_left(X, landmarks, gamma, weights=None):
     return np.linalg.norm(half[:, None] * left * half, 2)
 
 
-def without_a_look(monkeypatch):
-    for module in (exact_scores, algorithms):
-        monkeypatch.setattr(
-            module, "ensure_spectral_error", lambda _, landmarks, *rest: landmarks
-        )
-
-
 def chosen(sampler, seed, X, ridge, **options):
     return selected(
         X, seed, gamma=1.0, max_spectral_error=ridge, sampler=sampler, **options
@@ -709,27 +700,6 @@ def test_no_cluster_is_missed(sampler, case, seed):
         landmarks = chosen(sampler, run, X, ridge)
         assert n_missed(landmarks, n_clusters, n_copies) == 0
         assert len(landmarks) < len(X)
-
-
-@pytest.mark.parametrize("sampler", RIDGED)
-def test_without_the_check_clusters_are_missed(sampler, seed, monkeypatch):
-    """The planted fault; and where none is missed, a look changes no landmark."""
-    X, missed = clusters(10, 60), 0
-    runs = range(20 * seed, 20 * (seed + 1))
-    looked = [chosen(sampler, run, X, 54.0) for run in runs]
-    without_a_look(monkeypatch)
-    for run, after in zip(runs, looked, strict=True):
-        landmarks = chosen(sampler, run, X, 54.0)
-        missed += n_missed(landmarks, 10, 60) > 0
-        np.testing.assert_array_equal(
-            landmarks.indices, after.indices[: len(landmarks)]
-        )
-        added = len(after) - len(landmarks)
-        assert added == n_missed(landmarks, 10, 60)
-        assert (f"{added} landmarks added" in str(after)) == (added > 0)
-        np.testing.assert_array_equal(after.probabilities[len(landmarks) :], 1.0)
-    # Of 150 runs 47 % (recursive) or 85 % missed one: 20 without have a chance of 3e-6.
-    assert missed > 0
 
 
 @pytest.mark.parametrize("sampler", RIDGED)

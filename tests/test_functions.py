@@ -67,19 +67,6 @@ def test_options_are_by_keyword_and_in_the_docstring(function):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_landmarks_of_every_storage_are_the_same(X, seed, storage):
-    options = {"gamma": GAMMA, "n_landmarks": 20, "random_state": seed}
-    plain = select_landmarks(X, **options)
-    stored = select_landmarks(STORAGES[storage](X), **options)
-    np.testing.assert_array_equal(plain.indices, stored.indices)
-    assert stored.n_rows == N_ROWS
-    assert len(stored) == 20
-    points = stored.points
-    points = points.toarray() if sp.issparse(points) else points
-    np.testing.assert_array_equal(points, X[stored.indices])
-
-
-@pytest.mark.parametrize("storage", STORAGES)
 def test_scores_of_every_storage_are_the_same(X, K, storage):
     rows = STORAGES[storage](X)
     scores = leverage_scores(rows, gamma=GAMMA, ridge=RIDGE)
@@ -87,19 +74,6 @@ def test_scores_of_every_storage_are_the_same(X, K, storage):
     dimension = effective_dimension(rows, gamma=GAMMA, ridge=RIDGE)
     assert dimension == pytest.approx(exact_scores(K).sum())
     assert isinstance(dimension, float)
-
-
-def test_rows_that_are_strings(seed):
-    words = [a + b + c for a in "abcd" for b in "cdef" for c in "xyz"]
-    K = np.array([[same_letters(x, y) for y in words] for x in words])
-    options = {"kernel": same_letters}
-    landmarks = select_landmarks(words, n_landmarks=15, random_state=seed, **options)
-    assert landmarks.points == [words[i] for i in landmarks.indices]
-    scores = leverage_scores(words, ridge=RIDGE, **options)
-    np.testing.assert_allclose(scores, exact_scores(K), atol=1e-8)
-    estimated = leverage_scores(words, ridge=RIDGE, landmarks=landmarks)
-    assert estimated.shape == (48,)
-    assert approximate(words, landmarks).shape == (48, 48)
 
 
 # Landmarks

@@ -106,18 +106,16 @@ def test_approximation_has_no_negative_part(X, seed, case):
     assert (landmarks.rank == 0) == (values.max() == 0)
 
 
-@pytest.mark.parametrize("case", INDEFINITE)
+@pytest.mark.parametrize("sampler", ["leverage", "greedy", "rpcholesky"])
+@pytest.mark.parametrize("case", ["sigmoid", "additive_chi2", "sum", "polynomial"])
 @pytest.mark.filterwarnings("ignore:The kernel")
-def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case):
+def test_landmarks_are_drawn_uniformly_and_say_so(X, seed, case, sampler):
     kernel, _ = INDEFINITE[case]
-    landmarks = select_landmarks(
-        X, kernel=kernel, n_landmarks=20, random_state=seed, sampler="leverage"
-    )
-    uniform = select_landmarks(
-        X, kernel=kernel, n_landmarks=20, random_state=seed, sampler="uniform"
-    )
+    options = {"kernel": kernel, "n_landmarks": 20, "random_state": seed}
+    landmarks = select_landmarks(X, sampler=sampler, **options)
+    uniform = select_landmarks(X, sampler="uniform", **options)
     np.testing.assert_array_equal(landmarks.indices, uniform.indices)
-    assert "uniform instead of leverage" in str(landmarks)
+    assert f"uniform instead of {sampler}" in str(landmarks)
 
 
 @pytest.mark.parametrize("cap", [N_ROWS, N_ROWS + 1])

@@ -28,7 +28,6 @@ from nystrom.samplers.recursive import iterate_levels
 from nystrom.samplers.recursive_rules import PracticalSize, TheoryRidge
 from nystrom.samplers.weighted_sampling import (
     BernoulliSubset,
-    KeyedSampler,
     NumberedSubset,
     subsample,
 )
@@ -205,24 +204,3 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
 
 
 # Draws without vectors
-
-
-@pytest.mark.parametrize("by_coins", [False, True])
-@pytest.mark.parametrize("carried", [False, True])
-def test_keys_by_tile_give_the_sample_of_all_rows(by_coins, carried, seed, rng):
-    X = rng.standard_normal((2500, 3))
-    chances = rng.exponential(size=2500) * (rng.random(2500) < 0.7)
-    source = as_source(X)
-    race = KeyedSampler(seed, Purpose.POOL, bernoulli=by_coins, max_rows=40)
-    at_once = race.sample(chances)
-    tiles = [
-        race.sample_block(source.block(i, i + 500), chances[i : i + 500], carried)
-        for i in range(0, 2500, 500)
-    ]
-    together = ((tiles[0] + tiles[1]) + (tiles[2] + tiles[3])) + tiles[4]
-    one, other = at_once.sorted_by_key(), together.sorted_by_key()
-    np.testing.assert_array_equal(one.numbers, other.numbers)
-    np.testing.assert_array_equal(one.keys, other.keys)
-    assert len(one) == 40
-    assert np.all(chances[one.numbers] > 0)
-    np.testing.assert_array_equal(other.points_from(source), X[one.numbers])

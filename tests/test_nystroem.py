@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.kernel_approximation
-from lists import RIDGED
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from nystrom import Nystroem, approximate, samplers
+from nystrom import Nystroem, approximate
 
 GAMMA = 0.2
 
@@ -281,41 +280,6 @@ def test_warnings_point_at_the_line_of_the_user(X, method):
     with pytest.warns(UserWarning, match="n_components > n_samples") as warned:
         getattr(Nystroem(), method)(X[:30])
     assert warned[0].filename == __file__
-
-
-@pytest.mark.parametrize("sampler", ["auto", *RIDGED])
-def test_ridge_bounds_the_spectral_error(X, seed, sampler):
-    """Practical constants promise nothing, but stay near λ."""
-    estimator = Nystroem(
-        gamma=GAMMA,
-        n_components=None,
-        max_spectral_error=2.0,
-        sampler=sampler,
-        random_state=seed,
-    )
-    Z = estimator.fit_transform(X)
-    left = np.linalg.norm(rbf_kernel(X, gamma=GAMMA) - Z @ Z.T, 2)
-    assert left <= 2 * 2.0
-    assert estimator.landmarks_.ridge == 2.0
-    assert Z.shape == (200, len(estimator.landmarks_))
-    assert len(estimator.get_feature_names_out()) == Z.shape[1] < 200
-
-
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        samplers.Recursive(constants="theory"),
-        samplers.Recursive(delta=0.01),
-        samplers.Leverage(constants="theory"),
-        samplers.Leverage(delta=0.01),
-    ],
-    ids=str,
-)
-def test_theory_cannot_promise_a_number_of_components(X, sampler):
-    with pytest.raises(
-        ValueError, match=r"n_components=20\) cannot promise it.*max_spectral_error"
-    ):
-        fitted(X, sampler=sampler)
 
 
 # Samplers of every form

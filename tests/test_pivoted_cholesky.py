@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from nystrom import select_landmarks
 from nystrom._random import Purpose, uniforms
 from nystrom.engines import Threads
-from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic, blockwise
+from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import Greedy, RPCholesky
 from nystrom.samplers import lazy_pivoting as bounded
@@ -351,31 +351,6 @@ def test_where_k_is_zero_any_rows_will_do(sampler, seed):
 
 
 # Indefinite kernels
-
-
-def of_one_sign(X, Y):
-    D = np.sum((X[:, None] - Y[None]) ** 2, axis=2)
-    return np.exp(-0.5 * D) * np.where(D > 0, -1, 1)
-
-
-@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])
-def test_an_indefinite_kernel_means_uniform_rows_and_a_note(sampler, rng, seed):
-    X = rng.standard_normal((200, 2))
-    rows = {}
-    for name in (sampler, "uniform"):
-        with pytest.warns(UserWarning, match="not positive semi-definite"):
-            landmarks = select_landmarks(
-                X,
-                kernel=blockwise(of_one_sign),
-                n_landmarks=30,
-                sampler=name,
-                random_state=seed,
-            )
-        rows[name] = landmarks.indices
-        if name == sampler:
-            note = f"uniform instead of {sampler}: the kernel is indefinite"
-            assert landmarks.notes == (note,)
-    np.testing.assert_array_equal(*rows.values())
 
 
 @pytest.mark.parametrize("sampler", ["greedy", "rpcholesky", "auto"])
