@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from lists import KERNELS, SAMPLERS
+from sklearn.base import is_classifier
 
 import nystrom
 from nystrom import (
@@ -329,45 +330,34 @@ class Moved:
         return len(engine.passes) * s * s + (4 + steps) * n + 4 * N_PROBE_ROWS * s
 
 
+def fitting(make, **options):
+    """A fit of an estimator on s landmarks of a Gaussian kernel."""
+    return lambda X, y, s: make(
+        **{"kernel": "rbf", "n_landmarks": s, "random_state": 0} | options
+    ).fit(X, y > 0 if is_classifier(make()) else y)
+
+
 FITS = {
-    "Nystroem": lambda X, y, s: Nystroem(n_components=s, random_state=0).fit(X),
-    "features": lambda X, y, s: Nystroem(n_components=s, random_state=0).fit_transform(
-        X
-    ),
+    "Nystroem": lambda X, y, s: Nystroem(n_components=s).fit(X),
+    "features": lambda X, y, s: Nystroem(n_components=s).fit_transform(X),
     "recursive": lambda X, y, s: select_landmarks(
         X, n_landmarks=s, sampler="recursive", random_state=0
     ),
-    "until": lambda X, y, s: select_landmarks(
+    "tolerance": lambda X, y, s: select_landmarks(
         X, max_trace_error=0.3, n_landmarks=s, random_state=0
     ),
-    "direct": lambda X, y, s: KernelRidge(kernel="rbf", n_landmarks=s).fit(X, y),
-    "cg": lambda X, y, s: KernelRidge(
-        kernel="rbf", n_landmarks=s, solver="cg", random_state=0
-    ).fit(X, y),
-    "folds": lambda X, y, s: KernelRidgeCV(
-        kernel="rbf", n_landmarks=s, cv=3, random_state=0
-    ).fit(X, y),
-    "loo": lambda X, y, s: KernelRidgeCV(
-        kernel="rbf", n_landmarks=s, cv="loo", random_state=0
-    ).fit(X, y),
-    "classifier": lambda X, y, s: KernelRidgeClassifier(
-        kernel="rbf", n_landmarks=s, random_state=0
-    ).fit(X, y > 0),
-    "logistic": lambda X, y, s: KernelLogisticRegression(
-        n_landmarks=s, random_state=0
-    ).fit(X, y > 0),
-    "pca": lambda X, y, s: KernelPCA(
-        2, kernel="rbf", n_landmarks=s, fit_inverse_transform=True, random_state=0
-    ).fit(X),
-    "kmeans": lambda X, y, s: KernelKMeans(
-        3, n_landmarks=s, random_state=0, sampler="uniform"
-    ).fit(X),
-    "cca": lambda X, y, s: KernelCCA(1, n_landmarks=s, random_state=0).fit(X, y),
-    "predictions": lambda X, y, s: (
-        KernelRidge(kernel="rbf", n_landmarks=s, sampler="uniform", random_state=0)
-        .fit(X, y)
-        .predict(X, return_std=True)
-    ),
+    "direct": fitting(KernelRidge),
+    "cg": fitting(KernelRidge, solver="cg"),
+    "folds": fitting(KernelRidgeCV, cv=3),
+    "loo": fitting(KernelRidgeCV, cv="loo"),
+    "classifier": fitting(KernelRidgeClassifier),
+    "logistic": fitting(KernelLogisticRegression),
+    "pca": fitting(KernelPCA, n_components=2, fit_inverse_transform=True),
+    "kmeans": fitting(KernelKMeans, n_clusters=3, sampler="uniform"),
+    "cca": fitting(KernelCCA, n_components=1),
+    "predictions": lambda X, y, s: fitting(KernelRidge, sampler="uniform")(
+        X, y, s
+    ).predict(X, return_std=True),
 }
 
 
