@@ -1,7 +1,6 @@
 """Kernels as slow, obvious formulas of two rows.
 
-The formulas use nothing of the package. A new kernel needs one row in `FORMULAS`, with
-its formula and, where there is one, scikit-learn's function.
+The formulas use nothing of the package. A new kernel needs one row in `FORMULAS`.
 """
 
 from __future__ import annotations
