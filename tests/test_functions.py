@@ -15,7 +15,6 @@ from oracles_sampling import exact_scores, lemma_scores, rbf_matrix
 from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import nystrom
 from nystrom import approximate, effective_dimension, leverage_scores, select_landmarks
 from nystrom._precision import MAX_RESIDUAL_ERROR, residual_rounding
 from nystrom.engines import Threads
@@ -273,10 +272,6 @@ def test_an_empty_sample_leaves_all_of_the_diagonal(X):
 RIDGE, N_ROWS = 0.5, 300
 
 
-def same_letters(x, y):
-    return float(len(set(x) & set(y)))
-
-
 STORAGES = {
     "array": np.asarray,
     "Fortran order": np.asfortranarray,
@@ -347,24 +342,6 @@ def test_scores_from_landmarks_use_their_kernel(X):
     scores = leverage_scores(X, ridge=RIDGE, landmarks=landmarks)
     expected = exact_scores(pairwise_kernels(X, metric="laplacian"), RIDGE)
     np.testing.assert_allclose(scores, expected, atol=1e-9)
-
-
-# Errors
-
-
-@pytest.mark.parametrize(
-    ("run", "options"),
-    [
-        (select_landmarks, {}),
-        (nystrom.estimate_n_landmarks, {"max_spectral_error": RIDGE}),
-        (leverage_scores, {"ridge": RIDGE}),
-        (effective_dimension, {"ridge": RIDGE}),
-        (nystrom.spectral_embedding, {}),
-    ],
-)
-def test_a_refusal_names_the_function_that_was_called(X, run, options):
-    with pytest.raises(ValueError, match=f"or degree to {run.__name__} if"):
-        run(X, kernel=same_letters, gamma=1.0, **options)
 
 
 # For any data

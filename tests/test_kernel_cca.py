@@ -491,3 +491,12 @@ def test_no_rows_and_a_single_row_are_refused(views):
 def test_words_need_a_kernel_for_words(views):
     with pytest.raises(ValueError, match="needs rows of numbers"):
         cca().fit(views[0], ["tree", "free"] * 150)
+
+
+def test_new_rows_must_fit_the_old_ones(views):
+    X, Y = views
+    model = cca().fit(X, Y)
+    with pytest.raises(ValueError, match=r"X has 2 features.*expecting 3"):
+        model.transform(X[:, :2])
+    with pytest.raises(ValueError, match=r"y has 1 features.*expecting 2"):
+        model.transform(X, Y[:, 0])

@@ -241,6 +241,13 @@ def test_regression_is_scored_by_scorers(X, rng, seed, cv, apart):
         np.testing.assert_allclose(score, np.mean(scores, axis=0), atol=1e-9)
 
 
+def test_a_scorer_without_weights_is_refused_where_there_are_some(X, rng, seed):
+    with pytest.raises(ValueError, match="takes none"):
+        model(seed, scoring=_loss).fit(
+            X, classes_of(X, rng, 2), rng.uniform(1, 2, N_ROWS)
+        )
+
+
 # --- folds ----------------------------------------------------------------------------
 
 
@@ -252,11 +259,6 @@ def test_every_fold_has_its_share_of_each_class(rng, seed):
     assert np.ptp(counts.sum(axis=1)) == 0
     tested = np.concatenate([test for _, test in folds])
     np.testing.assert_array_equal(np.sort(tested), range(90))
-
-
-def test_several_labels_are_refused(X, seed):
-    with pytest.raises(ValueError, match="several labels per row"):
-        model(seed).fit(X, (X > 0).astype(int))
 
 
 # --- grids that nobody has to give, and their ends ------------------------------------
@@ -303,7 +305,7 @@ def test_the_end_of_a_grid_of_alphas(rng, seed, alphas, end, direction):
     if end is None:
         made.fit(X, y)
         return
-    text = f"The best of alphas, 30, is the {end} that was tried, .* {direction} ones.*"
+    text = f"The best of alphas, 30, is the {end} of the grid, .* {direction} ones.*"
     with pytest.warns(UserWarning, match=text + "such as 9 and 2.7") as told:
         made.fit(X, y)
     assert len(told) == 1
