@@ -6,14 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from lists import ESTIMATORS
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from nystrom import KernelCCA, KernelKMeans, KernelLogisticRegression, kernels
-from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom import KernelCCA, KernelLogisticRegression, kernels
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -89,61 +87,6 @@ def test_float32_rows_give_float32_results_near_those_of_float64(estimator, rng)
     assert (found.dtype, expected.dtype) == (np.float32, np.float64)
     # Gram matrices are right to a thousandth of alpha, and coordinates to its root.
     assert_near(found, expected, 1e-2 if isinstance(estimator, KernelCCA) else 1e-3)
-
-
-@each
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_matrix])
-def test_sparse_rows_give_the_results_of_dense_ones(estimator, rng, kind):
-    X, y = two_clouds(rng, 200)
-    X[np.abs(X) < 0.1] = 0
-    found = answers(given(estimator).fit(kind(X), y), kind(X))
-    assert_near(found, answers(given(estimator).fit(X, y), X), 1e-6)
-
-
-@each
-def test_a_precomputed_matrix_gives_the_results_of_its_rows(estimator, rng):
-    if isinstance(estimator, KernelCCA):
-        pytest.skip("takes rows")
-    X, y = two_clouds(rng, 200)
-    X_new, _ = two_clouds(rng, 30)
-    kernel = kernels.RBF(GAMMA)
-    by_rows = given(estimator).fit(X, y)
-    matrix = given(estimator, kernel="precomputed", gamma=None).fit(kernel.gram(X), y)
-    assert_near(answers(matrix, kernel.gram(X)), answers(by_rows, X), 1e-6)
-    answer = "predict" if isinstance(estimator, KernelKMeans) else "decision_function"
-    if not hasattr(by_rows, answer):
-        answer = "transform" if hasattr(by_rows, "transform") else "predict"
-    expected = getattr(by_rows, answer)(X_new)
-    assert_near(getattr(matrix, answer)(kernel(X_new, X)), expected, 1e-6)
-    values = PrecomputedAtLandmarks(kernel(X_new, X[matrix.landmarks_.indices]))
-    if not holds_all_pairs(estimator):
-        assert_near(getattr(matrix, answer)(values), expected, 1e-6)
-
-
-def shared_letters(a, b):
-    """An inner product of indicators of letters."""
-    return float(len(set(a) & set(b)))
-
-
-@each
-@pytest.mark.parametrize("kind", [list, np.array])
-def test_words_give_the_results_of_their_letters(estimator, kind):
-    words = ["ab", "abc", "bca", "a", "xyz", "xy", "zxy", "z"] * 12
-    letters = np.array([[c in word for c in "abcxyz"] for word in words], dtype=float)
-    y = letters[:, 3]
-    of_words, of_letters = (
-        given(estimator, 6, kernel=kernel, gamma=None).fit(rows, targets)
-        for kernel, rows, targets in two_kernels(estimator, kind(words), letters, y)
-    )
-    found, expected = answers(of_words, kind(words)), answers(of_letters, letters)
-    assert_near(abs(found), abs(expected), 1e-6)  # scikit-learn's signs are chance
-
-
-def two_kernels(estimator, words, letters, y):
-    linear = "linear"
-    if isinstance(estimator, KernelCCA):
-        return (((shared_letters, linear), words, y), (linear, letters, y))
-    return ((shared_letters, words, y), (linear, letters, y))
 
 
 @each
