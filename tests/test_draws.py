@@ -225,27 +225,6 @@ def test_a_cap_estimates_sums_without_bias(seed):
     assert abs(np.mean([np.sum(1 / p[rows]) for rows in kept]) - len(p)) > 5
 
 
-def test_a_cap_takes_rows_by_their_chances_also_above_1(seed):
-    """All of either kind are made out, on average, to five standard errors.
-
-    Rows that are certain several times over come before those that are just so: a cap
-    that drew uniformly among the rows kept would take as many of a kind as there are.
-    """
-    chances = np.concatenate([np.full(10, 5.0), np.full(100, 0.5)])
-    likely, told = [], []
-    for draw in seeds(seed, 2000):
-        kept = sample_bernoulli(chances, draw, max_landmarks=10)
-        of_first = kept.indices < 10
-        likely.append(np.count_nonzero(of_first))
-        told.append(
-            [np.sum(1 / kept.probabilities[of]) for of in (of_first, ~of_first)]
-        )
-    off = np.mean(told, axis=0) - [10, 100]
-    assert np.all(np.abs(off) < 5 * np.std(told, axis=0) / np.sqrt(len(told)))
-    # At the multiple 0.1 five of the first and five of the others are expected.
-    assert 4 < np.mean(likely) < 6
-
-
 def test_of_rows_that_arrive_together_the_first_ones_win():
     """Else it would depend on how rows are cut into tiles who is among the winners."""
     ones = np.ones(3)
@@ -388,28 +367,6 @@ def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
         won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
     )
     assert not is_biased(estimates, values.sum())
-
-
-@given(data=st.data(), n_rows=st.integers(1, 30))
-def test_winners_are_the_first_to_arrive_and_the_limit_is_the_next(data, n_rows):
-    positive = st.sampled_from([1e-300, 1e-12, 0.1, 1.0, 1e12])
-    weight = st.one_of(st.just(0.0), positive)
-    weights = np.array(data.draw(st.lists(weight, min_size=n_rows, max_size=n_rows)))
-    size = data.draw(st.integers(1, n_rows))
-    u = uniforms(data.draw(st.integers(0, 2**32)), Purpose.DRAW, 0, n_rows)
-    rows, limit = sample_by_exponential_keys(weights, u, size)
-    runners = np.count_nonzero(weights)
-    assert len(rows) == len(set(rows.tolist())) == min(size, runners)
-    assert (weights[rows] > 0).all()
-    everyone, never = sample_by_exponential_keys(weights, u, n_rows)
-    assert never == np.inf
-    np.testing.assert_array_equal(rows, everyone[:size])
-    with np.errstate(over="ignore"):
-        arrivals = -np.log1p(-u[everyone]) / weights[everyone]
-    assert (np.diff(arrivals[np.isfinite(arrivals)]) >= 0).all()
-    assert limit == (arrivals[size] if runners > size else np.inf)
-    p = inclusion_probabilities(weights[rows], limit)
-    assert ((p >= 0) & (p <= 1)).all()
 
 
 @pytest.mark.parametrize("heat", [1, 7, 50])

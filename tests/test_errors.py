@@ -248,24 +248,6 @@ def landmarks_in_float64(landmarks):
     return replace(landmarks, points=landmarks.points.astype(np.float64))
 
 
-@pytest.mark.parametrize("estimator", [KernelKMeans(3), KernelRidge(solver="cg")])
-def test_an_estimate_does_not_replace_an_exact_error(estimator, seed):
-    """Nor is there a warning that the error was not reached, when it was."""
-    X = np.random.default_rng(seed).standard_normal((3000, 2))
-    estimator.set_params(
-        kernel="rbf", gamma=0.5, max_trace_error=0.02, n_landmarks=None, random_state=1
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted = estimator.fit(X, X[:, 0])
-    error = fitted.approximation_error_
-    assert error.exact
-    assert error.value <= 0.02
-    np.testing.assert_allclose(
-        approximate(X, fitted.landmarks_).relative_trace_error.value, error.value, 1e-6
-    )
-
-
 def test_an_exact_error_outlasts_an_estimate(rng):
     X = rng.standard_normal((300, 3))
     landmarks = select_landmarks(X, n_landmarks=10, random_state=0)

@@ -554,30 +554,6 @@ def test_one_pass_for_all_numbers(seed):
 
 
 @pytest.mark.filterwarnings("ignore:The best of alphas")
-@pytest.mark.parametrize("noise", [0.1, 2.0, 5.0])
-def test_the_fewest_that_are_as_good(noise, seed):
-    """By the rule: within one standard error, over the folds, of the best."""
-    X = clustered(seed, 900)
-    y = X[:, 0] + noise * np.random.default_rng(seed).standard_normal(900)
-    common = {"n_landmarks": [2, 10, 40, 80], "random_state": seed, **CV}
-    folds = random_folds(900, 5, seed)
-    fewer = KernelRidgeCV(ALPHAS, cv=folds, prefer_fewer=True, **common).fit(X, y)
-    by_fold = np.array(
-        [
-            -KernelRidgeCV(ALPHAS, cv=[fold], **common).fit(X, y).scores_
-            for fold in folds
-        ]
-    )
-    errors, spread = by_fold.mean(axis=0), by_fold.std(axis=0, ddof=1) / np.sqrt(5)
-    np.testing.assert_allclose(fewer.scores_, -errors, rtol=1e-9)
-    best = np.unravel_index(np.argmin(errors), errors.shape)
-    allowed = errors[best] + spread[best]
-    place = np.flatnonzero(errors.min(axis=1) <= allowed)[0]
-    assert fewer.n_landmarks_ == common["n_landmarks"][place]
-    assert fewer.best_score_ == fewer.scores_[place].max()
-
-
-@pytest.mark.filterwarnings("ignore:The best of alphas")
 def test_the_standard_error_is_that_of_the_mean_over_folds(seed):
     """Where fewer are worse by one to √k standard errors, they are not chosen."""
     X = clustered(seed, 300)

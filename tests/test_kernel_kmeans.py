@@ -562,12 +562,6 @@ def moons(seed, n=N_SHAPES):
     return make_moons(n, noise=0.05, random_state=seed)
 
 
-def three_blobs(seed, n=300, spread=0.5):
-    """Three clouds whose affinities with each other are 0 up to rounding."""
-    centers = [[0, 0], [20, 0], [0, 20]]
-    return make_blobs(n, centers=centers, cluster_std=spread, random_state=seed)
-
-
 def cutter(n_clusters=2, seed=0, **options):
     options = {"gamma": CUT_GAMMA, "n_landmarks": N_SHAPES // 10} | options
     return KernelKMeans(
@@ -750,19 +744,6 @@ def test_a_row_with_hardly_any_affinity_is_near_the_origin(seed):
     away = X[:1] + np.array([0.0, 2 + np.sqrt(np.log(1e9) / 5)])
     size = np.linalg.norm(embed_rows(known, landmarks, as_source(away), Threads(1)))
     assert 0 < size < 1e-3 * np.linalg.norm(rows, axis=1).min()
-
-
-def test_components_without_any_affinity_are_the_clusters(seed):
-    X, y = three_blobs(seed)
-    options = {"gamma": 0.5, "n_landmarks": 30}
-    model = cutter(3, seed, **options).fit(X)
-    assert adjusted_rand_score(y, model.labels_) == 1
-    known, rows = embedded(X, 4, model.landmarks_.indices, kernel="rbf", gamma=0.5)
-    np.testing.assert_allclose(known.values[:3], 1, atol=1e-6)
-    assert known.values[3] < 0.99
-    # Constant on every component.
-    for j in range(3):
-        assert np.ptp(rows[y == j][:, :3], axis=0).max() < 1e-2 * np.abs(rows).max()
 
 
 def test_cuts_warn_of_more_clusters_than_distinct_rows(rng, seed):

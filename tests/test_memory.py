@@ -19,13 +19,13 @@ from nystrom._random import (
     Purpose,
     uniforms,
 )
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import weighted_sampling as sifting
 from nystrom.samplers.base import SamplingProblem
 from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import PracticalSize, TheoryRidge
+from nystrom.samplers.recursive_rules import PracticalSize
 from nystrom.samplers.weighted_sampling import (
     BernoulliSubset,
     NumberedSubset,
@@ -127,29 +127,6 @@ def test_landmarks_from_subsampled_levels_do_not_depend_on_storage(
     if held.indices is not None:
         np.testing.assert_array_equal(held.indices, made.indices)
         np.testing.assert_array_equal(X[held.indices], held.points)
-
-
-def test_a_subsampled_level_keeps_the_rows_of_a_listed_one(seed, monkeypatch):
-    """Algorithm 2's levels are the rows below a share: listed or sifted alike."""
-    X = generated(6000, seed).rows(0, 6000).astype(np.float64)
-    rule = TheoryRidge(30.0, 0.03, oversampling=2)
-
-    def levels():
-        work = SamplingProblem(RBF(0.3), as_source(X), seed, Threads(1), Ledger())
-        with single_threaded_blas():
-            return list(iterate_levels(work, rule))
-
-    listed = levels()
-    monkeypatch.setattr(sifting, "MAX_LISTED_ROWS", 1100)
-    monkeypatch.setattr(sifting, "MIN_LISTED_ROWS", 1100)
-    sifted = levels()
-    assert len(listed) == len(sifted) >= 2
-    kinds = [type(level.rows) for level in sifted]
-    assert BernoulliSubset in kinds
-    for one, other in zip(listed, sifted, strict=True):
-        np.testing.assert_array_equal(one.sample.indices, other.sample.indices)
-        np.testing.assert_allclose(one.sample.weights, other.sample.weights, rtol=1e-9)
-        assert one.ridge == pytest.approx(other.ridge, rel=1e-9)
 
 
 def test_subsampled_rows_bring_weights_targets_and_numbers(seed, rng):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sklearn.kernel_approximation
 from sklearn.datasets import load_digits
-from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -129,26 +129,6 @@ def test_every_kind_of_random_state(X, random_state):
 
 
 # The error
-
-
-def exact_error(X, estimator):
-    K = pairwise_kernels(X, metric="rbf", gamma=GAMMA)
-    Z = estimator.transform(X).astype(np.float64)
-    return 1 - np.sum(Z**2) / np.trace(K)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_error_is_exact_after_fit_transform(rng, seed, dtype):
-    X = rng.standard_normal((3000, 4)).astype(dtype)
-    estimator = Nystroem(gamma=GAMMA, n_components=20, random_state=seed)
-    estimator.fit_transform(X)
-    error = estimator.approximation_error_
-    assert error.exact
-    assert error.n_rows == 3000
-    assert error.standard_error == 0
-    tolerance = 1e-9 if dtype == np.float64 else 1e-5
-    assert float(error) == pytest.approx(exact_error(X, estimator), abs=tolerance)
-    assert estimator.landmarks_.error is error
 
 
 def test_error_after_fit_of_many_rows_is_estimated(rng, seed):

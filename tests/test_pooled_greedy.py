@@ -488,27 +488,6 @@ def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
 # Rows and kernels of every kind
 
 
-def test_weights_are_copies_in_terms_of_error(rng, seed):
-    """Most of the weight lies on a few rows, which uniform draws by weight repeat."""
-    X = rng.standard_normal((1200, 3))
-    w = np.ceil(rng.pareto(1.0, 1200)).clip(1, 60).astype(int)
-    copies = np.repeat(X, w, axis=0)
-    errors = np.empty((5, 4))
-    for run in range(5):
-        options = {"gamma": 0.3, "n_landmarks": 30, "random_state": 5 * seed + run}
-        for j, sampler in enumerate(("auto", "uniform")):
-            found = select_landmarks(X, sample_weight=w, sampler=sampler, **options)
-            errors[run, j] = approximate(X, found, sample_weight=w).trace_error
-        repeated = select_landmarks(copies, **options)
-        errors[run, 2] = approximate(copies, repeated).trace_error
-        blind = select_landmarks(X, **options)
-        errors[run, 3] = approximate(X, blind, sample_weight=w).trace_error
-    weighted, uniform, repeated, blind = errors.mean(axis=0)
-    assert weighted < 0.9 * uniform
-    assert weighted < blind
-    assert weighted == pytest.approx(repeated, rel=0.15)
-
-
 # Cost
 
 

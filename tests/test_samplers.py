@@ -29,7 +29,6 @@ from nystrom.kernels import RBF, Kernel
 from nystrom.landmarks import Landmarks
 from nystrom.linalg.errors import Guarantee
 from nystrom.samplers import recursive as algorithms
-from nystrom.samplers import recursive_rules as rules
 from nystrom.sources import Source, as_source
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -286,19 +285,6 @@ def error_of_features(K, X, landmarks):
     """‖K − ZZᵀ‖₂ for the features that users get."""
     Z = approximate(X, landmarks).features().astype(np.float64)
     return np.linalg.norm(K - Z @ Z.T, 2)
-
-
-def test_a_guarantee_names_its_algorithm(X, monkeypatch):
-    monkeypatch.setattr(rules, "THEORY_C", 6)  # else it takes 4000 landmarks
-
-    def algorithm(sampler, **options):
-        landmarks = select_landmarks(X, sampler=sampler, delta=0.03, **options)
-        return landmarks.guarantee.algorithm
-
-    assert algorithm("leverage", max_spectral_error=10.0) == "Algorithm 1"
-    assert algorithm("leverage", n_landmarks=100) == "Algorithm 1"
-    assert algorithm("recursive", max_spectral_error=10.0) == "Algorithm 2"
-    assert algorithm("recursive", n_landmarks=100) == "Algorithm 3"
 
 
 def test_few_rows_are_all_landmarks_of_algorithm_2(X):
