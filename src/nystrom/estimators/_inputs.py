@@ -25,8 +25,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_int
-from ..engines import Engine, ProgressHook, Threads, silent
-from ..engines.base import show_note
+from ..engines import Engine, ProgressHook, Threads
 from ..engines.context import current_device
 from ..engines.status_line import write_above_status_line
 from ..kernels import Kernel, Precomputed
@@ -41,7 +40,6 @@ from ..samplers import (
     run_sampler,
 )
 from ..samplers.base import GivenPoints, GivenRows
-from ..samplers.cost import forecast
 from ..samplers.streaming import update_from_batch
 from ..sources import (
     Block,
@@ -57,7 +55,7 @@ from ..sources import (
 from ..sources.base import DeviceRows
 from ..sources.dask import compute
 from ..sources.files import values_in
-from ._progress import active_engine, resolve_engine
+from ._progress import active_engine, announce_selection, resolve_engine
 
 
 @contextmanager
@@ -850,13 +848,7 @@ class KernelProblem:
         """
         kernel, source, engine = self.kernel, self.source, self.engine
         sampler = as_sampler(sampler, stopping_rule, **options)
-        if (
-            isinstance(stopping_rule, SpectralTolerance)
-            and engine.progress is not silent
-        ):
-            delta = getattr(sampler, "proven_delta", None)
-            estimate = forecast(kernel, source, stopping_rule, delta, engine)
-            show_note(engine.progress, str(estimate))
+        announce_selection(sampler, kernel, source, stopping_rule, engine)
         landmarks = run_sampler(
             sampler,
             kernel,

@@ -150,7 +150,7 @@ class Nystroem(BaseLandmarkTransformer):
         self : Nystroem
             The fitted estimator.
         """
-        with fit_context(self, X, y):
+        with fit_context(self, X, y, passes=0.05):
             problem = self._validate(X, y)
             landmarks = self._select_landmarks(problem, self._stopping_rule())
             wide = features_need_float64(landmarks, problem.source)
