@@ -669,7 +669,7 @@ def test_no_way_back_from_coordinates_that_are_all_alike():
 
 def test_way_back_wants_as_many_columns_as_components(X):
     model = pca(fit_inverse_transform=True).fit(X)
-    with pytest.raises(ValueError, match=f"X has 2 columns; .* have {K}"):
+    with pytest.raises(ValueError, match=f"X has 2 features, .* have {K}"):
         model.inverse_transform(np.zeros((3, 2)))
     with pytest.raises(NotFittedError):
         pca(fit_inverse_transform=True).inverse_transform(np.zeros((3, K)))

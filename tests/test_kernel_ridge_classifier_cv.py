@@ -349,7 +349,7 @@ def test_the_end_of_a_grid_of_alphas(rng, seed, alphas, end, direction):
     if end is None:
         made.fit(X, y)
         return
-    text = f"The best of alphas, 30, is the {end} that was tried, .* {direction} ones.*"
+    text = f"The best of alphas, 30, is the {end} of the grid, .* {direction} ones.*"
     with pytest.warns(UserWarning, match=text + "such as 9 and 2.7") as told:
         made.fit(X, y)
     assert len(told) == 1

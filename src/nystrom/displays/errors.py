@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_float, import_optional
-from ..landmarks import Landmarks
+from ..landmarks import Landmarks, check_landmarks
 from ._axes import (
     BaseDisplay,
     BaseRowsDisplay,
-    check_landmarks,
     fitted_landmarks,
     format_number,
 )

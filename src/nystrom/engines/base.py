@@ -11,7 +11,6 @@ import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -187,16 +186,6 @@ def evaluations_per_row(shared: tuple[Any, ...]) -> float:
         if hasattr(columns, "evaluations_per_row"):
             return max(1, columns.evaluations_per_row)
     return 1
-
-
-# To be deleted with their last uses in estimators/ and functions.py: they do nothing.
-def progress_parts(hook: Any, *weights: float) -> list[AbstractContextManager[Any]]:
-    """Contexts that do nothing."""
-    return [nullcontext() for _ in weights]
-
-
-def expect_passes(hook: Any, passes: float, *, about: bool = False) -> None:
-    """Nothing."""
 
 
 def show_note(hook: ProgressHook, text: str) -> None:
