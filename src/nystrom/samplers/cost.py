@@ -24,10 +24,10 @@ from .base import SpectralTolerance, StoppingRule, TraceTolerance
 from .recursive import accelerated_level_size
 from .recursive_rules import PracticalRidge, ScoreTotals, TheoryRidge
 
-#: Rows that are looked at, one of so many to be scored by the others.
+#: Rows that are sampled, and the share of them that the others score: one in so many.
 N_SAMPLED_ROWS, SCORED_ROW_STRIDE = 1000, 4
 #: Passes over all rows with all landmarks that choosing amounts to: the levels, of
-#: which the top one is half, and looks at what is left.
+#: which the top one is half, and checks of the residual.
 SELECTION_PASSES = 3.0
 #: Multiply-adds of the small algebra, in s³.
 CUBIC_MULTIPLY_ADDS = 4.0
