@@ -193,7 +193,7 @@ class Pivots:
         rounding, root = self.rounding_unit(len(self)), self.columns.operand(self.root)
         ledger = self.problem.ledger
         prepared = ResidualPass(self.columns, root, rounding, False, ledger)
-        engine = self.problem.engine.local
+        engine = self.problem.engine
         return residuals(prepared, source, engine=engine, name="validation rows")
 
     def residual_pass(self, source: Source) -> ResidualPass:
