@@ -183,7 +183,6 @@ class Landmarks:
         (20, 1000)
         """
         from .estimators import _inputs
-        from .samplers import FixedSize
 
         caller = "Landmarks.update"
         _inputs.check_streamable(self.kernel, sampler, caller)
@@ -197,7 +196,7 @@ class Landmarks:
         return _inputs.update_landmarks(
             self,
             batch,
-            FixedSize(len(self) if n_landmarks is None else n_landmarks),
+            _inputs.FixedSize(len(self) if n_landmarks is None else n_landmarks),
             sampler,
             random_state=random_state,
             caller=caller,
