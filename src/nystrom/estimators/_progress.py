@@ -118,3 +118,57 @@ def resolve_engine(
     engine = checkpointed(engine)
     hooks = hooks if bar is None else (*hooks, bar)
     return engine.with_progress(ProgressHooks(*hooks)) if hooks else engine
+
+
+#: Steps that each stage is reported in.
+STEPS_PER_STAGE = 10
+
+
+class CallbackTask:
+    """The fit as a task, its stages as subtasks, each in ten steps.
+
+    `progress` is an engine's hook; `begin` and `end` go around the fit.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
+        self.estimator, self.X, self.y = estimator, X, y
+        self.root: Any = None
+        self.stage: Any = None
+        self.name, self.steps = "", 0
+        has_callbacks = hasattr(estimator, "_skl_callbacks")
+        if has_callbacks or hasattr(estimator, "_parent_callback_ctx"):
+            self.root = estimator._init_callback_context(max_subtasks=None)
+            self.root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+
+    @property
+    def hooks(self) -> tuple[ProgressHook, ...]:
+        """The progress hooks for the engine: none where nobody listens."""
+        return () if self.root is None else (self.progress,)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Tell the callbacks how far a stage is."""
+        if stage != self.name:
+            self._end_stage()
+            self.name, self.steps = stage, 0
+            self.stage = self.root.subcontext(
+                task_name=stage, max_subtasks=STEPS_PER_STAGE
+            )
+            self.stage.call_on_fit_task_begin(estimator=self.estimator)
+        while self.steps < (
+            STEPS_PER_STAGE * done // total if total else STEPS_PER_STAGE
+        ):
+            self.steps += 1
+            step = self.stage.subcontext(task_name="rows")
+            step.call_on_fit_task_begin(estimator=self.estimator)
+            step.call_on_fit_task_end(estimator=self.estimator)
+
+    def end(self) -> None:
+        """The fit is done."""
+        if self.root is not None:
+            self._end_stage()
+            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
+
+    def _end_stage(self) -> None:
+        if self.stage is not None:
+            self.stage.call_on_fit_task_end(estimator=self.estimator)
+            self.stage = None

@@ -22,7 +22,6 @@ from .._arrays import Array, DeviceConstant
 from .._precision import min_alpha, min_cholesky_ridge
 from .._validation import check_finite
 from ..engines import Engine
-from ..engines.base import expect_passes, progress_parts
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel
 from ..landmarks import Landmarks
@@ -33,8 +32,8 @@ from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink
 from .ridge import add_ridge
 
-#: Steps at most, and about as many as there often are.
-MAX_CG_ITERATIONS, TYPICAL_CG_ITERATIONS = 300, 25
+#: Steps at most.
+MAX_CG_ITERATIONS = 300
 #: ‖b − Ax‖/‖b‖ at which a solution counts as found: what K·x is off by at most.
 CG_RTOL = 1e-6
 #: How far what is left may seem to fall between two exact products, where those of the
@@ -526,11 +525,7 @@ class FullRidge:
             if precondition is None
             else precondition
         )
-        progress = self._engine.progress
-        kernel_stage, cg_stage = progress_parts(progress, 1.0, 1.0)
-        with kernel_stage:
-            expect_passes(progress, 1)
-            kernel_operator = self.kernel_operator
+        kernel_operator = self.kernel_operator
 
         def system_product(multiply_kernel: Callable) -> Callable:
             def multiply_system(V: np.ndarray) -> np.ndarray:
@@ -551,18 +546,16 @@ class FullRidge:
         )
         scale = np.abs(b).max(axis=0, initial=0.0)  # whose square may be no number
         scale[scale == 0] = 1.0
-        with cg_stage:
-            expect_passes(progress, TYPICAL_CG_ITERATIONS, about=True)
-            try:
-                solution = mixed_precision_cg(
-                    multiply_fast,
-                    multiply_exact,
-                    b / scale,
-                    lambda V: self.project_out_intercept(preconditioner(V)),
-                    tolerance,
-                )
-            except NotPositiveDefiniteError:
-                raise ValueError(not_definite_message(self._kernel)) from None
+        try:
+            solution = mixed_precision_cg(
+                multiply_fast,
+                multiply_exact,
+                b / scale,
+                lambda V: self.project_out_intercept(preconditioner(V)),
+                tolerance,
+            )
+        except NotPositiveDefiniteError:
+            raise ValueError(not_definite_message(self._kernel)) from None
         return replace(solution, x=solution.x * scale)
 
     def fit(self, Y: np.ndarray, **options: Any) -> FullFit:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engines import Engine, Threads
-from ..engines.base import expect_passes, progress_parts
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
@@ -26,9 +25,6 @@ KERNEL_VALUE_COST, EXPECTED_CG_STEPS = 120, 32
 #: The Gram matrix of whitened tiles in units of the other: both are half a product, and
 #: so is that with a triangular root.
 WHITENED_GRAM_COST = 2
-#: How long it takes, in passes over all rows: what comes before, and the solution for
-#: each landmark per row.
-PREPARATION_PASSES, SOLVE_PASSES = 0.02, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,30 +54,17 @@ def fit_ridge(
     seed: int,
 ) -> RidgeFit:
     """Ridge regression of the source's targets, one α for each."""
-    progress, landmark_share = engine.progress, len(landmarks) / source.n_rows
-    preparation, moment_pass, solve_step = progress_parts(
-        progress, PREPARATION_PASSES, 1.0, SOLVE_PASSES * landmark_share
-    )
     with blas_limit_for_size(len(landmarks)):
-        with preparation:
-            mapping = FeatureMap.for_ridge(
-                landmarks,
-                source,
-                float(alphas.min()),
-                center=fit_intercept,
-                engine=engine,
-            )
+        mapping = FeatureMap.for_ridge(
+            landmarks, source, float(alphas.min()), center=fit_intercept, engine=engine
+        )
         if solver == "auto":
             solver = choose_solver(mapping, source)
         if solver == "direct":
-            with moment_pass:
-                expect_passes(progress, 1)
-                sums = moments(mapping, source, engine)
-            with solve_step:
-                progress("solution", 0, 1)
-                return fit_from_moments(
-                    landmarks, mapping, sums, source, alphas, fit_intercept, engine
-                )
+            sums = moments(mapping, source, engine)
+            return fit_from_moments(
+                landmarks, mapping, sums, source, alphas, fit_intercept, engine
+            )
         solution = solve_cg(mapping, source, alphas, fit_intercept, engine, seed)
         return RidgeFit(
             map=LinearMap.with_sufficient_precision(
