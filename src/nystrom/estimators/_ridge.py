@@ -21,7 +21,7 @@ from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
-from ..models.posterior import Posterior, predict_with_std, predictive_std
+from ..models.posterior import Posterior
 from ..models.ridge import RiskBound, risk_bound
 from ..models.ridge_solvers import RidgeFit
 from ..sources import Source
@@ -212,11 +212,10 @@ class BaseKernelRidge(
         output: Output,
     ) -> Any:
         """Predictions and deviations side by side, where they are to go."""
-        return predict_with_std(
+        return self._require_posterior().predict_with_std(
             landmarks,
             source,
             self._model.map,
-            self._require_posterior(),
             engine,
             noise=noise,
             white=self._model.white,
@@ -227,10 +226,9 @@ class BaseKernelRidge(
         self, landmarks: Landmarks, source: Source, engine: Engine, *, noise: bool
     ) -> np.ndarray:
         """(n, t): of the predictions of new rows."""
-        return predictive_std(
+        return self._require_posterior().std(
             landmarks,
             source,
-            self._require_posterior(),
             engine,
             wide=self._model.map.wide,
             noise=noise,

@@ -7,6 +7,7 @@ the host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -242,7 +243,7 @@ class Factor:
     @cached_property
     def inverse_norm(self) -> float:
         """1/λ for the smallest eigenvalue λ of K_SS that is kept."""
-        return _squared_spectral_norm(self.root)
+        return _squared_norm(self.root)
 
     @property
     def inverse_trace(self) -> float:
@@ -252,7 +253,7 @@ class Factor:
     @cached_property
     def norm(self) -> float:
         """The largest eigenvalue of K_SS."""
-        return _squared_spectral_norm(self.L)
+        return _squared_norm(self.L)
 
     @property
     def scale(self) -> float:
@@ -316,14 +317,19 @@ class Factor:
         return factorize(self.L[:size] @ self.L[:size].T)
 
 
-def _squared_spectral_norm(A: np.ndarray) -> float:
-    """‖A‖₂², by so many steps of the power method that its size is right."""
-    v = np.ones(A.shape[1])
+def _squared_norm(A: np.ndarray) -> float:
+    """‖A‖₂²."""
+    return largest_eigenvalue(lambda v: A.T @ (A @ v), A.shape[1])
+
+
+def largest_eigenvalue(multiply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
+    """The norm of a semi-definite matrix, to its size: 30 steps of the power method."""
+    v = np.ones(n)
     norm = 0.0
     for _ in range(30):
-        v = A.T @ (A @ v)
+        v = multiply(v)
         norm = float(np.linalg.norm(v))
-        if norm == 0.0:
+        if not norm > 0:
             return 0.0
         v /= norm
     return norm

@@ -26,6 +26,7 @@ from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, Ledger
+from ..linalg.factor import largest_eigenvalue
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
@@ -158,25 +159,25 @@ KERNEL_MEMORY_SHARE = 0.75
 
 
 class KernelOperator:
-    """V ↦ KV: quickly by calling it, exactly by `exactly`."""
+    """V ↦ KV: quickly by calling it, exactly by `multiply_exact`."""
 
     def __init__(self, kernel: Kernel, points: Any, engine: Engine) -> None:
         # Every row is a point too: they are held here, and so is the work.
         self.engine, rows = engine.local, as_float32_rows(kernel, points, Ledger())
-        self.fast = KernelBlocks.from_points(kernel, rows, wide=False)
+        self.fast = KernelBlocks(kernel, rows, wide=False)
         self.exact = self.fast
         if self.fast.narrow:
-            self.exact = KernelBlocks.from_points(kernel, points, wide=True)
-        self._store_blocks_if_they_fit(kernel.traits.uses_row_numbers)
-
-    def _store_blocks_if_they_fit(self, is_precomputed: bool) -> None:
-        """Keep the blocks that fit, in float64 if they do; a given K is kept anyway."""
+            self.exact = KernelBlocks(kernel, points, wide=True)
+        # Blocks are stored if they fit, in float64 if they do; a given K is anyway.
         n, memory = self.fast.n_rows, get_config()["working_memory"] * 2**20
-        self.stored: StoredKernelBlocks | None = None
-        for blocks in () if is_precomputed else (self.exact, self.fast):
-            size = 4 if blocks.narrow else 8
-            if size * n * (n + BLOCK_ROWS) / 2 <= KERNEL_MEMORY_SHARE * memory:
-                self.stored = StoredKernelBlocks.from_blocks(blocks, self.engine)
+        for blocks in (self.exact, self.fast):
+            size = (4 if blocks.narrow else 8) * n * (n + BLOCK_ROWS) / 2
+            fits = size <= KERNEL_MEMORY_SHARE * memory
+            if fits and not kernel.traits.uses_row_numbers:
+                name = "kernel matrix"
+                self.engine.map(
+                    _row_strips_block, blocks.source, blocks, (blocks,), name
+                )
                 self.fast = blocks
                 break
 
@@ -196,47 +197,44 @@ class KernelOperator:
         # float32 has neither very large numbers nor very small ones.
         scale = np.abs(V).max(axis=0, initial=0.0)
         scale[~(scale > 0)] = 1.0
-        use_stored = self.stored is not None and blocks is self.fast
-        shared = (self.stored if use_stored else blocks, DeviceConstant(V / scale))
-        product = self.engine.reduce(
-            _stored_product_block if use_stored else _product_block,
-            blocks.source,
-            shared,
-            "products with K",
-        )
+        shared = (blocks, DeviceConstant(V / scale))
+        name = "products with K"
+        product = self.engine.reduce(_product_block, blocks.source, shared, name)
         if not np.isfinite(product.sum()):
             check_finite(product)
         return product * scale
 
 
-@dataclass(frozen=True, eq=False)
 class KernelBlocks:
-    """The blocks of K on one side of its diagonal, made when they are asked for."""
+    """The blocks of K from its diagonal to the right, for 512 rows at a time.
 
-    source: CachedRows
-    parts: list[CrossKernel]  # of SIDE rows each
+    Evaluated when they are needed, or once: it is the sink that stores them.
+    """
 
-    @classmethod
-    def from_points(cls, kernel: Kernel, points: Any, *, wide: bool) -> KernelBlocks:
-        """Those of some rows with themselves."""
-        n = arrays.count_rows(points)
-        row_blocks = (
-            arrays.slice_rows(points, a, min(a + BLOCK_ROWS, n))
-            for a in range(0, n, BLOCK_ROWS)
-        )
-        return cls(
-            CachedRows(points), [CrossKernel(kernel, rows, wide) for rows in row_blocks]
-        )
+    process_safe = False  # a sink in this process
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of K."""
-        return self.source.n_rows
+    def __init__(self, kernel: Kernel, points: Any, *, wide: bool) -> None:
+        self.source = CachedRows(points)
+        self.n_rows = self.source.n_rows
+        self.parts = [
+            CrossKernel(kernel, arrays.slice_rows(points, *self._bounds(start)), wide)
+            for start in range(0, self.n_rows, BLOCK_ROWS)
+        ]
+        self.narrow = self.parts[0].narrow
+        self.strips: dict[int, np.ndarray] = {}  # by their first row, if stored
 
-    @property
-    def narrow(self) -> bool:
-        """Whether values are float32."""
-        return self.parts[0].narrow
+    def _bounds(self, start: int) -> tuple[int, int]:
+        return start, min(start + BLOCK_ROWS, self.n_rows)
+
+    def open(self) -> None:
+        """Nothing is to be prepared."""
+
+    def put(self, start: int, rows: dict[int, np.ndarray]) -> None:
+        """Store the strips of a tile."""
+        self.strips.update(rows)
+
+    def close(self, complete: bool) -> None:
+        """Nothing is to be ended."""
 
     def upper_triangle_blocks(
         self, block: Block
@@ -245,10 +243,23 @@ class KernelBlocks:
         end = block.start + len(block)
         for start in range(block.start, end, BLOCK_ROWS):
             rows = slice(start, min(start + BLOCK_ROWS, end))
+            if start in self.strips:
+                yield rows, slice(start, self.n_rows), self.strips[start]
+                continue
             X = arrays.slice_rows(block.X, start - block.start, rows.stop - block.start)
             for i in range(start // BLOCK_ROWS, len(self.parts)):
-                columns = slice(i * BLOCK_ROWS, min((i + 1) * BLOCK_ROWS, self.n_rows))
-                yield rows, columns, self.parts[i](X)
+                yield rows, slice(*self._bounds(i * BLOCK_ROWS)), self.parts[i](X)
+
+
+def _row_strips_block(block: Block, blocks: KernelBlocks) -> dict[int, np.ndarray]:
+    strips: dict[int, np.ndarray] = {}
+    for rows, columns, K in blocks.upper_triangle_blocks(block):
+        if rows.start not in strips:
+            shape = rows.stop - rows.start, blocks.n_rows - rows.start
+            strips[rows.start] = np.empty(shape, blocks.parts[0].dtype)
+        right = slice(columns.start - rows.start, columns.stop - rows.start)
+        strips[rows.start][:, right] = arrays.to_host(K)
+    return strips
 
 
 def _product_block(block: Block, blocks: KernelBlocks, V: DeviceConstant) -> np.ndarray:
@@ -256,59 +267,11 @@ def _product_block(block: Block, blocks: KernelBlocks, V: DeviceConstant) -> np.
     for rows, columns, K in blocks.upper_triangle_blocks(block):
         V_on_device = V.to_device_of(K)
         out[rows] += arrays.to_host_float64(K @ V_on_device[columns])
-        if columns.start > rows.start:
-            out[columns] += arrays.to_host_float64(K.T @ V_on_device[rows])
-    return out
-
-
-class StoredKernelBlocks:
-    """The same blocks, kept: for every SIDE rows all that is right of the diagonal."""
-
-    process_safe = False  # a sink in this process
-
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
-        self.strips: dict[int, np.ndarray] = {}
-
-    @classmethod
-    def from_blocks(cls, blocks: KernelBlocks, engine: Engine) -> StoredKernelBlocks:
-        """All of them, evaluated once."""
-        stored = cls(blocks.n_rows)
-        engine.map(_row_strips_block, blocks.source, stored, (blocks,), "kernel matrix")
-        return stored
-
-    def open(self) -> None:
-        """Nothing is to be made ready."""
-
-    def put(self, start: int, rows: dict[int, np.ndarray]) -> None:
-        """Keep the strips of a tile."""
-        self.strips.update(rows)
-
-    def close(self, complete: bool) -> None:
-        """Nothing is to be ended."""
-
-
-def _row_strips_block(block: Block, blocks: KernelBlocks) -> dict[int, np.ndarray]:
-    strips: dict[int, np.ndarray] = {}
-    dtype = blocks.parts[0].dtype
-    for rows, columns, K in blocks.upper_triangle_blocks(block):
-        if rows.start not in strips:
-            shape = rows.stop - rows.start, blocks.n_rows - rows.start
-            strips[rows.start] = np.empty(shape, dtype)
-        right = slice(columns.start - rows.start, columns.stop - rows.start)
-        strips[rows.start][:, right] = arrays.to_host(K)
-    return strips
-
-
-def _stored_product_block(
-    block: Block, stored: StoredKernelBlocks, V: DeviceConstant
-) -> np.ndarray:
-    out = np.zeros(V.shape)
-    for start in range(block.start, block.start + len(block), BLOCK_ROWS):
-        K = stored.strips[start]
-        V_on_device, end = V.to_device_of(K), start + len(K)
-        out[start:end] += K @ V_on_device[start:]
-        out[end:] += K[:, len(K) :].T @ V_on_device[start:end]
+        # The transpose of all that is right of the diagonal block.
+        right = slice(max(columns.start, rows.stop), columns.stop)
+        if right.start < right.stop:
+            K_right = K[:, right.start - columns.start :]
+            out[right] += arrays.to_host_float64(K_right.T @ V_on_device[rows])
     return out
 
 
@@ -317,7 +280,7 @@ class WoodburyPreconditioner:
     """V ↦ (K̃ + αI)⁻¹V, column by column, each with its own α."""
 
     source: Source  # its rows are weighted
-    features: Any  # of a block: Z in float64
+    features: RowFeatures
     factors: dict[float, tuple[float, Any]]  # α, and the factor of BᵀB + αI
     alphas: np.ndarray  # (t,)
     norm: float  # of K̃
@@ -338,11 +301,12 @@ class WoodburyPreconditioner:
             landmarks, source, float(alphas.min()), center=False
         )
         tiles = BlockFeatures.from_root_and_shift(mapping.columns, mapping.root, None)
-        features = store_features_if_they_fit(tiles, source, mapping.rank, engine)
+        features = RowFeatures.stored_if_they_fit(tiles, source, mapping.rank, engine)
         name = "preconditioner"
         G, total, weight = engine.reduce(_gram_sums_block, source, (features,), name)
         # Taking the mean off leaves the rounding of what it is taken off.
-        norm, min_ridge = spectral_norm(G), min_cholesky_ridge(G)
+        norm = largest_eigenvalue(lambda v: G @ v, len(G))
+        min_ridge = min_cholesky_ridge(G)
         if center:
             G = G - np.outer(total, total / weight)
         factors = {}
@@ -352,12 +316,6 @@ class WoodburyPreconditioner:
             ridged = add_ridge(G, safe_alpha)
             factors[float(alpha)] = safe_alpha, scipy.linalg.cho_factor(ridged)
         return cls(source, features, factors, alphas, norm, engine)
-
-    def with_alphas(self, alphas: np.ndarray) -> WoodburyPreconditioner:
-        """The same for other columns, with some of the same α."""
-        return WoodburyPreconditioner(
-            self.source, self.features, self.factors, alphas, self.norm, self.engine
-        )
 
     def __call__(self, V: np.ndarray) -> np.ndarray:
         root = np.sqrt(self.source.weights)[:, None]
@@ -383,73 +341,54 @@ class WoodburyPreconditioner:
         return (V - root * sink.array) / ridges
 
 
-def spectral_norm(G: np.ndarray) -> float:
-    """The largest eigenvalue, by so many steps of the power method as tell its size."""
-    v = np.ones(len(G))
-    norm = 0.0
-    for _ in range(30):
-        v = G @ v
-        norm = float(np.linalg.norm(v))
-        if not norm > 0:
-            return 0.0
-        v /= norm
-    return norm
-
-
-def store_features_if_they_fit(
-    tiles: BlockFeatures, source: Source, rank: int, engine: Engine
-) -> Any:
-    """Z of every row, in float64 or float32 if that fits; else made when asked for."""
-    memory = (1 - KERNEL_MEMORY_SHARE) * get_config()["working_memory"] * 2**20
-    for dtype in (np.float64, np.float32):
-        if source.n_rows * rank * np.dtype(dtype).itemsize <= memory:
-            sink = ArraySink((source.n_rows, rank), dtype=np.dtype(dtype))
-            engine.map(
-                _features_block, source, sink, (ComputedFeatures(tiles),), "features"
-            )
-            return StoredFeatures(sink.array)
-    return ComputedFeatures(tiles)
-
-
 @dataclass(frozen=True, eq=False)
-class StoredFeatures:
-    """Z of the rows of a block, from all of it."""
+class RowFeatures:
+    """Z of the rows of a block in float64, computed or from a stored array."""
 
-    Z: np.ndarray
+    tiles: BlockFeatures
+    stored: np.ndarray | None = None  # (n, r)
+
+    @classmethod
+    def stored_if_they_fit(
+        cls, tiles: BlockFeatures, source: Source, rank: int, engine: Engine
+    ) -> RowFeatures:
+        """Stored in float64 or float32 where that fits."""
+        computed = cls(tiles)
+        memory = (1 - KERNEL_MEMORY_SHARE) * get_config()["working_memory"] * 2**20
+        for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
+            if source.n_rows * rank * dtype.itemsize <= memory:
+                sink = ArraySink((source.n_rows, rank), dtype=dtype)
+                engine.map(_features_block, source, sink, (computed,), "features")
+                return cls(tiles, sink.array)
+        return computed
 
     def __call__(self, block: Block) -> np.ndarray:
-        rows = self.Z[block.start : block.start + len(block)]
+        if self.stored is None:
+            return arrays.to_host_float64(self.tiles(block.X))
+        rows = self.stored[block.start : block.start + len(block)]
         return rows.astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True, eq=False)
-class ComputedFeatures:
-    """Z of the rows of a block, made for it."""
-
-    tiles: BlockFeatures
-
-    def __call__(self, block: Block) -> np.ndarray:
-        return arrays.to_host_float64(self.tiles(block.X))
-
-
-def _features_block(block: Block, features: ComputedFeatures) -> np.ndarray:
+def _features_block(block: Block, features: RowFeatures) -> np.ndarray:
     return features(block)
 
 
 def _gram_sums_block(
-    block: Block, features: Any
+    block: Block, features: RowFeatures
 ) -> tuple[np.ndarray, np.ndarray, float]:
     w = np.ascontiguousarray(block.weights)
     B = features(block) * np.sqrt(w)[:, None]
     return B.T @ B, np.sqrt(w) @ B, float(w.sum())
 
 
-def _transposed_features_product_block(block: Block, features: Any) -> np.ndarray:
+def _transposed_features_product_block(
+    block: Block, features: RowFeatures
+) -> np.ndarray:
     return features(block).T @ block.targets
 
 
 def _features_product_block(
-    block: Block, features: Any, C: DeviceConstant
+    block: Block, features: RowFeatures, C: DeviceConstant
 ) -> np.ndarray:
     return features(block) @ C.values
 
@@ -521,7 +460,7 @@ class FullRidge:
     ) -> MixedPrecisionSolution:
         """One solution for each column, with its α; b has been projected."""
         preconditioner = (
-            self.preconditioner.with_alphas(alphas)
+            replace(self.preconditioner, alphas=alphas)
             if precondition is None
             else precondition
         )
