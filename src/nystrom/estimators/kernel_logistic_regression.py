@@ -15,11 +15,12 @@ from ..linalg.operator import estimate_trace_error
 from ..models.logistic import (
     LogisticSettings,
     fit_logistic,
+    log_probabilities,
     logistic_feature_map,
+    probabilities,
     select_cost,
     to_linear_map,
 )
-from ..models.logistic_loss import log_probabilities, probabilities
 from ..sources import Source
 from ._base import asarray_like, fit_context, with_callbacks
 from ._classifier import LABEL_BLOCK_ROWS, BaseKernelClassifier
