@@ -28,6 +28,7 @@ from .._validation import check_finite
 from ..engines import TILE, Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
+from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..sources import Block, CachedRows, Source, Subset
@@ -303,25 +304,21 @@ class SampledHessian:
         return solution - solution.mean(axis=1, keepdims=True)
 
     def _solve_by_cg(self, P: list[np.ndarray], V: np.ndarray) -> np.ndarray:
-        x, r = np.zeros_like(V), V - V.mean(axis=1, keepdims=True)
-        z = self._precondition(r)
-        p, rho = z.copy(), float(np.vdot(r, z))
-        threshold = CG_RTOL**2 * rho
-        for step in range(MAX_CG_STEPS):
-            self._n_cg_steps = max(self._n_cg_steps, step + 1)
-            Hp = self._multiply_hessian(P, p)
-            curvature = float(np.vdot(p, Hp))
-            if not (rho > 0 and curvature > 0):
-                break
-            step_length = rho / curvature
-            x += step_length * p
-            r -= step_length * Hp
-            z = self._precondition(r)
-            previous_rho, rho = rho, float(np.vdot(r, z))
-            if rho <= threshold:
-                break
-            p = z + rho / previous_rho * p
-        return x
+        def by_class(function: InverseHessian) -> InverseHessian:
+            """All classes are one system: its unknowns in one column."""
+            return lambda v: function(v.reshape(V.shape)).reshape(-1, 1)
+
+        solution = conjugate_gradients(
+            by_class(partial(self._multiply_hessian, P)),
+            (V - V.mean(axis=1, keepdims=True)).reshape(-1, 1),
+            by_class(self._precondition),
+            rtol=CG_RTOL,
+            max_iterations=MAX_CG_STEPS,
+        )
+        self._n_cg_steps = max(self._n_cg_steps, solution.n_iterations)
+        # Not the best x, which is 0 where rounding lets no step help: a direction of 0
+        # would seem to be the minimum.
+        return solution.last_x.reshape(V.shape)
 
     def _multiply_hessian(self, P: list[np.ndarray], V: np.ndarray) -> np.ndarray:
         """HV."""

@@ -19,6 +19,7 @@ from .._arrays import Array, DeviceConstant
 from .._precision import min_cholesky_ridge
 from .._random import Purpose, sorted_row_sample, uniforms
 from ..engines import Engine
+from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.features import FeatureMap
 from ..linalg.moments import moments
@@ -40,13 +41,10 @@ N_PROJECTIONS = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
 RTOL = 1e-7
 MAX_ITERATIONS = 100
-#: Where what is left of a target, squared in that norm, grows to so many times what it
-#: has been, steps are rounding and nothing else.
-DIVERGENCE_RATIO = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class CGSolution:
+class RidgeCGSolution:
     """θ on Z, the intercept, and how long it took."""
 
     dual: np.ndarray  # (s, t) on the landmarks' kernel values
@@ -62,7 +60,7 @@ def solve_cg(
     fit_intercept: bool,
     engine: Engine,
     seed: int,
-) -> CGSolution:
+) -> RidgeCGSolution:
     """Ridge regression for every target with its own α > 0."""
     columns = mapping.columns
     shared = (columns, mapping.target_shift)
@@ -85,53 +83,18 @@ def solve_cg(
         return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
     precondition = build_preconditioner(mapping, source, alphas, engine, seed)
-    coef, n_iterations, converged = conjugate_gradients(
-        lambda V: multiply_gram(V) + alphas * V, b, precondition
+    solution = conjugate_gradients(
+        lambda V: multiply_gram(V) + alphas * V,
+        b,
+        precondition,
+        rtol=RTOL,
+        max_iterations=MAX_ITERATIONS,
     )
-    dual = mapping.root @ coef
+    dual = mapping.root @ solution.x
     intercept = np.zeros(n_targets)
     if fit_intercept:
         intercept = mapping.target_shift + y_mean - mean @ dual
-    return CGSolution(dual, intercept, n_iterations, converged)
-
-
-def conjugate_gradients(
-    multiply: Callable[[np.ndarray], np.ndarray],
-    b: np.ndarray,
-    precondition: Callable[[np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, int, bool]:
-    """Solve for every column of b at once; the number of steps, and whether all did.
-
-    Of a column that does not get there, what left least.
-    """
-    x = np.zeros_like(b)
-    r = b.copy()
-    z = precondition(r)
-    p = z.copy()
-    rho = np.einsum("rt,rt->t", r, z)
-    threshold, best_x, best_rho = RTOL**2 * rho, x.copy(), rho
-    active = np.ones(len(rho), dtype=bool)
-    for step in range(MAX_ITERATIONS):
-        active &= (rho > threshold) & (rho <= DIVERGENCE_RATIO * best_rho)
-        if not active.any():
-            return best_x, step, bool((best_rho <= threshold).all())
-        Ap = multiply(p)
-        curvature = np.einsum("rt,rt->t", p, Ap)
-        active &= curvature > 0  # else p is rounding
-        with np.errstate(over="ignore", invalid="ignore"):  # such an x is not the best
-            step_length = np.where(active, rho / np.where(active, curvature, 1.0), 0.0)
-            x += step_length * p
-            r -= step_length * Ap
-        z = precondition(r)
-        previous_rho, rho = rho, np.maximum(np.einsum("rt,rt->t", r, z), 0.0)
-        p = (
-            z
-            + np.where(active, rho / np.where(previous_rho > 0, previous_rho, 1.0), 0.0)
-            * p
-        )
-        best_x = np.where(rho < best_rho, x, best_x)
-        best_rho = np.minimum(rho, best_rho)
-    return best_x, MAX_ITERATIONS, bool((best_rho <= threshold).all())
+    return RidgeCGSolution(dual, intercept, solution.n_iterations, solution.converged)
 
 
 def build_preconditioner(

@@ -25,6 +25,11 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel
 from ..landmarks import Landmarks
+from ..linalg.conjugate_gradients import (
+    CGSolution,
+    NotPositiveDefiniteError,
+    conjugate_gradients,
+)
 from ..linalg.cross_kernel import CrossKernel, Ledger
 from ..linalg.factor import largest_eigenvalue
 from ..linalg.features import BlockFeatures, FeatureMap
@@ -37,121 +42,6 @@ from .ridge import add_ridge
 MAX_CG_ITERATIONS = 300
 #: ‖b − Ax‖/‖b‖ at which a solution counts as found: what K·x is off by at most.
 CG_RTOL = 1e-6
-#: How far what is left may seem to fall between two exact products, where those of the
-#: steps are rounded.
-MAX_UNVERIFIED_REDUCTION = 1e-3
-#: What is left after such a fall, as a share of what was left before it: with more the
-#: products are too rounded, or nothing more can be had in float64.
-STAGNATION_RATIO = 0.5
-#: Steps that let what is left grow to so many times what it was, when it was last found
-#: exactly, are rounding and nothing else. They are taken back.
-DIVERGENCE_RATIO = 1e6
-
-MatrixProduct = Callable[[np.ndarray], np.ndarray]
-
-
-class NotPositiveDefiniteError(Exception):
-    """A direction in which the matrix is not positive."""
-
-
-@dataclass(frozen=True, eq=False)
-class MixedPrecisionSolution:
-    """x with Ax = b, column by column, and how it was found."""
-
-    x: np.ndarray
-    n_iterations: int
-    residual: np.ndarray  # (t,) ‖b − Ax‖/‖b‖, by an exact product
-    converged: bool
-
-
-def mixed_precision_cg(
-    multiply_fast: MatrixProduct,
-    multiply_exact: MatrixProduct,
-    b: np.ndarray,
-    precondition: MatrixProduct,
-    tolerance: float = CG_RTOL,
-) -> MixedPrecisionSolution:
-    """Ax = b for every column of b at once, each with steps of its own length.
-
-    A positive definite; `quick` and `exactly` are V ↦ AV, the same function where no
-    product is rounded.
-    """
-    b_norms = _column_norms(b)
-    threshold, x, r = tolerance * b_norms, np.zeros_like(b), b.copy()
-    verified_x = x  # where what is left was last found exactly
-    residual_norms, verified_norms = (
-        b_norms,
-        b_norms,
-    )  # ‖r‖ of each column: as it seems, and as it was found
-    z = precondition(r)
-    p, rho = z, _column_dots(r, z)
-    multiply, converged, n_iterations = (
-        multiply_fast,
-        not np.any(residual_norms > threshold),
-        0,
-    )
-    while n_iterations < MAX_CG_ITERATIONS and not converged:
-        n_iterations += 1
-        Ap = multiply(p)
-        curvature, active = _column_dots(p, Ap), residual_norms > threshold
-        is_descending = not np.any(active & ~(curvature > 0))
-        if not is_descending and multiply is multiply_exact:
-            raise NotPositiveDefiniteError
-        step_length = np.where(
-            active & (curvature > 0), rho / _nonzero_divisor(curvature), 0.0
-        )
-        x = x + step_length * p
-        previous_r, r = r, r - step_length * Ap
-        residual_norms = _column_norms(r)
-        if not np.all(
-            residual_norms <= DIVERGENCE_RATIO * verified_norms
-        ):  # nan is astray
-            x, is_descending = verified_x, False
-        min_reduction = 0.0 if multiply is multiply_exact else MAX_UNVERIFIED_REDUCTION
-        if not is_descending or np.all(
-            residual_norms <= np.maximum(threshold, min_reduction * verified_norms)
-        ):
-            r = b - multiply_exact(x)
-            residual_norms = _column_norms(r)
-            converged = not np.any(residual_norms > threshold)
-            stagnated = bool(
-                np.any(
-                    (residual_norms > threshold)
-                    & (residual_norms > STAGNATION_RATIO * verified_norms)
-                )
-            )
-            if stagnated and multiply is multiply_exact:
-                break
-            if stagnated or not is_descending:
-                multiply, rho = multiply_exact, np.zeros_like(rho)  # begin anew
-            verified_x, verified_norms = x, residual_norms
-        z = precondition(r)
-        # By the change of r, not by its size: right for a corrected r too.
-        beta = np.where(
-            rho > 0, _column_dots(z, r - previous_r) / _nonzero_divisor(rho), 0.0
-        )
-        p = z + np.maximum(beta, 0.0) * p
-        rho = np.maximum(_column_dots(r, z), 0.0)
-    if not converged:
-        residual_norms = _column_norms(b - multiply_exact(x))
-    return MixedPrecisionSolution(
-        x, n_iterations, residual_norms / _nonzero_divisor(b_norms), bool(converged)
-    )
-
-
-def _column_dots(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return np.einsum("nt,nt->t", A, B)
-
-
-def _column_norms(A: np.ndarray) -> np.ndarray:
-    return np.sqrt(_column_dots(A, A))
-
-
-def _nonzero_divisor(values: np.ndarray) -> np.ndarray:
-    """To divide by, where it matters."""
-    return np.where(values > 0, values, 1.0)
-
-
 #: Rows of a block: two sides of so many stay in the cache between exp and product.
 BLOCK_ROWS = 512
 #: Share of the working memory that K may take; the preconditioner takes the rest.
@@ -457,7 +347,7 @@ class FullRidge:
         alphas: np.ndarray,
         precondition: Callable | None = None,
         tolerance: float = CG_RTOL,
-    ) -> MixedPrecisionSolution:
+    ) -> CGSolution:
         """One solution for each column, with its α; b has been projected."""
         preconditioner = (
             replace(self.preconditioner, alphas=alphas)
@@ -486,12 +376,13 @@ class FullRidge:
         scale = np.abs(b).max(axis=0, initial=0.0)  # whose square may be no number
         scale[scale == 0] = 1.0
         try:
-            solution = mixed_precision_cg(
+            solution = conjugate_gradients(
                 multiply_fast,
-                multiply_exact,
                 b / scale,
                 lambda V: self.project_out_intercept(preconditioner(V)),
-                tolerance,
+                rtol=tolerance,
+                max_iterations=MAX_CG_ITERATIONS,
+                multiply_exact=multiply_exact,
             )
         except NotPositiveDefiniteError:
             raise ValueError(not_definite_message(self._kernel)) from None
