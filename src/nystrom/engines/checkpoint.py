@@ -99,7 +99,7 @@ class Checkpoint(Engine):
         key = self._key(f, source, shared, name)
         number = self.run.next_pass(key)
         if self.run.is_done(number):
-            self._report_skipped(source, name)
+            self._report_skipped(source, shared, name)
             with open_sink(sink):
                 sink.put(0, self.run.result(number))
             return
@@ -117,11 +117,11 @@ class Checkpoint(Engine):
         key = self._key(f, source, shared, name)
         number = self.run.next_pass(key)
         if self.run.is_done(number):
-            self._report_skipped(source, name)
+            self._report_skipped(source, shared, name)
             return self.run.result(number)
         done = self.run.part(number)
         self._say_resumed(number, source, done.next_tile)
-        self.passes.append(name)
+        self.begin_pass(name, source.n_rows, shared)
         total = self._sum(f, source, shared, key, done)
         self.run.finish(number, key, total, keep=True)
         return total
@@ -168,7 +168,7 @@ class Checkpoint(Engine):
 
     def _offset_progress(self, first: int, n_tiles: int) -> Callable:
         def tell(name: str, done: int, total: int) -> None:
-            if done or not first:  # the beginning of the pass, not of a stretch
+            if done:  # else it is the beginning of a range of tiles
                 self.progress(name, first + done, n_tiles)
 
         return tell
@@ -182,11 +182,12 @@ class Checkpoint(Engine):
         show_note(self.progress, text)
         _LOG.info("%s", text)
 
-    def _report_skipped(self, source: Source, name: str) -> None:
+    def _report_skipped(
+        self, source: Source, shared: tuple[Any, ...], name: str
+    ) -> None:
         """A pass that was run before counts as one."""
         n_tiles = count_tiles(source.n_rows)
-        self.passes.append(name)
-        self.progress(name, 0, n_tiles)
+        self.begin_pass(name, source.n_rows, shared)
         self.progress(name, n_tiles, n_tiles)
 
     def each(

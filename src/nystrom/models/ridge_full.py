@@ -23,7 +23,7 @@ from .._precision import min_alpha, min_cholesky_ridge
 from .._validation import check_finite
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import (
     CGSolution,
@@ -35,7 +35,8 @@ from ..linalg.factor import largest_eigenvalue
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
-from ..sources.output import ArraySink
+from ..sources.output import ArraySink, Output
+from .linear_map import LinearMap
 from .ridge import add_ridge
 
 #: Steps at most.
@@ -450,9 +451,57 @@ MAX_ROWS_PER_SOLVE = 1024
 class FullPosterior:
     """What deviations need besides the rows."""
 
+    landmarks: Landmarks  # that precondition
     weights: np.ndarray | None  # (n,) of the rows
     alphas: np.ndarray  # (t,)
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
+    fit_intercept: bool
+
+    def std(
+        self,
+        rows: Landmarks,
+        source: Source,
+        engine: Engine,
+        *,
+        wide: bool,
+        noise: bool,
+        white: float = 0.0,
+    ) -> np.ndarray:
+        """(m, t): the predictive standard deviation of every new row and target."""
+        if isinstance(rows.kernel, Precomputed):
+            raise ValueError(
+                "return_std=True after solver='full' needs the kernel matrix of the "
+                "training rows, which a model with kernel='precomputed' does not keep; "
+                "fit with solver='direct'."
+            )
+        problem = FullRidge(
+            self.landmarks,
+            CachedRows(rows.points, self.weights),
+            self.alphas,
+            fit_intercept=self.fit_intercept,
+            engine=engine,
+        )
+        return self.deviations(problem, source, noise=noise, white=white)
+
+    def predict_with_std(
+        self,
+        rows: Landmarks,
+        source: Source,
+        mapping: LinearMap,
+        engine: Engine,
+        *,
+        noise: bool,
+        white: float = 0.0,
+        output: Output,
+    ) -> Any:
+        """(m, 2·t): predictions, and beside them their deviations."""
+        mean = mapping(rows, source, engine)
+        std = self.std(
+            rows, source, engine, wide=mapping.wide, noise=noise, white=white
+        )
+        both = np.hstack([arrays.to_host_float64(mean), std])
+        dtype = arrays.numpy_float_dtype(mean)
+        return output.store(both.astype(dtype, copy=False), mean)
 
     def deviations(
         self, problem: FullRidge, source: Source, *, noise: bool, white: float = 0.0
