@@ -76,9 +76,8 @@ def solve_cg(
     def multiply_gram(V: np.ndarray) -> np.ndarray:
         U = mapping.root @ V
         operands = (columns, DeviceConstant(U), DeviceConstant(mean @ U))
-        sums = engine.reduce(
-            _gram_product_block, source, operands, "conjugate gradients"
-        )
+        name = "conjugate gradients"
+        sums = engine.reduce(_gram_product_block, source, operands, name)
         KtKU, fitted = arrays.tree_to_host(sums)
         return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
@@ -101,9 +100,8 @@ def build_preconditioner(
     mapping: FeatureMap, source: Source, alphas: np.ndarray, engine: Engine, seed: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """V ↦ (G̃ + αI)⁻¹V, column by column, G̃ from drawn and weighted rows."""
-    rows, weights = sample_rows_by_leverage(
-        mapping, source, float(alphas.min()), engine, seed
-    )
+    alpha = float(alphas.min())
+    rows, weights = sample_rows_by_leverage(mapping, source, alpha, engine, seed)
     G = _weighted_gram(mapping, source, rows, weights, engine)
     columns_by_alpha = {alpha: alphas == alpha for alpha in np.unique(alphas)}
     factors = {
@@ -134,23 +132,14 @@ def sample_rows_by_leverage(
     n_sampled = LEVERAGE_ROWS_PER_LANDMARK * s
     if n <= n_sampled + UNIFORM_ROWS_PER_LANDMARK * s:
         return np.arange(n), np.ones(n)
-    uniform_rows = sorted_row_sample(n, UNIFORM_ROWS_PER_LANDMARK * s, seed)
-    G = _weighted_gram(
-        mapping,
-        source,
-        uniform_rows,
-        np.full(len(uniform_rows), n / len(uniform_rows)),
-        engine,
-    )
+    uniform = sorted_row_sample(n, UNIFORM_ROWS_PER_LANDMARK * s, seed)
+    weights = np.full(len(uniform), n / len(uniform))
+    G = _weighted_gram(mapping, source, uniform, weights, engine)
     L = scipy.linalg.cholesky(_add_safe_ridge(G, alpha), lower=True, overwrite_a=True)
-    signs = (
-        np.random.default_rng(seed).integers(0, 2, (len(G), N_PROJECTIONS)) * 2.0 - 1
-    )
-    M = (
-        mapping.root
-        @ scipy.linalg.solve_triangular(L.T, signs)
-        / np.sqrt(N_PROJECTIONS)
-    )
+    shape = len(G), N_PROJECTIONS
+    signs = np.random.default_rng(seed).integers(0, 2, shape) * 2.0 - 1
+    projected = scipy.linalg.solve_triangular(L.T, signs)
+    M = mapping.root @ projected / np.sqrt(N_PROJECTIONS)
     sink = ArraySink((n,))
     shared = (mapping.columns, DeviceConstant(M), DeviceConstant(mapping.shift @ M))
     engine.map(squared_projections_block, source, sink, shared, "leverage scores")
@@ -161,9 +150,9 @@ def sample_rows_by_leverage(
     # A tenth is drawn uniformly, which bounds every weight.
     uniform_weights = w / w.sum()
     total = float(scores.sum())
-    weights = (
-        0.9 * scores / total + 0.1 * uniform_weights if total > 0 else uniform_weights
-    )
+    weights = uniform_weights
+    if total > 0:
+        weights = 0.9 * scores / total + 0.1 * uniform_weights
     p = inclusion_probabilities_with_sum(weights, n_sampled)
     rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
     return rows, 1 / p[rows]
@@ -192,13 +181,8 @@ def _right_hand_side_block(
     assert block.targets is not None
     K, w = columns.float64(block.X), np.ascontiguousarray(block.weights)
     wY = w[:, None] * (block.targets - target_shift)
-    wY_on_device = arrays.from_host(wY, K)
-    return (
-        arrays.from_host(w, K) @ K,
-        K.T @ wY_on_device,
-        wY.sum(axis=0),
-        float(w.sum()),
-    )
+    products = arrays.from_host(w, K) @ K, K.T @ arrays.from_host(wY, K)
+    return *products, wY.sum(axis=0), float(w.sum())
 
 
 def _gram_product_block(
@@ -206,9 +190,8 @@ def _gram_product_block(
 ) -> tuple[Array, Array]:
     """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
     n = arrays.count_rows(block.X)
-    step = (
-        max(1, MAX_CACHED_KERNEL_VALUES // len(U)) if arrays.is_on_host(block.X) else n
-    )
+    cached = max(1, MAX_CACHED_KERNEL_VALUES // len(U))
+    step = cached if arrays.is_on_host(block.X) else n
     product: Array = 0.0
     total: Array = 0.0
     for start in range(0, n, step):

@@ -27,6 +27,7 @@ from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import (
     CGSolution,
+    MatrixProduct,
     NotPositiveDefiniteError,
     conjugate_gradients,
 )
@@ -314,9 +315,8 @@ class FullRidge:
             self.preconditioner = WoodburyPreconditioner.from_landmarks(
                 landmarks, rows, alphas, center=fit_intercept, engine=engine.local
             )
-        check_alpha_above_rounding(
-            alphas, self.preconditioner.norm, landmarks.kernel, rows
-        )
+        norm = self.preconditioner.norm
+        check_alpha_above_rounding(alphas, norm, landmarks.kernel, rows)
         self._kernel, self._engine = landmarks.kernel, engine
 
     @cached_property
@@ -332,9 +332,8 @@ class FullRidge:
     @cached_property
     def mean(self) -> np.ndarray:
         """(n,): the weighted mean of K's rows."""
-        return self.kernel_operator.multiply_exact(self.normalized_weights[:, None])[
-            :, 0
-        ]
+        weights = self.normalized_weights[:, None]
+        return self.kernel_operator.multiply_exact(weights)[:, 0]
 
     def project_out_intercept(self, V: np.ndarray) -> np.ndarray:
         """V without its share of W^½1, where there is an intercept."""
@@ -350,30 +349,18 @@ class FullRidge:
         tolerance: float = CG_RTOL,
     ) -> CGSolution:
         """One solution for each column, with its α; b has been projected."""
-        preconditioner = (
-            replace(self.preconditioner, alphas=alphas)
-            if precondition is None
-            else precondition
-        )
-        kernel_operator = self.kernel_operator
+        preconditioner = precondition or replace(self.preconditioner, alphas=alphas)
 
-        def system_product(multiply_kernel: Callable) -> Callable:
-            def multiply_system(V: np.ndarray) -> np.ndarray:
-                return (
-                    self.project_out_intercept(
-                        self.root * multiply_kernel(self.root * V)
-                    )
-                    + alphas * V
-                )
+        def system(multiply_kernel: MatrixProduct) -> MatrixProduct:
+            def multiply(V: np.ndarray) -> np.ndarray:
+                KV = self.root * multiply_kernel(self.root * V)
+                return self.project_out_intercept(KV) + alphas * V
 
-            return multiply_system
+            return multiply
 
-        multiply_exact = system_product(kernel_operator.multiply_exact)
-        multiply_fast = (
-            multiply_exact
-            if kernel_operator.is_exact
-            else system_product(kernel_operator)
-        )
+        K = self.kernel_operator
+        multiply_exact = system(K.multiply_exact)
+        multiply_fast = multiply_exact if K.is_exact else system(K)
         scale = np.abs(b).max(axis=0, initial=0.0)  # whose square may be no number
         scale[scale == 0] = 1.0
         try:
@@ -408,6 +395,20 @@ class FullRidge:
             np.maximum(squares, 0.0) / n,
         )
 
+    def predictive_variance(self, X: Any, alpha: float) -> np.ndarray:
+        """(m,): of new rows, without noise and not scaled."""
+        blocks = self.kernel_operator.exact
+        K = np.hstack([part.to_host(X) for part in blocks.parts])  # (m, n)
+        prior = arrays.to_host(blocks.parts[0].diag(X))
+        if self.fit_intercept:
+            w = self.normalized_weights
+            prior = prior - 2 * K @ w + self.mean @ w
+            prior = prior + alpha / float(self.rows.weights.sum())
+            K -= self.mean
+        b = self.project_out_intercept(self.root * K.T)
+        solution = self.solve(b, np.full(len(K), alpha))
+        return np.maximum(prior - np.einsum("nm,nm->m", b, solution.x), 0.0)
+
 
 def check_alpha_above_rounding(
     alphas: np.ndarray, norm: float, kernel: Kernel, rows: CachedRows
@@ -435,9 +436,8 @@ def not_converged_message(fit: FullFit) -> str:
     """What to say, and what to do about it."""
     return (
         f"Conjugate gradients on all rows did not converge: after {fit.n_iterations} "
-        "steps "
-        f"the relative residual is {fit.residual:.2g}, not {CG_RTOL:g}. "
-        "Raise n_landmarks, which makes for fewer steps, or alpha."
+        f"steps the relative residual is {fit.residual:.2g}, not {CG_RTOL:g}. Raise "
+        "n_landmarks, which makes for fewer steps, or alpha."
     )
 
 
@@ -467,7 +467,10 @@ class FullPosterior:
         noise: bool,
         white: float = 0.0,
     ) -> np.ndarray:
-        """(m, t): the predictive standard deviation of every new row and target."""
+        """(m, t): the predictive standard deviation of every new row and target.
+
+        With all of the noise α, or with the part of it that is `white`.
+        """
         if isinstance(rows.kernel, Precomputed):
             raise ValueError(
                 "return_std=True after solver='full' needs the kernel matrix of the "
@@ -481,7 +484,20 @@ class FullPosterior:
             fit_intercept=self.fit_intercept,
             engine=engine,
         )
-        return self.deviations(problem, source, noise=noise, white=white)
+        memory = get_config()["working_memory"] * 2**20 / 4
+        rows_that_fit = memory / (8 * ARRAYS_PER_PAIR * problem.rows.n_rows)
+        size = int(np.clip(rows_that_fit, 1, MAX_ROWS_PER_SOLVE))
+        out = np.empty((source.n_rows, len(self.alphas)))
+        for start in range(0, source.n_rows, size):
+            stop = min(start + size, source.n_rows)
+            X = source.rows(start, stop)
+            for alpha in np.unique(self.alphas):
+                variance = problem.predictive_variance(X, float(alpha))
+                variance += alpha if noise else white
+                mask = self.alphas == alpha
+                scaled = variance[:, None] * self.scales[mask]
+                out[start:stop, mask] = np.sqrt(scaled)
+        return out
 
     def predict_with_std(
         self,
@@ -502,42 +518,3 @@ class FullPosterior:
         both = np.hstack([arrays.to_host_float64(mean), std])
         dtype = arrays.numpy_float_dtype(mean)
         return output.store(both.astype(dtype, copy=False), mean)
-
-    def deviations(
-        self, problem: FullRidge, source: Source, *, noise: bool, white: float = 0.0
-    ) -> np.ndarray:
-        """(m, t): the predictive standard deviation of every new row and target.
-
-        With all of the noise α, or with the part of it that is `white`.
-        """
-        memory = get_config()["working_memory"] * 2**20 / 4
-        rows_that_fit = memory / (8 * ARRAYS_PER_PAIR * problem.rows.n_rows)
-        size = int(np.clip(rows_that_fit, 1, MAX_ROWS_PER_SOLVE))
-        out = np.empty((source.n_rows, len(self.alphas)))
-        for start in range(0, source.n_rows, size):
-            stop = min(start + size, source.n_rows)
-            X = source.rows(start, stop)
-            for alpha in np.unique(self.alphas):
-                variance = self._variances(problem, X, float(alpha))
-                variance += alpha if noise else white
-                mask = self.alphas == alpha
-                scaled = variance[:, None] * self.scales[mask]
-                out[start:stop, mask] = np.sqrt(scaled)
-        return out
-
-    def _variances(self, problem: FullRidge, X: object, alpha: float) -> np.ndarray:
-        blocks = problem.kernel_operator.exact
-        K = np.hstack([part.to_host(X) for part in blocks.parts])  # (m, n)
-        prior_variance = arrays.to_host(blocks.parts[0].diag(X))
-        if problem.fit_intercept:
-            prior_variance = (
-                prior_variance
-                - 2 * K @ problem.normalized_weights
-                + problem.mean @ problem.normalized_weights
-            )
-            prior_variance = prior_variance + alpha / float(problem.rows.weights.sum())
-            K -= problem.mean
-        b = problem.project_out_intercept(problem.root * K.T)
-        solution = problem.solve(b, np.full(len(K), alpha))
-        explained = np.einsum("nm,nm->m", b, solution.x)
-        return np.maximum(prior_variance - explained, 0.0)
