@@ -206,7 +206,7 @@ GradientFunction = Callable[[np.ndarray], np.ndarray]
 
 
 def has_width_gradient(kernel: Kernel) -> bool:
-    """Whether the kernel is one of those that this file knows."""
+    """Whether gradients by the length scales of this kernel are known."""
     return isinstance(kernel, (EuclideanKernel, Laplacian))
 
 
@@ -218,7 +218,7 @@ def width_exponent(kernel: Kernel) -> int:
 class WidthGradient:
     """Rows with the first of them, under a kernel whose widths change.
 
-    With `each` there is one t per feature, else one for all.
+    With `per_feature` there is one t per feature, else one for all.
     """
 
     def __init__(self, kernel: Any, X: Any, n_first: int, *, per_feature: bool) -> None:

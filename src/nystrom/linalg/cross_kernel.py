@@ -67,7 +67,7 @@ class CrossKernel:
     """k(x, s) for the rows x of any block and fixed points s.
 
     Called, it gives a block in the library, on the device and in the precision of the
-    rows: what n·s² work is done on. `float64` gives the same in float64, and `host`
+    rows: what n·s² work is done on. `float64` gives the same in float64, and `to_host`
     brings the values of a few rows to the host.
     """
 
@@ -190,7 +190,7 @@ def _block_trace(block: Block, kernel: Kernel) -> Any:
 def diag_float64(kernel: Kernel, X: Any) -> Array:
     """k(x, x) of rows, where they are, always in float64: that costs little.
 
-    What is left of it is a difference, and a small number must not vanish.
+    Residuals are differences of it, and a small one must not vanish.
     """
     # Of a distance it is a constant, and no row need be copied.
     wide = _zero_rows_like(X) if kernel.traits.is_distance_based else arrays.widen(X)

@@ -80,7 +80,7 @@ class ColumnBlocks:
         return out
 
     def squared_norms(self, K: Array) -> Array:
-        """‖k·B‖² of each row of K, in float64; nothing wider than a block is made."""
+        """‖k·B‖² of each row of K, in float64; nothing is wider than a block."""
         total = arrays.zeros_float64(K.shape[0], K)
         for part in self.parts:
             right = part.values if arrays.is_on_host(K) else part.to_device_of(K)
@@ -96,7 +96,7 @@ BLOCK_ROWS = 64
 def cholesky(K: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L, (s, r), and the rows that have a column: K = LLᵀ up to the floors.
 
-    In the order of K. A row with no more left than its floor gets no column.
+    In the order of K. A row whose residual is not above its floor gets no column.
     """
     s = len(K)
     # LAPACK's, where every row gets one. (K is symmetric: Kᵀ spares a copy by columns.)
@@ -117,7 +117,7 @@ def _blocked_cholesky(
     for start in range(0, s, BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, s))
         k = len(kept)
-        # What is left of these rows' block, and its own factor.
+        # The residual of these rows' block, and its own factor.
         F = L[rows, :k]
         P = K[rows, rows] - F @ F.T
         new, V = unblocked_cholesky(P, floor[rows])
@@ -150,7 +150,7 @@ def unblocked_cholesky(
 
 
 def pivot_order(K: np.ndarray) -> np.ndarray:
-    """The order of complete pivoting: each is the one of which most is left."""
+    """The order of complete pivoting: each has the largest residual."""
     _, pivots, _, _ = scipy.linalg.lapack.dpstrf(K, tol=0.0, lower=1)
     return pivots - 1
 
@@ -159,7 +159,7 @@ def order_redundant_last(K: np.ndarray, floor: np.ndarray) -> np.ndarray:
     """An order in which a good basis comes first, and its largest landmarks first.
 
     The basis is chosen by shares of k(x, x), as floors are: beside landmarks that are
-    large, what is left of small ones is less than the rounding of the large.
+    large, the residual of small ones is less than the rounding of the large.
     """
     root = np.sqrt(np.abs(np.diagonal(K)))
     root[root == 0] = 1.0
@@ -183,7 +183,7 @@ class Factor:
     indefinite: bool = False  # a negative eigenvalue beyond rounding
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: all else is made of them anew."""
+        """The fields alone: all else is computed from them again."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -266,7 +266,7 @@ class Factor:
 
     @cached_property
     def _by_block_dtype(self) -> dict[np.dtype, Factor]:
-        """What `for_blocks` has found: it is asked for more than once."""
+        """Results of `for_block_dtype`, which is called more than once."""
         return {}
 
     def for_block_dtype(self, block_dtype: Any) -> Factor:
@@ -290,7 +290,7 @@ class Factor:
                 _root=self._root[:, :n_kept],
             )
         floor = residual_rounding(block_dtype, len(self.L)) * self.diagonal
-        corner = self._corner  # who has no column now gets none then
+        corner = self._corner  # a landmark without a column gets none
         if np.all(np.diagonal(corner) ** 2 > floor[self.kept]):
             return self
         with blas_limit_for_size(len(self.L)):

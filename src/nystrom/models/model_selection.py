@@ -38,7 +38,7 @@ BEST_SCORES = {"accuracy": 1.0, "balanced_accuracy": 1.0, "log_loss": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class ClassificationErrors:
-    """Errors of all fits on each part, by one of `MEASURES`."""
+    """Errors of all fits on each part, by one of `BEST_SCORES`."""
 
     name: str
     class_weights: np.ndarray | None  # (k,) that the weights of rows were multiplied by
@@ -113,7 +113,7 @@ def _tally_block(
     links: list[ProbabilityLink] | None,
     class_weights: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ w of rows told right, by fit and class; of all, by class; Σ w·loss, by fit."""
+    """Σ w of correct rows, by fit and class; of all, by class; Σ w·loss, by fit."""
     F, Y = held_out_predictions(block, columns, fits), np.asarray(block.targets)
     w = remove_class_weights(Y, block.weights, class_weights)
     class_index = class_indices(Y)
@@ -135,7 +135,7 @@ Measure = Callable[[Sequence[HeldOutSet], Source, Engine], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class PathScores:
-    """What one pass told of every number of landmarks and every α."""
+    """Scores of every number of landmarks and every α, from one pass."""
 
     landmarks: Landmarks  # the most of them
     mapping: FeatureMap
@@ -210,8 +210,8 @@ def gcv_errors(
 ) -> np.ndarray:
     """(sizes, a, t): by generalised cross-validation, from the sums alone.
 
-    Only where they leave nothing but rounding, as fits do that pass close to all
-    targets, the rows are asked again.
+    Only where cancellation leaves nothing but rounding, as in fits that pass close to
+    all targets, residuals are recomputed from the rows.
     """
     squares = [problem.path.residual_squares(alphas) for _, problem in problems]
     inaccurate = [
@@ -269,8 +269,8 @@ def _test_squared_errors(
 ) -> np.ndarray:
     """(sizes, a, t): Σ w(y − ŷ)² of rows that were held out, from their sums.
 
-    The rows themselves are asked where these leave nothing but rounding: targets far
-    from 0 without an intercept, fits that pass close to all of them.
+    Recomputed from the rows where cancellation leaves nothing but rounding: targets
+    far from 0 without an intercept, fits that pass close to all of them.
     """
     squares, inaccurate = [], []
     for i, (mapping, problem) in enumerate(problems):

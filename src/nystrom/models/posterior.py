@@ -201,7 +201,7 @@ def ridge_posterior(
     """The posterior of a problem that has been solved from its Gram matrix."""
     center, intercept_leverage = np.zeros(len(mapping.root)), 0.0
     if problem.fit_intercept:
-        # z̄ is rootᵀ of the mean of kernel values; that mean is not kept, but any
+        # z̄ is rootᵀ of the mean of kernel values; that mean is not stored, but any
         # vector with the same rootᵀ does.
         mean = mapping.center + problem.feature_mean
         center, intercept_leverage = (

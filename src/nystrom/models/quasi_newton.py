@@ -57,11 +57,10 @@ def minimize_quasi_newton(
 ) -> DescentResult:
     """Down to where no more than a share `tolerance` of the value is to be gained.
 
-    A value below `least` is none.
-
-    What is to be gained is estimated by half of gᵀH⁻¹g, g the gradient.
-    `first` is the slope at x, where it is known. An `exact` curvature is that of the
-    function itself: then steps are Newton's as long as they are poor.
+    A value below `min_value` counts as 0. What is to be gained is estimated by half of
+    gᵀH⁻¹g, g the gradient. `start_value` is the objective at x, where it is known. An
+    exact Hessian is that of the function itself, not of a sample: then steps are
+    Newton's as long as they are poor.
     """
     current, solve = start_value or objective(x), inverse_hessian_at(x)
     steps: deque = deque(maxlen=LBFGS_MEMORY)
