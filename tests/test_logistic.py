@@ -11,8 +11,7 @@ from sklearn.metrics import log_loss
 from nystrom import KernelLogisticRegression, Nystroem, sources
 from nystrom.engines import Threads
 from nystrom.models import logistic as fit
-from nystrom.models import logistic_loss as curvature
-from nystrom.models.logistic_loss import (
+from nystrom.models.logistic import (
     objective_and_gradient,
     representative_sample,
     sample_rows_by_weight,
@@ -98,8 +97,8 @@ def test_a_sample_changes_the_way_and_not_the_goal(
     rng, monkeypatch, n_classes, weighted
 ):
     """Many rows, of which few are looked at."""
-    monkeypatch.setattr(curvature, "ROWS_PER_LANDMARK", 8)
-    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X = rng.standard_normal((3000, 3))
     y = classes_of(X, n_classes, rng)
     weights = rng.exponential(size=len(X)) if weighted else None
@@ -161,7 +160,7 @@ def test_the_gradient_is_that_of_the_value(problem, rng, n_classes):
 def test_the_curvature_is_that_of_the_gradient(
     problem, rng, monkeypatch, n_classes, intercept
 ):
-    monkeypatch.setattr(curvature, "CG_RTOL", 1e-10)
+    monkeypatch.setattr(fit, "CG_RTOL", 1e-10)
     mapping, source, coef = problem(n_classes)
     coef[-1] *= intercept
     coef -= coef.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
@@ -176,10 +175,10 @@ def test_the_curvature_is_that_of_the_gradient(
     D -= D.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
     h = 1e-5
     HD = (gradient(coef + h * D) - gradient(coef - h * D)) / (2 * h)
-    H = curvature.SampledHessian(mapping, source, 2.0, intercept)
+    H = fit.SampledHessian(mapping, source, 2.0, intercept)
     np.testing.assert_allclose(H.inverse_at(coef)(HD), D, atol=1e-5)
     # With factors that were made at another place.
-    other = curvature.SampledHessian(mapping, source, 2.0, intercept)
+    other = fit.SampledHessian(mapping, source, 2.0, intercept)
     other.inverse_at(0 * coef)
     np.testing.assert_allclose(other.inverse_at(coef)(HD), D, atol=1e-5)
 
@@ -242,8 +241,8 @@ def test_classes_that_lie_apart_take_newton_steps(X, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_flat_sample_makes_no_long_steps(rng, monkeypatch, n_classes):
     """Rows on the wrong side are few, and fewer in the sample: 2 passes for a step."""
-    monkeypatch.setattr(curvature, "ROWS_PER_LANDMARK", 8)
-    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X, y = apart(rng.standard_normal((3000, 3)), n_classes, rng)
     passes = []
 
@@ -291,7 +290,7 @@ def test_steps_that_rounding_hides_are_told():
 
 def test_few_rows_of_a_class(rng, monkeypatch):
     """A sample without any of them is not begun with."""
-    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X = rng.standard_normal((4000, 3))
     y = classes_of(X, 3, rng)
     y[:3], X[:3, 0] = 9, 6.0
