@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from nystrom import KernelRidge, engines, kernels, sources
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.landmarks import Landmarks
 from nystrom.linalg.conjugate_gradients import conjugate_gradients
 from nystrom.models import linear_map
@@ -23,6 +23,8 @@ from nystrom.models import ridge_full as all_pairs
 from nystrom.models import ridge_full as corrected_cg
 from nystrom.models.ridge_full import FullRidge, KernelOperator
 from nystrom.sources import CachedRows
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 N_ROWS, N_NEW, N_LANDMARKS = 540, 30, 60
 ALPHAS = np.array([0.05, 1.0])
@@ -38,12 +40,6 @@ KERNELS = {
 }
 
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture
@@ -161,16 +157,6 @@ def test_the_residual_told_is_the_true_one(X, Y, seed, megabytes, dtype):
     assert fit.converged
     assert fit.residual < 1e-6
     assert abs(true.max() - fit.residual) < 1e-9
-
-
-def test_a_row_of_weight_two_is_two_rows(X, X_new, Y, seed):
-    w = np.ones(N_ROWS)
-    w[:50] = 2
-    sampler = np.arange(100, 100 + N_LANDMARKS)
-    weighted = model_of(seed, sampler=sampler).fit(X, Y, w)
-    order = np.concatenate([np.arange(N_ROWS), np.arange(50)])
-    twice = model_of(seed, sampler=sampler).fit(X[order], Y[order])
-    assert relative(weighted.predict(X_new), twice.predict(X_new)) < 1e-5
 
 
 def test_targets_of_all_sizes_are_solved_for_at_once(X, X_new, seed):

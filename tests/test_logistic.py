@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import KernelLogisticRegression, Nystroem, sources
 from nystrom.engines import Threads
@@ -110,24 +108,6 @@ def test_a_sample_changes_the_way_and_not_the_goal(
     assert fitted.n_iter_ < 40
 
 
-def test_float32_and_sparse_rows_are_fitted_alike(X, rng):
-    y = classes_of(X, 3, rng)
-    expected = model().fit(X, y).predict_proba(X)
-    narrow = model().fit(X.astype("f4"), y).predict_proba(X.astype("f4"))
-    assert narrow.dtype == np.float32
-    np.testing.assert_allclose(narrow, expected, atol=1e-4)
-    sparse = model().fit(sp.csr_array(X), y).predict_proba(sp.csr_array(X))
-    np.testing.assert_allclose(sparse, expected, atol=1e-7)
-
-
-def test_a_given_matrix_is_fitted_alike(X, rng):
-    y = classes_of(X, 3, rng)
-    expected = model().fit(X, y).predict_proba(X[:50])
-    K = rbf_kernel(X, gamma=GAMMA)
-    given = model(kernel="precomputed", gamma=None).fit(K, y)
-    np.testing.assert_allclose(given.predict_proba(K[:50]), expected, atol=1e-7)
-
-
 def test_text_classes_of_a_file(X, rng, tmp_path):
     names = np.array(["ash", "beech", "oak"])[classes_of(X, 3, rng)]
     rows = zip(X.tolist(), names, strict=True)
@@ -221,37 +201,6 @@ def test_drawn_rows_count_for_all(rng):
 
 
 # --- invariances --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_weights_are_copies_and_0_excludes(X, rng, n_classes):
-    y, w = classes_of(X, n_classes, rng), rng.integers(0, 4, N_ROWS)
-    points = X[S]
-    weighted = model(sampler=points).fit(X, y, w.astype(float))
-    copied = model(sampler=points).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    expected = copied.predict_log_proba(X)
-    np.testing.assert_allclose(weighted.predict_log_proba(X), expected, atol=1e-6)
-
-
-def test_order_of_rows_and_classes_does_not_count(X, rng):
-    y, points = classes_of(X, 4, rng), X[S]
-    expected = model(sampler=points).fit(X, y).predict_proba(X)
-    order, names = rng.permutation(N_ROWS), np.array([2, 0, 3, 1])
-    other = model(sampler=points).fit(X[order], names[y][order]).predict_proba(X)
-    np.testing.assert_allclose(other[:, names], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_probabilities_are_some(X, rng, n_classes):
-    fitted = model(1e4, tol=1e-6).fit(X, classes_of(X, n_classes, rng))
-    far = np.vstack([X, 1e3 * X])
-    P, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
-    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-    assert np.isfinite(logs).all()
-    np.testing.assert_allclose(np.exp(logs), P, atol=1e-14)
-    np.testing.assert_array_equal(
-        fitted.classes_[P.argmax(axis=1)], fitted.predict(far)
-    )
 
 
 # --- convergence --------------------------------------------------------------------

@@ -24,7 +24,7 @@ def add_terms(left: Any, right: Any) -> Any:
     """left + right, entry by entry where they are tuples.
 
     Arrays are added in place where they may be, since a sum of s × s matrices is a good
-    part of a pass: `left` is used up. What came from elsewhere may be read-only.
+    part of a pass: `left` is used up. What came from a worker may be read-only.
     """
     if isinstance(left, tuple):
         return tuple(add_terms(a, b) for a, b in zip(left, right, strict=True))
@@ -36,7 +36,7 @@ def add_terms(left: Any, right: Any) -> Any:
 
 
 def term_bytes(term: Any) -> int:
-    """The memory of a term, or of all that it is made of."""
+    """The memory of a term, or of all its entries."""
     if isinstance(term, tuple):
         return sum(map(term_bytes, term))
     return getattr(term, "nbytes", 0)
@@ -49,7 +49,7 @@ FAN_IN = 4
 
 
 def aligned_size(first: int, max_size: int) -> int:
-    """How many terms from this one on may be summed elsewhere: a power of `FAN_IN`.
+    """How many terms from this one on may be summed apart: a power of `FAN_IN`.
 
     Not more than the largest, and one at the very beginning.
     """
@@ -63,7 +63,7 @@ class SumTree:
     """Sums terms that arrive in order: ((0+1)+2)+3, the same of 4 to 7, and their sum.
 
     Which terms are added to which depends on their number alone, so a block of 4ʲ tiles
-    that begins at a multiple of 4ʲ may be summed elsewhere and pushed as one term. One
+    that begins at a multiple of 4ʲ may be summed apart and pushed as one term. One
     sum of each size waits for the terms that it lacks.
     """
 
@@ -211,9 +211,8 @@ class Engine(ABC):
     returns. Results may arrive read-only.
     """
 
-    progress: ProgressHook = staticmethod(
-        silent
-    )  # told (pass, tiles done, tiles in all)
+    #: Called with (pass, tiles done, tiles in all).
+    progress: ProgressHook = staticmethod(silent)
 
     @cached_property
     def passes(self) -> list[str]:
@@ -290,7 +289,7 @@ def map_tiles(
     """(row number, f of the tile that begins there) for some tiles."""
     for tile in range(first, last):
         start = tile * TILE
-        # Nothing here holds what was made: a sum that has taken it in may be all there
+        # Nothing here holds the result: a sum that it was added to may be all there
         # is room for.
         yield start, _apply_to_tile(f, source, shared, start)
 
@@ -315,5 +314,5 @@ def sum_tiles(
     tree = SumTree()
     for _, term in map_tiles(f, source, shared, first, last):
         tree.push(term)
-        del term  # not to be held while the next one is made
+        del term  # not to be held while the next one is computed
     return tree.total()

@@ -211,6 +211,8 @@ class KernelLogisticRegression(BaseKernelClassifier):
 
 def _check_class_has_weight(source: Source, given: ClassLabels) -> None:
     """Refuse a class whose rows all have weight 0: its constant has no finite value."""
+    if not source.is_weighted:
+        return
     assert given.rows is not None
     totals = given.rows.class_totals(source.weights)
     if not totals.all():
