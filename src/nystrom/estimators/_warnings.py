@@ -26,15 +26,14 @@ def explain_memory_errors(caller: str) -> Iterator[None]:
             raise
         what = f": {error}" if str(error) else ""
         raise MemoryError(
-            f"{caller} ran out of memory{what.rstrip('.')}. Fewer landmarks take less, "
-            "by their square; so do fewer threads (n_jobs=1), each of which has blocks "
-            "of its own, rows in float32, and rows that stay in a file "
-            "(nystrom.sources.open)."
+            f"{caller} ran out of memory{what.rstrip('.')}. Use fewer landmarks (memory "
+            "grows with their square), fewer threads (n_jobs=1), rows in float32, or "
+            "rows that stay in a file (nystrom.sources.open)."
         ) from error
 
 
-#: K is nearly diagonal where more than this share of its trace is left, and landmarks
-#: stand for fewer rows than this on the mean.
+#: K is nearly diagonal if the relative trace error exceeds the first and landmarks
+#: represent fewer rows than the second on average.
 DIAGONAL_TRACE_ERROR, DIAGONAL_ROWS_PER_LANDMARK = 0.9, 2.0
 
 
@@ -80,20 +79,22 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
 
 
 def _warn_about_gamma(landmarks: Landmarks) -> None:
-    """Say so where a kernel of a distance finds no two rows alike, or all of them."""
+    """Warn about a width so small or so large that K is nearly diagonal or constant."""
     if not landmarks.kernel.traits.is_distance_based:
         return
-    advice = "Look at the scale of the features (StandardScaler) and at gamma:"
+    advice = "Scale the features (StandardScaler) and change gamma:"
     if _is_nearly_diagonal(landmarks):
         warn(
-            f"K is nearly diagonal: {len(landmarks)} landmarks leave "
-            f"{landmarks.error} of its trace. To {landmarks.kernel} hardly two rows "
-            f"are alike. {advice} a smaller one, 'median', or 'learn' with targets."
+            f"The kernel matrix is nearly diagonal: with {len(landmarks)} landmarks "
+            f"the relative trace error is {landmarks.error}. The width of "
+            f"{landmarks.kernel} is probably too small for these rows. {advice} a "
+            "smaller gamma, 'median', or 'learn' with targets."
         )
     elif _is_nearly_constant(landmarks):
         warn(
-            f"K is nearly constant: to {landmarks.kernel} all rows are alike. "
-            f"{advice} a larger one, 'median', or 'learn' with targets."
+            "The kernel matrix is nearly constant: the width of "
+            f"{landmarks.kernel} is probably too large for these rows. {advice} a "
+            "larger gamma, 'median', or 'learn' with targets."
         )
 
 
@@ -121,7 +122,7 @@ def _is_nearly_constant(landmarks: Landmarks) -> bool:
 
 
 def warn_alike(landmarks: Landmarks, alike: bool | None = None) -> None:
-    """Say so where nothing can be predicted, as a kernel sees no difference of rows.
+    """Warn if nothing can be predicted, because the kernel sees no difference of rows.
 
     None: not known; one landmark that explains all of a kernel of a distance is then
     the same as all rows.
@@ -134,19 +135,18 @@ def warn_alike(landmarks: Landmarks, alike: bool | None = None) -> None:
     # Different rows that are alike to a kernel of a distance: that was said of gamma.
     if alike and not (at_distance and _is_nearly_constant(landmarks)):
         warn(
-            f"All rows of X are alike to {landmarks.kernel}, so that nothing but a "
-            "constant can be predicted from them: look at the columns of X, and at the "
-            "kernel."
+            f"All rows of X are the same to {landmarks.kernel}, so only a constant can "
+            "be predicted. Check the columns of X and the kernel."
         )
 
 
 def warn_of_small_alpha(alpha: float, least: float) -> None:
-    """Say so where alpha is lost in the rounding of what it is added to."""
+    """Warn about an alpha below the rounding of the matrix that it is added to."""
     if 0 < alpha < least:
         warn(
-            f"alpha={alpha:.3g} is less than float64 resolves beside this kernel "
-            f"matrix, so that rounding decides how much it shrinks: raise it to "
-            f"{least:.2g} or more, or use alpha=0 for least squares."
+            f"alpha={alpha:.3g} is below the rounding of this kernel matrix in "
+            f"float64. Raise it to {least:.2g} or more, or use alpha=0 for least "
+            "squares."
         )
 
 
