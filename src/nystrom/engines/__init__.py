@@ -8,11 +8,10 @@ Dask client, an executor of `concurrent.futures`, or an engine of your own.
 
 from .base import TILE, Engine, ProgressHook, SumSink, silent
 from .blas import single_threaded_blas
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, CheckpointError, CheckpointStore, storable
 from .context import as_engine, checkpointed, current, using
 from .executor import ExecutorEngine
 from .progress import Bar
-from .run_file import CheckpointError, CheckpointStore, storable
 from .threads import Threads
 
 __all__ = [
