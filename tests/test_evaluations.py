@@ -110,7 +110,7 @@ def test_passes_over_many_tiles_are_counted(name, n_landmarks, dtype, rng, seed)
 )
 def test_options_are_counted_too(sampler, n_rows, form, rng, seed):
     X = rng.standard_normal((n_rows, 2))
-    n_landmarks = 50 if sampler.ridge is None else None
+    n_landmarks = 50 if sampler.max_spectral_error is None else None
     landmarks, n = chosen(form, sampler, X, n_landmarks, seed)
     assert n > 0
     assert landmarks.n_kernel_evaluations == n

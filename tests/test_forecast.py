@@ -138,7 +138,7 @@ def test_it_is_told_before_any_pass(fit, monkeypatch):
             options = {"kernel": "rbf", "gamma": 1e-3, "n_landmarks": None}
             KernelRidge(10.0, epsilon=0.5, random_state=0, **options).fit(X, y)
     stage, passes = told[0]
-    assert stage.startswith("ridge=5: about ")
+    assert stage.startswith("max_spectral_error=5: about ")
     assert " s" in stage
     assert passes == []
     assert engine.passes
@@ -149,7 +149,7 @@ def test_the_bar_has_it_as_its_first_line(capsys):
         DIGITS, gamma=1e-3, max_spectral_error=30.0, random_state=0, verbose=1
     )
     first = capsys.readouterr().err.splitlines()[0]
-    assert first.startswith("ridge=30: about ")
+    assert first.startswith("max_spectral_error=30: about ")
 
 
 def test_who_does_not_listen_does_not_pay(monkeypatch):
@@ -179,5 +179,5 @@ def test_a_limit_is_part_of_the_forecast():
 
 @pytest.mark.parametrize(("ridge", "delta"), [(None, None), (0, None), (1.0, 2.0)])
 def test_bad_parameters_are_refused(ridge, delta):
-    with pytest.raises(ValueError, match=r"ridge|delta"):
+    with pytest.raises(ValueError, match=r"max_spectral_error|delta"):
         estimate_n_landmarks(DIGITS, max_spectral_error=ridge, delta=delta)

@@ -118,7 +118,7 @@ def test_a_fault_that_cannot_be_imported_is_none(copies, nursery):
         SIZE,
         symbol="<base>",
         file="samplers/base.py",
-        text="import math",
+        text="import time",
         becomes="import no_such_module",
     )
     outcome = tried(broken, 3, copies, nursery)

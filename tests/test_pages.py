@@ -11,9 +11,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/start.md", "docs/which.md", "docs/kernels.md"]
-PAGES += ["docs/widths.md", "docs/classification.md", "docs/displays.md"]
-PAGES += ["docs/moving.md"]
+PAGES = [
+    "README.md",
+    *(
+        f"docs/{page}.md"
+        for page in (
+            "getting_started",
+            "landmarks",
+            "kernels",
+            "regression",
+            "classification",
+            "components",
+            "displays",
+            "moving",
+            "paper",
+        )
+    ),
+]
 #: Code for these runs where they are installed, and is passed over where not.
 OTHERS = {"falkon", "gpytorch", "pandas", "torch"}
 DRAWN = {"docs/classification.md", "docs/displays.md"}

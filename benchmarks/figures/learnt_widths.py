@@ -1,6 +1,6 @@
 """Scores and seconds of widths learnt, beside those of the best of a 7 × 7 grid.
 
-The picture of docs/widths.md: one dot per set, the mean over its splits.
+The picture of docs/kernels.md: one dot per set, the mean over its splits.
 """
 
 from __future__ import annotations

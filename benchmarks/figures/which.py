@@ -1,4 +1,4 @@
-"""The pictures of docs/which.md: what estimators find, and what samplers leave."""
+"""The pictures of docs/landmarks.md: what estimators find, and what samplers leave."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Error against gamma for several numbers of landmarks, and where the rules put it.
 
-A picture of docs/widths.md.
+A picture of docs/kernels.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Approximate scores draw a weighted pool; on the pool, proposals are ranked by how
 much they lower the trace error. After a quarter of the landmarks a pass over all
 rows draws a new pool by residual; later pools follow if validation rows show that a
-pool is stale. See docs/choosing.md.
+pool is stale. See docs/sampler_design.md.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class LevelMembership:
 
 
 #: The c of Algorithm 3 that the sketch of its proof asks for: 5·64·2k·log(2k/δ) ≤ s.
-#: Counted as in the proof of Algorithm 2 it is 1280: docs/algorithm.md.
+#: Counted as in the proof of Algorithm 2 it is 1280: docs/paper.md.
 THEORY_C = 640
 #: Oversampling of Algorithm 1; the proofs need 16.
 OVERSAMPLING = 16.0
