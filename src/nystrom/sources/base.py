@@ -366,10 +366,10 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         parts = getattr(self, "parts", None) or [self]
-        kinds = {type(getattr(part, "file", part)).__name__ for part in parts}
+        kinds = {part.file.label for part in parts if hasattr(part, "file")}
         kind, where = type(self).__name__, []
         if self.files and len(kinds) == 1:
-            kind = kinds.pop().removesuffix("File") + "Source"
+            kind = f"{kinds.pop()}Source"
         if len(self.files) == 1:
             where = [repr(os.path.basename(self.files[0]))]
         elif self.files:

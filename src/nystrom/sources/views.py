@@ -202,6 +202,8 @@ def _concatenate(pieces: list[Any]) -> Any:
 
 
 def _stored_dtype(part: Source) -> Any:
+    if hasattr(part, "_dtype"):  # of a file, of which nothing need be read
+        return part._dtype
     rows = part.take(np.arange(min(1, part.n_rows)))
     return getattr(rows, "dtype", None)
 
