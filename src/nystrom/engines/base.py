@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
@@ -318,3 +320,26 @@ def sum_tiles(
         tree.push(term)
         del term  # not to be held while the next one is made
     return tree.total()
+
+
+#: (tiles in a block, what was computed of it), block after block.
+BlockResults = Generator[tuple[int, Any], None, None]
+
+
+def results_in_order(
+    submit: Callable[..., Future], calls: Iterable[tuple[Any, ...]], window: int
+) -> Generator[Any, None, None]:
+    """What submitted calls return, in order; a window of them runs at a time, so that
+    results never pile up.
+    """
+    waiting: deque[Future] = deque()
+    try:
+        for call in calls:
+            waiting.append(submit(*call))
+            if len(waiting) >= window:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()

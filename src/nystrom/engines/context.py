@@ -16,11 +16,11 @@ from .._random import seeds_from
 from ..sources.base import check_device
 from .base import Engine
 from .checkpoint import Checkpoint, CheckpointStore
-from .executor import ExecutorEngine
+from .executor import ExecutorEngine, JoblibEngine
 
 
 def as_engine(engine: Any) -> Engine:
-    """An engine as it is, the one on a Dask client's cluster, or on an executor."""
+    """An engine as it is, or the one on a client's cluster, an executor, or joblib."""
     if isinstance(engine, Engine):
         return engine
     distributed = sys.modules.get("distributed")  # who has a client has imported it
@@ -30,10 +30,12 @@ def as_engine(engine: Any) -> Engine:
         return Dask(engine)
     if isinstance(engine, Executor):
         return ExecutorEngine(engine)
+    if isinstance(engine, str) and engine == "joblib":
+        return JoblibEngine()
     raise TypeError(
         f"engine={engine!r} is no engine; pass a value such as "
-        "nystrom.engines.Threads(n_jobs=2), a dask.distributed.Client, or a "
-        "concurrent.futures executor."
+        "nystrom.engines.Threads(n_jobs=2), a dask.distributed.Client, a "
+        'concurrent.futures executor, or "joblib".'
     )
 
 
@@ -56,10 +58,12 @@ def using(
 
     Parameters
     ----------
-    engine : Engine, distributed.Client or concurrent.futures.Executor, default=None
+    engine : Engine, distributed.Client, Executor or "joblib", default=None
         What runs the passes; it decides about threads, and `n_jobs` has no say. A
-        client stands for the workers of its Dask cluster, an executor for its own.
-        None: the engine in use around this block, if any.
+        client stands for the workers of its Dask cluster, an executor of
+        `concurrent.futures` for its own, "joblib" for those of the backend that
+        `joblib.parallel_config` names: loky, threading, Dask, Ray. None: the engine in
+        use around this block, if any.
     device : str, default=None
         Where blocks of dense rows are moved and worked on, as torch tensors: "cuda",
         "cuda:1", or "cpu". Results come back in the library of the rows. None: where
