@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from harness import data
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.kernel_approximation import Nystroem
@@ -30,7 +31,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nystrom import KernelLogisticRegression, KernelRidgeClassifierCV, datasets
+from nystrom import KernelLogisticRegression, KernelRidgeClassifierCV
 
 RESULTS = Path(__file__).parent / "results" / "classification.csv"
 FIELDS = ["data", "method", "train", "test", "classes", "s", "gamma", "alpha"]
@@ -44,14 +45,9 @@ def sets(folder: Path | None, rows: int) -> Iterator[tuple[str, Rows, Rows]]:
     """Each set, to train on and to test on."""
     for name, load in (("digits", load_digits), ("cancer", load_breast_cancer)):
         yield name, *parted(*load(return_X_y=True), rows)
-    large = {
-        "covertype": (datasets.fetch_covertype, "covertype.npz"),
-        "adult": (datasets.fetch_adult, "adult.csv.gz"),
-    }
-    for name, (fetch, file) in large.items():
-        path = folder / file if folder and (folder / file).exists() else None
-        bunch = fetch(path=path, dtype=np.float64, missing="generate")
-        yield name, *parted(bunch.data, bunch.target, rows)
+    for name in ("covertype", "adult"):
+        X, y, _ = data.load(name, folder)
+        yield name, *parted(X, y, rows)
 
 
 def parted(X: np.ndarray, y: np.ndarray, rows: int) -> tuple[Rows, Rows]:

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 from harness.config import Problem
-from harness.problems import FILES, load
+from harness.data import FILES
+from harness.problems import load
 from sklearn import datasets
 
 from nystrom import KernelRidgeCV

@@ -22,13 +22,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from harness import data
 from harness.measuring import peak_memory, timed, versions
 from sklearn.kernel_approximation import Nystroem as Theirs
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
-from nystrom import KernelLogisticRegression, datasets
+from nystrom import KernelLogisticRegression
 
 GAMMA, SIZE, C, ROWS, HELD_OUT = 0.01, 500, 1.0, 300_000, 50_000
 RESULTS = Path(__file__).parent / "results" / "logistic.csv"
@@ -165,11 +166,10 @@ def main() -> None:
     parser.add_argument("--classes", type=int, nargs="*", default=[2, 7])
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
-    file = None if args.data is None else args.data / "covertype.npz"
-    bunch = datasets.fetch_covertype(path=file, dtype=np.float32, missing="generate")
-    order = np.random.default_rng(0).permutation(len(bunch.data))
+    X, y, origin = data.load("covertype", args.data, np.float32)
+    order = np.random.default_rng(0).permutation(len(X))
     order = order[: args.rows + HELD_OUT]
-    X, y = np.ascontiguousarray(bunch.data[order]), np.asarray(bunch.target)[order]
+    X, y = np.ascontiguousarray(X[order]), y[order]
     rows = []
     for n_classes in args.classes:
         rows += compared(X, (y == 2).astype(int) if n_classes == 2 else y, args)
@@ -177,7 +177,7 @@ def main() -> None:
     with args.results.open("w", newline="") as out:
         table = csv.DictWriter(out, [*FIELDS, *known], lineterminator="\n")
         table.writeheader()
-        table.writerows({**row, "data": bunch.origin, **known} for row in rows)
+        table.writerows({**row, "data": origin, **known} for row in rows)
 
 
 if __name__ == "__main__":

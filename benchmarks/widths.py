@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 from harness.config import Problem
+from harness.data import FILES
 from harness.methods import feature_map
-from harness.problems import FILES, WIDTHS, Rows, load
+from harness.problems import WIDTHS, Rows, load
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 

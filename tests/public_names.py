@@ -7,13 +7,13 @@ them: `nystrom.estimators.kernel_ridge.KernelRidge.`.
 from __future__ import annotations
 
 import nystrom
-from nystrom import datasets, engines, kernels, landmarks, samplers, sources
+from nystrom import engines, kernels, landmarks, samplers, sources
 from nystrom.linalg import errors as trace_error
 from nystrom.linalg import operator as approximation
 from nystrom.models import ridge as risk
 from nystrom.samplers import cost as forecast
 
-MODULES = (nystrom, datasets, engines, kernels, samplers, sources)
+MODULES = (nystrom, engines, kernels, samplers, sources)
 #: Nobody makes these by their names.
 HANDED_BACK = (
     approximation.Approximation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib.util
 import os
 import subprocess
@@ -17,7 +18,7 @@ sys.path.insert(0, str(BENCHMARKS))
 
 import figures  # noqa: E402
 from figures import peers, reading, scaling  # noqa: E402
-from harness import config, plain, results  # noqa: E402
+from harness import config, data, plain, results  # noqa: E402
 from harness.errors import DenseKernel  # noqa: E402
 from harness.methods import feature_map  # noqa: E402
 from harness.problems import gamma_for, load  # noqa: E402
@@ -202,6 +203,76 @@ def test_interpolation_stays_between_what_was_measured():
     x, y = np.array([1.0, 100.0]), np.array([1.0, 0.01])
     assert peers.interpolated(x, y, 10.0) == pytest.approx(0.1)
     assert np.isnan(peers.interpolated(x, y, 1000.0))
+
+
+#: Columns of each set, and values that its target may have.
+SETS = {
+    "adult": (108, {0, 1}),
+    "covertype": (54, set(range(1, 8))),
+    "cod_rna": (8, {-1, 1}),
+    "year": (90, set(range(1922, 2012))),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_stand_ins_have_the_shape_of_a_set_and_are_always_the_same(name):
+    n_columns, values = SETS[name]
+    X, y, origin = data.stand_in(name, 3000, np.float64)
+    assert X.shape == (3000, n_columns)
+    assert set(y) <= values
+    assert len(set(y)) >= 2
+    assert origin == "generated stand-in"
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-10)
+    varies = X.any(axis=0)
+    np.testing.assert_allclose(X[:, varies].std(axis=0), 1, rtol=1e-9)
+    assert np.linalg.eigvalsh(np.corrcoef(X[:, varies].T))[-1] > 1.5
+    np.testing.assert_array_equal(data.stand_in(name, 3000, np.float64).X, X)
+
+
+@pytest.mark.parametrize("name", ["covertype", "cod_rna", "year"])
+def test_sets_are_read_from_files_and_standardised(name, tmp_path, rng):
+    n_columns, values = SETS[name]
+    X = rng.integers(-5, 5, (300, n_columns))
+    X[:, 0] = 7
+    y = rng.choice(sorted(values), 300)
+    np.savez(tmp_path / data.FILES[name], X=X, y=y)
+    table = data.load(name, tmp_path)
+    deviations = X - X.mean(axis=0)
+    deviations[:, 1:] /= X[:, 1:].std(axis=0)
+    np.testing.assert_allclose(table.X, deviations, atol=1e-12)
+    np.testing.assert_array_equal(table.y, y)
+    assert table.origin == ("7000 of 515345 rows" if name == "year" else "file")
+
+
+ADULT = """\
+age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,\
+race,sex,capital-gain,capital-loss,hours-per-week,native-country,income
+39,State-gov,77516,Bachelors,13,Single,Clerk,Wife,White,Male,2174,0,40,Cuba,<=50K
+50,?,83311,Bachelors,13,Single,Sales,Wife,White,Male,0,0,13,Cuba,>50K
+"""
+
+
+def test_categories_of_adult_become_indicators(tmp_path):
+    with gzip.open(tmp_path / "adult.csv.gz", "wt") as file:
+        file.write(ADULT)
+    X, y, _ = data.load("adult", tmp_path)
+    assert y.tolist() == [0, 1]
+    # Six numbers, of which two are constant; then workclass, education, occupation…
+    assert X[0, :6].tolist() == [-1, -1, 0, 1, 0, 1]
+    assert X[0, 6:].tolist() == [-1, 1, 0, 0, 1, -1, 0, 0, 0, 0]
+    np.testing.assert_array_equal(X[1], -X[0])
+
+
+def test_a_set_that_cannot_be_read_or_fetched_is_generated(tmp_path, monkeypatch):
+    def no_network(*args, **options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(data, "fetch_openml", no_network)
+    monkeypatch.setitem(data.N_ROWS, "adult", 20)
+    with pytest.warns(UserWarning, match="replaced by generated rows.*no network"):
+        table = data.load("adult", tmp_path)
+    assert table.origin == "generated stand-in"
+    assert table.X.shape == (20, 108)
 
 
 @pytest.mark.parametrize("name", sorted(figures.FIGURES))

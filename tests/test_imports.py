@@ -21,7 +21,6 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {
         "_versions",
-        "datasets",
         "_arrays",
         "_random",
         "_precision",

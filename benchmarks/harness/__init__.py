@@ -1,6 +1,7 @@
 """One harness for all figures and tables: data sets × methods × sizes → a CSV file.
 
 config.py    a TOML file as a list of cases
+data.py      the sets of the paper from files, scikit-learn or generated
 problems.py  rows, targets and widths of the data sets
 methods.py   feature maps by name: ours, scikit-learn's, plain NumPy's, and nothing
 learners.py  models by name, for those peers that are no feature maps

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from nystrom import datasets
-from nystrom.datasets.preprocessing import standardised
-
+from . import data
 from .config import Problem
 from .made import MADE, long
 
 WIDTHS = Path(__file__).parents[1] / "results" / "widths.csv"
-FILES: dict[str, tuple[Callable, str]] = {
-    "adult": (datasets.fetch_adult, "adult.csv.gz"),
-    "covertype": (datasets.fetch_covertype, "covertype.npz"),
-    "cod_rna": (datasets.fetch_cod_rna, "cod_rna.npz"),
-    "year": (datasets.fetch_year_prediction_msd, "yearpredictionmsd_subset.npz"),
-}
-#: Of the file with a part of YearPredictionMSD: rows drawn uniformly from the whole.
-YEAR_ROWS = 7000
 
 
 @dataclass(frozen=True)
@@ -68,17 +57,8 @@ def load(problem: Problem, folder: Path | None, extra: int = 0) -> Rows:
 def _whole(name: str, folder: Path | None) -> Rows:
     """A set standardised, with two classes where it has more."""
     if name == "year stand-in":
-        bunch = datasets.make_stand_in("year_prediction_msd")
-        return Rows(bunch.data, bunch.target.astype(np.float64), bunch.origin)
-    fetch, file = FILES[name]
-    local = None if folder is None or not (folder / file).exists() else folder / file
-    bunch = fetch(path=local, dtype=np.float64, missing="generate")
-    X, y = bunch.data, bunch.target
-    origin = bunch.origin
-    if name == "year" and local is not None and len(X) < bunch.n_rows_whole:
-        bunch = fetch(path=local, dtype=np.float64, preprocess=False)
-        X, y = standardised(bunch.data[:YEAR_ROWS], X.dtype), bunch.target[:YEAR_ROWS]
-        origin = f"{YEAR_ROWS} of {bunch.n_rows_whole} rows"
+        return Rows(*data.stand_in("year"))
+    X, y, origin = data.load(name, folder)
     # Two classes, as in the paper: class 2 against the rest.
     if name == "covertype":
         y = np.where(y == 2, 1, -1)

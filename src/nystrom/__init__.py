@@ -17,7 +17,7 @@ Examples
 (1797, 100)
 """
 
-from . import datasets, displays, engines, kernels, samplers, sources
+from . import displays, engines, kernels, samplers, sources
 from ._versions import show_versions
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
@@ -52,7 +52,6 @@ __all__ = [
     "KernelRidgeClassifierCV",
     "Nystroem",
     "approximate",
-    "datasets",
     "displays",
     "effective_dimension",
     "engines",

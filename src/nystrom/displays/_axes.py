@@ -18,9 +18,25 @@ from ..landmarks import Landmarks
 MAX_DRAWN_ROWS = 5000
 
 
+class BaseDisplay:
+    """Arrays, and what `plot` drew them with."""
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+
+    def _set_axes(self, ax: Any) -> Any:
+        """The axes given, or new ones; kept as `ax_` and `figure_`."""
+        if ax is None:
+            pyplot = import_optional("matplotlib.pyplot", "plot", "A display")
+            _, ax = pyplot.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
 @named_plainly
-class RowsDisplayMixin:
-    """A display of rows and landmarks, which an estimator has as well."""
+class BaseRowsDisplay(BaseDisplay):
+    """A display of rows and landmarks, or of rows and an estimator's landmarks."""
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> Self:
@@ -34,15 +50,6 @@ class RowsDisplayMixin:
     def from_landmarks(cls, landmarks: Landmarks, X: Any, **options: Any) -> Self:
         """Draw the rows X and landmarks."""
         raise NotImplementedError
-
-
-def set_axes(display: Any, ax: Any) -> Any:
-    """The axes given, or new ones; kept as `ax_` and `figure_`."""
-    if ax is None:
-        pyplot = import_optional("matplotlib.pyplot", "plot", "A display")
-        _, ax = pyplot.subplots(layout="constrained")
-    display.ax_, display.figure_ = ax, ax.figure
-    return ax
 
 
 def fitted_landmarks(estimator: Any) -> Landmarks:
@@ -63,7 +70,7 @@ def fitted_landmarks(estimator: Any) -> Landmarks:
 
 
 def check_landmarks(landmarks: Any) -> None:
-    """Refuse what is not landmarks, with a word on where they come from."""
+    """Refuse what is not landmarks, and say where they come from."""
     if not isinstance(landmarks, Landmarks):
         raise TypeError(
             f"landmarks are Landmarks, not {type(landmarks).__name__}: from "
@@ -73,9 +80,8 @@ def check_landmarks(landmarks: Any) -> None:
 
 def thinned_indices(n_rows: int) -> np.ndarray:
     """Row numbers at equal distances, few enough to draw."""
-    return np.unique(
-        np.linspace(0, n_rows - 1, min(n_rows, MAX_DRAWN_ROWS)).astype(int)
-    )
+    n_drawn = min(n_rows, MAX_DRAWN_ROWS)
+    return np.unique(np.linspace(0, n_rows - 1, n_drawn).astype(int))
 
 
 def format_number(value: float) -> str:
@@ -94,7 +100,7 @@ class PlaneProjection(NamedTuple):
     rows: np.ndarray  # (m, 2)
     row_indices: np.ndarray  # (m,) their row numbers
     landmarks: np.ndarray | None  # (s, 2), where they have a place
-    names: tuple[str, str]
+    names: tuple[str, ...]
 
 
 def project_to_plane(landmarks: Landmarks, X: Any, features: Any) -> PlaneProjection:
@@ -112,12 +118,8 @@ def project_to_plane(landmarks: Landmarks, X: Any, features: Any) -> PlaneProjec
     landmark_points = _as_numpy(points)[:, columns] if is_matrix else None
     column_names = list(getattr(X, "columns", ()))
     names = [str(column_names[c]) if column_names else f"feature {c}" for c in columns]
-    return PlaneProjection(
-        _as_numpy(X)[row_indices][:, columns],
-        row_indices,
-        landmark_points,
-        (names[0], names[1]),
-    )
+    rows = _as_numpy(X)[row_indices][:, columns]
+    return PlaneProjection(rows, row_indices, landmark_points, tuple(names))
 
 
 def _project_to_components(landmarks: Landmarks, X: Any) -> PlaneProjection:
@@ -129,11 +131,9 @@ def _project_to_components(landmarks: Landmarks, X: Any) -> PlaneProjection:
     are_rows = landmarks.indices is not None and landmarks.n_rows == len(coordinates)
     landmark_points = coordinates[landmarks.indices] if are_rows else None
     row_indices = thinned_indices(len(coordinates))
+    names = ("component 1", "component 2")
     return PlaneProjection(
-        coordinates[row_indices],
-        row_indices,
-        landmark_points,
-        ("component 1", "component 2"),
+        coordinates[row_indices], row_indices, landmark_points, names
     )
 
 

@@ -12,19 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_float, import_optional
-from ..functions import approximate
 from ..landmarks import Landmarks
 from ._axes import (
-    RowsDisplayMixin,
+    BaseDisplay,
+    BaseRowsDisplay,
     check_landmarks,
     fitted_landmarks,
     format_number,
-    set_axes,
 )
-from .rows import default_ridge
+from .rows import approximation_and_ridge
 
 
-class ErrorPathDisplay:
+class ErrorPathDisplay(BaseDisplay):
     """tr(K − K̃)/tr K of the first landmark, the first two, and so on.
 
     Parameters
@@ -56,10 +55,6 @@ class ErrorPathDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-    line_: Any
-
     def __init__(
         self,
         errors: np.ndarray,
@@ -77,18 +72,9 @@ class ErrorPathDisplay:
             self.n_landmarks = int(reached[0]) + 1 if len(reached) else None
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        goal: float | None = None,
-        name: str | None = None,
-        ax: Any = None,
-        **line: Any,
-    ) -> Self:
-        """Draw the path of a fitted estimator; the parameters are those of `plot`."""
-        landmarks = fitted_landmarks(estimator)
-        return cls.from_landmarks(landmarks, goal=goal, name=name, ax=ax, **line)
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
+        """Draw the path of a fitted estimator, with options of `from_landmarks`."""
+        return cls.from_landmarks(fitted_landmarks(estimator), **options)
 
     @classmethod
     def from_landmarks(
@@ -115,7 +101,7 @@ class ErrorPathDisplay:
 
     def plot(self, ax: Any = None, **line: Any) -> Self:
         """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
-        ax = set_axes(self, ax)
+        ax = self._set_axes(ax)
         sizes = np.arange(1, len(self.errors) + 1)
         # What is 0 has no place on a logarithmic axis.
         shown = np.where(self.errors > 0, self.errors, np.nan)
@@ -138,10 +124,8 @@ class ErrorPathDisplay:
         if self.goal:
             ax.axhline(self.goal, color=color, linestyle=":", linewidth=1)
         if self.n_landmarks is None:
-            text, x = (
-                f"{format_number(self.goal or 0.0)} is not reached",
-                len(self.errors),
-            )
+            goal = format_number(self.goal or 0.0)
+            text, x = f"{goal} is not reached", len(self.errors)
         else:
             text, x = f"{self.n_landmarks} landmarks", self.n_landmarks
             ax.axvline(x, color=color, linestyle=":", linewidth=1)
@@ -158,7 +142,7 @@ class ErrorPathDisplay:
         )
 
 
-class SpectrumDisplay(RowsDisplayMixin):
+class SpectrumDisplay(BaseRowsDisplay):
     """The eigenvalues of K̃ in descending order, and the part of them above λ.
 
     Parameters
@@ -187,10 +171,6 @@ class SpectrumDisplay(RowsDisplayMixin):
     True
     """
 
-    ax_: Any
-    figure_: Any
-    line_: Any
-
     def __init__(self, eigenvalues: np.ndarray, *, ridge: float) -> None:
         self.eigenvalues = np.asarray(eigenvalues, dtype=np.float64)
         self.ridge = ridge
@@ -208,41 +188,28 @@ class SpectrumDisplay(RowsDisplayMixin):
         **line: Any,
     ) -> Self:
         """Draw the spectrum of K̃ for the rows X; `ridge` as for `LeverageDisplay`."""
-        check_landmarks(landmarks)
-        approximation = approximate(X, landmarks)
-        ridge = default_ridge(approximation) if ridge is None else ridge
+        approximation, ridge = approximation_and_ridge(landmarks, X, ridge)
         values = arrays.to_host(approximation.eigenvalues())
         return cls(values, ridge=ridge).plot(ax, **line)
 
     def plot(self, ax: Any = None, **line: Any) -> Self:
         """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
-        ax = set_axes(self, ax)
+        ax = self._set_axes(ax)
         order = np.arange(1, len(self.eigenvalues) + 1)
         options = {"label": "eigenvalues of K̃"} | line
         (self.line_,) = ax.plot(order, self.eigenvalues, **options)
-        ax.axhline(
-            self.ridge,
-            color="C1",
-            linestyle="--",
-            label=f"λ = {format_number(self.ridge)}",
-        )
-        ax.axvline(
-            self.effective_dimension,
-            color="C2",
-            linestyle=":",
-            label=f"effective dimension {self.effective_dimension:.3g}",
-        )
+        label = f"λ = {format_number(self.ridge)}"
+        ax.axhline(self.ridge, color="C1", linestyle="--", label=label)
+        dimension = self.effective_dimension
+        label = f"effective dimension {dimension:.3g}"
+        ax.axvline(dimension, color="C2", linestyle=":", label=label)
         ax.set(xscale="log", yscale="log", xlabel="number", ylabel="eigenvalue")
         ax.grid(alpha=0.3)
         ax.legend()
         return self
 
 
-#: What is scored where nothing else was asked for.
-DEFAULT_SCORE_NAME = "negative mean squared error"
-
-
-class RidgePathDisplay:
+class RidgePathDisplay(BaseDisplay):
     """Scores against alpha: a line per number of landmarks, a panel per gamma.
 
     Parameters
@@ -280,7 +247,6 @@ class RidgePathDisplay:
     """
 
     axes_: list[Any]
-    figure_: Any
 
     def __init__(
         self,
@@ -316,13 +282,15 @@ class RidgePathDisplay:
         numbers, alphas = last.n_landmarks_path_, last.alphas_
         grid_shape = (len(gammas), len(numbers), len(alphas))
         scores = np.asarray(last.scores_).reshape(*grid_shape, -1).mean(axis=-1)
-        return cls(
+        score_name = getattr(last, "scoring", None) or "negative mean squared error"
+        display = cls(
             scores,
             alphas=alphas,
             n_landmarks=numbers,
             gammas=gammas,
-            score_name=str(getattr(last, "scoring", None) or DEFAULT_SCORE_NAME),
-        ).plot(axes, **line)
+            score_name=str(score_name),
+        )
+        return display.plot(axes, **line)
 
     def plot(self, axes: Any = None, **line: Any) -> Self:
         """Draw on axes, one for each gamma, or on new ones; more goes to `ax.plot`."""
@@ -350,8 +318,7 @@ class RidgePathDisplay:
             if len(axes_list) != len(self.gammas):
                 raise ValueError(
                     f"axes has {len(axes_list)}, and there are {len(self.gammas)} "
-                    "gammas: "
-                    "one for each."
+                    "gammas: one for each."
                 )
             return axes_list
         pyplot = import_optional("matplotlib.pyplot", "plot", "A display")
@@ -374,7 +341,7 @@ def _format_gamma(gamma: Any) -> str:
 COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
 
 
-class CoverageDisplay:
+class CoverageDisplay(BaseDisplay):
     """The share of targets inside intervals, against the share that should be.
 
     For normal intervals mean ± z·std of growing width. On the diagonal the deviations
@@ -409,10 +376,6 @@ class CoverageDisplay:
     >>> bool(abs(display.within(0.95) - 0.95) < 0.04)
     True
     """
-
-    ax_: Any
-    figure_: Any
-    line_: Any
 
     def __init__(self, distances: np.ndarray, *, name: str | None = None) -> None:
         self.distances = np.asarray(distances, dtype=np.float64).ravel()
@@ -477,7 +440,7 @@ class CoverageDisplay:
 
     def plot(self, ax: Any = None, **line: Any) -> Self:
         """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
-        ax = set_axes(self, ax)
+        ax = self._set_axes(ax)
         ax.plot([0, 1], [0, 1], ":", color="0.5")
         label = f"{self.within(0.95):.1%} within the 95 % interval"
         label = label if self.name is None else f"{self.name}: {label}"

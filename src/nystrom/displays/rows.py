@@ -12,16 +12,16 @@ from ..functions import approximate
 from ..landmarks import Landmarks
 from ..linalg.operator import Approximation
 from ._axes import (
-    RowsDisplayMixin,
+    BaseDisplay,
+    BaseRowsDisplay,
     check_landmarks,
     fitted_landmarks,
     format_number,
     project_to_plane,
-    set_axes,
 )
 
 
-class LandmarksDisplay(RowsDisplayMixin):
+class LandmarksDisplay(BaseRowsDisplay):
     """Rows as points of a plane, and the landmarks among them.
 
     Parameters
@@ -50,11 +50,8 @@ class LandmarksDisplay(RowsDisplayMixin):
     (30, 2)
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
-        self, rows: np.ndarray, landmarks: np.ndarray | None, names: tuple[str, str]
+        self, rows: np.ndarray, landmarks: np.ndarray | None, names: tuple[str, ...]
     ) -> None:
         self.rows = rows
         self.landmarks = landmarks
@@ -83,7 +80,7 @@ class LandmarksDisplay(RowsDisplayMixin):
 
     def plot(self, ax: Any = None, **points: Any) -> Self:
         """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
-        ax = set_axes(self, ax)
+        ax = self._set_axes(ax)
         options = {"s": 6, "color": "0.6", "linewidths": 0, "label": "rows"}
         ax.scatter(*self.rows.T, **options | points)
         if self.landmarks is not None:
@@ -94,21 +91,26 @@ class LandmarksDisplay(RowsDisplayMixin):
         return self
 
 
-def default_ridge(approximation: Approximation) -> float:
-    """The λ that landmarks were drawn by; else what they leave of tr K, shared by all.
+def approximation_and_ridge(
+    landmarks: Landmarks, X: Any, ridge: float | None
+) -> tuple[Approximation, float]:
+    """K̃ of rows, and λ: the one given, else the λ that landmarks were drawn by.
 
-    That is what the paper's λ for k components is, (1/k)·Σ_{i>k} σᵢ(K), with what K̃
-    leaves in place of what the best k directions would.
+    Else the trace error divided by their number: the paper's λ for k components is
+    (1/k)·Σ_{i>k} σᵢ(K), with the error of K̃ in place of that of the best k directions.
     """
-    landmarks = approximation.landmarks
-    if landmarks.ridge is not None:
-        return landmarks.ridge
-    # Where all rows are landmarks nothing is left but rounding.
-    min_error = float(np.finfo(np.float32).eps) * approximation.trace()
-    return max(approximation.trace_error, min_error) / len(landmarks)
+    check_landmarks(landmarks)
+    approximation = approximate(X, landmarks)
+    if ridge is None:
+        ridge = landmarks.ridge
+    if ridge is None:
+        # Where all rows are landmarks the error is rounding alone.
+        min_error = float(np.finfo(np.float32).eps) * approximation.trace()
+        ridge = max(approximation.trace_error, min_error) / len(landmarks)
+    return approximation, ridge
 
 
-class LeverageDisplay(RowsDisplayMixin):
+class LeverageDisplay(BaseRowsDisplay):
     """A histogram of ridge leverage scores, with those of the landmarks below it.
 
     A row of score 1 is like no other; many rows of small scores are alike, and few
@@ -142,9 +144,6 @@ class LeverageDisplay(RowsDisplayMixin):
     (500,)
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self, scores: np.ndarray, *, ridge: float, chosen: np.ndarray | None = None
     ) -> None:
@@ -168,9 +167,7 @@ class LeverageDisplay(RowsDisplayMixin):
         `ridge` is λ; None: the one that the landmarks were drawn by, else what they
         leave of tr K divided by their number.
         """
-        check_landmarks(landmarks)
-        approximation = approximate(X, landmarks)
-        ridge = default_ridge(approximation) if ridge is None else ridge
+        approximation, ridge = approximation_and_ridge(landmarks, X, ridge)
         scores = arrays.to_host(approximation.leverage_scores(ridge))
         are_rows = landmarks.indices is not None and landmarks.n_rows == len(scores)
         chosen = landmarks.indices if are_rows else None
@@ -178,7 +175,7 @@ class LeverageDisplay(RowsDisplayMixin):
 
     def plot(self, ax: Any = None, **bars: Any) -> Self:
         """Draw on the axes given, or on new ones; further words go to `ax.hist`."""
-        ax = set_axes(self, ax)
+        ax = self._set_axes(ax)
         scores = self.scores[self.scores > 0]
         min_score = scores.min(initial=1.0)
         bins = np.geomspace(min(min_score, 0.5), max(1.0, scores.max(initial=1.0)), 41)
@@ -204,7 +201,7 @@ class LeverageDisplay(RowsDisplayMixin):
         return self
 
 
-class ClusterDisplay:
+class ClusterDisplay(BaseDisplay):
     """Rows as points of a plane, coloured by cluster.
 
     Parameters
@@ -234,15 +231,12 @@ class ClusterDisplay:
     400
     """
 
-    ax_: Any
-    figure_: Any
-
     def __init__(
         self,
         rows: np.ndarray,
         labels: np.ndarray,
         sizes: np.ndarray,
-        names: tuple[str, str],
+        names: tuple[str, ...],
     ) -> None:
         self.rows = rows
         self.labels = labels
@@ -277,7 +271,7 @@ class ClusterDisplay:
 
     def plot(self, ax: Any = None, **points: Any) -> Self:
         """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
-        ax = set_axes(self, ax)
+        ax = self._set_axes(ax)
         for cluster, size in enumerate(self.sizes):
             members = self.rows[self.labels == cluster]
             label = f"{cluster}: {size} rows"

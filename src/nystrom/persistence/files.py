@@ -22,7 +22,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from ..estimators._inputs import warn
 from ..sources.output_files import atomic_write
-from .limits import FileLimitError, check_arrays, check_entries, check_schema
+from .limits import DamagedFileError, check_arrays, check_entries, check_schema
 from .table import (
     allowed_names,
     iter_nodes,
@@ -63,9 +63,15 @@ FORMAT = 2
 METADATA_ENTRY = "nystrom.json"
 #: What skops writes: which values there are, of which classes, and where their arrays.
 SCHEMA_ENTRY = "schema.json"
-#: The versions that a file tells.
-VERSIONED_PACKAGES = ["nystrom", "scikit-learn", "numpy"]
-PACKAGE_MODULE = sys.modules["nystrom"]
+
+
+def _current_versions() -> dict[str, str]:
+    """The versions that a file records."""
+    return {
+        "nystrom": sys.modules["nystrom"].__version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+    }
 
 
 def check_path(path: Any) -> Path:
@@ -87,39 +93,34 @@ def read_metadata(file: BinaryIO, path: Any) -> dict[str, Any]:
             check_entries(archive, n_bytes)
             entries = archive.namelist()
             bad_entry = archive.testzip()  # reads all, and compares the checksums
-            metadata = (
-                json.loads(archive.read(METADATA_ENTRY))
-                if METADATA_ENTRY in entries
-                else {}
-            )
-    except MemoryError:
+            is_model = METADATA_ENTRY in entries
+            metadata = json.loads(archive.read(METADATA_ENTRY)) if is_model else {}
+    except (MemoryError, DamagedFileError):
         raise
-    except FileLimitError as error:
-        raise damaged_file_error(path, str(error)) from error
     except Exception as error:
         if b"PK\x03\x04".startswith(head):
-            raise damaged_file_error(
-                path, f"it was cut short or changed ({error})"
-            ) from error
+            raise DamagedFileError(f"it was cut short or changed ({error})") from error
         pickle_hint = " It looks like a pickle, which can run any code."
         raise foreign_file_error(path, pickle_hint if head[0] == 0x80 else "") from None
     if bad_entry is not None:
-        raise damaged_file_error(path, f"{bad_entry} in it is not as it was written")
-    if METADATA_ENTRY not in entries:
+        raise DamagedFileError(f"{bad_entry} in it is not as it was written")
+    if not is_model:
         skops_hint = " It is a skops file without it: use skops.io.load."
         raise foreign_file_error(path, skops_hint if SCHEMA_ENTRY in entries else "")
     format_number = metadata.get("format") if isinstance(metadata, dict) else None
     if type(format_number) is not int or format_number < 1:
-        raise damaged_file_error(path, f"{METADATA_ENTRY} in it has no format number")
+        raise DamagedFileError(f"{METADATA_ENTRY} in it has no format number")
     if format_number != FORMAT:
-        old_format_hint = (
-            f"No release wrote format {format_number}: fit the model again and save it."
+        remedy = (
+            "Upgrade nystrom."
+            if format_number > FORMAT
+            else f"No release wrote format {format_number}: fit the model again and "
+            "save it."
         )
         raise ModelFileError(
             f"{path} has format {format_number}, written by nystrom "
-            f"{metadata.get('nystrom')}; "
-            f"nystrom {PACKAGE_MODULE.__version__} reads format {FORMAT}. "
-            + ("Upgrade nystrom." if format_number > FORMAT else old_format_hint)
+            f"{metadata.get('nystrom')}; nystrom {_current_versions()['nystrom']} "
+            f"reads format {FORMAT}. {remedy}"
         )
     return metadata
 
@@ -157,16 +158,8 @@ def copy_with_entries(
             new.writestr(name, json.dumps(content))
 
 
-def damaged_file_error(path: Any, reason: str) -> ModelFileError:
-    """What is said of a file that is not as it was written."""
-    return ModelFileError(
-        f"{path} is damaged or incomplete: {reason}. Copy it again from where it came, "
-        "or save the model again."
-    )
-
-
 def foreign_file_error(path: Any, hint: str) -> ModelFileError:
-    """What is said of a file that `save` has not written."""
+    """The error for a file that `save` has not written."""
     return ModelFileError(
         f"{path} is not a model file. load reads the files that nystrom.save wrote, "
         f"zip files with an entry {METADATA_ENTRY}.{hint}"
@@ -241,22 +234,15 @@ def _write_model(estimator: Any, file: BinaryIO) -> None:
     import skops.io
 
     name = type(estimator).__name__
-    versions = [PACKAGE_MODULE.__version__, sklearn.__version__, np.__version__]
-    metadata = {
-        "format": FORMAT,
-        **dict(zip(VERSIONED_PACKAGES, versions, strict=True)),
-    }
+    metadata = {"format": FORMAT, **_current_versions(), "estimator": name}
     dumped = io.BytesIO()
     with _explain_errors(name):
         skops.io.dump(estimator, dumped)
     schema = read_schema(dumped)
     _check_recoverable(schema, name)
     to_saved_names(schema, name)
-    copy_with_entries(
-        dumped,
-        file,
-        {SCHEMA_ENTRY: schema, METADATA_ENTRY: {**metadata, "estimator": name}},
-    )
+    entries = {SCHEMA_ENTRY: schema, METADATA_ENTRY: metadata}
+    copy_with_entries(dumped, file, entries)
     dumped.close()  # its memory is needed for reading
     with _explain_errors(name):
         # Some of what skops writes it cannot read: better found now than later.
@@ -361,22 +347,25 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
             f"There is no file {path}; give the path of a file that save wrote."
         )
     allowed = {*trusted, *allowed_names()}
+    metadata: dict[str, Any] = {}
     with open(source, "rb") as file:
-        metadata = read_metadata(file, path)
         try:
+            metadata = read_metadata(file, path)
             estimator = read_model(file, allowed)
             _warn_if_versions_differ(metadata, path)
             return estimator
         except UntrustedTypesFoundException:
             names = sorted(set(skops.io.get_untrusted_types(file=file)) - allowed)
-        except (MemoryError, Warning):
+        except (MemoryError, Warning, ModelFileError):
             raise
-        except FileLimitError as error:
-            raise damaged_file_error(path, str(error)) from error
+        except DamagedFileError as error:
+            raise ModelFileError(
+                f"{path} is damaged or incomplete: {error}. Copy it again from where "
+                "it came, or save the model again."
+            ) from error
         except Exception as error:
-            versions = ", ".join(
-                f"{k} {v}" for k, v in metadata.items() if k in VERSIONED_PACKAGES
-            )
+            recorded = (name for name in _current_versions() if name in metadata)
+            versions = ", ".join(f"{name} {metadata[name]}" for name in recorded)
             raise ModelFileError(
                 f"{path} is whole, but cannot be loaded here: {error}. It was saved "
                 f"by {versions}; load it with these versions, and with the modules of "
@@ -392,24 +381,18 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
 
 
 def _warn_if_versions_differ(metadata: dict[str, Any], path: Any) -> None:
-    """Say so where other versions wrote the file, which may understand it otherwise."""
-    current = {
-        "nystrom": PACKAGE_MODULE.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    differing = {
-        name: metadata.get(name)
-        for name in current
+    """Warn where other versions wrote the file, which may understand it otherwise."""
+    current = _current_versions()
+    names = [
+        name
+        for name in ("nystrom", "scikit-learn")
         if metadata.get(name) != current[name]
-    }
-    if differing:
-        saved_versions = " and ".join(
-            f"{name} {version}" for name, version in differing.items()
-        )
-        current_versions = " and ".join(f"{name} {current[name]}" for name in differing)
+    ]
+    if names:
+        saved = " and ".join(f"{name} {metadata.get(name)}" for name in names)
+        here = " and ".join(f"{name} {current[name]}" for name in names)
         warn(
-            f"{path} was saved by {saved_versions}; here is {current_versions}. What "
-            "it answers may differ, "
+            f"{path} was saved by {saved}; here is {here}. Its predictions may differ, "
             "or break. Load it with the version that saved it, or fit the model again "
             "and save it.",
             ModelVersionWarning,

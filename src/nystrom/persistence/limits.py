@@ -24,8 +24,8 @@ MAX_SPARSE_EXPANSION, MIN_SPARSE_LIMIT_BYTES = 250, 64 * 2**20
 MAX_HEADER_BYTES = 2**16
 
 
-class FileLimitError(ValueError):
-    """A file that says to hold more than it does."""
+class DamagedFileError(ValueError):
+    """A file that is not as `save` wrote it, or that declares more than it holds."""
 
 
 def check_entries(archive: ZipFile, n_bytes: int) -> None:
@@ -33,10 +33,10 @@ def check_entries(archive: ZipFile, n_bytes: int) -> None:
     entries = archive.infolist()
     for entry in entries:
         if entry.compress_type != ZIP_STORED:
-            raise FileLimitError(f"{entry.filename} in it is compressed")
+            raise DamagedFileError(f"{entry.filename} in it is compressed")
     total_bytes = sum(max(entry.file_size, entry.compress_size) for entry in entries)
     if total_bytes > n_bytes:
-        raise FileLimitError(
+        raise DamagedFileError(
             f"its entries say to have {total_bytes} bytes, and all of it has {n_bytes}"
         )
 
@@ -48,14 +48,14 @@ def check_schema(schema: Any) -> None:
     for longer values would let a short file ask for endless work.
     """
     if _count_values(schema, {}) > _count_values(schema, None):
-        raise FileLimitError("its values refer to each other as save never writes it")
+        raise DamagedFileError("its values refer to each other as save never writes it")
     ids: dict[Any, Any] = {}
     for _, node in iter_nodes(schema):
         if "file" not in node:
             continue
         name, node_id = node["file"], node.get("__id__")
         if not node_id or ids.setdefault(name, node_id) != node_id:
-            raise FileLimitError(f"{name} in it belongs to several values")
+            raise DamagedFileError(f"{name} in it belongs to several values")
 
 
 def _count_values(tree: Any, known: dict[Any, int] | None) -> int:
@@ -78,9 +78,11 @@ def check_arrays(archive: ZipFile, schema: Any) -> None:
     for path, node in iter_nodes(schema):
         loader, name = node["__loader__"], node.get("file")
         is_sparse = loader == "SparseMatrixNode"
-        if _is_scipy_sparse(node) and not is_sparse:
+        if node["__module__"].startswith("scipy.sparse") and not is_sparse:
             # Called with two numbers, such a class would make a matrix of that size.
-            raise FileLimitError(f"{path} in it is no sparse matrix as save writes it")
+            raise DamagedFileError(
+                f"{path} in it is no sparse matrix as save writes it"
+            )
         if loader == "NdArrayNode" and name is not None:
             entry = archive.getinfo(name)
             with archive.open(entry) as file:
@@ -89,22 +91,15 @@ def check_arrays(archive: ZipFile, schema: Any) -> None:
             _check_sparse(archive.read(node["file"]), name)
 
 
-def _is_scipy_sparse(part: dict[str, Any]) -> bool:
-    return str(part["__module__"]).startswith("scipy.sparse")
-
-
 def _check_header(head: bytes, entry_bytes: int, name: Any) -> None:
     file = io.BytesIO(head)
-    version = np.lib.format.read_magic(file)
-    is_version_1 = version == (1, 0)
-    header = np.lib.format
-    read_header = (
-        header.read_array_header_1_0 if is_version_1 else header.read_array_header_2_0
-    )
-    shape, _, dtype = read_header(file)
+    if np.lib.format.read_magic(file) == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
     declared, available = math.prod(shape) * dtype.itemsize, entry_bytes - file.tell()
     if declared != available:
-        raise FileLimitError(
+        raise DamagedFileError(
             f"{name} in it declares {declared} bytes of an array, and has {available}"
         )
 
@@ -113,10 +108,9 @@ def _check_sparse(content: bytes, name: Any) -> None:
     with ZipFile(io.BytesIO(content)) as inside:
         entries = inside.infolist()
         total_bytes = sum(entry.file_size for entry in entries)
-        if total_bytes > max(
-            MIN_SPARSE_LIMIT_BYTES, MAX_SPARSE_EXPANSION * len(content)
-        ):
-            raise FileLimitError(
+        limit = max(MIN_SPARSE_LIMIT_BYTES, MAX_SPARSE_EXPANSION * len(content))
+        if total_bytes > limit:
+            raise DamagedFileError(
                 f"{name} in it unpacks from {len(content)} to {total_bytes}"
             )
         for entry in entries:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .. import kernels, samplers
 from ..estimators._ridge import RidgeModel
 from ..estimators.kernel_cca import KernelCCA
 from ..estimators.kernel_kmeans import KernelKMeans
@@ -26,10 +27,6 @@ from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from ..estimators.kernel_ridge_cv import KernelRidgeCV
 from ..estimators.nystroem import Nystroem
 from ..kernels.base import Product, Scaled, Sum
-from ..kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
-from ..kernels.entrywise import AdditiveChi2, Chi2, Laplacian
-from ..kernels.stationary import RBF, Matern, RationalQuadratic
-from ..kernels.user import Blockwise, Pairwise, Precomputed, PrecomputedCross
 from ..landmarks import Landmarks
 from ..linalg.errors import Guarantee, TraceError
 from ..linalg.factor import Factor
@@ -44,18 +41,6 @@ from ..models.ridge import RiskBound
 from ..models.ridge_full import FullPosterior
 from ..models.spectral_embedding import SpectralEmbeddingMap
 from ..models.streaming import StreamingMoments
-from ..samplers import (
-    Accelerated,
-    GivenPoints,
-    GivenRows,
-    Greedy,
-    KMeans,
-    Leverage,
-    PooledGreedy,
-    Recursive,
-    RPCholesky,
-    Uniform,
-)
 from ..samplers.streaming import Reservoir
 
 #: Stands in files for all modules of this package.
@@ -94,44 +79,42 @@ SAVED_CLASSES: dict[str, type] = {
     "RunningSums": StreamingMoments,
     "TraceError": TraceError,
     # kernels
-    "AdditiveChi2": AdditiveChi2,
-    "Blockwise": Blockwise,
-    "Chi2": Chi2,
-    "Cosine": Cosine,
-    "Laplacian": Laplacian,
-    "Linear": Linear,
-    "Matern": Matern,
+    "AdditiveChi2": kernels.AdditiveChi2,
+    "Blockwise": kernels.Blockwise,
+    "Chi2": kernels.Chi2,
+    "Cosine": kernels.Cosine,
+    "Laplacian": kernels.Laplacian,
+    "Linear": kernels.Linear,
+    "Matern": kernels.Matern,
     "Multiple": Scaled,
-    "NewRows": PrecomputedCross,
-    "Pairwise": Pairwise,
-    "Polynomial": Polynomial,
-    "Precomputed": Precomputed,
+    "NewRows": kernels.PrecomputedCross,
+    "Pairwise": kernels.Pairwise,
+    "Polynomial": kernels.Polynomial,
+    "Precomputed": kernels.Precomputed,
     "Product": Product,
-    "RBF": RBF,
-    "RationalQuadratic": RationalQuadratic,
-    "Sigmoid": Sigmoid,
+    "RBF": kernels.RBF,
+    "RationalQuadratic": kernels.RationalQuadratic,
+    "Sigmoid": kernels.Sigmoid,
     "Sum": Sum,
     # samplers
-    "Accelerated": Accelerated,
-    "GainPivoted": PooledGreedy,
-    "GivenPoints": GivenPoints,
-    "GivenRows": GivenRows,
-    "Greedy": Greedy,
-    "KMeans": KMeans,
-    "Leverage": Leverage,
-    "RPCholesky": RPCholesky,
-    "Recursive": Recursive,
-    "Uniform": Uniform,
+    "Accelerated": samplers.Accelerated,
+    "GainPivoted": samplers.PooledGreedy,
+    "GivenPoints": samplers.GivenPoints,
+    "GivenRows": samplers.GivenRows,
+    "Greedy": samplers.Greedy,
+    "KMeans": samplers.KMeans,
+    "Leverage": samplers.Leverage,
+    "RPCholesky": samplers.RPCholesky,
+    "Recursive": samplers.Recursive,
+    "Uniform": samplers.Uniform,
 }
 
 
 @cache
 def allowed_names() -> frozenset[str]:
     """What a file may name without being trusted: the table, and harmless others."""
-    return (
-        frozenset(f"{SAVED_PACKAGE}.{name}" for name in SAVED_CLASSES)
-        | _third_party_names()
-    )
+    ours = frozenset(f"{SAVED_PACKAGE}.{name}" for name in SAVED_CLASSES)
+    return ours | _third_party_names()
 
 
 def to_saved_names(schema: dict[str, Any], estimator: str) -> None:
@@ -150,7 +133,7 @@ def to_saved_names(schema: dict[str, Any], estimator: str) -> None:
             raise TypeError(
                 f"{path} is {'.'.join(key)}, for which model files have no name. Take "
                 "it out, or use pickle or joblib. (A class of this package that "
-                "estimators hold needs a row in SAVED of saved_names.py.)"
+                "estimators hold needs a row in SAVED_CLASSES of persistence/table.py.)"
             )
         node["__module__"], node["__class__"] = SAVED_PACKAGE, names[key]
 
@@ -198,7 +181,7 @@ def _is_package_module(module: str) -> bool:
 
 
 def _third_party_names() -> frozenset[str]:
-    """Harmless names that skops does not trust: CSR, dtypes, a search's parts.
+    """Harmless names that skops does not trust: CSR, dtypes, parts of a search.
 
     A search holds its splitter and its scorer, and a scorer its metric; some also hold
     which metadata they ask for (scikit-learn < 1.8).
@@ -208,26 +191,16 @@ def _third_party_names() -> frozenset[str]:
     from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
     from sklearn.utils.metadata_routing import MetadataRequest
 
-    sparse = (c for c in _classes(sp) if issubclass(c, (sp.sparray, sp.spmatrix)))
-    splitters = (c for c in _classes(model_selection) if hasattr(c, "get_n_splits"))
     scorers = [get_scorer(name) for name in get_scorer_names()]
     metrics = (scorer._score_func for scorer in scorers)
     # The scorer of a search without `scoring` calls the estimator's own `score`.
-    scorer_types = {
-        type(scorer) for scorer in [*scorers, check_scoring(DummyClassifier())]
-    }
+    scorer_types = map(type, [*scorers, check_scoring(DummyClassifier())])
+    splitters = (c for c in _classes(model_selection) if hasattr(c, "get_n_splits"))
+    sparse = (c for c in _classes(sp) if issubclass(c, (sp.sparray, sp.spmatrix)))
     requests = (MetadataRequest, type(MetadataRequest(owner=None).fit))
-    return frozenset(
-        map(
-            _full_name,
-            [np.dtype, *sparse, *splitters, *metrics, *scorer_types, *requests],
-        )
-    )
+    things = [np.dtype, *sparse, *splitters, *metrics, *scorer_types, *requests]
+    return frozenset(f"{thing.__module__}.{thing.__name__}" for thing in things)
 
 
 def _classes(module: ModuleType) -> Iterator[type]:
     return (thing for thing in vars(module).values() if isinstance(thing, type))
-
-
-def _full_name(thing: Any) -> str:
-    return f"{thing.__module__}.{thing.__name__}"
