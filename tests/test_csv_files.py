@@ -150,9 +150,11 @@ def test_the_converted_file_is_removed_with_the_source(lines, tmp_path, temporar
 
 def test_nothing_is_left_after_an_error_or_a_full_disk(lines, tmp_path, temporary):
     lines[1 + 2345] = "1,x,3"
-    with pytest.raises(FileError, match="column 'b', row 2345: 'x' is not a number"):
+    message = "column 'b', row 2345: 'x' is not a number"
+    with pytest.raises(FileError, match=message) as held:  # with all that it refers to
         sources.open(written(tmp_path, lines))
     assert not list(temporary.iterdir())
+    del held
 
     def full(path):
         Path(path).write_bytes(b"half")
@@ -181,8 +183,9 @@ def test_on_another_machine_it_is_converted_again(lines, tmp_path, temporary):
         shutil.rmtree(folder)
     recent.CHUNK_CACHE.clear()
     arrow._FRAGMENTS.clear()
-    for _ in range(3):
-        np.testing.assert_array_equal(pickle.loads(sent).rows(0, N_ROWS), expected)
+    found = [pickle.loads(sent) for _ in range(3)]
+    for again in found:
+        np.testing.assert_array_equal(again.rows(0, N_ROWS), expected)
     assert len(list(temporary.rglob("*.arrow"))) == 1
 
 
