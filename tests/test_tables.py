@@ -258,6 +258,27 @@ def test_a_stream_is_written_out_once(wrap, X, y):
     np.testing.assert_array_equal(ridge().fit(wrap(table(X)), y).predict(X), expected)
 
 
+@pytest.mark.parametrize("kind", ["csv", "stream", "lazy"])
+def test_what_is_converted_is_known_by_what_it_was(kind, X, tmp_path):
+    """A checkpoint goes on with the same rows, and refuses others."""
+
+    def opened(X, delimiter=None):
+        if kind == "csv":
+            write_csv(tmp_path / "rows.csv", X, 300)
+            os.utime(tmp_path / "rows.csv", ns=(1, 1))
+            columns = None if delimiter is None else ["x0"]
+            return sources.open(tmp_path / "rows.csv", columns=columns)
+        if kind == "stream":
+            return as_source(Stream(table(X)))
+        return as_source(pytest.importorskip("polars").from_arrow(table(X)).lazy())
+
+    before = opened(X).fingerprint()
+    assert opened(X).fingerprint() == before
+    assert opened(X[:-1]).fingerprint() != before
+    if kind == "csv":
+        assert opened(X, ",").fingerprint() != before
+
+
 @pytest.mark.parametrize("store", ["memory", "zip"])
 def test_an_array_of_zarr_in_any_store_is_read_chunk_by_chunk(store, X, tmp_path):
     kept = zarr.storage.MemoryStore()
@@ -403,6 +424,13 @@ def test_arrays_in_a_store(put, X, tmp_path):
     for name in ("rows.h5", "rows.zarr"):
         source = sources.open(f"{url}/{name}", **ways[0])
         np.testing.assert_array_equal(all_rows(source), X)
+        again = pickle.loads(pickle.dumps(source))
+        tabular.CHUNK_CACHE.clear()
+        np.testing.assert_array_equal(again.rows(900, 1200), X[900:1200])
+        assert (
+            again.fingerprint()
+            == sources.open(f"{url}/{name}", **ways[0]).fingerprint()
+        )
 
 
 def test_what_is_not_in_a_store_is_told(put, X, tmp_path):

@@ -27,7 +27,7 @@ def add_terms(left: Any, right: Any) -> Any:
     """left + right, entry by entry where they are tuples.
 
     Arrays are added in place where they may be, since a sum of s × s matrices is a good
-    part of a pass: `left` is used up. What came from elsewhere may be read-only.
+    part of a pass: `left` is used up. What came from another process may be read-only.
     """
     if isinstance(left, tuple):
         return tuple(add_terms(a, b) for a, b in zip(left, right, strict=True))
@@ -39,7 +39,7 @@ def add_terms(left: Any, right: Any) -> Any:
 
 
 def term_bytes(term: Any) -> int:
-    """The memory of a term, or of all that it is made of."""
+    """The memory of a term, or of all its entries."""
     if isinstance(term, tuple):
         return sum(map(term_bytes, term))
     return getattr(term, "nbytes", 0)
@@ -52,7 +52,7 @@ FAN_IN = 4
 
 
 def aligned_size(first: int, max_size: int) -> int:
-    """How many terms from this one on may be summed elsewhere: a power of `FAN_IN`.
+    """How many terms from this one on may be one term: a power of `FAN_IN`.
 
     Not more than the largest, and one at the very beginning.
     """
@@ -66,7 +66,7 @@ class SumTree:
     """Sums terms that arrive in order: ((0+1)+2)+3, the same of 4 to 7, and their sum.
 
     Which terms are added to which depends on their number alone, so a block of 4ʲ tiles
-    that begins at a multiple of 4ʲ may be summed elsewhere and pushed as one term. One
+    that begins at a multiple of 4ʲ may be summed apart and pushed as one term. One
     sum of each size waits for the terms that it lacks.
     """
 
@@ -106,7 +106,7 @@ class SumTree:
 
 
 class SumSink:
-    """A sink that adds up what each tile hands over, in the order of the tiles.
+    """A sink that adds up what each tile gives, in the order of the tiles.
 
     For passes that make rows and sums at once.
     """
@@ -293,7 +293,7 @@ def map_tiles(
     """(row number, f of the tile that begins there) for some tiles."""
     for tile in range(first, last):
         start = tile * TILE
-        # Nothing here holds what was made: a sum that has taken it in may be all there
+        # Nothing here holds the result: the sum that it is now part of may be all there
         # is room for.
         yield start, _apply_to_tile(f, source, shared, start)
 
@@ -301,7 +301,7 @@ def map_tiles(
 def _apply_to_tile(
     f: Callable, source: Source, shared: tuple[Any, ...], start: int
 ) -> Any:
-    # A result that is not finite is refused once, by whoever asked for it.
+    # A result that is not finite is refused once, by the caller.
     with np.errstate(over="ignore", invalid="ignore"):
         stop = min(start + TILE, source.n_rows)
         return f(source.block(start, stop), *shared)
@@ -318,7 +318,7 @@ def sum_tiles(
     tree = SumTree()
     for _, term in map_tiles(f, source, shared, first, last):
         tree.push(term)
-        del term  # not to be held while the next one is made
+        del term  # not to be held while the next one is computed
     return tree.total()
 
 

@@ -23,7 +23,9 @@ def as_engine(engine: Any) -> Engine:
     """An engine as it is, or the one on a client's cluster, an executor, or joblib."""
     if isinstance(engine, Engine):
         return engine
-    distributed = sys.modules.get("distributed")  # who has a client has imported it
+    distributed = sys.modules.get(
+        "distributed"
+    )  # a client exists only where it is imported
     if distributed is not None and isinstance(engine, distributed.Client):
         from .dask import Dask
 

@@ -105,7 +105,7 @@ class ScatterCache:
 
 #: Seconds between two looks at whether the cluster is still there.
 POLL_SECONDS = 2.0
-#: What is "lost" is not failed: it is being made again.
+#: What is "lost" is not failed: it is being computed again.
 FAILED_STATUSES = ("error", "cancelled")
 
 
@@ -116,7 +116,7 @@ class LostDataError(Exception):
 class TaskMonitor:
     """Waits for the tasks of one pass.
 
-    `rows_of` is to be told the rows that each task is about, by its key.
+    `rows_of` has the rows that each task is about, by its key.
     """
 
     def __init__(self, client: Client, patience: float, name: str) -> None:
@@ -177,7 +177,7 @@ class TaskMonitor:
                 raise
 
     def check_cluster(self) -> None:
-        """Raise where there is nobody left to wait for."""
+        """Raise where there is nobody to wait for."""
         if self.client.status != "running":
             raise self._lost_error()
         try:
@@ -240,7 +240,7 @@ def _scheduler_address(client: Client) -> str:
     return getattr(client.scheduler, "address", "an unknown address")
 
 
-#: A task takes a few milliseconds to hand out: so many for each thread of the workers,
+#: A task takes a few milliseconds to start: so many for each thread of the workers,
 #: each of so many tiles at most, and at least.
 TASKS_PER_THREAD, MAX_TILES_PER_TASK, MIN_TILES_PER_TASK = 8, 256, 4
 #: The most tiles of a task where rows come back, and how many such tasks at a time.
@@ -305,7 +305,7 @@ class DaskPass:
                 future.release()
 
     def rows(self) -> Iterator[list]:
-        """What the tiles of each block made, as they are done."""
+        """The results for the tiles of each block, as they are done."""
         remaining: list[tuple[int, int]] | None = None
         for _ in range(MAX_ATTEMPTS):
             try:
@@ -318,7 +318,7 @@ class DaskPass:
         raise self._workers_died_error(lost)
 
     def _rows(self, remaining: list[tuple[int, int]]) -> Iterator[list]:
-        """Each block is taken from those that remain when it is done."""
+        """Each block leaves those that remain when it is done."""
         queued = list(remaining)
         running: dict[Future, tuple[int, int]] = {}
         while queued or running:
@@ -351,7 +351,7 @@ class DaskPass:
             max_tiles, max(MIN_TILES_PER_TASK, 1 << tiles_per_task.bit_length() >> 1)
         )
         # As the result of a task it is fetched once by each worker, also by those that
-        # come late, and made again when it is lost with one.
+        # come late, and computed again when it is lost with one.
         with dask.config.set({LARGE_GRAPH_OPTION: "1TiB"}):
             self.remote_payload = self.client.submit(
                 pickle.loads, self.work, key=f"work-{self.key}"
@@ -363,7 +363,7 @@ class DaskPass:
         start, stop = tile_row_bounds(first, last, self.source_payload.n_rows)
         key = (self.key, first)  # one group of tasks: they wait at the scheduler
         self.monitor.rows_of[key] = start, stop
-        chunks = [chunks.X[start:stop] for chunks in self.source_payload.left]
+        chunks = [chunks.X[start:stop] for chunks in self.source_payload.lazies]
         return delayed(f, pure=False)(
             self.remote_payload, first, last, block, *chunks, dask_key_name=key
         )
@@ -449,7 +449,7 @@ class Dask(RemoteEngine):
         if client.asynchronous:
             raise TypeError(
                 "The Dask client is asynchronous, and fits are not; pass one that was "
-                "made without asynchronous=True."
+                "created without asynchronous=True."
             )
         self.client, self.progress, self.patience = client, progress, patience
         self.sent = ScatterCache()
@@ -492,7 +492,7 @@ class Dask(RemoteEngine):
         source_payload = SourcePayload(_as_lazy(source), DaskChunks)
         if source_payload.content is None:
             _say_what_is_carried(source)
-        for chunks in source_payload.left:
+        for chunks in source_payload.lazies:
             if chunks.client not in (None, self.client):
                 raise ValueError(
                     "The Dask array was persisted by another client than the one in "
@@ -529,7 +529,7 @@ def _say_what_is_carried(source: Any) -> None:
 
 
 def _is_small_and_local(source_payload: SourcePayload) -> bool:
-    """Whether the rows are held here, and too few to be sent elsewhere."""
+    """Whether the rows are held here, and too few to be sent."""
     is_held_here = (
         source_payload.content is None
         or len(source_payload.content) >= source_payload.n_rows

@@ -128,28 +128,28 @@ class LocalPayload:
 
 
 class SourcePayload:
-    """A source made ready to travel.
+    """A source, ready to travel.
 
-    What is of the class `lazily` in it stays behind: `left` lists it, and `unpacked`
-    puts in what stands for it there.
+    What is of the class `lazy_types` in it stays behind: `lazies` lists it, and
+    `rebuild_source` puts in what stands for it there.
     """
 
     def __init__(self, source: Source, lazy_types: type | tuple = ()) -> None:
         self.source, self.n_rows = source, source.n_rows
-        self.columns, self.left = list(_large_columns(source)), list[Any]()
+        self.columns, self.lazies = list(_large_columns(source)), list[Any]()
         self.content: bytes | None
         stream = _BoundedBuffer()
         pickler = _DetachingPickler(stream, protocol=5)
-        pickler.columns, pickler.left, pickler.lazy_types = (
+        pickler.columns, pickler.lazies, pickler.lazy_types = (
             self.columns,
-            self.left,
+            self.lazies,
             lazy_types,
         )
         try:
             pickler.dump(source)
             self.content = stream.getvalue()
         except _TooLargeError:
-            self.content, self.columns, self.left = None, [], []
+            self.content, self.columns, self.lazies = None, [], []
 
     def part(self, first: int, last: int) -> BlockPayload | None:
         """What tiles first to last need besides the content; None for nothing."""
@@ -176,7 +176,7 @@ class SourcePayload:
         if self.content is None:
             return TransferredTiles(self.n_rows, entries)
         unpickler = _AttachingUnpickler(io.BytesIO(self.content))
-        unpickler.found = {"column": entries, "left": replacements}
+        unpickler.found = {"column": entries, "lazy": replacements}
         return unpickler.load()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def tile_row_bounds(first: int, last: int, n_rows: int) -> tuple[int, int]:
 
 
 def _large_columns(source: Any) -> Iterator[np.ndarray]:
-    """Weights and targets that are not small, of a source or those it is made of."""
+    """Weights and targets that are not small, of a source or those inside it."""
     for column in (source._weights, source.targets):
         if isinstance(column, np.ndarray) and column.nbytes > MAX_INLINE_BYTES // 16:
             yield column
@@ -215,7 +215,7 @@ class _DetachingPickler(Pickler):
     """Leaves out what travels another way."""
 
     columns: list[np.ndarray]
-    left: list[Any]
+    lazies: list[Any]
     lazy_types: type | tuple
 
     def persistent_id(self, value: Any) -> tuple[str, int] | None:
@@ -230,8 +230,8 @@ class _DetachingPickler(Pickler):
         elif self.lazy_types and isinstance(value, self.lazy_types):
             if getattr(value, "carried", 0):  # data of a graph is held here
                 raise _TooLargeError
-            self.left.append(value)
-            return "left", len(self.left) - 1
+            self.lazies.append(value)
+            return "lazy", len(self.lazies) - 1
         return None
 
 
@@ -321,7 +321,7 @@ class ExecutorEngine(RemoteEngine):
     ----------
     executor : concurrent.futures.Executor
         `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, ….
-        It stays the caller's, who shuts it down.
+        The caller shuts it down.
     progress : callable
         Called with (pass, tiles done, tiles in all).
     """

@@ -100,7 +100,7 @@ class Threads(Engine):
         with closing(self._run(task, source, name)) as results:
             for size, term in results:
                 tree.push(term, size)
-                del term  # not to be held while the next one is made
+                del term  # not to be held while the next one is computed
         return tree.total()
 
     def each(

@@ -11,7 +11,7 @@ import os
 import uuid
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import Any
 
@@ -22,6 +22,7 @@ from .base import Source, digest
 from .tabular import (
     ColumnNames,
     FileError,
+    FileStamp,
     FolderStamp,
     TabularFile,
     as_float_rows,
@@ -200,12 +201,20 @@ class ArrayContainerFile(TabularFile):
         Which array; None where there is but one.
     root : file, group or array
         What the library has opened, where that is not a path on the local disk.
+    filesystem : pyarrow.fs.FileSystem or None
+        Where the path is; None: on the local disk.
     """
 
     is_row_major = True
 
-    def __init__(self, path: str, dataset: str | None, root: Any = None) -> None:
-        self.root = root
+    def __init__(
+        self,
+        path: str,
+        dataset: str | None,
+        root: Any = None,
+        filesystem: Any = None,
+    ) -> None:
+        self.root, self.filesystem = root, filesystem
         self.token = "" if root is None else uuid.uuid4().hex
         super().__init__(path)
         with self.opened() as arrays:
@@ -229,14 +238,14 @@ class ArrayContainerFile(TabularFile):
     def _read_stamp(self) -> Any:
         """Of what has no time of its last change, the first and the last rows."""
         if self.root is None:
-            return super()._read_stamp()
+            return FileStamp.of(self.path, self.filesystem)
         with self.opened() as arrays:
             ends = {n: (a.shape, a[:1], a[-1:]) for n, a in arrays.items() if a.shape}
         return digest(ends)
 
     def _check_unchanged(self) -> None:
         if self.root is None:
-            super()._check_unchanged()
+            self.stamp.check(self.path, self.filesystem)
 
     @abstractmethod
     @contextmanager
@@ -314,9 +323,16 @@ class Hdf5File(ArrayContainerFile):
             if isinstance(thing, h5py.Dataset) and thing.shape is not None:
                 datasets[name] = thing
 
-        with wrap_decoding_errors(self, 0):
-            file = h5py.File(self.path, "r") if self.root is None else self.root
-        with nullcontext() if self.root is not None else file:
+        with ExitStack() as stack:
+            file = self.root
+            with wrap_decoding_errors(self, 0):
+                if self.filesystem is not None:
+                    stream = self.filesystem.open_input_file(self.path)
+                    file = h5py.File(stack.enter_context(stream), "r")
+                elif file is None:
+                    file = h5py.File(self.path, "r")
+            if self.root is None:
+                stack.enter_context(file)
             file.visititems(collect)
             yield datasets
 

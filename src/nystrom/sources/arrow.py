@@ -167,6 +167,8 @@ class ArrowFile(TabularFile):
         What columns there are, and of which types; None: as they are stored.
     converted : TemporaryTable or None
         Where the columns are that `path` was converted to.
+    stamp, key : values
+        What is known of `path` then, and of how it was converted.
     """
 
     def __init__(
@@ -179,15 +181,18 @@ class ArrowFile(TabularFile):
         row_filter: Any = None,
         schema: Any = None,
         converted: TemporaryTable | None = None,
+        stamp: Any = None,
+        key: Any = None,
     ) -> None:
         self.filesystem, self.file_format = filesystem, file_format
         self.converted, self.row_filter = converted, row_filter
+        self.stamp, self.token = stamp, "" if converted is None else converted.path
         self.folder_columns = folder_columns or {}
         super().__init__(path)
         self.label = {"ipc": "Arrow"}.get(file_format, file_format.title())
         self._key = digest(
             *(file_format, str(row_filter), str(schema), str(self.folder_columns)),
-            *(getattr(filesystem, "type_name", ""), getattr(converted, "path", "")),
+            *(getattr(filesystem, "type_name", ""), key),
         )
         with wrap_decoding_errors(self, 0):
             self.schema = self._own_schema() if schema is None else schema
@@ -209,8 +214,8 @@ class ArrowFile(TabularFile):
     def _stored_in(self) -> Any:
         return self.filesystem if self.converted is None else None
 
-    def _read_stamp(self) -> FileStamp:
-        return FileStamp.of(self.path, self.filesystem)
+    def _read_stamp(self) -> Any:
+        return self.stamp or FileStamp.of(self.path, self.filesystem)
 
     def _check_unchanged(self) -> None:
         if self.converted is None:  # what was converted is a copy
@@ -218,7 +223,7 @@ class ArrowFile(TabularFile):
 
     def _fragment(self) -> Any:
         """The open file, with its footer; of some files it is kept."""
-        fragment = _FRAGMENTS.get(self.identity)
+        fragment = _FRAGMENTS.get(self.cache_key)
         if fragment is None:
             datasets = _arrow("pyarrow.dataset")
             known = [
@@ -235,7 +240,7 @@ class ArrowFile(TabularFile):
             )
             while len(_FRAGMENTS) >= MAX_OPEN_FILES:
                 _FRAGMENTS.pop(next(iter(_FRAGMENTS)), None)
-            _FRAGMENTS[self.identity] = fragment
+            _FRAGMENTS[self.cache_key] = fragment
         return fragment
 
     def _own_schema(self) -> Any:
@@ -427,11 +432,17 @@ def stream_file(X: Any) -> ArrowFile:
     """The rows of a data set, stream or lazy frame, written to a temporary file."""
     if hasattr(X, "sink_parquet"):  # a lazy frame of polars
         table = TemporaryTable(X.sink_parquet, "rows.parquet")
-        return ArrowFile(table.path, "parquet", converted=table)
-    reader = X.scanner().to_reader() if hasattr(X, "scanner") else None
-    reader = reader or _arrow().RecordBatchReader.from_stream(X)
-    table = TemporaryTable(Stream(reader, reader.schema))
-    return ArrowFile(table.path, "ipc", converted=table)
+    else:
+        reader = X.scanner().to_reader() if hasattr(X, "scanner") else None
+        reader = reader or _arrow().RecordBatchReader.from_stream(X)
+        table = TemporaryTable(Stream(reader, reader.schema))
+    kind = "parquet" if table.path.endswith(".parquet") else "ipc"
+    file = ArrowFile(type(X).__name__, kind, converted=table, stamp="read")
+    if len(file.groups):  # known by its first and its last rows
+        first, last = (file._read_table(i, file.names) for i in (0, -1))
+        ends = first.slice(0, 1).to_pylist(), last.slice(len(last) - 1).to_pylist()
+        file.stamp = digest(file.bounds, str(file.schema), ends)
+    return file
 
 
 def dataset_files(dataset: Any) -> list[ArrowFile]:
@@ -653,6 +664,8 @@ class CsvFile(TabularFile):
             filesystem=self.filesystem,
             folder_columns=self.folder_columns,
             converted=table,
+            stamp=self.stamp,
+            key=(str(self.csv), str(types)),
         )
         file.names, file.label = (*stored, *file.folder_columns), "Csv"
         return file

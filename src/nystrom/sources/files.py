@@ -348,7 +348,7 @@ def open_file(
             row_filter=options.row_filter,
         )
     if file_format == "hdf5":
-        return Hdf5File(path, options.dataset, _open_remote_hdf5(path, filesystem))
+        return Hdf5File(path, options.dataset, filesystem=filesystem)
     if filesystem is not None:
         raise ValueError(
             f"{path}: .npy files are read from a local disk; copy it there, or write "
@@ -359,13 +359,6 @@ def open_file(
         if file_format == "npy"
         else ZarrFile(path, options.dataset)
     )
-
-
-def _open_remote_hdf5(path: str, filesystem: Any) -> Any:
-    if filesystem is None:
-        return None
-    h5py = import_optional("h5py", "hdf5", "Reading HDF5 files")
-    return h5py.File(filesystem.open_input_file(path), "r")
 
 
 def _open_remote_zarr(path: str, filesystem: Any, dataset: str | None) -> ZarrFile:

@@ -238,8 +238,8 @@ def _walk_entries(path: str, prefix: str) -> Iterator[tuple[str, os.stat_result]
 #: Bytes of chunks that are kept, and how many at least, whatever their size: a tile may
 #: lie across two, and targets may be a chunk of their own.
 MAX_CACHE_BYTES, MIN_CACHED_CHUNKS = 2**27, 4
-#: Bytes that are kept of few rows that were taken: the same ones are measured on again
-#: and again, and to find them takes a read of the whole file.
+#: Bytes that are kept of few rows that `take` returned: the same ones are measured on
+#: again and again, and to find them takes a read of the whole file.
 MAX_TAKEN_BYTES, MAX_CACHED_TAKE_ROWS = 2**24, 2**11
 #: Chunks with fewer numbers than this are read together with their neighbours.
 MIN_CHUNK_VALUES = 2**18
@@ -498,7 +498,7 @@ class ChunkedFileRows(Source):
 
 
 def row_dtype(dtype: Any) -> np.dtype:
-    """The dtype that rows of it are handed out in."""
+    """The dtype of rows of such values."""
     return np.dtype(arrays.float_dtype(np.empty(0, dtype)))
 
 
@@ -590,7 +590,7 @@ class ColumnSelection:
 def select_columns(
     file: TabularFile, columns: Any, target: Any, weight: Any
 ) -> ColumnSelection:
-    """The columns that are asked for; all that are left are features."""
+    """The columns that are asked for; all others are features."""
     single = target is not None and not _is_collection(target)
     targets = _resolve_columns(file, target)
     weights = _resolve_columns(file, weight)

@@ -1,4 +1,4 @@
-"""Sources made of other sources: a subset of the rows, cached rows, pairs of views, a
+"""Sources of other sources: a subset of the rows, cached rows, pairs of views, a
 concatenation.
 """
 
@@ -107,7 +107,7 @@ class ConcatenatedRows(Source):
     """The rows of several sources, one after the other.
 
     Rows must be of one kind: arrays with as many columns, or objects. float32 rows
-    beside float64 ones are handed out as float64.
+    beside float64 ones become float64.
 
     Parameters
     ----------
