@@ -73,7 +73,7 @@ DISTANCE_KERNELS = [case for case in KERNELS if case.kernel.traits.is_distance_b
 #: Kernels without a name, since users bring what they are made of.
 USERS_KERNELS = {
     "Blockwise": "a function of two blocks; tests/test_custom_kernels.py",
-    "PrecomputedCross": "kernel values of new rows; tests/test_nystroem_inputs.py",
+    "PrecomputedCross": "kernel values of new rows; tests/test_bad_input.py",
     "Pairwise": "a function of two rows; tests/test_custom_kernels.py",
     "Precomputed": "a matrix; tests/test_custom_kernels.py",
     "Cached": "another kernel and its rows; tests/test_max_trace_error.py",
@@ -120,9 +120,7 @@ RIDGED = [
 #: They report the ridge of their scores, and the effective dimension there.
 SCORED = [*RIDGED, "accelerated"]
 #: They go on until an error is reached; the others need a number to begin with.
-GROWING = [
-    name for name, make in samplers.NAMES.items() if hasattr(make, "make_grower")
-]
+GROWING = [name for name, make in samplers.NAMES.items() if hasattr(make, "grow")]
 FIXED = [name for name in SAMPLERS if name not in GROWING]
 
 # --- sources ------------------------------------------------------------------------

@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import figures  # noqa: E402
+import road  # noqa: E402
 from figures import peers, reading, scaling  # noqa: E402
 from harness import config, data, plain, results  # noqa: E402
 from harness.errors import DenseKernel  # noqa: E402
@@ -205,6 +208,21 @@ def test_interpolation_stays_between_what_was_measured():
     assert np.isnan(peers.interpolated(x, y, 1000.0))
 
 
+def test_roads_count_files_functions_and_depth(tmp_path, monkeypatch):
+    (tmp_path / "road_a.py").write_text(
+        "from road_b import inner\n\ndef outer(n):\n    return [inner(n), inner(n)]\n"
+    )
+    text = (
+        '"""Two lines\nthat do not count."""\n# Nor does this one.\n\ndef inner(n):\n'
+    )
+    (tmp_path / "road_b.py").write_text(text + "    return inner(n - 1) if n else n\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import road_a
+
+    assert road.measure(lambda: road_a.outer(2), tmp_path) == (2, 2, 4, 7)
+    assert road.sizes(tmp_path) == {"(package)": (2, 5, 1), "all": (2, 5, 1)}
+
+
 #: Columns of each set, and values that its target may have.
 SETS = {
     "adult": (108, {0, 1}),
@@ -261,6 +279,21 @@ def test_categories_of_adult_become_indicators(tmp_path):
     assert X[0, :6].tolist() == [-1, -1, 0, 1, 0, 1]
     assert X[0, 6:].tolist() == [-1, 1, 0, 0, 1, -1, 0, 0, 0, 0]
     np.testing.assert_array_equal(X[1], -X[0])
+
+
+def test_adult_is_the_same_from_openml_and_from_its_file(tmp_path, monkeypatch):
+    table = pd.read_csv(io.StringIO(ADULT), na_values="?")
+    X, y = table.drop(columns="income"), table["income"].astype("category")
+    for name in X.select_dtypes(exclude="number"):
+        X[name] = X[name].astype("category")
+    monkeypatch.setattr(data, "fetch_openml", lambda *_, **__: (X, y))
+    fetched = data.load("adult", None)
+    with gzip.open(tmp_path / "adult.csv.gz", "wt") as file:
+        file.write(ADULT)
+    read = data.load("adult", tmp_path)
+    np.testing.assert_array_equal(fetched.X, read.X)
+    np.testing.assert_array_equal(fetched.y, read.y)
+    assert (fetched.origin, read.origin) == ("download", "file")
 
 
 def test_a_set_that_cannot_be_read_or_fetched_is_generated(tmp_path, monkeypatch):

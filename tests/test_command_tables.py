@@ -11,10 +11,8 @@ import pandas as pd
 import pytest
 from test_command import houses, run
 
-from nystrom.cli import tables
-from nystrom.cli import tables as places
 from nystrom.cli.console import CommandError
-from nystrom.cli.tables import open_table_writer
+from nystrom.cli.tables import TableFile
 
 ROWS = "size,rooms,town\n80.5,3,Köln\n,4,Ulm\n"
 
@@ -22,7 +20,7 @@ ROWS = "size,rooms,town\n80.5,3,Köln\n,4,Ulm\n"
 def read(tmp_path, text, name="t.csv", encoding="utf-8"):
     path = tmp_path / name
     path.write_bytes(text.encode(encoding))
-    return tables.read_table(str(path))
+    return TableFile(str(path)).read()
 
 
 def refusal(tmp_path, text, name="t.csv", encoding="utf-8"):
@@ -58,8 +56,9 @@ def test_what_programs_for_tables_write(text, tmp_path):
 
 def test_standard_input_is_read_as_files_are(monkeypatch):
     text = "\ufeffa;b\n1,5;x\n2;y, z\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    found = tables.read_table("-")
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    found = TableFile("-").read()
     assert found.to_dict("list") == {"a": ["1.5", "2"], "b": ["x", "y, z"]}
 
 
@@ -84,8 +83,10 @@ def test_columns_without_names_and_a_name_that_looks_missing(tmp_path):
         ("a,b\n1,Köln\n", "t.csv", "utf-16", "line 1: this is not UTF-8 text, but pe"),
         ("a,b\n1,2\n", "t.json.gz", "utf-8", "the name must say what the file is"),
         ("\n\n", "t.csv", "utf-8", "is empty"),
+        ('a,b\n1,2\n1,"2\n3,4\n5,6\n', "t.csv", "utf-8", "line 3: a quote is not clo"),
+        ("a,b\n1,2\n", "t.csv.gz", "utf-8", "cannot be read: Not a gzipped file"),
     ],
-    ids=["twice", "too long", "after two lines", "latin", "wide", "name", "blank"],
+    ids=str,
 )
 def test_what_is_no_table_is_told(text, name, encoding, message, tmp_path):
     assert message in refusal(tmp_path, text, name, encoding)
@@ -98,11 +99,8 @@ def test_the_encoding_to_convert_from_is_told(tmp_path):
 
 def test_lines_are_those_of_the_file(tmp_path):
     """Values of several lines, and lines without any."""
-    path = tmp_path / "t.csv"
-    path.write_text('note,a\n"one\ntwo",1\n\nx,2\n"three\nfour",many\n')
-    assert places.line_numbers(str(path), [2, 0, 1]) == [6, 2, 5]
-    assert places.format_location(str(path), 2, "a") == f"{path}, line 6, column 'a'"
-    assert places.format_location("-", 2, "a") == "Standard input, row 3, column 'a'"
+    found = read(tmp_path, 'note,a\n"one\ntwo",1\n\nx,2\n"three\nfour",many\n')
+    assert found.index.tolist() == [2, 5, 6]
 
 
 def test_landmarks_tell_the_lines_of_the_file(tmp_path):
@@ -130,10 +128,10 @@ def test_landmarks_of_parquet_have_row_numbers(tmp_path):
 def test_what_is_written_is_read_again(ending, tmp_path):
     path = str(tmp_path / f"t{ending}")
     piece = pd.DataFrame({"a": [1, 2], "b": ["x, y", 'ö "z"']})
-    with open_table_writer(path) as write:
+    with TableFile(path).open_writer() as write:
         write(piece)
         write(piece)
-    found = tables.read_table(path)
+    found = TableFile(path).read()
     assert found["a"].tolist() == ["1", "2"] * 2
     assert found["b"].tolist() == ["x, y", 'ö "z"'] * 2
     if ending.endswith(".gz"):
@@ -142,7 +140,7 @@ def test_what_is_written_is_read_again(ending, tmp_path):
 
 def test_pieces_of_parquet_with_gaps_in_one_of_them(tmp_path):
     path = str(tmp_path / "t.parquet")
-    with open_table_writer(path) as write:
+    with TableFile(path).open_writer() as write:
         write(pd.DataFrame({"a": [1, 2]}))
         write(pd.DataFrame({"a": [3.0, np.nan]}))
     assert pd.read_parquet(path)["a"].isna().tolist() == [False, False, False, True]
@@ -195,14 +193,14 @@ def test_nothing_is_written_over_what_is_read(words, fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        (".", "is a folder"),
-        ("none/m", "there is no folder"),
-        ("/dev/null", "is no file that could be replaced"),
+        (".", "is a folder or device"),
+        ("none/m", "cannot be written: No such file or directory"),
+        ("/dev/null", "is a folder or device"),
     ],
 )
 def test_places_are_looked_at_before_the_work(place, message, fitted, monkeypatch):
     monkeypatch.chdir(fitted)
-    monkeypatch.setattr("nystrom.cli.tables.read_table", None)
+    monkeypatch.setattr("nystrom.cli.tables.TableFile.read", None)
     done = run("fit", "t.csv", "--target", "price", "-o", place)
     assert (done.exit_code, message in done.stderr) == (1, True)
 

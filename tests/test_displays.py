@@ -332,7 +332,7 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(X, mapped):
         ErrorPathDisplay.from_estimator(Nystroem())
     with pytest.raises(ValueError, match="has no landmarks"):
         ErrorPathDisplay.from_estimator(KMeans())
-    with pytest.raises(TypeError, match="landmarks are Landmarks, not ndarray"):
+    with pytest.raises(TypeError, match="landmarks is a ndarray"):
         SpectrumDisplay.from_landmarks(X, X)
     with pytest.raises(TypeError, match="draws a fitted KernelKMeans"):
         ClusterDisplay.from_estimator(mapped, X)

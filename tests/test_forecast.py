@@ -16,7 +16,7 @@ from nystrom import (
     select_landmarks,
 )
 from nystrom.engines import Threads
-from nystrom.estimators import _inputs as edge_landmarks
+from nystrom.estimators import _progress
 from nystrom.kernels import Linear
 from nystrom.samplers import SpectralTolerance
 from nystrom.samplers.cost import forecast
@@ -153,7 +153,7 @@ def test_the_bar_has_it_as_its_first_line(capsys):
 
 
 def test_who_does_not_listen_does_not_pay(monkeypatch):
-    monkeypatch.setattr(edge_landmarks, "forecast", None)
+    monkeypatch.setattr(_progress, "forecast", None)
     select_landmarks(DIGITS[:300], gamma=1e-3, max_spectral_error=30.0, random_state=0)
     with pytest.raises(TypeError, match="not callable"):
         select_landmarks(

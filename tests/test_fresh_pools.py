@@ -23,7 +23,8 @@ from nystrom.samplers.base import SamplingProblem
 from nystrom.samplers.pivoting import Pivots
 from nystrom.samplers.pool import MIN_RESIDUAL_SHARE, RowPool
 from nystrom.samplers.pooled_greedy import (
-    PooledGreedyGrower,
+    VALIDATION_SHARES,
+    PooledGreedy,
     PoolPlan,
     pool_sampling_weights,
 )
@@ -72,7 +73,7 @@ def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
     X[:200] *= 3  # k(x, x) = (‖x‖² + 1)² is large there
     w = rng.uniform(0.2, 5, 1500) if weighted else None
     work = work_on(X, seed, Polynomial(degree=2), w)
-    growth = PooledGreedyGrower(work)
+    growth = PooledGreedy().begin(work)
     growth._plan_for(60)
     assert growth.plan.draws_by_score
     chances = pool_sampling_weights(work, growth.plan)
@@ -126,12 +127,12 @@ def test_a_pool_is_stale_at_one_and_a_half_times_what_it_says(weighted, rng, see
     """Fresh rows, counted as they count, say how much is left of all."""
     X = rng.standard_normal((2000, 3))
     w = rng.pareto(1.0, 2000) + 0.01 if weighted else None
-    growth = PooledGreedyGrower(work_on(X, seed, weights=w))
+    growth = PooledGreedy().begin(work_on(X, seed, weights=w))
     growth.grow(30)
     w = np.ones(2000) if w is None else w
     left = left_of(rbf_kernel(X, gamma=GAMMA), growth.pivots.indices)
     seen = []
-    for look, rows in enumerate(growth.validation_subsets):
+    for look, rows in zip(VALIDATION_SHARES, growth.validation_subsets, strict=True):
         numbers = rows.row_numbers
         seen.append(numbers)
         fresh = 2000 * np.mean(w[numbers] * left[numbers])
@@ -162,7 +163,7 @@ def found_in_hidden(rng, seed, monkeypatch, until, s=40):
         return RowPool(work, indices, weights, pivots, *rest, **options)
 
     monkeypatch.setattr(by_gain, "RowPool", pool)
-    growth = PooledGreedyGrower(work_on(X, seed))
+    growth = PooledGreedy().begin(work_on(X, seed))
     growth.grow(s)
     assert len(growth.pivots) == s
     return np.flatnonzero(hidden[growth.pivots.indices]), growth

@@ -14,7 +14,7 @@ from oracles_ridge import Dense
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
-from nystrom import KernelRidge, KernelRidgeClassifier, engines, kernels, sources
+from nystrom import KernelRidge, engines, kernels, sources
 from nystrom.engines import Threads, single_threaded_blas
 from nystrom.landmarks import Landmarks
 from nystrom.models import linear_map
@@ -417,11 +417,6 @@ def test_nothing_is_tried_beyond_rounding(X, Y):
     assert not fit.converged
     assert fit.n_iterations < corrected_cg.MAX_CG_ITERATIONS / 2
     assert fit.residual < 1e-13
-
-
-def test_the_classifier_says_that_it_has_no_such_solver(X):
-    with pytest.raises(ValueError, match="solver='full' is unknown"):
-        KernelRidgeClassifier(solver="full").fit(X, X[:, 0] > 0)
 
 
 class Interrupting:

@@ -35,7 +35,7 @@ from nystrom.samplers.pool import (
     part_bounds,
     rank_by_gain,
 )
-from nystrom.samplers.pooled_greedy import PooledGreedyGrower, PoolPlan
+from nystrom.samplers.pooled_greedy import PooledGreedy, PoolPlan
 from nystrom.samplers.weighted_sampling import inclusion_probabilities_with_sum
 from nystrom.sources import as_source
 
@@ -303,7 +303,7 @@ def test_a_pool_that_is_too_fine_for_float32_says_so(X):
 
 
 def grown(X, s, seed, gamma, weights=None):
-    growth = PooledGreedyGrower(work_on(X, seed, gamma, weights))
+    growth = PooledGreedy().begin(work_on(X, seed, gamma, weights))
     growth.grow(s)
     return growth
 
@@ -614,7 +614,7 @@ def test_a_dry_pool_taken_for_the_rank_would_show(rng, seed, monkeypatch):
         return "pool" in vars(self) and self.pool.is_exhausted
 
     exhausted = property(dry, lambda self, value: None)
-    monkeypatch.setattr(PooledGreedyGrower, "exhausted", exhausted, raising=False)
+    monkeypatch.setattr(PooledGreedy, "exhausted", exhausted, raising=False)
     assert rank_found(rng, seed, monkeypatch)[0] < 60
 
 

@@ -1477,7 +1477,7 @@ def test_an_alpha_that_rounding_hides_is_told(X, y, seed, n_landmarks):
     smooth = {"gamma": 0.001, "n_landmarks": n_landmarks}
     with pytest.warns(UserWarning, match=SMALL) as caught:
         ridge(1e-15, seed, **smooth).fit(X, y)
-    told = str(caught[0].message)
+    told = " ".join(str(warning.message) for warning in caught)
     least = float(re.search(r"raise it to (\S+)", told)[1])
     assert 1e-14 < least < 1e-11
     ridge(1.1 * least, seed, **smooth).fit(X, y)  # warnings are errors here

@@ -194,32 +194,6 @@ def test_score_is_the_share_of_right_answers(X, angle, rng, seed):
     assert fitted.score(X, y, weights) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("label", [1, 0, "a", 2.0])
-def test_one_class_is_refused(X, seed, label):
-    message = rf"y has one class, .*{label}.*; at least two classes are needed"
-    with pytest.raises(ValueError, match=message):
-        model(seed).fit(X, [label] * N_ROWS)
-
-
-def test_continuous_targets_are_refused(X, angle, seed):
-    with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        model(seed).fit(X, angle)
-
-
-@pytest.mark.parametrize(
-    ("class_weight", "message"),
-    [
-        ("blanced", "class_weight.*'blanced'"),
-        ({7: 1.0}, "not in class_weight"),
-        ({0: -1.0, 1: 1.0}, "must be >= 0"),
-        ({0: 0.0, 1: 0.0}, "at least one"),
-    ],
-)
-def test_class_weights_that_are_not_allowed(X, angle, seed, class_weight, message):
-    with pytest.raises(ValueError, match=message):
-        model(seed, class_weight=class_weight).fit(X, classes_from(angle, 2))
-
-
 # In company
 
 

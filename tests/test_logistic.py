@@ -412,19 +412,6 @@ def test_no_row_to_spare(X):
         model([1.0, 2.0], sampler="auto").fit(X[:3], np.arange(3))
 
 
-@pytest.mark.parametrize("C", [0, -1.0, np.inf, np.nan, "1", [], [1.0, 0.0], [[1.0]]])
-def test_what_C_may_be(X, C):
-    with pytest.raises(ValueError, match=r"C=.* is not allowed"):
-        model(C).fit(X, X[:, 0] > 0)
-
-
-def test_what_y_may_be(X):
-    with pytest.raises(ValueError, match=r"several labels per row.*MultiOutput"):
-        model().fit(X, (X[:, :2] > 0).astype(int))
-    with pytest.raises(ValueError, match=r"The class True has no row of weight"):
-        model().fit(X, X[:, 0] > 0, (X[:, 0] <= 0).astype(float))
-
-
 def test_a_C_that_overflows_is_refused(rng):
     X = rng.standard_normal((200, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5])

@@ -23,7 +23,7 @@ from nystrom.samplers import Greedy, RPCholesky
 from nystrom.samplers import lazy_pivoting as bounded
 from nystrom.samplers import lazy_pivoting as rpcholesky
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.lazy_pivoting import GreedyGrower, LazyGrower, RandomGrower
+from nystrom.samplers.lazy_pivoting import LazySampler
 from nystrom.samplers.pivoting import Pivots
 from nystrom.sources import RowNumbers, as_source
 
@@ -71,7 +71,7 @@ def passes(monkeypatch, when):
     """Make a pass after every row looked at in vain, never, or as costs say."""
     if when == "always":
         in_vain = property(many_or_none, kept)
-        monkeypatch.setattr(LazyGrower, "n_rejected", in_vain, raising=False)
+        monkeypatch.setattr(LazySampler, "n_rejected", in_vain, raising=False)
     elif when == "never":
         monkeypatch.setattr(bounded, "PASS_SECONDS_PER_ROW", (1.0, 1.0, 1.0))
     elif when == "often":
@@ -340,10 +340,10 @@ def test_random_pivots_of_many_rows_go_where_something_is_left(rng, seed):
 # The factor
 
 
-@pytest.mark.parametrize("make", [GreedyGrower, RandomGrower])
+@pytest.mark.parametrize("make", [Greedy, RPCholesky])
 def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
     X = rng.standard_normal((400, 3))
-    growth = make(work_on(RBF(0.5), X, seed))
+    growth = make().begin(work_on(RBF(0.5), X, seed))
     growth.grow(30)
     first = growth.pivots.indices.tolist()
     growth.grow(70)
@@ -360,7 +360,7 @@ def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
 
 def test_what_is_left_only_falls(rng, seed):
     X = rng.standard_normal((300, 3))
-    growth = RandomGrower(work_on(RBF(0.5), X, seed))
+    growth = RPCholesky().begin(work_on(RBF(0.5), X, seed))
     before = np.ones(300)
     for size in (1, 5, 20, 60, 100):
         growth.grow(size)
@@ -388,7 +388,7 @@ def test_added_rows_that_others_span_are_left_out(rng):
 
 
 def grown(sampler, kernel, X, size, seed):
-    growth = sampler.make_grower(work_on(kernel, X, seed))
+    growth = sampler.begin(work_on(kernel, X, seed))
     growth.grow(size)
     return growth
 

@@ -9,7 +9,6 @@ make that comparison fail.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
@@ -20,7 +19,6 @@ import pytest
 
 from nystrom._random import Purpose, rows_below, uniforms
 from nystrom.engines import Threads, single_threaded_blas
-from nystrom.engines.progress import ProgressEstimate
 from nystrom.kernels import RBF
 from nystrom.linalg import residuals as ridge_root
 from nystrom.linalg import residuals as scores
@@ -172,18 +170,6 @@ def test_sums_over_a_level_are_those_of_its_scores(seed):
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_levels_are_shares_of_the_progress_as_they_have_rows(seed):
-    class Told(ProgressEstimate):
-        __call__ = ProgressEstimate.tell
-
-    course = Told()
-    work = work_on(as_source(rows_of(seed, 1500)), seed)
-    work = replace(work, engine=Threads(1, course))
-    done = [course.share for _ in iterate_levels(work, PracticalSize(100))]
-    rows = 0.5 ** np.arange(3, -1, -1)  # a share of all: of level 3, …, of level 0
-    np.testing.assert_allclose(done, (np.cumsum(rows) - rows) / rows.sum())
-
-
 def test_a_cap_scales_down_the_levels_below_the_top(seed):
     X = rows_of(seed, 1500)
     K, ridge, cap = oracle.rbf_matrix(X, 0.5), 0.05, 30
@@ -273,12 +259,8 @@ def _same_stream_for_membership_and_coins(patch):
 
 
 def _sample_weights(change):
-    make = levels.LevelSample
-
-    def sample(indices, points, weights, probabilities, own):
-        return make(indices, points, change(probabilities), probabilities, own)
-
-    return lambda patch: patch.setattr(levels, "LevelSample", sample)
+    weights = property(lambda self: change(self.probabilities))
+    return lambda patch: patch.setattr(levels.LevelSample, "weights", weights)
 
 
 def _more_levels(rule):

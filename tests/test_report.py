@@ -8,12 +8,14 @@ import subprocess
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
 
 from nystrom import load
-from nystrom.cli.columns import TableColumns
+from nystrom.cli.columns import parse_columns
+from nystrom.cli.tables import TableFile
 from nystrom.displays._axes import format_number
 
 pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
@@ -82,13 +84,24 @@ def test_it_tells_what_the_summary_tells(pages):
     assert "predicted as each" in " ".join(Tags(pages["later"]).text)
 
 
+def test_no_words_are_cut_off(tmp_path, rng):
+    names = [f"a column with a long name, {i}" for i in range(9)]
+    table = pd.DataFrame(rng.normal(size=(60, 9)), columns=names)
+    table.assign(y=table[names[0]] > 0).to_csv(tmp_path / "t.csv", index=False)
+    words = ["--target", "y", "-o", tmp_path / "m", "--report", tmp_path / "page"]
+    assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
+    text = " ".join(Tags((tmp_path / "page").read_text(encoding="utf-8")).text)
+    assert ", ".join(names) in text
+
+
 @pytest.mark.parametrize("name", ["regression", "classification", "later"])
 def test_there_is_one_effective_dimension_that_of_all_rows_at_alpha(name, pages):
     """Beside the landmarks, in the picture and in words: the same number."""
     about = pages[f"{name} model"].nystrom_summary_
     model, table = pages[f"{name} model"], pages["table"]
     rows = table.dropna(subset=about["target"])
-    Z = model[:-1].transform(TableColumns.from_model(model).values(rows, "t"))
+    values = parse_columns(about["columns"], rows, TableFile("t.csv"))
+    Z = model[:-1].transform(values)
     K = rbf_kernel(Z, gamma=about["gamma"])
     S = model[-1].landmarks_.indices
     approximated = K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], hermitian=True) @ K[S]

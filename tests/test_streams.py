@@ -573,7 +573,7 @@ def test_what_cannot_be_a_stream_is_refused(rng):
         ridge.partial_fit(sp.csr_array(X), X[:, 0])
     assert vars(ridge) == before
     landmarks = select_landmarks(X, n_landmarks=5)
-    with pytest.raises(ValueError, match="have 3 features, but the landmarks have 2"):
+    with pytest.raises(ValueError, match="X has 3 features, but the landmarks have 2"):
         landmarks.update(np.ones((4, 3)))
     with pytest.raises(ValueError, match="NaN"):
         landmarks.update(np.full((4, 2), np.nan))

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import data
 from .config import Problem
-from .made import MADE, long
+from .synthetic import SYNTHETIC, long
 
 WIDTHS = Path(__file__).parents[1] / "results" / "widths.csv"
 
@@ -42,8 +42,8 @@ def load(problem: Problem, folder: Path | None, extra: int = 0) -> Rows:
         scratch = Path(os.environ.get("NYSTROM_SCRATCH", "build/benchmarks"))
         X = long(n, scratch)
         return Rows(X, np.sin(3 * X[:, 0]) + X[:, 1], "generated")
-    if problem.data in MADE:
-        X = MADE[problem.data](n, np.random.default_rng(0))
+    if problem.data in SYNTHETIC:
+        X = SYNTHETIC[problem.data](n, np.random.default_rng(0))
         order = np.random.default_rng(1).permutation(len(X))
         X = X[order].astype(problem.dtype)
         return Rows(X, np.where(np.sin(2 * X[:, 0]) > 0, 1.0, -1.0), "generated")

@@ -49,7 +49,8 @@ def unknown_name_error(
 ) -> ValueError:
     """The error for a name that is not in a list, with the one that is meant.
 
-    That is what the name means elsewhere, by `synonyms`, or the nearest in spelling.
+    That is what the name means in other libraries, by `synonyms`, or the nearest in
+    spelling.
     """
     plain = str(name).lower().replace(" ", "_").replace("-", "_")
     meant = (synonyms or {}).get(plain.removesuffix(f"_{kind}"))

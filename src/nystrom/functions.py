@@ -4,8 +4,7 @@ operator K̃, spectral embedding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +12,17 @@ from . import _arrays as arrays
 from ._precision import min_cholesky_ridge
 from ._random import as_seed
 from ._validation import check_int, check_positive
-from .engines import Engine
-from .engines.base import expect_passes
 from .estimators._inputs import (
+    KernelProblem,
+    check_landmark_width,
     check_rows,
     explain_memory_errors,
-    resolve_kernel_and_source,
-    run_sampler_from_params,
     stopping_rule_from_params,
     warn_about_landmarks,
     warn_indefinite,
 )
-from .estimators._progress import resolve_engine, with_function_progress_bar
-from .kernels import Kernel, Precomputed
-from .landmarks import Landmarks
+from .estimators._progress import with_function_progress_bar
+from .landmarks import Landmarks, check_landmarks
 from .linalg.cross_kernel import CrossKernel
 from .linalg.operator import Approximation
 from .linalg.residuals import (
@@ -38,102 +34,48 @@ from .linalg.residuals import (
     weighted_gram,
 )
 from .models.spectral_embedding import fit_spectral_embedding
-from .samplers import Recursive, SpectralTolerance, StoppingRule
+from .samplers import Recursive, SpectralTolerance
 from .samplers.cost import Forecast, forecast
-from .sources import Source
 
 #: Landmarks where the user names neither their number nor a ridge.
 DEFAULT_LANDMARKS = 1000
 
 
-@dataclass(frozen=True)
-class KernelProblem:
-    """The kernel with all its numbers, the rows, the engine, and landmarks if given."""
-
-    kernel: Kernel
-    source: Source
-    engine: Engine
-    landmarks: Landmarks | None = None
-
-    @classmethod
-    def from_params(
-        cls,
-        caller: str,
-        X: Any,
-        kernel: Any = None,
-        *,
-        landmarks: Landmarks | None = None,
-        sample_weight: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        **params: Any,
-    ) -> Self:
-        """From what a user passed; the kernel of landmarks stands before another."""
-        if landmarks is not None:
-            check_landmarks(landmarks)
-            kernel, params = landmarks.kernel, {}
-        resolved, source = resolve_kernel_and_source(
-            check_rows(X),
-            kernel,
-            sample_weight=sample_weight,
-            caller=caller,
-            n_jobs=n_jobs,
-            **params,
-        )
-        if landmarks is not None:
-            _check_landmark_features(source, landmarks)
-            if resolved.traits.uses_row_numbers:
-                landmarks = landmarks.replace(kernel=resolved)
-        engine = resolve_engine(resolved, n_jobs, verbose, source=source)
-        return cls(resolved, source, engine, landmarks)
-
-    def select_landmarks(
-        self, stopping_rule: StoppingRule, sampler: Any, **options: Any
-    ) -> Landmarks:
-        """Landmarks by the sampler, as many as asked for; warns of what is amiss."""
-        landmarks = run_sampler_from_params(
-            self.kernel,
-            self.source,
-            stopping_rule,
-            sampler,
-            engine=self.engine,
-            **options,
-        )
-        warn_about_landmarks(landmarks)
-        return landmarks
-
-    def to_row_library(self, values: np.ndarray) -> Any:
-        """Results where the rows are, in their precision; on the host as they are."""
-        like = self.kernel.output_like(self.source.original.rows(0, 1))
-        on_host = arrays.is_on_host(like)
-        return values if on_host else arrays.from_host(values, like, like.dtype)
-
-
-def check_landmarks(landmarks: Any) -> None:
-    """Refuse what is no value of that name."""
-    if not isinstance(landmarks, Landmarks):
-        raise TypeError(
-            f"landmarks is a {type(landmarks).__name__}; pass what select_landmarks "
-            "returned, or an estimator's landmarks_. Row numbers and points become "
-            "landmarks by select_landmarks(X, sampler=...)."
-        )
-
-
-def _check_landmark_features(source: Source, landmarks: Landmarks) -> None:
-    if isinstance(landmarks.kernel, Precomputed) and source.n_rows != landmarks.n_rows:
+def _problem(
+    caller: str,
+    X: Any,
+    kernel: Any = None,
+    landmarks: Landmarks | None = None,
+    **params: Any,
+) -> tuple[KernelProblem, Landmarks | None]:
+    """What a user passed, checked; the kernel of landmarks stands before another."""
+    if landmarks is None:
+        return KernelProblem.from_params(
+            check_rows(X), kernel, caller=caller, **params
+        ), None
+    check_landmarks(landmarks)
+    for name in ("gamma", "degree", "coef0", "kernel_params"):
+        params.pop(name, None)
+    problem = KernelProblem.from_params(
+        check_rows(X), landmarks.kernel, caller=caller, **params
+    )
+    if not problem.kernel.traits.uses_row_numbers:
+        check_landmark_width(problem.source, landmarks.points)
+        return problem, landmarks
+    if problem.source.n_rows != landmarks.n_rows:
         raise ValueError(
             f"The landmarks are row numbers of a kernel matrix of {landmarks.n_rows} "
-            f"rows, but X has {source.n_rows}."
+            f"rows, but X has {problem.source.n_rows}."
         )
-    shape: tuple[int, ...] = getattr(landmarks.points, "shape", ())
-    if (
-        source.n_features is not None
-        and len(shape) == 2
-        and shape[1] != source.n_features
-    ):
-        raise ValueError(
-            f"X has {source.n_features} features, but the landmarks have {shape[1]}."
-        )
+    landmarks = landmarks.replace(kernel=problem.kernel)
+    return problem, landmarks
+
+
+def _to_row_library(values: np.ndarray, problem: KernelProblem) -> Any:
+    """Results where the rows are, in their precision; on the host as they are."""
+    like = problem.kernel.output_like(problem.source.original.rows(0, 1))
+    on_host = arrays.is_on_host(like)
+    return values if on_host else arrays.from_host(values, like, like.dtype)
 
 
 @with_function_progress_bar
@@ -223,7 +165,7 @@ def select_landmarks(
         max_trace_error=max_trace_error,
         default=DEFAULT_LANDMARKS,
     )
-    problem = KernelProblem.from_params(
+    problem, _ = _problem(
         "select_landmarks",
         X,
         kernel,
@@ -235,13 +177,15 @@ def select_landmarks(
         n_jobs=n_jobs,
         verbose=verbose,
     )
-    return problem.select_landmarks(
+    landmarks = problem.select_landmarks(
         stopping_rule,
         sampler,
         random_state=random_state,
         delta=delta,
         constants=constants,
     )
+    warn_about_landmarks(landmarks)
+    return landmarks
 
 
 @explain_memory_errors("estimate_n_landmarks")
@@ -292,7 +236,7 @@ def estimate_n_landmarks(
     1797
     """
     check_positive(max_spectral_error, "max_spectral_error")
-    problem = KernelProblem.from_params(
+    problem, _ = _problem(
         "estimate_n_landmarks",
         X,
         kernel,
@@ -359,21 +303,20 @@ def leverage_scores(
     >>> bool(np.isclose(scores.sum(), effective_dimension(X, gamma=0.5, ridge=1.0)))
     True
     """
-    check_positive(ridge, "ridge")
-    problem = KernelProblem.from_params(
+    return _leverage_scores(
         "leverage_scores",
+        ridge,
         X,
         kernel,
+        landmarks,
         gamma=gamma,
         degree=degree,
         coef0=coef0,
         kernel_params=kernel_params,
-        landmarks=landmarks,
         sample_weight=sample_weight,
         n_jobs=n_jobs,
         verbose=verbose,
     )
-    return problem.to_row_library(_leverage_scores(problem, ridge))
 
 
 @with_function_progress_bar
@@ -404,35 +347,32 @@ def effective_dimension(
     >>> 1 < effective_dimension(X, gamma=0.5, ridge=1.0) < 300
     True
     """
-    check_positive(ridge, "ridge")
-    problem = KernelProblem.from_params(
+    scores = _leverage_scores(
         "effective_dimension",
+        ridge,
         X,
         kernel,
+        landmarks,
         gamma=gamma,
         degree=degree,
         coef0=coef0,
         kernel_params=kernel_params,
-        landmarks=landmarks,
         sample_weight=sample_weight,
         n_jobs=n_jobs,
         verbose=verbose,
     )
-    scores = problem.to_row_library(_leverage_scores(problem, ridge))
     return float(arrays.tree_to_host(scores).sum())
 
 
-def _leverage_scores(problem: KernelProblem, ridge: float) -> np.ndarray:
-    """Of every row, on the host: exact, or from the landmarks that there are."""
-    kernel, source, landmarks = problem.kernel, problem.source, problem.landmarks
+def _leverage_scores(
+    caller: str, ridge: float, *rows_and_kernel: Any, **params: Any
+) -> Any:
+    """Of every row: exact, or from the landmarks that there are."""
+    check_positive(ridge, "ridge")
+    problem, landmarks = _problem(caller, *rows_and_kernel, **params)
     if landmarks is None:
-        problem.engine.progress("exact scores", 0, 1)
-        K = kernel_matrix(kernel, source)
-        spectrum = KernelSpectrum.from_kernel_matrix(K, kernel.dtype(source.rows(0, 1)))
-        psd = kernel.traits.psd
-        if psd is False or (psd is None and spectrum.indefinite):
-            warn_indefinite(kernel, "their negative part counts as 0")
-        return spectrum.scores(ridge)
+        return _to_row_library(_exact_leverage_scores(problem, ridge), problem)
+    kernel, source = problem.kernel, problem.source
     w = np.ones(len(landmarks)) if landmarks.weights is None else landmarks.weights
     if source.is_weighted and landmarks.indices is not None:
         w = w * np.sqrt(source.weights_of(landmarks.indices))
@@ -442,11 +382,21 @@ def _leverage_scores(problem: KernelProblem, ridge: float) -> np.ndarray:
     prepared = prepare_residuals(
         columns, source, ridge_inverse_root(SKS, w, safe_ridge)
     )
-    expect_passes(problem.engine.progress, 1)
-    return np.minimum(
-        1.0,
-        sampled_leverage_scores(prepared, source, safe_ridge, engine=problem.engine),
+    scores = sampled_leverage_scores(
+        prepared, source, safe_ridge, engine=problem.engine
     )
+    return _to_row_library(np.minimum(1.0, scores), problem)
+
+
+def _exact_leverage_scores(problem: KernelProblem, ridge: float) -> np.ndarray:
+    """From the whole kernel matrix."""
+    kernel, source = problem.kernel, problem.source
+    K = kernel_matrix(kernel, source)
+    spectrum = KernelSpectrum.from_kernel_matrix(K, kernel.dtype(source.rows(0, 1)))
+    psd = kernel.traits.psd
+    if psd is False or (psd is None and spectrum.indefinite):
+        warn_indefinite(kernel, "their negative part counts as 0")
+    return spectrum.scores(ridge)
 
 
 def approximate(
@@ -485,7 +435,7 @@ def approximate(
     True
     """
     check_landmarks(landmarks)
-    problem = KernelProblem.from_params(
+    problem, found = _problem(
         "approximate",
         X,
         landmarks=landmarks,
@@ -493,8 +443,8 @@ def approximate(
         n_jobs=n_jobs,
         verbose=verbose,
     )
-    assert problem.landmarks is not None  # they were given
-    return Approximation(problem.source, problem.landmarks, problem.engine)
+    assert found is not None  # they were given
+    return Approximation(problem.source, found, problem.engine)
 
 
 @with_function_progress_bar
@@ -550,7 +500,7 @@ def spectral_embedding(
     True
     """
     n_components = check_int(n_components, "n_components")
-    problem = KernelProblem.from_params(
+    problem, landmarks = _problem(
         "spectral_embedding",
         X,
         kernel,
@@ -562,16 +512,16 @@ def spectral_embedding(
         n_jobs=n_jobs,
         verbose=verbose,
     )
-    landmarks = problem.landmarks
     if landmarks is None:
         stopping_rule = stopping_rule_from_params(
             n_landmarks, sampler, default=DEFAULT_LANDMARKS
         )
         landmarks = problem.select_landmarks(
-            stopping_rule, sampler, random_state=random_state, passes_after=3.0
+            stopping_rule, sampler, random_state=random_state
         )
+        warn_about_landmarks(landmarks)
     n_dropped, seed = int(drop_first), as_seed(random_state)
     _, coordinates = fit_spectral_embedding(
         landmarks, problem.source, n_components + n_dropped, problem.engine, seed=seed
     )
-    return problem.to_row_library(coordinates[:, n_dropped:])
+    return _to_row_library(coordinates[:, n_dropped:], problem)

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _arrays as arrays
 from ._html import html_table
-from .kernels import Kernel
+from .kernels import Kernel, Precomputed
 from .linalg.cross_kernel import CrossKernel
 from .linalg.errors import Guarantee, TraceError
 from .linalg.factor import Factor, factorize
@@ -182,16 +182,25 @@ class Landmarks:
         >>> len(landmarks), landmarks.n_rows
         (20, 1000)
         """
-        from .estimators._inputs import update_landmarks
+        from .estimators import _inputs
+        from .samplers import FixedSize
 
-        return update_landmarks(
-            self,
-            new_rows,
-            n_landmarks=n_landmarks,
-            sampler=sampler,
+        caller = "Landmarks.update"
+        _inputs.check_streamable(self.kernel, sampler, caller)
+        batch = _inputs.KernelProblem.from_params(
+            _inputs.check_rows(new_rows),
+            self.kernel,
+            caller=caller,
             sample_weight=sample_weight,
-            random_state=random_state,
             n_jobs=n_jobs,
+        )
+        return _inputs.update_landmarks(
+            self,
+            batch,
+            FixedSize(len(self) if n_landmarks is None else n_landmarks),
+            sampler,
+            random_state=random_state,
+            caller=caller,
         )
 
     def in_nested_order(self) -> Landmarks:
@@ -260,6 +269,12 @@ class Landmarks:
                 return self
         return self.replace(error=error)
 
+    def without_kernel_matrix(self) -> Landmarks:
+        """These landmarks as part of a model, which the whole of K is not."""
+        if not isinstance(self.kernel, Precomputed):
+            return self
+        return self.replace(kernel=Precomputed())
+
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
 
@@ -302,3 +317,13 @@ def _format_entry(name: str, value: str) -> str:
     if name == "kernel evaluations":
         return f"{value} {name}"
     return f"{value} s" if name == "seconds" else value
+
+
+def check_landmarks(landmarks: Any) -> None:
+    """Refuse what is no value of that name."""
+    if not isinstance(landmarks, Landmarks):
+        raise TypeError(
+            f"landmarks is a {type(landmarks).__name__}; pass what select_landmarks "
+            "returned, or an estimator's landmarks_. Row numbers and points become "
+            "landmarks by select_landmarks(X, sampler=...)."
+        )

@@ -15,7 +15,7 @@ import sklearn
 import nystrom
 from nystrom import engines
 from nystrom._validation import KernelNotFiniteError
-from nystrom.estimators._inputs import resolve_kernel_and_source
+from nystrom.estimators._inputs import KernelProblem
 
 from .cases import case_of
 from .dense import WrongError, values
@@ -139,8 +139,8 @@ def overflows(case) -> bool:
         given = dict(case.kernel)
         if str(given.get("gamma")).startswith("learn"):
             given["gamma"] = "scale"  # where learning begins
-        kernel, _ = resolve_kernel_and_source(case.rows.exact, caller="fuzz", **given)
         X = case.rows.exact
+        kernel = KernelProblem.from_params(X, caller="fuzz", **given).kernel
         K = values(kernel, X, X)
         if getattr(case.estimator, "fit_inverse_transform", False):
             # Coordinates, of which the way back takes the kernel, are as large as this.

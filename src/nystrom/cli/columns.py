@@ -1,111 +1,30 @@
-"""What the columns of a table are (numbers, dates, categories, unused), and their
-cells as numbers or text.
+"""What the columns of a table are (numbers, dates, categories, unused), their cells as
+numbers or text, and the target.
 
-A model keeps it as the step names of scikit-learn's `ColumnTransformer`, so that new
+Columns are a dict of names by kind, which a model keeps in its summary, so that new
 rows are read as the training rows were.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from .console import CommandError, unknown_column_error
-from .tables import DECIMAL_COMMA_PATTERN, display_name, format_location
+from .tables import DECIMAL_COMMA_PATTERN, TableFile
 
-#: Values that are not numbers, as a share, up to which they are taken for mistakes.
+#: Values that are not numbers, as a share, up to which they are mistakes.
 MAX_MISTAKE_SHARE = 0.02
-#: The largest number: squares of larger ones have no place in float64.
+#: The largest number: squares of larger ones overflow in float64.
 LARGEST = 1e150
-#: What to do about a value that is no number.
-DEFAULT_ADVICE = "Mend it, or leave it empty."
-
-
-def is_mostly_numbers(text: pd.Series) -> bool:
-    """Whether what is no number among given values is so rare that it is a mistake."""
-    wrong = pd.to_numeric(text, errors="coerce").isna()
-    return bool(wrong.mean() <= MAX_MISTAKE_SHARE and (~wrong).sum() > 1)
-
-
-def is_duration(column: pd.Series) -> bool:
-    """Whether a column of Parquet has durations."""
-    return pd.api.types.is_timedelta64_dtype(column)
-
-
-def parse_numbers(column: pd.Series, where: str, advice: str) -> np.ndarray:
-    """Finite numbers, NaN where none is given; durations in days."""
-    if is_duration(column):
-        return (column / pd.Timedelta(days=1)).to_numpy(np.float64, na_value=np.nan)
-    parsed = pd.to_numeric(column, errors="coerce")
-    _check_parsed(column, parsed, where, "number", advice)
-    values = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.isinf(values).any():
-        position = int(np.flatnonzero(np.isinf(values))[0])
-        raise CommandError(
-            f"{_format_cell_location(where, column, position)}: "
-            f"{column.iloc[position]} is not a "
-            "finite number; mend it, or leave it empty."
-        )
-    if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
-        position = int(np.flatnonzero(np.abs(values) > LARGEST)[0])
-        raise CommandError(
-            f"{_format_cell_location(where, column, position)}: "
-            f"{column.iloc[position]} is too large, as its "
-            f"square overflows; write the column in another unit, up to {LARGEST:g}."
-        )
-    return values
-
-
-def parse_days(column: pd.Series, where: str, advice: str) -> np.ndarray:
-    """Days since 1970; times of the day as parts."""
-    if pd.api.types.is_datetime64_any_dtype(column):
-        parsed = column
-    else:
-        text = column.astype(object).where(column.isna(), column.astype(str))
-        parsed = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
-        _check_parsed(column, parsed, where, "date such as 2026-11-17", advice)
-    if getattr(parsed.dtype, "tz", None) is not None:
-        parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
-    days = (parsed - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    return days.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def as_texts(column: pd.Series) -> np.ndarray:
-    """Text, with a name for what is missing: it may tell something."""
-    text = column.astype(object).where(column.notna(), "(missing)")
-    return text.map(lambda value: str(value).strip()).to_numpy(dtype=object)
-
-
-def _format_cell_location(where: str, column: pd.Series, at: int) -> str:
-    return format_location(where, int(column.index[at]), column.name)
-
-
-def _check_parsed(
-    column: pd.Series, parsed: pd.Series, where: str, expected: str, advice: str
-) -> None:
-    bad_positions = np.flatnonzero(parsed.isna().to_numpy() & column.notna().to_numpy())
-    if not len(bad_positions):
-        return
-    position = int(bad_positions[0])
-    value = str(column.iloc[position])
-    more = f" (and {len(bad_positions) - 1} more)" if len(bad_positions) > 1 else ""
-    if expected == "number" and re.match(DECIMAL_COMMA_PATTERN, value):
-        more += f"; its decimal sign is a point: {value.replace(',', '.')}"
-    raise CommandError(
-        f"{_format_cell_location(where, column, position)}: {value!r} is not a "
-        f"{expected}{more}. {advice}"
-    )
-
-
-#: A column of text is a date where its first values look like this: 2026-11-17.
+#: A column of text is a date where its values look like this: 2026-11-17.
 ISO_DATE_PATTERN = r"^\d{4}-\d{1,2}-\d{1,2}([ T].*)?$"
 #: Dates that may be read in two ways.
 AMBIGUOUS_DATE_PATTERN = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?$"
@@ -113,149 +32,240 @@ AMBIGUOUS_DATE_PATTERN = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?$"
 CODE_PATTERN = r"^0\d+$"
 #: Text with more different values than this is a name or a note, not a category.
 MAX_CATEGORIES = 200
-#: Categories that have fewer rows, as a share, are taken together.
+#: Categories that have fewer rows, as a share, are merged.
 MIN_CATEGORY_SHARE = 0.002
-COLUMN_KINDS = ("numbers", "dates", "categories")
+#: Whole numbers with no more different values than this are classes.
+MAX_GUESSED_CLASSES = 20
+#: Fewer rows than this are too few to learn from.
+MIN_ROWS = 20
 
 
-def check_columns_exist(
-    table: pd.DataFrame, names: tuple[str, ...], where: str
-) -> None:
-    """Refuse columns that the table does not have."""
-    for name in names:
-        if name not in table.columns:
-            raise unknown_column_error(display_name(where), name, table.columns)
-
-
-@dataclass(frozen=True)
-class TableColumns:
-    """The columns that a model takes, by what they are, and those left out."""
-
-    numbers: list[str] = field(default_factory=list)
-    dates: list[str] = field(default_factory=list)
-    categories: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)  # why
-
-    @property
-    def used_names(self) -> list[str]:
-        """All names, in the order of the parts."""
-        return [*self.numbers, *self.dates, *self.categories]
-
-    @classmethod
-    def of(
-        cls, table: pd.DataFrame, where: str, *, categories: tuple[str, ...] = ()
-    ) -> TableColumns:
-        """Look at all values of all columns."""
-        columns = cls()
-        for name in table.columns:
-            kind, reason = _column_kind(
-                table[name], str(name), where, name in categories
-            )
-            if kind is None:
-                columns.left_out[name] = reason
-            else:
-                getattr(columns, kind).append(name)
-        if not columns.used_names:
-            reason = "; ".join(
-                f"{name!r}: {reason}" for name, reason in columns.left_out.items()
-            )
-            raise CommandError(
-                f"{display_name(where)} has no column to learn from"
-                + (f" ({reason})." if reason else ".")
-            )
-        return columns
-
-    @classmethod
-    def from_model(cls, model: Pipeline) -> TableColumns:
-        """As a fitted model has them."""
-        encoder = model[0]
-        if not isinstance(encoder, ColumnTransformer):
-            raise CommandError(
-                "This model was not made by `nystrom fit`: it does not say what its "
-                "columns are. Use it from Python, by nystrom.load."
-            )
-        parts = {name: list(columns) for name, _, columns in encoder.transformers_}
-        numbers, dates, categories = (parts.get(part, []) for part in COLUMN_KINDS)
-        return cls(numbers, dates, categories)
-
-    def make_encoder(self) -> ColumnTransformer:
-        """Numbers of mean 0 and deviation 1, missing ones in the middle; categories."""
-        numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-        dates = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-        one_hot = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            min_frequency=MIN_CATEGORY_SHARE,
-            sparse_output=False,
+def find_columns(
+    table: pd.DataFrame, file: TableFile, categories: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The names of numbers, dates and categories, and why others are left out."""
+    columns: dict[str, Any] = {
+        "numbers": [],
+        "dates": [],
+        "categories": [],
+        "left_out": {},
+    }
+    for name in table.columns:
+        kind = _column_kind(table[name], file, name in categories)
+        if kind in columns:
+            columns[kind].append(name)
+        else:
+            columns["left_out"][name] = kind
+    if len(columns["left_out"]) == table.shape[1]:
+        reasons = [f"{name!r}: {why}" for name, why in columns["left_out"].items()]
+        raise CommandError(
+            f"{file} has no column to learn from"
+            + (f" ({'; '.join(reasons)})." if reasons else ".")
         )
-        steps = (numbers, dates, one_hot)
-        names_by_kind = (self.numbers, self.dates, self.categories)
-        return ColumnTransformer(
-            [
-                (part, step, columns)
-                for part, step, columns in zip(
-                    COLUMN_KINDS, steps, names_by_kind, strict=True
-                )
-                if columns
-            ]
-        )
-
-    def values(
-        self,
-        table: pd.DataFrame,
-        where: str,
-        advice: str = DEFAULT_ADVICE,
-    ) -> pd.DataFrame:
-        """The columns as numbers and text; `advice` is for what is neither."""
-        for name in self.used_names:
-            if name not in table.columns:
-                purpose = ", which the model needs"
-                raise unknown_column_error(
-                    display_name(where), name, table.columns, purpose
-                )
-        values: dict[str, Any] = {}
-        for name in self.numbers:
-            values[name] = parse_numbers(table[name], where, advice)
-        for name in self.dates:
-            values[name] = parse_days(table[name], where, advice)
-        for name in self.categories:
-            values[name] = as_texts(table[name])
-        return pd.DataFrame(values, index=table.index)
+    return columns
 
 
-def _column_kind(
-    column: pd.Series, name: str, where: str, category: bool
-) -> tuple[str | None, str]:
-    given = column.dropna()
+def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
+    """ "numbers", "dates", "categories", or why it is left out."""
+    given, types = column.dropna(), pd.api.types
     if not len(given):
-        return None, "no values"
-    if category:
-        return "categories", ""
-    if pd.api.types.is_datetime64_any_dtype(column):
-        return "dates", ""
-    if pd.api.types.is_bool_dtype(given):
-        return "categories", ""
-    if pd.api.types.is_numeric_dtype(column) or is_duration(column):
-        return ("numbers", "") if given.nunique() > 1 else (None, "one value only")
+        return "no values"
+    if is_category or types.is_bool_dtype(given):
+        return "categories"
+    if types.is_datetime64_any_dtype(column):
+        return "dates"
     text = given.astype(str).str.strip()
-    if text.nunique() == 1:
-        return None, "one value only"
-    advice = f"Mend it, leave it empty, or take it for a category: --category {name}."
-    if not text.str.match(CODE_PATTERN).any() and is_mostly_numbers(text):
-        parse_numbers(column, where, advice)  # refuses those that are not
-        return "numbers", ""
+    n_different = text.nunique()
+    if n_different == 1:
+        return "one value only"
+    if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column):
+        return "numbers"
+    advice = "Mend it, leave it empty, or take it for a category: --category "
+    advice += f"{column.name}."
+    if not text.str.match(CODE_PATTERN).any() and _is_mostly_numbers(text):
+        parse_numbers(column, file, advice)  # refuses those that are not
+        return "numbers"
     if text.str.match(ISO_DATE_PATTERN).mean() > 1 - MAX_MISTAKE_SHARE:
-        parse_days(column, where, advice)
-        return "dates", ""
-    if text.nunique() > max(MAX_CATEGORIES, 0.02 * len(text)) or (
-        text.nunique() > 20 and text.nunique() > 0.5 * len(text)
-    ):
-        return None, _exclusion_reason(text)
-    return "categories", ""
-
-
-def _exclusion_reason(text: pd.Series) -> str:
-    """What many different texts are, with one of them."""
-    description = f"{text.nunique()} different texts, such as {text.iloc[0][:30]!r}"
+        parse_days(column, file, advice)
+        return "dates"
+    is_key = n_different > 20 and n_different > 0.5 * len(text)
+    if not is_key and n_different <= max(MAX_CATEGORIES, 0.02 * len(text)):
+        return "categories"
+    reason = f"{n_different} different texts, such as {text.iloc[0][:30]!r}"
     if text.str.match(AMBIGUOUS_DATE_PATTERN).mean() > 1 - MAX_MISTAKE_SHARE:
-        return f"{description}; dates are understood where they are written 2026-11-17"
-    return description
+        reason += "; dates are understood where they are written 2026-11-17"
+    return reason
+
+
+def make_encoder(columns: dict[str, Any]) -> ColumnTransformer:
+    """Numbers of mean 0 and deviation 1, missing ones in the middle; categories."""
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=MIN_CATEGORY_SHARE,
+        sparse_output=False,
+    )
+    steps = {"numbers": numbers, "dates": numbers, "categories": one_hot}
+    return ColumnTransformer(
+        [(kind, step, columns[kind]) for kind, step in steps.items() if columns[kind]]
+    )
+
+
+def parse_columns(
+    columns: dict[str, Any], table: pd.DataFrame, file: TableFile
+) -> pd.DataFrame:
+    """The columns as numbers and text, as the encoder takes them."""
+    values: dict[str, np.ndarray] = {}
+    parsers = {"numbers": parse_numbers, "dates": parse_days, "categories": _as_texts}
+    for kind, parse in parsers.items():
+        for name in columns[kind]:
+            if name not in table.columns:
+                wanted = ", which the model needs"
+                raise unknown_column_error(file, name, table.columns, wanted)
+            values[name] = parse(table[name], file)
+    return pd.DataFrame(values, index=table.index)
+
+
+def parse_numbers(
+    column: pd.Series, file: TableFile, advice: str = "Mend it, or leave it empty."
+) -> np.ndarray:
+    """Finite numbers, NaN where none is given; durations in days."""
+    if pd.api.types.is_timedelta64_dtype(column):
+        return (column / pd.Timedelta(days=1)).to_numpy(np.float64, na_value=np.nan)
+    numbers = pd.to_numeric(column, errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    is_text = np.isnan(values) & column.notna().to_numpy()
+    _refuse(column, is_text, file, "is not a number", advice)
+    _refuse(column, np.isinf(values), file, "is not a finite number", advice)
+    too_large = "is too large, as its square overflows"
+    unit = f"Write the column in another unit, up to {LARGEST:g}."
+    _refuse(column, np.abs(values) > LARGEST, file, too_large, unit)
+    return values
+
+
+def parse_days(
+    column: pd.Series, file: TableFile, advice: str = "Mend it, or leave it empty."
+) -> np.ndarray:
+    """Days since 1970; times of the day as fractions."""
+    parsed = column
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        text = column.astype(object).where(column.isna(), column.astype(str))
+        parsed = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
+        wrong = (parsed.isna() & column.notna()).to_numpy()
+        _refuse(column, wrong, file, "is not a date such as 2026-11-17", advice)
+    if getattr(parsed.dtype, "tz", None) is not None:
+        parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
+    days = (parsed - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    return days.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _as_texts(column: pd.Series, file: TableFile) -> np.ndarray:
+    """Text, with a name for missing values, which may be informative."""
+    text = column.astype(object).where(column.notna(), "(missing)")
+    return text.map(lambda value: str(value).strip()).to_numpy(dtype=object)
+
+
+def _refuse(
+    column: pd.Series, wrong: np.ndarray, file: TableFile, problem: str, advice: str
+) -> None:
+    """An error for the first of the wrong cells, if there are any."""
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    value = str(column.iloc[first])
+    more = f" (and {wrong.sum() - 1} more)" if wrong.sum() > 1 else ""
+    if problem == "is not a number" and re.match(DECIMAL_COMMA_PATTERN, value):
+        more += f"; its decimal sign is a point: {value.replace(',', '.')}"
+    raise CommandError(
+        f"{file}, {file.unit} {column.index[first]}, column {column.name!r}: "
+        f"{value!r} {problem}{more}. {advice}"
+    )
+
+
+def _is_mostly_numbers(text: pd.Series) -> bool:
+    """Whether values that are no numbers are so rare that they are mistakes."""
+    wrong = pd.to_numeric(text, errors="coerce").isna()
+    return bool(wrong.mean() <= MAX_MISTAKE_SHARE and (~wrong).sum() > 1)
+
+
+# -------------------------------------------------------------------------- the target
+
+
+def guess_task(y: pd.Series) -> tuple[str, str]:
+    """Regression or classification, and why."""
+    given = y.dropna()
+    if pd.api.types.is_bool_dtype(given):
+        return "classification", "the target is true or false"
+    text = given.astype(str).str.strip()
+    numbers = pd.to_numeric(text, errors="coerce")
+    n_different = given.nunique()
+    is_few = n_different <= MAX_GUESSED_CLASSES
+    if numbers.isna().any() and (is_few or not _is_mostly_numbers(text)):
+        return "classification", "the target is text"
+    if text.str.match(CODE_PATTERN).any():
+        return "classification", "the target is codes that begin with 0"
+    if n_different == 2 or (is_few and (numbers == numbers.round()).all()):
+        return "classification", f"the target has {n_different} different values"
+    return "regression", f"the target has {n_different} different numbers"
+
+
+def check_target(y: pd.Series, file: TableFile) -> None:
+    """Refuse a target with too few values, or with a single one."""
+    if len(y) < MIN_ROWS:
+        rows = "1 row" if len(y) == 1 else f"{len(y)} rows"
+        raise CommandError(
+            f"{file} has {rows} with a value of {y.name!r}; {MIN_ROWS} are needed to "
+            "learn from, and to say how well."
+        )
+    if y.astype(str).nunique() < 2:
+        raise CommandError(
+            f"{file}: all rows have the same {y.name!r}, {y.iloc[0]}; there is nothing "
+            "to learn."
+        )
+
+
+def parse_target(y: pd.Series, task: str, file: TableFile) -> np.ndarray:
+    """Numbers, or labels."""
+    if task == "regression":
+        advice = "Mend it, leave it empty, or learn classes: --task classification."
+        return parse_numbers(y, file, advice)
+    labels = as_labels(y)
+    counts = np.unique(labels, return_counts=True)[1]
+    n_classes, n_rows = len(counts), len(labels)
+    if n_classes > MAX_GUESSED_CLASSES and 2 * n_classes > n_rows:
+        raise CommandError(
+            f"{file}: column {y.name!r} has {n_classes} different values in {n_rows} "
+            f"rows, such as {str(labels[0])[:30]!r}, which are no classes. Choose "
+            "another target; to learn a number, write digits and a point alone."
+        )
+    if np.sum(counts > 1) < 2:
+        raise CommandError(
+            f"{file}: column {y.name!r} has {n_classes} classes in {n_rows} rows, and "
+            f"{'only 1' if counts.max() > 1 else 'none'} with two rows or more; at "
+            "least 2 such classes are needed to learn from. Add rows, or merge rare "
+            "classes."
+        )
+    return labels
+
+
+def as_labels(y: pd.Series) -> np.ndarray:
+    """Classes: whole numbers where all are such, else text, as a CSV file has it."""
+    text = y.astype(str).str.strip()
+    numbers = pd.to_numeric(text, errors="coerce")
+    whole = numbers.notna().all() and (numbers == numbers.round()).all()
+    if whole and not text.str.match(CODE_PATTERN).any() and numbers.abs().max() < 2**53:
+        return numbers.astype(np.int64).to_numpy()
+    return text.to_numpy(dtype=object).astype(str)
+
+
+def as_known_labels(y: pd.Series, classes: np.ndarray, file: TableFile) -> np.ndarray:
+    """Labels as the text of a model's classes; some must be among them."""
+    found = as_labels(y) if classes.dtype.kind == "i" else y.astype(str).str.strip()
+    text = np.asarray(found).astype(str)
+    if not np.isin(text, classes.astype(str)).any():
+        known = ", ".join(map(repr, classes[:5].tolist())) + ", …" * (len(classes) > 5)
+        raise CommandError(
+            f"{file}: no value of {y.name!r}, such as {str(text[0])!r}, is a class of "
+            f"the model ({known}); write them alike."
+        )
+    return text

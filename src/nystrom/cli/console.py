@@ -1,59 +1,18 @@
-"""Messages on standard error, errors without tracebacks, exit codes, and Ctrl-C that
-is not lost in C readers.
-"""
+"""Errors without tracebacks, warnings in words, exit codes, a model's summary."""
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import wraps
-from typing import Any, NoReturn
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-_interrupts: list[bool] = []
-
-
-@contextmanager
-def record_interrupts() -> Iterator[None]:
-    """Whatever becomes of the exception, `came` and `pass_on` know of Ctrl-C."""
-    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_default or threading.current_thread() is not threading.main_thread():
-        yield  # somebody else's, or none of ours to see
-        return
-
-    def handle(*_: Any) -> None:
-        _interrupts.append(True)
-        raise KeyboardInterrupt
-
-    _interrupts.clear()
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def was_interrupted() -> bool:
-    """Whether somebody wants it to stop."""
-    return bool(_interrupts)
-
-
-def raise_if_interrupted() -> None:
-    """Stop here, if somebody wanted that and was not heard."""
-    if _interrupts:
-        raise KeyboardInterrupt
-
-
-#: Exit codes; 2 is click's own, for options that do not exist or do not fit.
-FAILURE_EXIT_CODE, INTERRUPT_EXIT_CODE = 1, 130
+#: Exit code of Ctrl-C; 1 is click's for errors and 2 for wrong options.
+INTERRUPT_EXIT_CODE = 130
 
 
 class CommandError(Exception):
@@ -61,7 +20,7 @@ class CommandError(Exception):
 
 
 def unknown_column_error(
-    where: str, name: str, columns: Iterable[Any], wanted: str = ""
+    file: Any, name: str, columns: Iterable[Any], wanted: str = ""
 ) -> CommandError:
     """The error for a name that a table does not have."""
     names = [str(column) for column in columns]
@@ -70,43 +29,36 @@ def unknown_column_error(
     suggestion = f"did you mean {by_lower_name[matches[0]]!r}? It" if matches else "it"
     more = ", …" if len(names) > 20 else ""
     return CommandError(
-        f"{where} has no column {name!r}{wanted}; {suggestion} has "
+        f"{file} has no column {name!r}{wanted}; {suggestion} has "
         f"{', '.join(map(repr, names[:20]))}{more}."
     )
 
 
-def without_tracebacks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Tell errors that a person can do something about in one message."""
+class Command(click.Command):
+    """A command that reports an error in one message, which says what to do."""
 
-    @wraps(command)
-    def wrapper(*args: Any, **options: Any) -> Any:
-        debug = bool(click.get_current_context().find_root().params.get("debug"))
-        quiet = bool(options.get("quiet") or options.get("as_json"))
+    def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _print_warnings(quiet=quiet), record_interrupts():
-                return command(*args, **options)
+            with _print_warnings(quiet=is_quiet()):
+                return super().invoke(ctx)
         except KeyboardInterrupt:
-            _exit_interrupted()
+            click.echo("Stopped; no file was written.", err=True)
+            ctx.exit(INTERRUPT_EXIT_CODE)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            sys.stderr.close()  # whoever reads has enough
-            sys.exit(0)
+            sys.stderr.close()  # the reader has enough
+            ctx.exit(0)
         except Exception as error:
-            if was_interrupted():  # and was taken for something else
-                _exit_interrupted()
-            if debug:
+            if ctx.find_root().params["debug"]:
                 raise
-            click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(_error_message(error), err=True)
-            sys.exit(FAILURE_EXIT_CODE)
-
-    return wrapper
+            raise click.ClickException(_error_message(error)) from None
 
 
-def _exit_interrupted() -> NoReturn:
-    click.echo("Stopped; no file was written.", err=True)
-    sys.exit(INTERRUPT_EXIT_CODE)
+class CommandGroup(click.Group):
+    """All commands."""
+
+    command_class = Command
 
 
 @contextmanager
@@ -125,6 +77,18 @@ def _print_warnings(*, quiet: bool) -> Iterator[None]:
         yield
 
 
+def is_quiet() -> bool:
+    """Whether the command that runs has --quiet or --json."""
+    options = click.get_current_context().params
+    return bool(options.get("quiet") or options.get("as_json"))
+
+
+def say(text: str) -> None:
+    """Print progress on standard error, unless the command is to be quiet."""
+    if not is_quiet():
+        click.echo(text, err=True)
+
+
 def _error_message(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     if isinstance(error, (CommandError, ValueError, TypeError, OSError, ImportError)):
@@ -132,84 +96,42 @@ def _error_message(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return text if len(text) > 20 else "There is not enough memory."
     return (
-        f"{type(error).__name__}: {text}\nThis is a fault of nystrom; with --debug "
-        "there is more to tell about it."
+        f"{type(error).__name__}: {text}\nThis is a fault of nystrom; --debug shows "
+        "where it is."
     )
 
 
-class StatusPrinter:
-    """Says what happens; nothing where it is to be quiet."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self.live = not quiet and sys.stderr.isatty()
-
-    def __call__(self, text: str) -> None:
-        if not self.quiet:
-            Console(stderr=True, highlight=False).print(text, markup=False)
-
-    def summary(self, summary: dict[str, Any]) -> None:
-        """What was learnt, as a table on standard output."""
-        if self.quiet:
-            return
-        table = Table(show_header=False, box=None, pad_edge=False)
-        table.add_column(style="bold", no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, value in _summary_lines(summary):
-            table.add_row(name, value)
-        Console(highlight=False).print(table, markup=False)
-
-
-def _summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    columns = summary["columns"]
-    ours, linear, constant = (
-        summary["held_out"][name] for name in ("nystrom", "linear", "constant")
-    )
-    error = summary["approximation_error"]
-    lines = [
-        ("task", f"{summary['task']} of {summary['target']}"),
-        ("rows", _format_row_count(summary)),
-        *[
-            (part, _format_list(columns[part]))
-            for part in ("numbers", "dates", "categories")
-            if columns[part]
-        ],
-        ("landmarks", f"{summary['landmarks']}, {summary['kernel']}"),
-        (
-            "max_spectral_error",
-            f"alpha = {summary['alpha']:.3g}, which leaves an effective dimension of "
-            f"{summary['effective_dimension']:.3g}",
-        ),
-        ("error", f"{error:.3g} of tr K is not covered by the landmarks"),
-        (
-            f"{summary['score']}",
-            f"{ours:.4f} on {summary['held_out_rows']} rows held out "
-            f"(linear {linear:.4f}, constant {constant:.4f})" + _no_better(summary),
-        ),
-        ("seconds", f"{sum(summary['seconds'].values()):.1f}"),
-    ]
-    after = next(i for i, line in enumerate(lines) if line[0] == "landmarks")
-    if columns["left_out"]:
-        lines.insert(after, ("left out", _format_list(list(columns["left_out"]))))
-    if summary.get("classes"):
-        lines.insert(1, ("classes", _format_list(summary["classes"])))
-    if "model" in summary:
-        lines.append(("model", summary["model"]))
-    return lines
-
-
-def _no_better(found: dict[str, Any]) -> str:
-    names = found["no_better_than"]
-    return f": no better than {' or '.join(names)}" if names else ""
-
-
-def _format_row_count(summary: dict[str, Any]) -> str:
+def print_summary(summary: dict[str, Any], model: str | None = None) -> None:
+    """The summary of a model as a table on standard output."""
+    columns, scores = summary["columns"], summary["held_out"]
     without = summary["rows_without_target"]
-    more = f", and {without} without a value of {summary['target']}" if without else ""
-    return f"{summary['rows']}{more}"
+    names = summary["no_better_than"]
+    lines = {
+        "task": f"{summary['task']} of {summary['target']}",
+        "classes": format_list(summary["classes"]),
+        "rows": f"{summary['rows']}"
+        + (f", and {without} without a value of {summary['target']}" * (without > 0)),
+        "numbers": format_list(columns["numbers"]),
+        "dates": format_list(columns["dates"]),
+        "categories": format_list(columns["categories"]),
+        "left out": format_list(list(columns["left_out"])),
+        "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
+        "ridge": f"alpha = {summary['alpha']:.3g}, which leaves an effective dimension "
+        f"of {summary['effective_dimension']:.3g}",
+        "error": f"{summary['approximation_error']:.3g} of tr K is not covered by the "
+        "landmarks",
+        summary["score"]: f"{scores['nystrom']:.4f} on {summary['held_out_rows']} rows "
+        f"held out (linear {scores['linear']:.4f}, constant {scores['constant']:.4f})"
+        + (f": no better than {' or '.join(names)}" if names else ""),
+        "seconds": f"{sum(summary['seconds'].values()):.1f}",
+        "model": model or "",
+    }
+    formatter = click.HelpFormatter()
+    formatter.write_dl([(name, text) for name, text in lines.items() if text])
+    click.echo(formatter.getvalue(), nl=False)
 
 
-def _format_list(names: list[str], max_items: int = 12) -> str:
-    """How many, and the first of them."""
+def format_list(names: list[str], max_items: int = 12) -> str:
+    """How many, and the first of them; "" where there are none."""
     more = ", …" if len(names) > max_items else ""
-    return f"{len(names)}: {', '.join(names[:max_items])}{more}"
+    return f"{len(names)}: {', '.join(names[:max_items])}{more}" if names else ""

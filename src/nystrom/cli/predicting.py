@@ -1,10 +1,9 @@
-"""A model file and a table: predictions in pieces, scores, and what a report needs."""
+"""A model file and a table: predictions in pieces, scores, and rows for a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,22 +11,15 @@ from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
 from sklearn.pipeline import Pipeline
 
-from ..persistence.files import load
-from .columns import TableColumns
+from ..persistence import load
+from .columns import as_known_labels, parse_columns, parse_target
 from .console import CommandError, unknown_column_error
-from .learning import TrainingResult
-from .tables import (
-    check_output_paths,
-    display_name,
-    open_table_writer,
-    read_pieces,
-    table_format,
-)
-from .target import as_known_labels, target_values
+from .learning import Evaluation
+from .tables import TableFile
 
 
 def load_model(path: str) -> Pipeline:
-    """A model that `nystrom fit` made."""
+    """A model that `nystrom fit` saved."""
     if not Path(path).exists():
         raise CommandError(f"There is no file {path}.")
     if Path(path).suffix.lower() in (".csv", ".tsv", ".gz", ".parquet", ".pq"):
@@ -44,121 +36,70 @@ def load_model(path: str) -> Pipeline:
     return model
 
 
-def _encoded_pieces(
-    model: Pipeline, path: str
-) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """The rows as they are, and as the model takes them."""
-    columns = TableColumns.from_model(model)
-    for piece in read_pieces(path):
-        yield piece, columns.values(piece, path)
-
-
-def predict_table(
-    path: str,
-    table: str,
-    output: str,
+def predicted_pieces(
+    model: Pipeline,
+    file: TableFile,
     *,
-    overwrite: bool,
     probabilities: bool,
     deviations: bool,
-    keep: bool,
-) -> None:
-    """Write predictions beside each other or beside the columns that were there."""
-    check_output_paths([output], [path, table], overwrite=overwrite)
-    table_format(output)
-    model = load_model(path)
-    classifier = is_classifier(model)
-    if probabilities and not classifier:
+    keep_columns: bool,
+) -> Iterator[pd.DataFrame]:
+    """Predictions, alone or beside the columns of the table, piece by piece."""
+    if probabilities and not is_classifier(model):
         raise CommandError("A regression has no probabilities; there are --deviations.")
-    if deviations and classifier:
+    if deviations and is_classifier(model):
         raise CommandError("A classifier has no deviations; there are --probabilities.")
-    with open_table_writer(output) as write:
-        for piece, values in _encoded_pieces(model, table):
-            if not len(piece):
-                raise CommandError(f"{display_name(table)} has a header and no rows.")
-            predictions = _prediction_columns(model, values, probabilities, deviations)
-            result = pd.DataFrame(predictions, index=piece.index)
-            if keep:
-                kept = piece.drop(columns=[c for c in piece if c in result])
-                result = pd.concat([kept, result], axis=1)
-            write(result)
+    for piece in file.pieces():
+        if not len(piece):
+            raise CommandError(f"{file} has a header and no rows.")
+        values = parse_columns(model.nystrom_summary_["columns"], piece, file)
+        if deviations:
+            mean, std = model.predict(values, return_std=True, noise=True)
+            found = {"prediction": mean, "deviation": std}
+        elif probabilities:
+            shares = model.predict_proba(values)
+            found = {"prediction": model.classes_[np.argmax(shares, axis=1)]}
+            for name, column in zip(model.classes_, shares.T, strict=True):
+                found[f"probability_{name}"] = column
+        else:
+            found = {"prediction": model.predict(values)}
+        result = pd.DataFrame(found, index=piece.index)
+        if keep_columns:
+            kept = piece.drop(columns=[name for name in piece if name in result])
+            result = pd.concat([kept, result], axis=1)
+        yield result
 
 
-def _prediction_columns(
-    model: Pipeline, values: pd.DataFrame, probabilities: bool, deviations: bool
-) -> dict[str, Any]:
-    if deviations:
-        mean, std = model.predict(values, return_std=True, noise=True)
-        return {"prediction": mean, "deviation": std}
-    if not probabilities:
-        return {"prediction": model.predict(values)}
-    shares = model.predict_proba(values)
-    named = {f"probability_{c}": shares[:, i] for i, c in enumerate(model.classes_)}
-    return {"prediction": model.classes_[np.argmax(shares, axis=1)], **named}
-
-
-def predict_labelled_rows(
-    model: Pipeline, path: str
-) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
-    """Of the rows that have a value of the target: it, the prediction, the rows."""
+def evaluate(model: Pipeline, file: TableFile) -> Evaluation:
+    """The rows of a table that have a value of the target, and predictions of it."""
     summary = model.nystrom_summary_
-    target, task = summary["target"], summary["task"]
+    target = summary["target"]
     truth, predictions, rows = [], [], []
-    for piece, values in _encoded_pieces(model, path):
+    for piece in file.pieces():
+        values = parse_columns(summary["columns"], piece, file)
         if target not in piece.columns:
-            purpose = " to compare with"
-            raise unknown_column_error(
-                display_name(path), target, piece.columns, purpose
-            )
-        present = piece[target].notna().to_numpy()
-        if not present.any():
-            continue
-        truth.append(piece[target][present])
-        predictions.append(model.predict(values[present]))
-        rows.append(values[present])
+            wanted = " to compare with"
+            raise unknown_column_error(file, target, piece.columns, wanted)
+        present = piece[target].notna()
+        if present.any():
+            truth.append(piece[target][present])
+            rows.append(values[present])
+            predictions.append(model.predict(values[present]))
     if not truth:
-        raise CommandError(
-            f"{display_name(path)} has no row with a value of {target!r}."
-        )
-    raw_target, predicted = pd.concat(truth), np.concatenate(predictions)
-    if task == "regression":
-        true = target_values(raw_target, task, target, path)
+        raise CommandError(f"{file} has no row with a value of {target!r}.")
+    raw_target, y_pred = pd.concat(truth), np.concatenate(predictions)
+    if summary["task"] == "regression":
+        y_true = parse_target(raw_target, "regression", file)
     else:
-        true = as_known_labels(raw_target, model.classes_, target, path)
-        predicted = predicted.astype(str)
-    return true, predicted, pd.concat(rows)
+        y_true = as_known_labels(raw_target, model.classes_, file)
+        y_pred = y_pred.astype(str)
+    return Evaluation(pd.concat(rows), y_true, y_pred, file)
 
 
-def score_table(path: str, table: str) -> dict[str, float]:
-    """How close the predictions are."""
-    y_true, y_pred, _ = predict_labelled_rows(load_model(path), table)
-    return {"rows": len(y_true), **score_metrics(y_true, y_pred)}
-
-
-def score_metrics(y_true: np.ndarray, y_pred: np.ndarray) -> dict[str, float]:
+def score_metrics(evaluation: Evaluation) -> dict[str, float]:
     """R² and root mean squared error, or accuracy."""
+    y_true, y_pred = evaluation.y_true, evaluation.y_pred
     if y_pred.dtype.kind == "f":
         squares = float(mean_squared_error(y_true, y_pred))
         return {"R²": float(r2_score(y_true, y_pred)), "rmse": squares**0.5}
     return {"accuracy": float(accuracy_score(y_true, y_pred))}
-
-
-def result_from_files(path: str, table: str) -> TrainingResult:
-    """What a report tells, of a model from its file and rows that it did not see."""
-    model = load_model(path)
-    summary = model.nystrom_summary_
-    y_true, y_pred, rows = predict_labelled_rows(model, table)
-    return TrainingResult(
-        model,
-        summary["task"],
-        summary["target"],
-        TableColumns(**summary["columns"]),
-        summary["rows"],
-        summary["rows_without_target"],
-        dict(summary["held_out"]),
-        dict(summary["seconds"]),
-        rows,
-        y_true,
-        y_pred,
-        table_name=display_name(table),
-    )

@@ -69,15 +69,6 @@ def fitted_landmarks(estimator: Any) -> Landmarks:
     )
 
 
-def check_landmarks(landmarks: Any) -> None:
-    """Refuse what is not landmarks, and say where they come from."""
-    if not isinstance(landmarks, Landmarks):
-        raise TypeError(
-            f"landmarks are Landmarks, not {type(landmarks).__name__}: from "
-            "nystrom.select_landmarks, or estimator.landmarks_."
-        )
-
-
 def thinned_indices(n_rows: int) -> np.ndarray:
     """Row numbers at equal distances, few enough to draw."""
     n_drawn = min(n_rows, MAX_DRAWN_ROWS)

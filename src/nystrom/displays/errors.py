@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_float, import_optional
-from ..landmarks import Landmarks
+from ..landmarks import Landmarks, check_landmarks
 from ._axes import (
     BaseDisplay,
     BaseRowsDisplay,
-    check_landmarks,
     fitted_landmarks,
     format_number,
 )
@@ -267,7 +266,7 @@ class RidgePathDisplay(BaseDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None, **line: Any) -> Self:
-        """Draw what a fitted `KernelRidgeCV` or `KernelRidgeClassifierCV` has tried.
+        """Draw the grid of a fitted `KernelRidgeCV` or `KernelRidgeClassifierCV`.
 
         Where each target has an alpha of its own, the mean over the targets.
         """
@@ -337,7 +336,7 @@ def _format_gamma(gamma: Any) -> str:
     return format_number(gamma) if isinstance(gamma, (int, float)) else str(gamma)
 
 
-#: The shares of normal intervals that are looked at.
+#: The shares of the normal intervals that are drawn.
 COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
 
 

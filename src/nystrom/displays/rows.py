@@ -9,12 +9,11 @@ import numpy as np
 from .. import _arrays as arrays
 from ..estimators.kernel_kmeans import KernelKMeans
 from ..functions import approximate
-from ..landmarks import Landmarks
+from ..landmarks import Landmarks, check_landmarks
 from ..linalg.operator import Approximation
 from ._axes import (
     BaseDisplay,
     BaseRowsDisplay,
-    check_landmarks,
     fitted_landmarks,
     format_number,
     project_to_plane,

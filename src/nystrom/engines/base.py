@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -145,7 +144,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class ProgressHooks:
-    """Several hooks as one. A bar among them is told of the work ahead, too."""
+    """Several hooks as one."""
 
     def __init__(self, *hooks: ProgressHook) -> None:
         self.hooks = hooks
@@ -154,48 +153,41 @@ class ProgressHooks:
         for hook in self.hooks:
             hook(stage, done, total)
 
-    @contextmanager
-    def part(self, share: float) -> Iterator[None]:
-        """So much of what is left of the work."""
-        with ExitStack() as stack:
-            for hook in self._hooks_with("part"):
-                stack.enter_context(hook.part(share))
-            yield
+    def begin_pass(self, stage: str, evaluations: float) -> None:
+        """A pass of so many kernel evaluations begins."""
+        self._forward("begin_pass", stage, evaluations)
 
-    def expect(self, passes: float, *, about: bool = False) -> None:
-        """So many passes are ahead."""
-        for hook in self._hooks_with("expect"):
-            hook.expect(passes, about=about)
+    def expect(self, selection: float, per_pass: float) -> None:
+        """What a selection of landmarks and each later pass evaluate."""
+        self._forward("expect", selection, per_pass)
+
+    def count(self, evaluations: float) -> None:
+        """So many kernel evaluations more, outside of passes."""
+        self._forward("count", evaluations)
 
     def note(self, text: str) -> None:
-        """A line for who reads along; a stage of its own for all others."""
+        """A line to read; a stage of its own for hooks without lines."""
         for hook in self.hooks:
             show_note(hook, text)
 
-    def _hooks_with(self, name: str) -> list[Any]:
-        return [hook for hook in self.hooks if hasattr(hook, name)]
+    def _forward(self, method: str, *arguments: Any) -> None:
+        for hook in self.hooks:
+            report_work(hook, method, *arguments)
 
 
-def progress_parts(
-    hook: ProgressHook | None, *weights: float
-) -> list[AbstractContextManager[Any]]:
-    """The work ahead in parts that take about so long, to be entered in this order.
-
-    A hook that shows no share of the whole is told nothing of it.
-    """
-    enter_part, remaining = getattr(hook, "part", None), float(sum(weights))
-    contexts: list[AbstractContextManager[Any]] = []
-    for weight in weights:
-        share = min(1.0, weight / remaining) if remaining > 0 else 1.0
-        contexts.append(nullcontext() if enter_part is None else enter_part(share))
-        remaining -= weight
-    return contexts
+def report_work(hook: ProgressHook, method: str, *arguments: Any) -> None:
+    """Call `begin_pass`, `expect` or `count` of a hook that measures work."""
+    if hasattr(hook, method):
+        getattr(hook, method)(*arguments)
 
 
-def expect_passes(hook: ProgressHook, passes: float, *, about: bool = False) -> None:
-    """So many passes are ahead, as long as each other; more of them if `about`."""
-    if hasattr(hook, "expect"):
-        hook.expect(passes, about=about)
+def evaluations_per_row(shared: tuple[Any, ...]) -> float:
+    """Kernel values per row of a pass: the points of its first cross-kernel, or 1."""
+    for argument in shared:
+        columns = getattr(argument, "columns", argument)
+        if hasattr(columns, "evaluations_per_row"):
+            return max(1, columns.evaluations_per_row)
+    return 1
 
 
 def show_note(hook: ProgressHook, text: str) -> None:
@@ -229,6 +221,13 @@ class Engine(ABC):
     def passes(self) -> list[str]:
         """The names of the passes so far: a pass is known by its number."""
         return []
+
+    def begin_pass(self, name: str, n_rows: int, shared: tuple[Any, ...]) -> None:
+        """Every pass begins with this: its name, its work, and no tile done."""
+        self.passes.append(name)
+        evaluations = n_rows * evaluations_per_row(shared)
+        report_work(self.progress, "begin_pass", name, evaluations)
+        self.progress(name, 0, count_tiles(n_rows))
 
     @abstractmethod
     def map(

@@ -417,7 +417,7 @@ class Checkpoint(Engine):
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
         key = self._key(f, source, shared, name)
-        saved = self._begin_pass(key, source)
+        saved = self._begin_pass(key, source, shared, is_sum=False)
         if saved.is_done:
             with open_sink(sink):
                 sink.put(0, saved.result)
@@ -432,7 +432,7 @@ class Checkpoint(Engine):
     ) -> Any:
         """The sum of f(block, *shared) over all tiles, in a fixed order."""
         key = self._key(f, source, shared, name)
-        saved = self._begin_pass(key, source)
+        saved = self._begin_pass(key, source, shared, is_sum=True)
         if saved.is_done:
             return saved.result
         total = self._sum(f, source, shared, key, saved)
@@ -480,24 +480,28 @@ class Checkpoint(Engine):
         function = f"{f.__module__}.{f.__qualname__}"
         return PassKey(name, function, self._last_fingerprint[0][1], digest(shared))
 
-    def _begin_pass(self, key: PassKey, source: Source) -> SavedPass:
+    def _begin_pass(
+        self, key: PassKey, source: Source, shared: tuple[Any, ...], is_sum: bool
+    ) -> SavedPass:
         """What was saved of the pass; it is said where a saved run goes on."""
         saved, n_tiles = self.run.next_pass(key), count_tiles(source.n_rows)
-        self.passes.append(key.name)
-        if saved.is_done:  # it counts as a pass
-            self.progress(key.name, 0, n_tiles)
-            self.progress(key.name, n_tiles, n_tiles)
-        elif self.run.resumed_at(saved.number):
+        if not saved.is_done and self.run.resumed_at(saved.number):
             first_row = saved.next_tile * TILE
             where = f", row {first_row:,} of {source.n_rows:,}" if first_row else ""
             text = f"resumed at pass {saved.number + 1}{where} ({self.run.path.name})"
             show_note(self.progress, text)
             _LOG.info("%s", text)
+        if is_sum or saved.is_done:
+            self.begin_pass(key.name, source.n_rows, shared)
+        else:  # the inner engine reports it
+            self.passes.append(key.name)
+        if saved.is_done:
+            self.progress(key.name, n_tiles, n_tiles)
         return saved
 
     def _offset_progress(self, first: int, n_tiles: int) -> Callable:
         def report(name: str, done: int, total: int) -> None:
-            if done or not first:  # the beginning of the pass, not of a range
+            if done:  # else it is the beginning of a range of tiles
                 self.progress(name, first + done, n_tiles)
 
         return report

@@ -269,7 +269,6 @@ class DaskPass:
         self.progress, self.name = progress, monitor.name
         self.n_tiles, self.n_done = count_tiles(source_payload.n_rows), 0
         self.remote_payload: Any = None
-        progress(self.name, 0, self.n_tiles)
 
     def total(self) -> Any:
         """The sum over all tiles, added up by the workers."""
@@ -505,7 +504,7 @@ class Dask(RemoteEngine):
     def _make_pass(
         self, payload: PassPayload, source_payload: SourcePayload, name: str
     ) -> DaskPass:
-        self.passes.append(name)
+        self.begin_pass(name, source_payload.n_rows, payload.shared)
         monitor = TaskMonitor(self.client, self.patience, name)
         return DaskPass(payload, source_payload, monitor, self.sent, self.progress)
 

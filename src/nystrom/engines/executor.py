@@ -376,8 +376,7 @@ class ExecutorEngine(RemoteEngine):
         share = n_tiles // (TASKS_PER_WORKER * self.n_workers)
         max_tiles = min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
         blocks = list(tile_blocks(n_tiles, max_tiles))
-        self.passes.append(name)
-        self.progress(name, 0, n_tiles)
+        self.begin_pass(name, source.n_rows, shared)
         calls = self._calls(task, f, source, shared, sink, blocks)
         with closing(self._results(calls)) as results:
             for first, size in blocks:

@@ -1,121 +1,103 @@
-"""`verbose=1`: one progress bar over all of a call, with the estimated time left."""
+"""`verbose=1`: one progress bar over all of a call, with the estimated time left.
+
+Work is counted in kernel evaluations: engines report the tiles of each pass, the ledger
+of a sampler what it evaluates besides.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from .base import TILE
 from .status_line import STREAM_LOCK, StatusLine
 
-#: Passes of a part that nobody has planned; and where their number is but a guess, for
-#: how much longer they go on, as a share of those made.
-DEFAULT_EXPECTED_PASSES, EXTRA_PASSES_SHARE = 10.0, 0.5
-#: Seconds in a part before its own speed is believed.
-MIN_RATE_SECONDS = 0.5
+#: Where more is evaluated than was expected, but for a negligible share, so much more
+#: is expected beyond it.
+NEGLIGIBLE_WORK_SHARE, EXTRA_WORK_SHARE = 0.05, 0.25
+#: Passes that are expected before anything is known of the selection ahead.
+UNPLANNED_PASSES = 20.0
 
 
-class ProgressEstimate:
-    """The share of the work that is done, from 0 to 1, by what its stages tell."""
+class WorkEstimate:
+    """The share of a call's kernel evaluations that is done, from 0 to 1.
 
-    clock: Callable[[], float]
-    begun: float
-    share: float
-    stage: str
+    Parameters
+    ----------
+    passes : float
+        Passes over all rows that follow each selection of landmarks; all passes of a
+        call that selects none.
+    selections : int
+        How often landmarks are selected.
+    clock : callable
+        Seconds.
+    """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock, self.begun = clock, clock()
-        self.share = 0.0
+    def __init__(
+        self,
+        passes: float = 1.0,
+        selections: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.passes, self.selections = passes, selections
+        self.clock, self.started = clock, clock()
+        self.share, self.done, self.expected = 0.0, 0.0, 0.0
         self.stage = ""
-        self._parts = [_ProgressPart(0.0, 1.0, self.begun)]  # the innermost is the last
+        self._pass_size = self._pass_done = 0.0  # evaluations of the pass at work
 
     @property
     def seconds(self) -> float:
-        """Since it was begun."""
-        return self.clock() - self.begun
+        """Since the call began."""
+        return self.clock() - self.started
 
-    @contextmanager
-    def part(self, share: float) -> Iterator[None]:
-        """What is told in here is so much of what is left of the part around it."""
-        parent = self._parts[-1]
-        begin = parent.at
-        end = begin + share * (parent.end - begin)
-        self._parts.append(_ProgressPart(begin, end, self.clock()))
-        try:
-            yield
-        finally:
-            self._parts.pop()
-        parent.reset(end, self.clock())  # not where it failed: it stays where it was
-        self.share = max(self.share, end)
+    def expect(self, selection: float, per_pass: float) -> None:
+        """Evaluations of a selection that begins now, and of each pass after it."""
+        n_selections = max(1, self.selections)
+        ahead = n_selections * (selection + self.passes * per_pass)
+        self.selections = n_selections - 1
+        self.expected = max(self.expected, self.done + ahead)
 
-    def expect(self, passes: float, *, about: bool = False) -> None:
-        """So many passes are ahead in this part, as long as each other.
-
-        There are no more, unless the number is no more than a guess.
-        """
-        part = self._parts[-1]
-        part.reset(part.at, self.clock())
-        part.expected, part.about = passes, about
+    def begin_pass(self, stage: str, evaluations: float) -> None:
+        """A pass of so many evaluations begins."""
+        self.stage, self._pass_size, self._pass_done = stage, evaluations, 0.0
+        if not self.expected:
+            n_passes = UNPLANNED_PASSES if self.selections else self.passes
+            self.expected = n_passes * evaluations
+        self._make_room_for(evaluations)
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """A stage is so far; a stage of another name, or one at 0, is a new pass."""
-        part = self._parts[-1]
-        if part.in_pass and (stage != self.stage or done == 0):
-            part.n_finished += 1
-        part.in_pass, self.stage = True, stage
-        part.pass_fraction = 1.0 if total == 0 else min(1.0, done / total)
-        part.advance()
-        self.share = max(self.share, part.at)
+        """A pass has finished so many of its tiles.
 
-    def left(self) -> float | None:
-        """Seconds until the end, as far as it is known; None before anything is."""
-        if self.share == 0.0:
+        One that was not announced has one evaluation per row.
+        """
+        if stage != self.stage or (done == 0 and self._pass_done > 0):
+            self.begin_pass(stage, TILE * total)
+        finished = self._pass_size * (min(1.0, done / total) if total else 1.0)
+        if finished > self._pass_done:
+            self.count(finished - self._pass_done)
+            self._pass_done = finished
+
+    def count(self, evaluations: float) -> None:
+        """So many evaluations more are done."""
+        self._make_room_for(evaluations)
+        remaining = self.expected - self.done
+        if remaining > 0:  # of what is ahead, never back
+            self.share += (1 - self.share) * min(1.0, evaluations / remaining)
+        self.done += evaluations
+
+    def _make_room_for(self, evaluations: float) -> None:
+        needed = self.done + evaluations
+        if needed > (1 + NEGLIGIBLE_WORK_SHARE) * self.expected:
+            self.expected = (1 + EXTRA_WORK_SHARE) * needed
+        self.expected = max(self.expected, needed)
+
+    def seconds_left(self) -> float | None:
+        """Until the end, at the speed so far; None before anything is done."""
+        if not self.done:
             return None
-        now, part = self.clock(), self._parts[-1]
-        per_share = (now - self.begun) / self.share
-        part_seconds = (part.end - min(part.end, self.share)) * per_share
-        if part.units > 0 and now - part.begun >= MIN_RATE_SECONDS:
-            part_seconds = (
-                (part.expected_units - part.units) * (now - part.begun) / part.units
-            )
-        elapsed_then = now - self.begun + part_seconds
-        return part_seconds + (1 - part.end) * elapsed_then / max(part.end, self.share)
-
-
-class _ProgressPart:
-    """From one share of the whole to another, in passes that are alike."""
-
-    def __init__(self, begin: float, end: float, now: float) -> None:
-        self.end, self.expected, self.about = end, DEFAULT_EXPECTED_PASSES, True
-        self.reset(begin, now)
-
-    def reset(self, at: float, now: float) -> None:
-        """Passes are counted from here."""
-        self.base = self.at = at
-        self.begun = now
-        self.n_finished, self.pass_fraction, self.in_pass = 0, 0.0, False
-
-    @property
-    def units(self) -> float:
-        """Passes done, and how much of this one."""
-        return self.n_finished + self.pass_fraction
-
-    @property
-    def expected_units(self) -> float:
-        """Passes in all."""
-        n_passes = (
-            self.n_finished + 1.0
-        )  # this one is the last, for all that is known …
-        if self.about:  # … or it is not
-            n_passes += EXTRA_PASSES_SHARE * n_passes
-        return max(self.expected, n_passes)
-
-    def advance(self) -> None:
-        """To where the passes are, never back."""
-        position = self.base + (self.end - self.base) * self.units / self.expected_units
-        self.at = max(self.at, position)
+        return self.seconds * max(0.0, self.expected - self.done) / self.done
 
 
 #: Seconds between two drawings of the line; and between two lines of a log, which grows
@@ -146,13 +128,15 @@ class Bar:
         What the call is called.
     patience : float
         A call that takes fewer seconds shows nothing.
+    passes, selections : float, int
+        The work of the call: see `WorkEstimate`.
     """
 
     stream: TextIO | None
     width: int
     name: str
     patience: float
-    estimate: ProgressEstimate | None
+    estimate: WorkEstimate | None
     status_line: StatusLine
 
     def __init__(
@@ -161,9 +145,11 @@ class Bar:
         width: int = 30,
         name: str = "",
         patience: float = 0.0,
+        passes: float = 1.0,
+        selections: int = 0,
     ) -> None:
         self.stream, self.width, self.name = stream, width, name
-        self.patience = patience
+        self.patience, self.passes, self.selections = patience, passes, selections
         self.estimate = None
         self.status_line = StatusLine(stream)
         self._bar_per_pass = True
@@ -198,27 +184,35 @@ class Bar:
             self.estimate.tell(stage, done, total)
             if self._bar_per_pass and done >= total:
                 self._end(100)
-            elif self.estimate.seconds - self._at >= self._redraw_interval:
-                self._draw()
+            else:
+                self._draw_if_due()
 
-    @contextmanager
-    def part(self, share: float) -> Iterator[None]:
-        """So much of what is left of the work: see `Course`."""
-        with nullcontext() if self.estimate is None else self.estimate.part(share):
-            yield
-
-    def expect(self, passes: float, *, about: bool = False) -> None:
-        """So many passes are ahead: see `Course`."""
+    def begin_pass(self, stage: str, evaluations: float) -> None:
+        """A pass of so many kernel evaluations begins: see `WorkEstimate`."""
         with STREAM_LOCK:
-            if self.estimate is not None:
-                self.estimate.expect(passes, about=about)
+            if not self._bar_per_pass and self.estimate is not None:
+                self.estimate.begin_pass(stage, evaluations)
+
+    def expect(self, selection: float, per_pass: float) -> None:
+        """What a selection of landmarks and each later pass evaluate."""
+        with STREAM_LOCK:
+            if not self._bar_per_pass and self.estimate is not None:
+                self.estimate.expect(selection, per_pass)
+
+    def count(self, evaluations: float) -> None:
+        """So many kernel evaluations more, outside of passes."""
+        with STREAM_LOCK:
+            if not self._bar_per_pass and self.estimate is not None:
+                self.estimate.count(evaluations)
+                self._draw_if_due()
 
     def note(self, text: str) -> None:
         """A line of its own, above the bar."""
         self.status_line.write(text)
 
     def _begin(self, name: str) -> None:
-        self.name, self.estimate, self._at = name, ProgressEstimate(), 0.0
+        self.name, self._at = name, 0.0
+        self.estimate = WorkEstimate(self.passes, self.selections)
         self.status_line = StatusLine(self.stream)
         self.status_line.begin()
         if self.status_line.live and not self.patience:
@@ -229,6 +223,11 @@ class Bar:
         is_brief = self.estimate.seconds < self.patience
         self.status_line.end("" if is_brief else self._text(percent, suffix))
         self.estimate = None
+
+    def _draw_if_due(self) -> None:
+        assert self.estimate is not None
+        if self.estimate.seconds - self._at >= self._redraw_interval:
+            self._draw()
 
     @property
     def _redraw_interval(self) -> float:
@@ -249,7 +248,9 @@ class Bar:
     def _draw(self) -> None:
         assert self.estimate is not None
         self._at = self.estimate.seconds
-        seconds_left = self.estimate.left() if self._at >= MIN_ETA_SECONDS else None
+        seconds_left = (
+            self.estimate.seconds_left() if self._at >= MIN_ETA_SECONDS else None
+        )
         eta = (
             ""
             if seconds_left is None

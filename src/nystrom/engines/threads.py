@@ -86,7 +86,7 @@ class Threads(Engine):
             for start, rows in map_tiles(f, source, shared, first, last):
                 sink.put(start, rows)
 
-        with open_sink(sink), closing(self._run(task, source, name)) as results:
+        with open_sink(sink), closing(self._run(task, source, shared, name)) as results:
             for _ in results:
                 pass
 
@@ -97,7 +97,7 @@ class Threads(Engine):
         task = partial(sum_tiles, f, source, shared)
         tree = SumTree()
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
-        with closing(self._run(task, source, name)) as results:
+        with closing(self._run(task, source, shared, name)) as results:
             for size, term in results:
                 tree.push(term, size)
                 del term  # not to be held while the next one is computed
@@ -116,15 +116,16 @@ class Threads(Engine):
         ):
             return list(pool.map(f, items))
 
-    def _run(self, task: Callable, source: Source, name: str) -> BlockResults:
+    def _run(
+        self, task: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> BlockResults:
         """(size of the block, result) of each block of tiles, in order."""
         n_tiles = count_tiles(source.n_rows)
         max_tiles, n_threads = self.tiles_per_task, self.n_threads
         if source.on_device:  # which has threads of its own
             max_tiles, n_threads = max(max_tiles, DEVICE_TILES_PER_TASK), 1
         blocks = list(tile_blocks(n_tiles, max_tiles))
-        self.passes.append(name)
-        self.progress(name, 0, n_tiles)
+        self.begin_pass(name, source.n_rows, shared)
         if n_tiles == 0:
             return
         with single_threaded_blas():

@@ -8,31 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    is_classifier,
 )
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import check_array
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    validate_data,
-)
+from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_bool, named_plainly
+from .._validation import check_bool
 from ..engines import Engine, ProgressHook
-from ..engines.base import progress_parts
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
 from ..kernels.names import NAMES, as_kernel, gamma_of
@@ -45,33 +37,29 @@ from ..models.length_scales import (
     learn_length_scales,
 )
 from ..samplers import FixedSize, StoppingRule, as_sampler
-from ..samplers.streaming import update_from_batch
 from ..samplers.weighted_sampling import all_rows_as_landmarks
-from ..sources import RowNumbers, Source, infer_source
+from ..sources import RowNumbers, Source
 from ._inputs import (
     LEARN_ARD,
+    KernelProblem,
     as_dense_kernel_values,
-    check_batch_features,
-    check_consistent_length,
     check_namespace,
+    check_numeric_rows,
     check_rows,
     check_streamable,
-    check_targets_in_source,
+    check_width,
     explain_memory_errors,
-    explaining,
     gamma_from_data,
     has_object_rows,
     is_learned_gamma,
-    load_if_dask,
-    not_finite,
-    open_if_external,
-    resolve_kernel_and_source,
-    run_sampler_from_params,
+    open_rows,
+    resolve_kernel,
     source_from_rows,
     stopping_rule_from_params,
+    update_landmarks,
     warn_about_landmarks,
 )
-from ._progress import progress_bar, resolve_engine
+from ._progress import CallbackTask, model_work, progress_bar, resolve_engine
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -87,78 +75,39 @@ except ImportError:  # scikit-learn < 1.9
 
 __all__ = ["CallbackSupportMixin", "CallbackTask", "with_callbacks"]
 
-#: Steps that each stage is reported in.
-STEPS_PER_STAGE = 10
 
-
-class CallbackTask:
-    """The fit as a task, its stages as subtasks, each in ten steps.
-
-    `progress` is an engine's hook; `begin` and `end` go around the fit.
-    """
-
-    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
-        self.estimator, self.X, self.y = estimator, X, y
-        self.root: Any = None
-        self.stage: Any = None
-        self.name, self.steps = "", 0
-        has_callbacks = hasattr(estimator, "_skl_callbacks")
-        if has_callbacks or hasattr(estimator, "_parent_callback_ctx"):
-            self.root = estimator._init_callback_context(max_subtasks=None)
-            self.root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-
-    @property
-    def hooks(self) -> tuple[ProgressHook, ...]:
-        """The progress hooks for the engine: none where nobody listens."""
-        return () if self.root is None else (self.progress,)
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Tell the callbacks how far a stage is."""
-        if stage != self.name:
-            self._end_stage()
-            self.name, self.steps = stage, 0
-            self.stage = self.root.subcontext(
-                task_name=stage, max_subtasks=STEPS_PER_STAGE
-            )
-            self.stage.call_on_fit_task_begin(estimator=self.estimator)
-        while self.steps < (
-            STEPS_PER_STAGE * done // total if total else STEPS_PER_STAGE
-        ):
-            self.steps += 1
-            step = self.stage.subcontext(task_name="rows")
-            step.call_on_fit_task_begin(estimator=self.estimator)
-            step.call_on_fit_task_end(estimator=self.estimator)
-
-    def end(self) -> None:
-        """The fit is done."""
-        if self.root is not None:
-            self._end_stage()
-            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
-
-    def _end_stage(self) -> None:
-        if self.stage is not None:
-            self.stage.call_on_fit_task_end(estimator=self.estimator)
-            self.stage = None
+#: What landmarks are called where all rows are, and the solution is exact.
+EXACT = "exact"
+#: The progress hooks of the fit that is running.
+_fit_hooks: ContextVar[tuple[ProgressHook, ...]] = ContextVar(
+    "nystrom_fit_hooks", default=()
+)
 
 
 @contextmanager
-def fit_context(estimator: Any, X: Any, y: Any) -> Iterator[CallbackTask]:
-    """Around every fit: callbacks are told, and a fit that fails leaves no trace.
+def fit_context(
+    estimator: Any, X: Any, y: Any, passes: float | None = None
+) -> Iterator[None]:
+    """Around every fit: callbacks are called, and a fit that fails leaves no trace.
 
-    One bar shows all of it. BLAS has one thread where the landmarks are few, for all
-    that is not a pass too.
+    One bar shows all of it, `passes` of it after the landmarks are selected. BLAS has
+    one thread where the landmarks are few, also outside of passes.
     """
     name, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
-    with progress_bar(name, verbose):
-        task = CallbackTask(estimator, X, y)
+    work = model_work(estimator, passes)
+    with progress_bar(name, verbose, work=work):
+        task = CallbackTask(estimator, X, y, work)
+        token = _fit_hooks.set(task.hooks)
         state_before = dict(vars(estimator))
         try:
             with explain_memory_errors(name), _blas_threads_for_estimator(estimator):
-                yield task
+                yield
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(state_before)
             raise
+        finally:
+            _fit_hooks.reset(token)
         task.end()
 
 
@@ -184,80 +133,12 @@ def uses_exact_solver(
 
 
 def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
-    """All rows, with what it takes to evaluate K and the error that is left: none."""
+    """All rows, with what it takes to evaluate K, and no error."""
     n = source.n_rows
-    return all_rows_as_landmarks(kernel, source, "exact").replace(
+    return all_rows_as_landmarks(kernel, source, EXACT).replace(
         error=TraceError.from_sums(0.0, 1.0, n),
         n_kernel_evaluations=kernel.gram_evaluations(n),
     )
-
-
-class RowValidationMixin:
-    """A mixin for estimators that remember what features they were fitted to."""
-
-    n_features_in_: int
-
-    def _validate_rows(self, X: Any, *, reset: bool) -> Any:
-        """X checked by scikit-learn's rules, or as it is where its rows are objects.
-
-        Paths become sources, whose rows are checked when they are read.
-        """
-        X = open_if_external(X, None if reset else self._fitted_names)
-        if isinstance(X, Source):
-            self._check_source_features(X, reset=reset)
-            return X
-        if has_object_rows(X):
-            for name in ("n_features_in_", "feature_names_in_") if reset else ():
-                self.__dict__.pop(name, None)
-            return check_rows(X)
-        if not arrays.is_on_host(X):
-            # As scikit-learn would, whether or not its array API dispatch is on.
-            X = check_rows(X)
-            _check_feature_names(self, X, reset=reset)
-            _check_n_features(self, X, reset=reset)
-            return X
-        with explaining(X=X):
-            if not reset and self._ignores_missing_names(X):
-                X = check_array(X, accept_sparse="csr", dtype="numeric", estimator=self)
-                _check_n_features(self, X, reset=False)
-                return X
-            return validate_data(
-                self, X, accept_sparse="csr", dtype="numeric", reset=reset
-            )
-
-    def _check_source_features(self, source: Source, *, reset: bool) -> None:
-        """Remember how many features there are, or compare with what was fitted."""
-        n_features = source.n_features
-        if reset:
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-            if n_features is not None:
-                self.n_features_in_ = n_features
-            if source.feature_names:
-                self.feature_names_in_ = np.array(source.feature_names, dtype=object)
-            self._names_from_source = bool(source.feature_names)
-        elif n_features is not None and n_features != getattr(
-            self, "n_features_in_", n_features
-        ):
-            raise ValueError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        else:
-            check_feature_names_match(source.feature_names, self._fitted_names)
-
-    @property
-    def _fitted_names(self) -> list[str] | None:
-        """What the features were called in `fit`, if they had names."""
-        names = self.__dict__.get("feature_names_in_")
-        return None if names is None else list(names)
-
-    def _ignores_missing_names(self, X: Any) -> bool:
-        """Whether names came from a file, and X is an array: no reason to warn.
-
-        Rows of a file are often compared with some that are in memory.
-        """
-        return not hasattr(X, "columns") and vars(self).get("_names_from_source", False)
 
 
 def check_feature_names_match(given: Any, fitted: list[str] | None) -> None:
@@ -273,159 +154,10 @@ def check_feature_names_match(given: Any, fitted: list[str] | None) -> None:
     )
 
 
-class TargetValidationMixin(RowValidationMixin):
-    """A mixin for estimators that learn numbers."""
-
-    def _validate_rows_and_targets(
-        self, X: Any, y: Any, *, reset: bool = True
-    ) -> tuple[Any, Any, bool]:
-        """X and targets checked, and whether these are one number per row.
-
-        Targets are (n, t) floats on the host, or come with the rows of a source.
-        """
-        X = open_if_external(X, None if reset else self._fitted_names)
-        y = load_if_dask(y)
-        if check_targets_in_source(X, y, type(self).__name__):
-            check_numeric_targets(X.targets, type(self).__name__)
-            is_single_target = getattr(X.targets, "single", False)
-            return self._validate_rows(X, reset=reset), X.targets, is_single_target
-        y = arrays.tree_to_host(y)
-        _check_numeric_y(y)
-        if isinstance(X, Source) or has_object_rows(X) or not arrays.is_on_host(X):
-            self._require_y(y)
-            X = self._validate_rows(X, reset=reset)
-            with explaining(y=y):
-                y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-            check_consistent_length(X, y)
-        else:
-            check_consistent_length(X, y)
-            with explaining(X=X, y=y):
-                X, y = validate_data(
-                    self,
-                    X,
-                    y,
-                    accept_sparse="csr",
-                    multi_output=True,
-                    y_numeric=True,
-                    reset=reset,
-                )
-        y = y.astype(np.float64, copy=False)
-        if not np.isfinite(y).all():  # None among objects, which is a number to NumPy
-            raise not_finite(y, "y") or ValueError("y is not finite.")
-        if y.ndim > 2:
-            raise ValueError(
-                f"y has shape {y.shape}; it must be (n_samples,) or (n_samples, "
-                "n_targets)."
-            )
-        return X, as_2d_targets(y), y.ndim == 1
-
-    def _require_y(self, y: Any) -> None:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is "
-                "None."
-            )
-
-
-def _check_numeric_y(y: Any) -> None:
-    """Text that is no number has no place in y."""
-    if y is None or (arrays.is_array(y) and not isinstance(y, np.ndarray)):
-        return
-    if sp.issparse(y):
-        raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
-    values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
-    if values.dtype.kind in "OUS":
-        try:
-            values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            found = not_finite(values, "y")  # pandas.NA among numbers
-            if found is not None:
-                raise found from None
-            raise ValueError(
-                "y holds something that is not a number: "
-                f"{str(error).rstrip('.')}. Encode it as numbers; for classes use "
-                "KernelRidgeClassifier."
-            ) from None
-
-
-def check_numeric_targets(targets: Any, caller: str) -> None:
-    """Classes of a file are no numbers."""
-    names = getattr(targets, "names", None)
-    if names is not None and names.dtype.kind != "b":
-        raise ValueError(
-            f"The target of the source is text (such as {str(names[0])!r}), and "
-            f"{caller} takes numbers; for classes use KernelRidgeClassifier, or name "
-            "another column."
-        )
-
-
-def read_all_targets(source: Source) -> np.ndarray:
-    """The targets that a source has, as users know them."""
-    targets = source.targets
-    values = targets[: source.n_rows]
-    values = values[:, 0] if getattr(targets, "single", False) else values
-    names = getattr(targets, "names", None)
-    return values if names is None else names[values.astype(int)]
-
-
-def as_2d_targets(y: np.ndarray) -> np.ndarray:
-    """y as (n, t)."""
-    return y[:, None] if y.ndim == 1 else y
-
-
-def check_not_kernel_values(X: Any, landmarks: Landmarks) -> None:
-    """Values with the landmarks are for a kernel that is given by its values."""
-    if isinstance(X, PrecomputedAtLandmarks):
-        raise ValueError(
-            "kernels.PrecomputedAtLandmarks is for kernel='precomputed'; pass the "
-            "rows themselves "
-            f"where the kernel is {landmarks.kernel}."
-        )
-
-
-def check_landmark_values(X: PrecomputedAtLandmarks, landmarks: Landmarks) -> Any:
-    """Values that are said to be those with the landmarks alone."""
-    values, size = as_dense_kernel_values(check_rows(X.values)), len(landmarks)
-    if values.shape[1] != size:
-        raise ValueError(
-            f"PrecomputedAtLandmarks has values of shape {tuple(values.shape)}; it "
-            "takes one "
-            f"column per landmark, of which there are {size}."
-        )
-    return values
-
-
-def check_not_only_landmark_values(X: Any, landmarks: Landmarks) -> None:
-    """A matrix as wide as there are landmarks may be of these, or of any other rows."""
-    n_columns = (getattr(X, "shape", None) or np.shape(X))[-1:]
-    if n_columns == (len(landmarks),) and len(landmarks) != landmarks.n_rows:
-        raise ValueError(
-            f"X has {n_columns[0]} features, but with kernel='precomputed' new rows "
-            "have "
-            f"{landmarks.n_rows}: their kernel values with all training rows, in their "
-            f"order. If these are the values with the {n_columns[0]} landmarks alone, "
-            "K[:, landmarks_.indices], say so: pass "
-            "nystrom.kernels.PrecomputedAtLandmarks(X)."
-        )
-
-
-def kernel_from_values(matrix: Any) -> Kernel:
-    """The kernel of given values: of the training rows themselves, or of new ones.
-
-    Only values of rows with themselves are symmetric, and have k(x, x).
-    """
+def is_symmetric(matrix: Any) -> bool:
+    """Whether a matrix is the same as its transpose, up to rounding."""
     is_square = matrix.shape[0] == matrix.shape[1] and arrays.namespace(matrix) is np
-    is_gram = is_square and np.allclose(
-        matrix, matrix.T, 0, 1e-6 * np.abs(matrix).max()
-    )
-    return Precomputed(matrix) if is_gram else PrecomputedCross(matrix)
-
-
-def drop_kernel_matrix(landmarks: Landmarks) -> Landmarks:
-    """The landmarks as part of a model, which the whole of K is not."""
-    if not isinstance(landmarks.kernel, Precomputed):
-        return landmarks
-    return landmarks.replace(kernel=Precomputed())
+    return is_square and np.allclose(matrix, matrix.T, 0, 1e-6 * np.abs(matrix).max())
 
 
 #: More widths than this are not learnt.
@@ -447,64 +179,8 @@ def check_learnable_kernel(gamma: str, kernel: Any) -> None:
     )
 
 
-def learn_kernel(
-    gamma: str,
-    name: str,
-    kernel: Kernel,
-    source: Source,
-    engine: Engine,
-    *,
-    size: Any,
-    intercept: bool,
-    seed: int,
-) -> Kernel:
-    """The kernel, which has the width "scale", with the widths learnt.
-
-    `size` is how many landmarks there will be, where that is known.
-    """
-    ard = gamma == LEARN_ARD
-    if ard and (source.n_features or 0) > MAX_ARD_FEATURES:
-        raise ValueError(
-            f"gamma={gamma!r} has a width for each of {source.n_features} features, "
-            f"and takes at most {MAX_ARD_FEATURES}; use gamma='learn', one for all."
-        )
-    if not source.weights.any():
-        return kernel
-    subset = TrainingSubset.from_source(
-        source,
-        engine,
-        size=size if isinstance(size, int) else MAX_SUBSET_LANDMARKS,
-        intercept=intercept,
-        dense=ard,
-        seed=seed,
-    )
-    scale_gamma, median_gamma = (
-        gamma_of(kernel),
-        gamma_from_data("median", name, source, engine),
-    )
-    assert isinstance(scale_gamma, float)
-    return learn_length_scales(kernel, [scale_gamma, median_gamma], subset, ard=ard)
-
-
-def as_learning_targets(X: Any, y: Any) -> Any:
-    """Targets for gamma="learn" of y that may be anything, or of a source.
-
-    Numbers are what is of a floating-point type; anything else stands for classes,
-    which become ±1 for each of them.
-    """
-    if y is None:
-        return getattr(X, "targets", None)
-    y = np.asarray(arrays.tree_to_host(load_if_dask(y)))
-    check_consistent_length(X, y)
-    if y.dtype.kind != "f":
-        return LabelBinarizer(neg_label=-1).fit_transform(y).astype(np.float64)
-    with explaining(y=y):
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    return y[:, None] if y.ndim == 1 else y
-
-
-class BaseLandmarkEstimator(RowValidationMixin):
-    """A mixin for estimators with `kernel` and, once fitted, `landmarks_`."""
+class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
+    """An estimator with `kernel` and, once fitted, `landmarks_`."""
 
     kernel: Any
     gamma: Any
@@ -520,6 +196,7 @@ class BaseLandmarkEstimator(RowValidationMixin):
     verbose: int
     landmarks_: Any
     approximation_error_: Any
+    n_features_in_: int
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
     #: scikit-learn's Nystroem they are, its other classes pass over them.
     _rejects_unused_kernel_params = False
@@ -528,131 +205,256 @@ class BaseLandmarkEstimator(RowValidationMixin):
     #: Parameters that are True or False.
     _bool_params: ClassVar[tuple[str, ...]] = ()
 
-    def _stopping_rule(self) -> StoppingRule:
-        """How many landmarks there are to be."""
-        stopping_rule = stopping_rule_from_params(
-            getattr(self, self._n_landmarks_param),
-            self.sampler,
-            max_spectral_error=self.max_spectral_error,
-            max_trace_error=self.max_trace_error,
-            name=self._n_landmarks_param,
-        )
-        as_sampler(
-            self.sampler, stopping_rule
-        )  # refuses what is none, also if none is needed
-        return stopping_rule
-
-    def _resolve_inputs(
+    def _validate(
         self,
         X: Any,
-        task: CallbackTask,
+        y: Any = None,
         sample_weight: Any = None,
         *,
-        targets: Any = None,
-        **overrides: Any,
-    ) -> tuple[Kernel, Source, Engine]:
+        reset: bool = True,
+        **changed: Any,
+    ) -> KernelProblem:
+        """Check rows, targets, weights and parameters: what a fit works on.
+
+        `changed` are parameters of the kernel that are not those of the estimator.
+        """
+        X = self._validate_rows(X, reset=reset)
+        targets, is_single_target = self._validate_targets(X, y)
+        problem = self._resolve_problem(X, targets, sample_weight, **changed)
+        return replace(problem, is_single_target=is_single_target)
+
+    def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
+        """(n, t) targets, None for none, and whether y had one dimension."""
+        return None, False
+
+    def _validate_rows(self, X: Any, *, reset: bool) -> Any:
+        """X checked by scikit-learn's rules, or as it is where its rows are objects.
+
+        Paths become sources, whose rows are checked when they are read.
+        """
+        X = open_rows(X, None if reset else self._fitted_names)
+        if isinstance(X, Source):
+            self._check_source_features(X, reset=reset)
+            return X
+        if has_object_rows(X):
+            self._forget_features(reset)
+            return X
+        # Names that came from a file are not missed in an array: rows of a file are
+        # often compared with some that are in memory.
+        from_file = not reset and vars(self).get("_names_from_source", False)
+        if hasattr(X, "columns") or not from_file:
+            _check_feature_names(self, X, reset=reset)
+        X = check_numeric_rows(X, estimator=self)
+        _check_n_features(self, X, reset=reset)
+        return X
+
+    def _check_source_features(self, source: Source, *, reset: bool) -> None:
+        """Remember how many features there are, or compare with what was fitted."""
+        n_features = source.n_features
+        if reset:
+            self._forget_features(reset)
+            if n_features is not None:
+                self.n_features_in_ = n_features
+            if source.feature_names:
+                self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+            self._names_from_source = bool(source.feature_names)
+        else:
+            expected = getattr(self, "n_features_in_", n_features)
+            if n_features is not None:
+                check_width(n_features, expected, f"{type(self).__name__} is expecting")
+            check_feature_names_match(source.feature_names, self._fitted_names)
+
+    def _forget_features(self, reset: bool) -> None:
+        for name in ("n_features_in_", "feature_names_in_") if reset else ():
+            self.__dict__.pop(name, None)
+
+    @property
+    def _fitted_names(self) -> list[str] | None:
+        """What the features were called in `fit`, if they had names."""
+        names = vars(self).get("feature_names_in_")
+        return None if names is None else list(names)
+
+    def _resolve_problem(
+        self, X: Any, targets: Any = None, sample_weight: Any = None, **changed: Any
+    ) -> KernelProblem:
         """Kernel, rows and engine, from the parameters or what is given instead.
 
-        The source has the targets. gamma="learn" is learnt from them.
+        gamma="learn" is learnt from the targets.
         """
         for name in self._bool_params:
             check_bool(getattr(self, name), name)
-        kernel = overrides.pop("kernel", self.kernel)
-        kernel_params = overrides.pop("kernel_params", self.kernel_params)
-        given = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
-        takes_params = isinstance(kernel, str) and kernel != "precomputed"
-        takes_params = takes_params or self._rejects_unused_kernel_params
-        params = {**given, **overrides} if takes_params else {}
-        gamma = {**given, **overrides}["gamma"]
-        learns_gamma = is_learned_gamma(gamma) and targets is not None
-        if learns_gamma:
-            check_learnable_kernel(gamma, kernel)
-            params["gamma"] = "scale"  # to begin with
-        resolved, source = resolve_kernel_and_source(
+        kernel, params, learned_gamma = self._kernel_with_params(
+            targets is not None, **changed
+        )
+        problem = KernelProblem.from_params(
             X,
             kernel,
+            targets=targets,
             sample_weight=sample_weight,
-            kernel_params=kernel_params,
             caller=type(self).__name__,
             n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            hooks=_fit_hooks.get(),
             **params,
         )
-        engine = resolve_engine(
-            resolved, self.n_jobs, self.verbose, *task.hooks, source=source
+        return self._learn_gamma(problem, kernel, learned_gamma)
+
+    def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
+        """The same rows with a kernel of another width."""
+        kernel, params, learned_gamma = self._kernel_with_params(True, gamma=gamma)
+        if isinstance(problem.kernel, Precomputed):
+            return problem
+        resolved = resolve_kernel(
+            kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
-        source = source if targets is None else source.replace(targets=targets)
-        if learns_gamma:
-            gamma_stage, _ = progress_parts(engine.progress, 1.0, 2.0)
-            with gamma_stage:
-                engine.progress("width", 0, 1)
-                resolved = learn_kernel(
-                    gamma,
-                    kernel,
-                    resolved,
-                    source,
-                    engine,
-                    size=self._max_landmarks(),
-                    intercept=bool(getattr(self, "fit_intercept", True)),
-                    seed=as_seed(self.random_state),
-                )
-        return resolved, source, engine
+        problem = replace(problem, kernel=resolved)
+        return self._learn_gamma(problem, kernel, learned_gamma)
+
+    def _kernel_with_params(
+        self, has_targets: bool, **changed: Any
+    ) -> tuple[Any, dict[str, Any], str | None]:
+        """The kernel as given, its parameters, and the gamma that is to be learnt."""
+        kernel = changed.pop("kernel", self._kernel_without_noise())
+        kernel_params = changed.pop("kernel_params", self.kernel_params)
+        names = ("gamma", "degree", "coef0")
+        params = {name: getattr(self, name) for name in names} | changed
+        gamma, learned_gamma = params["gamma"], None
+        is_named = isinstance(kernel, str) and kernel != "precomputed"
+        if not is_named and not self._rejects_unused_kernel_params:
+            params = {}
+        if is_learned_gamma(gamma) and has_targets:
+            check_learnable_kernel(gamma, kernel)
+            learned_gamma, params["gamma"] = gamma, "scale"  # to begin with
+        return kernel, params | {"kernel_params": kernel_params}, learned_gamma
+
+    def _kernel_without_noise(self) -> Any:
+        return self.kernel
+
+    def _learn_gamma(
+        self, problem: KernelProblem, name: str, gamma: str | None
+    ) -> KernelProblem:
+        """The problem with the widths of its kernel, "scale" so far, learnt."""
+        if gamma is None:
+            return problem
+        source, engine, ard = problem.source, problem.engine, gamma == LEARN_ARD
+        if ard and (source.n_features or 0) > MAX_ARD_FEATURES:
+            raise ValueError(
+                f"gamma={gamma!r} has a width for each of {source.n_features} "
+                f"features, and takes at most {MAX_ARD_FEATURES}; use gamma='learn', "
+                "one for all."
+            )
+        if not source.weights.any():
+            return problem
+        size = self._max_landmarks()
+        subset = TrainingSubset.from_source(
+            source,
+            engine,
+            size=size if isinstance(size, int) else MAX_SUBSET_LANDMARKS,
+            intercept=bool(getattr(self, "fit_intercept", True)),
+            dense=ard,
+            seed=as_seed(self.random_state),
+        )
+        scale = gamma_of(problem.kernel)
+        assert isinstance(scale, float)
+        starts = [scale, gamma_from_data("median", name, source, engine)]
+        learned = learn_length_scales(problem.kernel, starts, subset, ard=ard)
+        return replace(problem, kernel=learned)
 
     def _max_landmarks(self) -> Any:
         """How many landmarks there may be, as far as the parameters tell."""
         sizes = getattr(self, self._n_landmarks_param)
         return max(sizes, default=0) if isinstance(sizes, (list, tuple)) else sizes
 
+    def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
+        """How many landmarks there are to be."""
+        if max_spectral_error is None:
+            max_spectral_error = self.max_spectral_error
+        stopping_rule = stopping_rule_from_params(
+            getattr(self, self._n_landmarks_param),
+            self.sampler,
+            max_spectral_error=max_spectral_error,
+            max_trace_error=self.max_trace_error,
+            name=self._n_landmarks_param,
+        )
+        as_sampler(self.sampler, stopping_rule)  # refused, also if none is needed
+        return stopping_rule
+
     def _select_landmarks(
         self,
-        kernel: Kernel,
-        source: Source,
-        engine: Engine,
+        problem: KernelProblem,
         stopping_rule: StoppingRule | None = None,
-        *,
-        passes_after: float,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by the sampler, as many as asked for.
-
-        What follows takes about as long as so many passes with all of them.
-        """
-        return run_sampler_from_params(
-            kernel,
-            source,
+        """Landmarks by the sampler, as many as asked for."""
+        return problem.select_landmarks(
             self._stopping_rule() if stopping_rule is None else stopping_rule,
             self.sampler,
             random_state=self.random_state,
-            engine=engine,
             nested=True,
-            passes_after=passes_after,
             **options,
+        )
+
+    def _validate_batch(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> KernelProblem:
+        """A batch of a stream, with the kernel of the batches before."""
+        previous, changed = vars(self).get("landmarks_"), {}
+        if previous is not None:
+            self._check_streamable(previous.kernel)
+            names = ("gamma", "degree", "coef0", "kernel_params")
+            changed = {"kernel": previous.kernel, **dict.fromkeys(names)}
+        batch = self._validate(X, y, sample_weight, reset=previous is None, **changed)
+        self._check_streamable(batch.kernel)
+        source = batch.source
+        if source.targets is None:
+            return batch
+        # The targets of a batch are held.
+        return replace(batch, source=source.replace(targets=source.targets[:]))
+
+    def _check_streamable(self, kernel: Kernel) -> None:
+        check_streamable(kernel, self.sampler, f"{type(self).__name__}.partial_fit")
+
+    def _update_landmarks(
+        self,
+        batch: KernelProblem,
+        stopping_rule: StoppingRule,
+        min_improvement: float = 1.0,
+    ) -> Landmarks:
+        """Landmarks of all rows of a stream so far, and a batch."""
+        return update_landmarks(
+            vars(self).get("landmarks_"),
+            batch,
+            stopping_rule,
+            self.sampler,
+            random_state=self.random_state,
+            caller=f"{type(self).__name__}.partial_fit",
+            nested=True,
+            min_improvement=min_improvement,
         )
 
     def _set_landmarks(
         self, landmarks: Landmarks, error: TraceError | None
     ) -> Landmarks:
-        """Set what is fitted of them, warn of what is amiss; with their error."""
-        landmarks = landmarks.with_error(error)
-        warn_about_landmarks(landmarks)
-        self.landmarks_ = drop_kernel_matrix(landmarks)
+        """Set what is fitted of them, and warn; the landmarks with their error."""
+        if landmarks.sampler != EXACT:  # there was a selection
+            landmarks = landmarks.with_error(error)
+            warn_about_landmarks(landmarks)
+        self.landmarks_ = landmarks.without_kernel_matrix()
         self.approximation_error_ = landmarks.error
         self._set_gamma(landmarks)
         return landmarks
 
     def _set_gamma(self, landmarks: Landmarks) -> None:
-        """Tell what was learnt; `gamma_` is set where widths were compared."""
+        """The widths that were learnt; a search sets the one that was selected."""
         is_search = hasattr(self, "gammas")
-        gamma = vars(self).get("gamma_") if is_search else self.gamma
-        if is_learned_gamma(gamma):
-            learned_gamma = gamma_of(landmarks.kernel)
-            is_vector = isinstance(learned_gamma, tuple)
+        if is_learned_gamma(vars(self).get("gamma_") if is_search else self.gamma):
+            gamma = gamma_of(landmarks.kernel)
+            is_vector = isinstance(gamma, tuple)
             self.gamma_ = (
-                asarray_like(landmarks, np.array(learned_gamma))
-                if is_vector
-                else learned_gamma
+                asarray_like(landmarks, np.array(gamma)) if is_vector else gamma
             )
         elif not is_search:
-            vars(self).pop("gamma_", None)
+            self.__dict__.pop("gamma_", None)
 
     def _basis_landmarks(self) -> Landmarks:
         """The points whose kernel values new rows are evaluated with."""
@@ -666,28 +468,54 @@ class BaseLandmarkEstimator(RowValidationMixin):
         `like` is a fitted array, in whose library new rows must come too.
         """
         landmarks = self._basis_landmarks()
+        source: Source
         name = f"{type(self).__name__}.{method}()"
-        if not isinstance(landmarks.kernel, Precomputed):
-            check_not_kernel_values(X, landmarks)
+        if isinstance(landmarks.kernel, Precomputed):
+            matrix, columns = self._validate_kernel_values(X, landmarks)
+            check_namespace(matrix, like, name)
+            # Only values of rows with themselves are symmetric, and have k(x, x).
+            kernel = Precomputed if is_symmetric(matrix) else PrecomputedCross
+            landmarks = landmarks.replace(kernel=kernel(matrix), points=columns)
+            source = RowNumbers(matrix.shape[0])
+        elif isinstance(X, PrecomputedAtLandmarks):
+            raise ValueError(
+                "kernels.PrecomputedAtLandmarks is for kernel='precomputed'; pass the "
+                f"rows themselves where the kernel is {landmarks.kernel}."
+            )
+        else:
             X = self._validate_rows(X, reset=False)
             check_namespace(X, like, name)
             source = source_from_rows(X).replace(targets=None)  # not to be read
-        else:
-            if isinstance(X, PrecomputedAtLandmarks):
-                matrix, columns = (
-                    check_landmark_values(X, landmarks),
-                    np.arange(len(landmarks)),
-                )
-            else:
-                check_not_only_landmark_values(X, landmarks)
-                matrix = as_dense_kernel_values(self._validate_rows(X, reset=False))
-                columns = landmarks.points
-            check_namespace(matrix, like, name)
-            kernel = kernel_from_values(matrix)
-            landmarks = landmarks.replace(kernel=kernel, points=columns)
-            source = RowNumbers(matrix.shape[0])
         engine = resolve_engine(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine
+
+    def _validate_kernel_values(
+        self, X: Any, landmarks: Landmarks
+    ) -> tuple[Any, np.ndarray]:
+        """Kernel values of new rows, and the columns of the landmarks among them."""
+        size = len(landmarks)
+        if isinstance(X, PrecomputedAtLandmarks):
+            matrix = as_dense_kernel_values(check_rows(X.values))
+            if matrix.shape[1] != size:
+                raise ValueError(
+                    f"PrecomputedAtLandmarks has values of shape "
+                    f"{tuple(matrix.shape)}; it takes one column per landmark, of "
+                    f"which there are {size}."
+                )
+            return matrix, np.arange(size)
+        # As wide as there are landmarks: of these, or of any other rows.
+        n_columns = (getattr(X, "shape", None) or np.shape(X))[-1:]
+        if n_columns == (size,) and size != landmarks.n_rows:
+            raise ValueError(
+                f"X has {size} features, but with kernel='precomputed' new rows have "
+                f"{landmarks.n_rows}: their kernel values with all training rows, in "
+                f"their order. If these are the values with the {size} landmarks "
+                "alone, K[:, landmarks_.indices], say so: pass "
+                "nystrom.kernels.PrecomputedAtLandmarks(X)."
+            )
+        matrix = as_dense_kernel_values(self._validate_rows(X, reset=False))
+        columns = landmarks.points
+        return matrix, columns
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -706,11 +534,7 @@ def asarray_like(landmarks: Landmarks, values: np.ndarray) -> Any:
 
 
 class BaseLandmarkTransformer(
-    CallbackSupportMixin,
-    BaseLandmarkEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseLandmarkEstimator
 ):
     """An estimator with `transform`: any library in, the precision of the rows out."""
 
@@ -719,97 +543,3 @@ class BaseLandmarkTransformer(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-@named_plainly
-class ScoreMixin:
-    """A mixin before scikit-learn's own: predictions may be on a device."""
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R² of the predictions; of a classifier, the share that is right.
-
-        Parameters
-        ----------
-        X : as for `predict`
-            Rows.
-        y : array-like or path
-            Their targets or classes; None where the source has them.
-        sample_weight : array-like or path, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        score : float
-            At most 1, the higher the better.
-        """
-        metric = accuracy_score if is_classifier(self) else r2_score
-        X = infer_source(X, getattr(self, "_fitted_names", None))
-        if check_targets_in_source(X, y, type(self).__name__):
-            y = read_all_targets(X)
-        elif y is None:
-            raise ValueError(
-                f"{type(self).__name__}.score requires y to be passed, but the target "
-                "y is None."
-            )
-        predicted = here(self.predict(X))  # type: ignore[attr-defined]
-        return metric(
-            here(y), predicted, sample_weight=here(sample_weight, "sample_weight")
-        )
-
-
-def here(values: Any, name: str = "y") -> Any:
-    """Targets, predictions or weights on the host: computed, read, or fetched."""
-    return arrays.tree_to_host(load_if_dask(values, name))
-
-
-def update_stream(
-    estimator: Any,
-    X: Any,
-    task: CallbackTask,
-    stopping_rule: StoppingRule,
-    *,
-    targets: np.ndarray | None = None,
-    sample_weight: Any = None,
-    steady: float = 1.0,
-) -> tuple[Landmarks, Source, Engine]:
-    """Landmarks of all rows so far, the batch as a source, and the engine."""
-    previous, caller = estimator.__dict__.get("landmarks_"), type(estimator).__name__
-    caller = f"{caller}.partial_fit"
-    overrides: dict[str, Any] = {}
-    if previous is not None:
-        names = ("gamma", "degree", "coef0", "kernel_params")
-        overrides = {"kernel": previous.kernel, **dict.fromkeys(names)}
-        check_streamable(previous.kernel, estimator.sampler, caller)
-    kernel, batch, engine = estimator._resolve_inputs(
-        X, task, sample_weight, targets=targets, **overrides
-    )
-    check_streamable(kernel, estimator.sampler, caller)
-    seed = 0  # goes with the rows that are kept
-    if previous is not None:
-        check_namespace(X, previous.points, f"{caller}()")
-        check_batch_features(batch, previous)
-    if previous is None or previous.reservoir is None:
-        seed = as_seed(estimator.random_state)
-
-    def select(source: Source, seed: int, goal: StoppingRule) -> Landmarks:
-        return run_sampler_from_params(
-            kernel,
-            source,
-            goal,
-            estimator.sampler,
-            random_state=seed,
-            engine=engine,
-            nested=True,
-            passes_after=1.0,
-        )
-
-    landmarks = update_from_batch(
-        previous,
-        batch,
-        select,
-        stopping_rule,
-        seed=seed,
-        engine=engine,
-        min_improvement=steady,
-    )
-    return landmarks, batch, engine

@@ -6,48 +6,33 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import (
-    column_or_1d,
-    compute_class_weight,
-    compute_sample_weight,
-)
+from sklearn.utils import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import sorted_row_sample
 from .._validation import named_plainly
-from ..engines import Engine
-from ..engines.base import expect_passes
 from ..landmarks import Landmarks
 from ..models.calibration import ProbabilityLink, fit_probability_link
 from ..models.held_out import leave_one_out_predictions
 from ..models.model_selection import MAX_CALIBRATION_ROWS
-from ..models.ridge_solvers import RidgeFit
-from ..sources import Source, Targets, infer_source
+from ..models.posterior import Posterior
+from ..models.ridge_solvers import RidgeFit, RidgeTask
+from ..sources import Source, Targets
 from ..sources.output import MappedSink, Output
-from ._base import ScoreMixin
 from ._dask import lazy_for_dask
 from ._inputs import (
-    check_consistent_length,
-    check_no_missing_labels,
+    KernelProblem,
+    check_labels,
     check_sample_weight,
     check_targets_in_source,
-    explaining,
-    has_object_rows,
-    load_if_dask,
-    open_if_external,
 )
 from ._progress import with_progress_bar
 from ._ridge import BaseKernelRidge
@@ -79,102 +64,85 @@ class SignedTargets(Source):
         return self.binarizer.transform(decoded).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class SourceLabels:
-    """The classes among a source's targets, and how many rows each has."""
+@dataclass(frozen=True, eq=False)
+class RowLabels:
+    """The classes of rows, one each, and how many rows each class has."""
 
     labels: Any  # (n, 1)
-    codes: np.ndarray  # the different ones among them
+    codes: np.ndarray  # the different ones among them, ascending
     classes: np.ndarray  # what they stand for
     counts: np.ndarray
 
     @classmethod
-    def from_source(cls, source: Source) -> SourceLabels:
-        """Read the labels once."""
+    def from_array(cls, y: np.ndarray) -> RowLabels:
+        """From labels in memory."""
+        classes, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+        return cls(index.reshape(-1, 1), np.arange(len(classes)), classes, counts)
+
+    @classmethod
+    def from_source(cls, source: Source) -> RowLabels:
+        """Read the labels of a source once."""
         labels = source.targets
+        assert labels is not None
         if labels.shape[1] != 1:
             raise ValueError(
                 f"The source has {labels.shape[1]} targets per row; classes are one "
                 "column. Pass y for several labels of a row."
             )
-        classes, counts = np.empty(0), np.empty(0, np.int64)
+        codes, counts = np.empty(0), np.empty(0, np.int64)
         for start in range(0, len(labels), LABEL_BLOCK_ROWS):
-            block_codes, block_counts = np.unique(
-                labels[start : start + LABEL_BLOCK_ROWS], return_counts=True
-            )
+            block = labels[start : start + LABEL_BLOCK_ROWS]
+            block_codes, block_counts = np.unique(block, return_counts=True)
             # Twice: it warns where classes are as many as rows.
             check_classification_targets(np.repeat(block_codes, 2))
-            all_codes = np.concatenate([classes, block_codes])
-            classes, inverse = np.unique(all_codes, return_inverse=True)
-            counts = np.bincount(
-                inverse, np.concatenate([counts, block_counts])
-            ).astype(int)
-        is_integral = np.all(classes == np.rint(classes))
-        names = labels.names if isinstance(labels, Targets) else None
-        decoded = _decode_labels(
-            classes, names, np.int64 if is_integral else np.float64
-        )
-        return cls(labels, classes, decoded, counts)
-
-    def as_signed_targets(self, binarizer: LabelBinarizer) -> Targets:
-        """Targets of ±1, one per class, or one for two classes."""
-        return Targets(SignedTargets(self.labels, binarizer))
-
-    def row_weights(
-        self,
-        class_weight: Any,
-        source: Source,
-        sample_weight: Any,
-        *,
-        by_weight: bool = False,
-    ) -> np.ndarray | None:
-        """The weights of the rows, times those of their classes.
-
-        Classes are balanced by their weights, or by their numbers of rows.
-        """
-        weights = check_sample_weight(sample_weight, source)
-        if weights is None and source.is_weighted:
-            weights = source.weights
-        if class_weight is None:
-            return weights
-        weight_of_class = self.class_weights(class_weight)
-        assert weight_of_class is not None
-        if by_weight and weights is not None and class_weight == "balanced":
-            weight_of_class = balanced_class_weights(self._class_totals(weights))
-        out = np.ones(source.n_rows) if weights is None else weights.copy()
-        for start, class_index in self._class_index_blocks():
-            out[start : start + LABEL_BLOCK_ROWS] *= weight_of_class[class_index]
-        return out
-
-    def _class_index_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """(first row, the number of each row's class), some rows at a time."""
-        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
-            labels = arrays.to_host(self.labels[start : start + LABEL_BLOCK_ROWS])[:, 0]
-            yield start, np.searchsorted(self.codes, labels)
-
-    def _class_totals(self, weights: np.ndarray) -> np.ndarray:
-        """The weight of each class."""
-        totals, n = np.zeros(len(self.classes)), len(self.classes)
-        for start, class_index in self._class_index_blocks():
-            totals += np.bincount(
-                class_index, weights[start : start + LABEL_BLOCK_ROWS], n
+            codes, inverse = np.unique(
+                np.concatenate([codes, block_codes]), return_inverse=True
             )
-        return totals
+            both = np.concatenate([counts, block_counts])
+            counts = np.bincount(inverse, both).astype(int)
+        is_integral = np.all(codes == np.rint(codes))
+        names = labels.names if isinstance(labels, Targets) else None
+        decoded = _decode_labels(codes, names, np.int64 if is_integral else np.float64)
+        return cls(labels, codes, decoded, counts)
 
-    def class_weights(self, class_weight: Any) -> np.ndarray | None:
-        """(k,) those of the classes; None for none."""
-        if class_weight is None:
-            return None
+    def class_weights(self, class_weight: Any, totals: Any = None) -> np.ndarray:
+        """(k,) those of the classes; balanced by `totals`, or by numbers of rows."""
         if class_weight == "balanced":
-            return balanced_class_weights(self.counts)
+            totals = self.counts if totals is None else totals
+            return totals.sum() / (len(totals) * np.where(totals > 0, totals, np.inf))
         return compute_class_weight(
             class_weight, classes=self.classes, y=self.classes.copy()
         )
 
+    def row_weights(
+        self, class_weight: Any, weights: np.ndarray | None, *, by_weight: bool
+    ) -> np.ndarray:
+        """The weights of the rows, times those of their classes.
 
-def balanced_class_weights(totals: np.ndarray) -> np.ndarray:
-    """What makes classes of these totals count alike, as scikit-learn's "balanced"."""
-    return totals.sum() / (len(totals) * np.where(totals > 0, totals, np.inf))
+        Classes are balanced by their weights, or by their numbers of rows.
+        """
+        totals = None
+        if by_weight and weights is not None:
+            totals = self.class_totals(weights)
+        weight_of_class = self.class_weights(class_weight, totals)
+        out = np.ones(len(self.labels)) if weights is None else weights.copy()
+        for rows, class_index in self._class_index_blocks():
+            out[rows] *= weight_of_class[class_index]
+        return out
+
+    def class_totals(self, weights: np.ndarray) -> np.ndarray:
+        """(k,): the weight of each class."""
+        totals, k = np.zeros(len(self.classes)), len(self.classes)
+        for rows, class_index in self._class_index_blocks():
+            totals += np.bincount(class_index, weights[rows], k)
+        return totals
+
+    def _class_index_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """(rows, the number of each row's class), some rows at a time."""
+        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
+            rows = slice(start, start + LABEL_BLOCK_ROWS)
+            labels = arrays.to_host(self.labels[rows])[:, 0]
+            yield rows, np.searchsorted(self.codes, labels)
 
 
 def _decode_labels(
@@ -185,14 +153,12 @@ def _decode_labels(
 
 
 @dataclass(frozen=True, eq=False)
-class ClassificationData:
-    """Rows with classes, as targets of ±1."""
+class ClassLabels:
+    """The classes of a fit."""
 
-    X: Any
-    Y: Any  # (n, t): one column for two classes, else one for each
-    weights: Any  # of the rows, with those of their classes
     binarizer: LabelBinarizer
-    class_weights: np.ndarray | None = None  # (k,) where rows have one class
+    class_weights: np.ndarray | None  # (k,) where rows have one class
+    rows: RowLabels | None  # None where a row may have several labels
 
     @property
     def is_multilabel(self) -> bool:
@@ -201,7 +167,7 @@ class ClassificationData:
 
 
 @named_plainly
-class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
+class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
     """The base of KernelRidgeClassifier and KernelLogisticRegression."""
 
     class_weight: Any
@@ -209,45 +175,60 @@ class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
     #: Whether "balanced" is about the weights of rows, or about their numbers: of
     #: scikit-learn's classes LogisticRegression does one, RidgeClassifier the other.
     _balances_by_weight = False
+    #: Whether a row may have several labels.
+    _takes_multilabel = False
+    score = BaseKernelRidge.score
 
     def _validate_classes(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> ClassificationData:
-        """What was given, checked."""
+        self, X: Any, y: Any, sample_weight: Any, **changed: Any
+    ) -> tuple[KernelProblem, ClassLabels]:
+        """What a fit works on, with targets of ±1: one for two classes."""
         check_class_weight(self.class_weight)
-        X = infer_source(X)
+        X = self._validate_rows(X, reset=True)
         binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+        labels: RowLabels | None
         if check_targets_in_source(X, y, type(self).__name__):
-            X = self._validate_rows(X, reset=True)
-            labels = SourceLabels.from_source(X)
+            labels = found = RowLabels.from_source(X)
             # Several rows of each, as there are: scikit-learn before 1.9 warns of
             # targets with as many classes as rows.
-            Y: Any = labels.as_signed_targets(
-                binarizer.fit(np.repeat(labels.classes, 3))
-            )
-            weights = labels.row_weights(
-                self.class_weight, X, sample_weight, by_weight=self._balances_by_weight
-            )
-            X = X.replace(weights=None)
-            class_weights = labels.class_weights(self.class_weight)
+            binarizer.fit(np.repeat(found.classes, 3))
+            Y: Any = Targets(SignedTargets(found.labels, binarizer))
         else:
-            X, y = self._validate_rows_and_labels(X, y)
+            y = check_labels(X, y, type(self).__name__)
             if y.ndim == 2 and y.dtype == bool:
                 y = y.astype(np.int64)  # a bool has no −1
             Y = binarizer.fit_transform(y).astype(np.float64)
-            given = load_if_dask(sample_weight, "sample_weight")
-            weights = self._combine_with_class_weights(y, given)
-            class_weights = self._class_weights(binarizer, y)
+            labels = RowLabels.from_array(y) if y.ndim == 1 else None
+        weights = check_sample_weight(sample_weight, X)
+        if isinstance(X, Source) and X.is_weighted:
+            X, weights = X.replace(weights=None), X.weights
+        class_weights = None
+        if labels is not None and self.class_weight is not None:
+            class_weights = labels.class_weights(self.class_weight)
+            weights = labels.row_weights(
+                self.class_weight, weights, by_weight=self._balances_by_weight
+            )
+        elif self.class_weight is not None:
+            of_labels = compute_sample_weight(self.class_weight, y)
+            weights = of_labels if weights is None else weights * of_labels
         if len(binarizer.classes_) < 2:
             raise ValueError(
                 f"y has one class, {binarizer.classes_[0]}; at least two classes are "
                 "needed."
             )
-        return ClassificationData(X, Y, weights, binarizer, class_weights)
+        given = ClassLabels(binarizer, class_weights, labels)
+        if given.is_multilabel and not self._takes_multilabel:
+            raise ValueError(
+                f"y has several labels per row; fit a {type(self).__name__} for each "
+                "of them: sklearn.multioutput.MultiOutputClassifier."
+            )
+        problem = self._resolve_problem(X, Y, weights, **changed)
+        return replace(problem, is_single_target=Y.shape[1] == 1), given
 
-    def _set_classes(self, binarizer: LabelBinarizer) -> None:
-        self._binarizer = binarizer
-        self.classes_ = binarizer.classes_
+    def _set_classes(self, given: ClassLabels) -> None:
+        self._binarizer = given.binarizer
+        self._is_multilabel = given.is_multilabel
+        self.classes_ = given.binarizer.classes_
 
     @lazy_for_dask
     @with_progress_bar
@@ -266,7 +247,7 @@ class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
             In the precision of X; `out` where it is given.
         """
-        return self._predict(X, out=out, method="decision_function")
+        return self._predict(X, out, "decision_function")
 
     @lazy_for_dask
     @with_progress_bar
@@ -294,7 +275,7 @@ class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
             return (
                 labels if on_host else arrays.from_host(labels, decisions, labels.dtype)
             )
-        single = not self._binarizer.y_type_.startswith("multilabel")
+        single = not self._is_multilabel
         output = Output(out, "label", single=single)
         landmarks, source, engine = self._resolve_new_rows(
             X, self.dual_coef_, "predict"
@@ -315,7 +296,7 @@ class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
 
     def _decode_decisions(self, values: Any) -> np.ndarray:
         values = arrays.to_host(values)
-        if self._binarizer.y_type_.startswith("multilabel"):
+        if self._is_multilabel:
             return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
         if values.ndim == 1 or values.shape[1] == 1:
             values = values.ravel()
@@ -380,51 +361,6 @@ class BaseKernelClassifier(ScoreMixin, ClassifierMixin, BaseKernelRidge):
         self._model.map(landmarks, source, engine, output=output_of_decisions)
         return output.result(sink)
 
-    def _validate_rows_and_labels(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        X, y = open_if_external(X), load_if_dask(y)
-        if sp.issparse(y):
-            raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
-        y = arrays.tree_to_host(y)
-        if y is not None:
-            check_no_missing_labels(np.asarray(y))
-        if isinstance(X, Source) or has_object_rows(X) or not arrays.is_on_host(X):
-            self._require_y(y)
-            X = self._validate_rows(X, reset=True)
-            y = np.asarray(y)
-            check_consistent_length(X, y)
-        else:
-            check_consistent_length(X, y)
-            with explaining(X=X, y=y):
-                X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True)
-        y = np.asarray(y)
-        check_classification_targets(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return X, y
-
-    def _combine_with_class_weights(self, y: np.ndarray, sample_weight: Any) -> Any:
-        if self.class_weight is None:
-            return sample_weight
-        rows = np.empty((len(y), 1))
-        row_weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-        if self.class_weight == "balanced" and self._balances_by_weight:
-            classes, class_index = np.unique(y, return_inverse=True)
-            return (
-                row_weights
-                * balanced_class_weights(
-                    np.bincount(class_index, row_weights, len(classes))
-                )[class_index]
-            )
-        return row_weights * compute_sample_weight(self.class_weight, y)
-
-    def _class_weights(
-        self, binarizer: LabelBinarizer, y: np.ndarray
-    ) -> np.ndarray | None:
-        """(k,) those of the classes, where a row has one."""
-        if self.class_weight is None or y.ndim > 1:
-            return None
-        return compute_class_weight(self.class_weight, classes=binarizer.classes_, y=y)
-
 
 def check_class_weight(class_weight: Any) -> None:
     is_balanced = isinstance(class_weight, str) and class_weight == "balanced"
@@ -439,11 +375,6 @@ def check_class_weight(class_weight: Any) -> None:
         )
 
 
-def calibration_passes(n_rows: int) -> float:
-    """How long that takes, in passes over all rows."""
-    return min(1.0, MAX_CALIBRATION_ROWS / n_rows)
-
-
 class CalibratedClassifierMixin(BaseKernelClassifier):
     """The base of the ridge classifiers.
 
@@ -456,27 +387,20 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
     _links: list[ProbabilityLink] | None
 
     def _calibrate(
-        self,
-        landmarks: Landmarks,
-        source: Source,
-        fit: RidgeFit,
-        engine: Engine,
-        given: ClassificationData,
-        seed: int,
+        self, landmarks: Landmarks, fit: RidgeFit, task: RidgeTask, given: ClassLabels
     ) -> None:
         """Fit the link to leave-one-out values of some rows: a pass over these."""
         self._links = None
-        if fit.posterior is None:
+        if not isinstance(fit.posterior, Posterior):
             return
-        expect_passes(engine.progress, 1)
-        rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
+        rows = sorted_row_sample(task.source.n_rows, MAX_CALIBRATION_ROWS, task.seed)
         left_out = leave_one_out_predictions(
             landmarks,
-            source,
+            task.source,
             rows,
             fit.map,
             fit.posterior,
-            engine,
+            task.engine,
             given.class_weights,
         )
         F, Y, w = left_out.values, left_out.targets, left_out.weights
@@ -491,14 +415,11 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
         self, method: str, log: bool
     ) -> Callable[[np.ndarray], np.ndarray]:
         """By the links that were fitted with the model."""
-        links = self.__dict__.get("_links")  # a file of an older version has none
+        links = self._links
         if links is None:
             raise ValueError(
                 f"{method} needs the Gram matrix, which conjugate gradients do not "
                 "make; fit with solver='direct'."
-                if self.solver_ == "cg"
-                else f"{method} needs a model that was fitted by this version or a "
-                "later one; fit it again."
             )
         probabilities_of = (
             ProbabilityLink.log_probabilities if log else ProbabilityLink.probabilities

@@ -2,7 +2,7 @@
 warnings.
 
 The only place where functions and estimators check rows, targets, weights, gamma and
-the kernel.
+the kernel. What they work on after that is a `KernelProblem`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_int
-from ..engines import Engine, Threads, silent
-from ..engines.base import progress_parts, show_note
+from ..engines import Engine, ProgressHook, Threads
 from ..engines.context import current_device
 from ..engines.status_line import write_above_status_line
 from ..kernels import Kernel, Precomputed
@@ -38,7 +40,6 @@ from ..samplers import (
     run_sampler,
 )
 from ..samplers.base import GivenPoints, GivenRows
-from ..samplers.cost import expected_passes, forecast
 from ..samplers.streaming import update_from_batch
 from ..sources import (
     Block,
@@ -54,7 +55,7 @@ from ..sources import (
 from ..sources.base import DeviceRows
 from ..sources.dask import compute
 from ..sources.files import values_in
-from ._progress import active_engine, resolve_engine
+from ._progress import active_engine, announce_selection, resolve_engine
 
 
 @contextmanager
@@ -78,11 +79,15 @@ def explain_memory_errors(caller: str) -> Iterator[None]:
 #: K is nearly diagonal where more than this share of its trace is left, and landmarks
 #: stand for fewer rows than this on the mean.
 DIAGONAL_TRACE_ERROR, DIAGONAL_ROWS_PER_LANDMARK = 0.9, 2.0
+
+
 #: K is nearly constant where its least entry is more than this share of its largest,
 #: among so many landmarks.
 CONSTANT_ENTRY_RATIO, N_PROBED_LANDMARKS = 0.9999, 32
-#: What is left of all rows is nothing where float32 rounding may have made it.
-NOTHING_LEFT = 1e-5
+
+
+#: A smaller relative trace error may be rounding of float32.
+MAX_ROUNDING_ERROR = 1e-5
 
 
 def warn_about_landmarks(landmarks: Landmarks) -> None:
@@ -103,20 +108,16 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
     ):
         warn(
             f"max_trace_error={max_trace_error:.4g} was not reached: "
-            f"{len(landmarks)} landmarks, "
-            f"of rank {landmarks.rank}, have relative trace error {error}. Raise the "
-            "limit on their number, pass None for none, or allow a larger error."
+            f"{len(landmarks)} landmarks, of rank {landmarks.rank}, have relative "
+            f"trace error {error}. Raise the limit on their number, pass None for "
+            "none, or allow a larger error."
         )
     if landmarks.n_requested is not None:
-        error_sentence = (
-            f" Relative trace error: {landmarks.error}." if landmarks.error else ""
-        )
+        error_sentence = f" Relative trace error: {error}." if error else ""
         warn(
             f"max_spectral_error={landmarks.ridge:.4g} asks for about "
-            f"{landmarks.n_requested} landmarks, "
-            f"more than the {len(landmarks)} allowed.{error_sentence} "
-            "Raise the "
-            "limit, or pass None for none."
+            f"{landmarks.n_requested} landmarks, more than the {len(landmarks)} "
+            f"allowed.{error_sentence} Raise the limit, or pass None for none."
         )
     _warn_about_gamma(landmarks)
 
@@ -165,13 +166,13 @@ def _is_nearly_constant(landmarks: Landmarks) -> bool:
 def warn_alike(landmarks: Landmarks, alike: bool | None = None) -> None:
     """Say so where nothing can be predicted, as a kernel sees no difference of rows.
 
-    None where nobody has looked: one landmark that leaves nothing of a kernel of a
-    distance is the same as all rows.
+    None: not known; one landmark that explains all of a kernel of a distance is then
+    the same as all rows.
     """
     at_distance = landmarks.kernel.traits.is_distance_based
     if alike is None:
         error = landmarks.error
-        little = error is not None and error.value <= NOTHING_LEFT
+        little = error is not None and error.value <= MAX_ROUNDING_ERROR
         alike = at_distance and landmarks.rank == 1 and little and landmarks.n_rows > 1
     # Different rows that are alike to a kernel of a distance: that was said of gamma.
     if alike and not (at_distance and _is_nearly_constant(landmarks)):
@@ -216,48 +217,87 @@ DATES_AS_NUMBERS_HINT = (
 
 def check_input_type(given: Any, name: str = "X") -> None:
     """One error for what would else fail far below, or pass for numbers."""
-    if _is_lazy_frame(given):
+    library, kind = type(given).__module__.partition(".")[0], type(given).__name__
+    if library in ("polars", "narwhals") and kind == "LazyFrame":
         raise ValueError(
-            f"{name} is a {type(given).__name__}, which has no rows yet; pass "
-            f"{name}.collect()."
+            f"{name} is a LazyFrame, which has no rows yet; pass {name}.collect()."
         )
     if isinstance(given, Mapping) and not sp.issparse(given):
         raise ValueError(
-            f"{name} is a {type(given).__name__}; pass its columns as a table, "
+            f"{name} is a {kind}; pass its columns as a table, "
             f"pandas.DataFrame({name}), or as an array of shape (n_samples, "
             "n_features)."
         )
     if isinstance(given, (Iterator, Set)):
         raise ValueError(
-            f"{name} is a {type(given).__name__}, which has no order or no length; "
-            f"pass list({name}), or a nystrom.sources.Source for rows that are made "
-            "block by block."
+            f"{name} is a {kind}, which has no order or no length; pass list({name}), "
+            "or a nystrom.sources.Source for rows that come block by block."
         )
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise ValueError(
             f"{name} has masked values, and {np.ma.count_masked(given)} of them; "
             f"impute them, {name}.filled(...), or drop such rows."
         )
-    _check_no_records(given, name)
+    if isinstance(given, np.ndarray) and given.dtype.names:
+        raise ValueError(
+            f"{name} is an array of records with the fields "
+            f"{', '.join(given.dtype.names)}; pass "
+            f"numpy.lib.recfunctions.structured_to_unstructured({name}) where all are "
+            "numbers."
+        )
     _check_no_datetimes(given, name)
-    if name == "X" and _library_name(given) in ("pandas", "polars"):
+    if name == "X" and library in ("pandas", "polars"):
         _check_no_text_columns(given)
 
 
-def check_no_missing_labels(y: np.ndarray) -> None:
-    """Labels of rows that have none: scikit-learn calls their type unknown."""
-    if y.dtype.kind == "f":
-        found = not_finite(y, "y")
-        if found is not None:
-            raise found
-    if y.dtype.kind != "O":
-        return
-    for row, label in enumerate(y.ravel()):
-        if label is None or type(label).__name__ == "NAType" or label != label:
-            raise ValueError(
-                f"y has no label in row {row}, but {label!r}; drop such rows, or give "
-                "them a label of their own."
-            )
+def _check_no_datetimes(given: Any, name: str) -> None:
+    """Dates and durations: whether they count in days or nanoseconds is no detail."""
+    # A Dask series has `columns` too, but the dtype of one.
+    if hasattr(given, "columns") and np.iterable(getattr(given, "dtypes", None)):
+        for column, dtype in zip(given.columns, given.dtypes, strict=False):
+            if _is_datetime(dtype):
+                raise ValueError(
+                    f"{name} has the column {column!r} of {dtype} values, which are "
+                    "not numbers. Leave it out, or make numbers of it, "
+                    f"{DATES_AS_NUMBERS_HINT}."
+                )
+    elif getattr(given, "ndim", 2) <= 2 and _is_datetime(getattr(given, "dtype", None)):
+        if name == "X" and getattr(given, "ndim", 1) == 1:
+            return  # single things: for a kernel that takes such
+        raise ValueError(
+            f"{name} holds {given.dtype} values, which are not numbers. Make numbers "
+            f"of them, {DATES_AS_NUMBERS_HINT}."
+        )
+
+
+def _is_datetime(dtype: Any) -> bool:
+    if hasattr(dtype, "is_temporal"):  # polars
+        return bool(dtype.is_temporal())
+    return getattr(dtype, "kind", "") in ("m", "M")
+
+
+def _check_no_text_columns(given: Any) -> None:
+    """Name the column that holds text; text that is numbers is accepted."""
+    for i, column in enumerate(getattr(given, "columns", ())):
+        values = given.iloc[:, i] if hasattr(given, "iloc") else given[:, i]
+        is_polars_number = getattr(values.dtype, "is_numeric", bool)()
+        if getattr(values.dtype, "kind", "O") != "O" or is_polars_number:
+            continue
+        for value in np.asarray(values, dtype=object):
+            if isinstance(value, str) and not _is_numeric_text(value):
+                raise ValueError(
+                    f"X holds text where numbers are needed: {value!r} in the column "
+                    f"{column!r}. Encode it as numbers, such as by scikit-learn's "
+                    "OneHotEncoder in a ColumnTransformer, or leave it out."
+                )
+
+
+def _is_numeric_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def not_finite(given: Any, name: str) -> ValueError | None:
@@ -318,79 +358,7 @@ def _as_floats(values: Any) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _library_name(given: Any) -> str:
-    return type(given).__module__.partition(".")[0]
-
-
-def _is_lazy_frame(given: Any) -> bool:
-    library = _library_name(given)
-    return library in ("polars", "narwhals") and type(given).__name__ == "LazyFrame"
-
-
-def _check_no_text_columns(given: Any) -> None:
-    """Text in a table is told with its column; text that is numbers is let through."""
-    for i, column in enumerate(getattr(given, "columns", ())):
-        values = given.iloc[:, i] if hasattr(given, "iloc") else given[:, i]
-        if getattr(values.dtype, "kind", "O") != "O" or _is_polars_number(values.dtype):
-            continue
-        for value in np.asarray(values, dtype=object):
-            if isinstance(value, str) and not _is_numeric_text(value):
-                raise ValueError(
-                    f"X holds text where numbers are needed: {value!r} in the column "
-                    f"{column!r}. Encode it as numbers, such as by scikit-learn's "
-                    "OneHotEncoder in a ColumnTransformer, or leave it out."
-                )
-
-
-def _is_polars_number(dtype: Any) -> bool:
-    return hasattr(dtype, "is_numeric") and bool(dtype.is_numeric())
-
-
-def _is_numeric_text(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_no_records(given: Any, name: str) -> None:
-    fields = getattr(getattr(given, "dtype", None), "names", None)
-    if isinstance(given, np.ndarray) and fields:
-        raise ValueError(
-            f"{name} is an array of records with the fields {', '.join(fields)}; pass "
-            f"numpy.lib.recfunctions.structured_to_unstructured({name}) where all are "
-            "numbers."
-        )
-
-
-def _check_no_datetimes(given: Any, name: str) -> None:
-    """Dates and durations: whether they count in days or nanoseconds is no detail."""
-    # A Dask series has `columns` too, but the dtype of one.
-    if hasattr(given, "columns") and np.iterable(getattr(given, "dtypes", None)):
-        for column, dtype in zip(given.columns, given.dtypes, strict=False):
-            if _is_datetime(dtype):
-                raise ValueError(
-                    f"{name} has the column {column!r} of {dtype} values, which are "
-                    "not numbers. Leave it out, or make numbers of it, "
-                    f"{DATES_AS_NUMBERS_HINT}."
-                )
-    elif getattr(given, "ndim", 2) <= 2 and _is_datetime(getattr(given, "dtype", None)):
-        if name == "X" and getattr(given, "ndim", 1) == 1:
-            return  # single things: for a kernel that takes such
-        raise ValueError(
-            f"{name} holds {given.dtype} values, which are not numbers. Make numbers "
-            f"of them, {DATES_AS_NUMBERS_HINT}."
-        )
-
-
-def _is_datetime(dtype: Any) -> bool:
-    if hasattr(dtype, "is_temporal"):  # polars
-        return bool(dtype.is_temporal())
-    return getattr(dtype, "kind", "") in ("m", "M")
-
-
-def open_if_external(X: Any, names: Sequence[str] | None = None) -> Any:
+def open_rows(X: Any, names: Sequence[str] | None = None) -> Any:
     """X, or the source of it where it is not in memory: files, or Dask's.
 
     `names` are those of the features that are wanted of a path.
@@ -406,16 +374,16 @@ def open_if_external(X: Any, names: Sequence[str] | None = None) -> Any:
     return source
 
 
-def load_if_dask(y: Any, name: str = "y") -> Any:
-    """Targets or weights, here: computed where they are Dask's, read from a path."""
+def load_values(y: Any, name: str = "y") -> Any:
+    """Targets or weights on the host: computed, read from a path, or fetched."""
     check_input_type(y, name)
     if isinstance(y, (str, os.PathLike)):
-        refuse_no_file(y, name)
+        check_file_exists(y, name)
         return values_in(os.path.abspath(y))
-    return np.asarray(compute(y)) if is_dask(y) else y
+    return arrays.tree_to_host(np.asarray(compute(y)) if is_dask(y) else y)
 
 
-def refuse_no_file(y: Any, name: str) -> None:
+def check_file_exists(y: Any, name: str) -> None:
     """Text in the place of targets or weights is the path of a file."""
     if not os.path.exists(y):
         column = "weight" if name == "sample_weight" else "target"
@@ -431,15 +399,24 @@ def check_rows(X: Any, name: str = "X") -> Any:
 
     Rows of a file are checked block by block, when they are read.
     """
-    X = open_if_external(X)
-    if isinstance(X, Source):
+    X = open_rows(X)
+    if isinstance(X, Source) or has_object_rows(X):
         return X
+    return check_numeric_rows(X, name)
+
+
+def check_numeric_rows(X: Any, name: str = "X", estimator: Any = None) -> Any:
+    """An array or CSR matrix of finite numbers in two dimensions."""
     if arrays.is_array(X) and arrays.namespace(X) is not np:
         return _check_array_api_rows(X)
-    if has_object_rows(X):
-        return X
     with explaining(**{name: X}):
-        return check_array(X, accept_sparse="csr", dtype="numeric", input_name=name)
+        return check_array(
+            X,
+            accept_sparse="csr",
+            dtype="numeric",
+            input_name=name,
+            estimator=estimator,
+        )
 
 
 def has_object_rows(X: Any) -> bool:
@@ -509,7 +486,7 @@ def _check_array_api_rows(X: Any) -> Any:
     if not arrays.has_float64(X):
         raise ValueError(
             f"X is on the device {arrays.device(X)}, which has no float64; sums over "
-            "rows are taken in it. Move X to the CPU, or to a device that has it."
+            "rows need it. Move X to the CPU, or to a device that has it."
         )
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(
@@ -520,11 +497,6 @@ def _check_array_api_rows(X: Any) -> Any:
         found = not_finite(arrays.to_host(X), "X")
         raise found or ValueError("X contains NaN or infinity; drop such rows.")
     return X
-
-
-def count_rows(X: Any) -> int:
-    """How many rows a source, array or list has."""
-    return X.n_rows if isinstance(X, Source) else arrays.count_rows(X)
 
 
 def check_targets_in_source(X: Any, y: Any, caller: str) -> bool:
@@ -542,10 +514,99 @@ def check_targets_in_source(X: Any, y: Any, caller: str) -> bool:
     return in_source
 
 
+def check_targets(X: Any, y: Any, caller: str) -> tuple[Any, bool]:
+    """(n, t) targets of the rows of X, and whether they are one number per row.
+
+    Floats on the host, or what a source has.
+    """
+    if check_targets_in_source(X, y, caller):
+        check_numeric_targets(X.targets, caller)
+        return X.targets, getattr(X.targets, "single", False)
+    y = check_y_given(load_values(y), caller)
+    if sp.issparse(y):
+        raise ValueError("y is sparse; targets must be a dense array, y.toarray().")
+    values = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
+    if values.dtype.kind in "OUS":
+        try:
+            values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            # pandas.NA among numbers is a gap, not text.
+            raise not_finite(values, "y") or ValueError(
+                f"y holds something that is not a number: {str(error).rstrip('.')}. "
+                "Encode it as numbers; for classes use KernelRidgeClassifier."
+            ) from None
+    with explaining(y=y):
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    return (y[:, None], True) if y.ndim == 1 else (y, False)
+
+
+def check_y_given(y: Any, caller: str) -> Any:
+    """y, which is not None."""
+    if y is None:
+        raise ValueError(f"{caller} requires y to be passed, but the target y is None.")
+    return y
+
+
+def check_numeric_targets(targets: Any, caller: str) -> None:
+    """Classes of a file are no numbers."""
+    names = getattr(targets, "names", None)
+    if names is not None and names.dtype.kind != "b":
+        raise ValueError(
+            f"The target of the source is text (such as {str(names[0])!r}), and "
+            f"{caller} takes numbers; for classes use KernelRidgeClassifier, or name "
+            "another column."
+        )
+
+
+def check_labels(X: Any, y: Any, caller: str) -> np.ndarray:
+    """(n,) classes of the rows of X, or (n, k) where a row may have several."""
+    y = check_y_given(load_values(y), caller)
+    if sp.issparse(y):
+        raise ValueError("y is sparse; classes must be a dense array, y.toarray().")
+    _check_no_missing_labels(np.asarray(y))
+    with explaining(y=y):
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(X, y)
+    check_classification_targets(y)
+    return column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _check_no_missing_labels(y: np.ndarray) -> None:
+    """Labels of rows that have none: scikit-learn calls their type unknown."""
+    if y.dtype.kind == "f":
+        found = not_finite(y, "y")
+        if found is not None:
+            raise found
+    if y.dtype.kind != "O":
+        return
+    for row, label in enumerate(y.ravel()):
+        if label is None or type(label).__name__ == "NAType" or label != label:
+            raise ValueError(
+                f"y has no label in row {row}, but {label!r}; drop such rows, or give "
+                "them a label of their own."
+            )
+
+
+def check_learning_targets(X: Any, y: Any) -> Any:
+    """Targets for gamma="learn" of y that may be anything, or of a source.
+
+    Numbers are what is of a floating-point type; anything else stands for classes,
+    which become ±1 for each of them.
+    """
+    if y is None:
+        return getattr(X, "targets", None)
+    y = np.asarray(load_values(y))
+    check_consistent_length(X, y)
+    if y.dtype.kind != "f":
+        return LabelBinarizer(neg_label=-1).fit_transform(y).astype(np.float64)
+    return check_targets(X, y, "gamma='learn'")[0]
+
+
 def check_consistent_length(X: Any, y: Any, name: str = "y") -> None:
-    """Refuse targets that are more or fewer than rows, where both can be counted."""
-    n_rows, n_targets = _n_rows_if_known(X), _n_rows_if_known(y)
-    if None not in (n_rows, n_targets) and n_rows != n_targets:
+    """Refuse targets that are more or fewer than rows."""
+    n_rows, n_targets = count_rows(X), count_rows(y)
+    if n_rows != n_targets:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: "
             f"[{n_rows}, {n_targets}]. {name} has one entry for each row of X; give as "
@@ -553,13 +614,19 @@ def check_consistent_length(X: Any, y: Any, name: str = "y") -> None:
         )
 
 
-def _n_rows_if_known(rows: Any) -> int | None:
-    if isinstance(rows, Source):
-        return rows.n_rows
-    shape = getattr(rows, "shape", None)
-    if shape is not None:
-        return shape[0] if shape else None
-    return len(rows) if hasattr(rows, "__len__") else None
+def count_rows(X: Any) -> int:
+    """How many rows a source, array or list has."""
+    return X.n_rows if isinstance(X, Source) else arrays.count_rows(X)
+
+
+def check_width(
+    given: int | None, expected: int | None, whose: str, name: str = "X"
+) -> None:
+    """Refuse rows that have more or fewer features than those before."""
+    if given != expected:
+        raise ValueError(
+            f"{name} has {given} features, but {whose} {expected} features."
+        )
 
 
 def check_sample_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
@@ -571,7 +638,7 @@ def check_sample_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
             "sample_weight is given, and the source has weights of its own; give one "
             "of them."
         )
-    given = arrays.tree_to_host(load_if_dask(sample_weight, "sample_weight"))
+    given = load_values(sample_weight, "sample_weight")
     rows = np.empty((count_rows(X), 1))
     try:
         weights = _check_sample_weight(given, rows, dtype=np.float64)
@@ -605,6 +672,8 @@ def check_namespace(X: Any, fitted: Any, method: str) -> None:
 
 #: One width for all features, or one for each, learnt from targets.
 LEARN, LEARN_ARD = "learn", "ard"
+
+
 #: Rows whose pairwise distances give the median.
 MEDIAN_ROWS = 1000
 
@@ -642,8 +711,7 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
         raise ValueError(
             f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
             f"'scale', 'auto', 'median', {LEARN!r} or {LEARN_ARD!r} where there are "
-            "targets, "
-            "or None for the kernel's default."
+            "targets, or None for the kernel's default."
         )
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
         raise ValueError(
@@ -655,7 +723,7 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     X = arrays.to_host_float64(source.take(np.arange(m) * n // m))
     if not np.diff(X, axis=0).any():
         return 1.0  # as scikit-learn has it: there is no scale to be had
-    with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
         distances, power = _pairwise_distances(X, kernel)
     if not np.isfinite(distances).all():
         raise _gamma_range_error(rule, np.inf)
@@ -715,40 +783,101 @@ def _entry_variance(source: Source, engine: Engine) -> float:
 def _variance_sums_block(block: Block, origin: float) -> tuple[Any, Any, Any]:
     X = block.X.toarray() if sp.issparse(block.X) else block.X
     with np.errstate(over="ignore"):  # refused once summed
-        return _variance_sums(arrays.widen(X) - origin)
+        X = arrays.widen(X) - origin
+        return (
+            arrays.sum_float64(X),
+            arrays.sum_float64(arrays.squared_norms(X)),
+            arrays.sum_float64(arrays.namespace(X).abs(X)),
+        )
 
 
-def _variance_sums(X: Any) -> tuple[Any, Any, Any]:
-    absolute_deviation = arrays.sum_float64(arrays.namespace(X).abs(X))
-    return (
-        arrays.sum_float64(X),
-        arrays.sum_float64(arrays.squared_norms(X)),
-        absolute_deviation,
-    )
+@dataclass(frozen=True, eq=False)
+class KernelProblem:
+    """What functions and fits work on: validated rows, their kernel, and an engine."""
+
+    kernel: Kernel  # with all its numbers
+    source: Source  # rows with their targets and weights
+    engine: Engine
+    X: Any  # the rows as they were given, checked
+    is_single_target: bool = False  # y had one dimension
+
+    @classmethod
+    def from_params(
+        cls,
+        X: Any,
+        kernel: Any,
+        *,
+        caller: str,
+        targets: Any = None,
+        sample_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        hooks: tuple[ProgressHook, ...] = (),
+        **params: Any,
+    ) -> KernelProblem:
+        """From rows that are checked, and the parameters of a kernel."""
+        weights = check_sample_weight(sample_weight, X)
+        if isinstance(kernel, str) and kernel == "precomputed":
+            kernel = as_kernel(kernel, caller=caller, **params)
+        source: Source
+        if isinstance(kernel, Precomputed):
+            matrix = _check_square_matrix(X)
+            kernel, source = Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
+        else:
+            source = source_from_rows(X, weights)
+            kernel = resolve_kernel(kernel, source, caller, n_jobs, **params)
+        engine = resolve_engine(kernel, n_jobs, verbose, *hooks, source=source)
+        if targets is not None:
+            source = source.replace(targets=targets)
+        return cls(kernel, source, engine, X)
+
+    def select_landmarks(
+        self,
+        stopping_rule: StoppingRule,
+        sampler: Any,
+        *,
+        random_state: Any,
+        nested: bool = False,
+        **options: Any,
+    ) -> Landmarks:
+        """Landmarks by whatever stands for a sampler.
+
+        `nested` puts redundant ones last where they were drawn in no order, for callers
+        that need their factor anyway. A progress bar says first how many landmarks
+        `max_spectral_error` will take.
+        """
+        kernel, source, engine = self.kernel, self.source, self.engine
+        sampler = as_sampler(sampler, stopping_rule, **options)
+        announce_selection(sampler, kernel, source, stopping_rule, engine)
+        landmarks = run_sampler(
+            sampler,
+            kernel,
+            source,
+            stopping_rule,
+            random_state=random_state,
+            engine=engine,
+        )
+        if source.original is not source:  # a model holds points such as the rows given
+            points = arrays.to_device_of(landmarks.points, source.original.rows(0, 1))
+            landmarks = landmarks.replace(points=points)
+        is_nested = getattr(sampler, "is_ordered", True)
+        return landmarks.in_nested_order() if nested and not is_nested else landmarks
 
 
-def resolve_kernel_and_source(
-    X: Any,
+def resolve_kernel(
     kernel: Any,
-    *,
-    sample_weight: Any = None,
+    source: Source,
     caller: str,
-    n_jobs: int | None = None,
+    n_jobs: int | None,
+    *,
     gamma: Any = None,
     **params: Any,
-) -> tuple[Kernel, Source]:
-    """The kernel with all its numbers, and the rows it works on; X is checked."""
-    weights = check_sample_weight(sample_weight, X)
-    if isinstance(kernel, str) and kernel == "precomputed":
-        kernel = as_kernel(kernel, gamma=gamma, caller=caller, **params)
-    if isinstance(kernel, Precomputed):
-        matrix = _check_square_matrix(X)
-        return Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
-    source = source_from_rows(X, weights)
+) -> Kernel:
+    """The kernel with all its numbers, if it takes such rows."""
     is_numeric = not isinstance(source, ObjectRows)
     if isinstance(gamma, str) and isinstance(kernel, str):
         engine = active_engine(source) or Threads(n_jobs)
-        # Of objects no named kernel is, and what is refused below are the rows.
+        # No named kernel takes objects: below the rows are refused, not gamma.
         gamma = gamma_from_data(gamma, kernel, source, engine) if is_numeric else None
     resolved = as_kernel(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
@@ -764,10 +893,10 @@ def resolve_kernel_and_source(
             )
         raise ValueError(
             f"The kernel {resolved} needs rows of numbers, but X holds "
-            f"{type(first).__name__} values. Encode them as "
-            "numbers, or pass a kernel for such rows: a callable of two of them."
+            f"{type(first).__name__} values. Encode them as numbers, or pass a kernel "
+            "for such rows: a callable of two of them."
         )
-    return resolved, source
+    return resolved
 
 
 def as_dense_kernel_values(X: Any) -> Any:
@@ -808,14 +937,14 @@ def stopping_rule_from_params(
     `default` stands for a number that is None.
     """
     if max_spectral_error is not None and max_trace_error is not None:
-        raise ValueError(
-            f"max_spectral_error={max_spectral_error!r} and "
-            f"max_trace_error={max_trace_error!r} both say "
-            "how many landmarks there are to be; give one of them."
+        raise two_rules_error(
+            f"max_spectral_error={max_spectral_error!r}",
+            f"max_trace_error={max_trace_error!r}",
         )
     if max_trace_error is not None:
-        max_landmarks = check_int(n_landmarks, name, optional=True)
-        return TraceTolerance(max_trace_error, max_landmarks)
+        return TraceTolerance(
+            max_trace_error, check_int(n_landmarks, name, optional=True)
+        )
     if max_spectral_error is None:
         max_spectral_error = getattr(sampler, "max_spectral_error", None)
     if max_spectral_error is not None:
@@ -827,51 +956,12 @@ def stopping_rule_from_params(
     return FixedSize(size)
 
 
-def run_sampler_from_params(
-    kernel: Kernel,
-    source: Source,
-    stopping_rule: StoppingRule,
-    sampler: Any,
-    *,
-    random_state: Any,
-    engine: Engine,
-    delta: float | None = None,
-    constants: str | None = None,
-    nested: bool = False,
-    passes_after: float = 0.0,
-) -> Landmarks:
-    """Landmarks by whatever stands for a sampler.
-
-    `nested` puts redundant ones last where they were drawn in no order, for callers
-    that need their factor anyway. Who follows the progress is told first what a ridge
-    will take, and `passes_after`, that come when landmarks are chosen, how much of the
-    whole that is.
-    """
-    resolved_sampler = as_sampler(
-        sampler, stopping_rule, delta=delta, constants=constants
+def two_rules_error(first: str, second: str) -> ValueError:
+    """The error for two parameters that both bound the number of landmarks."""
+    return ValueError(
+        f"{first} and {second} both say how many landmarks there are to be; give one "
+        "of them."
     )
-    if isinstance(stopping_rule, SpectralTolerance) and engine.progress is not silent:
-        delta_of_theory = getattr(resolved_sampler, "proven_delta", None)
-        estimate = forecast(kernel, source, stopping_rule, delta_of_theory, engine)
-        show_note(engine.progress, str(estimate))
-    passes = expected_passes(resolved_sampler, stopping_rule, source.n_rows)
-    sampling_stage, _ = progress_parts(engine.progress, passes, passes_after)
-    with sampling_stage:
-        landmarks = run_sampler(
-            resolved_sampler,
-            kernel,
-            source,
-            stopping_rule,
-            random_state=random_state,
-            engine=engine,
-        )
-    if source.original is not source:  # a model holds points such as the rows given
-        like = source.original.rows(0, 1)
-        landmarks = landmarks.replace(
-            points=arrays.to_device_of(landmarks.points, like)
-        )
-    is_nested = getattr(resolved_sampler, "is_ordered", True)
-    return landmarks.in_nested_order() if nested and not is_nested else landmarks
 
 
 def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:
@@ -890,58 +980,45 @@ def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:
 
 
 def update_landmarks(
-    landmarks: Landmarks,
-    X: Any,
-    *,
-    n_landmarks: int | None,
+    previous: Landmarks | None,
+    problem: KernelProblem,
+    stopping_rule: StoppingRule,
     sampler: Any,
-    sample_weight: Any,
+    *,
     random_state: Any,
-    n_jobs: int | None,
+    caller: str,
+    nested: bool = False,
+    min_improvement: float = 1.0,
 ) -> Landmarks:
-    """Landmarks of all rows so far, old ones and new ones."""
-    kernel, caller = landmarks.kernel, "Landmarks.update"
-    check_streamable(kernel, sampler, caller)
-    X = check_rows(X)
-    check_namespace(X, landmarks.points, f"{caller}()")
-    weights = check_sample_weight(sample_weight, X)
-    batch = as_source(X, weights)
-    check_batch_features(batch, landmarks)
-    engine = resolve_engine(kernel, n_jobs, 0)
-    stopping_rule: StoppingRule = FixedSize(
-        len(landmarks) if n_landmarks is None else n_landmarks
-    )
-    resolved_sampler = as_sampler(sampler, stopping_rule)
+    """Landmarks of all rows so far: the previous ones, and a batch of new rows."""
+    batch, seed = problem.source, 0  # the first seed goes with the rows that are kept
+    if previous is not None:
+        check_namespace(problem.X, previous.points, f"{caller}()")
+        check_landmark_width(batch, previous.points)
+        if sp.issparse(previous.points) != sp.issparse(batch.take(np.arange(1))):
+            raise ValueError(
+                "The new rows and the landmarks must both be sparse, or both not."
+            )
+    if previous is None or previous.reservoir is None:
+        seed = as_seed(random_state)
 
-    def select(source: Source, seed: int, stopping_rule: StoppingRule) -> Landmarks:
-        return run_sampler(
-            resolved_sampler,
-            kernel,
-            source,
-            stopping_rule,
-            random_state=seed,
-            engine=engine,
-        )
+    def select(source: Source, seed: int, goal: StoppingRule) -> Landmarks:
+        rows = replace(problem, source=source)
+        return rows.select_landmarks(goal, sampler, random_state=seed, nested=nested)
 
-    # The first seed goes with the rows that are kept.
-    seed = 0 if landmarks.reservoir is not None else as_seed(random_state)
     return update_from_batch(
-        landmarks, batch, select, stopping_rule, seed=seed, engine=engine
+        previous,
+        batch,
+        select,
+        stopping_rule,
+        seed=seed,
+        engine=problem.engine,
+        min_improvement=min_improvement,
     )
 
 
-def check_batch_features(batch: Source, landmarks: Landmarks) -> None:
-    """New rows must be as the landmarks are."""
-    points = landmarks.points
-    n_features = (
-        points.shape[1] if arrays.is_array_or_csr(points) and points.ndim == 2 else None
-    )
-    if n_features != batch.n_features:
-        raise ValueError(
-            f"The new rows have {batch.n_features} features, but the landmarks have "
-            f"{n_features}."
-        )
-    if sp.issparse(points) != sp.issparse(batch.take(np.arange(1))):
-        raise ValueError(
-            "The new rows and the landmarks must both be sparse, or both not."
-        )
+def check_landmark_width(source: Source, points: Any) -> None:
+    """New rows must have the features of the landmarks."""
+    has_columns = arrays.is_array_or_csr(points) and points.ndim == 2
+    width = points.shape[1] if has_columns else None
+    check_width(source.n_features, width, "the landmarks have")

@@ -1,41 +1,52 @@
-"""`BaseKernelRidge`: fitted attributes and predictions of the ridge estimators; checks
-of alpha and solver.
+"""`BaseKernelRidge`: what the ridge estimators share.
+
+Checks of alpha and solver, the number of landmarks that a bound on the risk takes,
+fitted attributes, predictions and scores.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from .._validation import unknown_name_error
-from ..engines import Engine
-from ..engines.base import expect_passes
-from ..kernels import Kernel
+from .._random import as_seed
+from .._validation import named_plainly, unknown_name_error
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
-from ..models.posterior import Posterior, predict_with_std, predictive_std
-from ..models.ridge import RiskBound, risk_bound
-from ..models.ridge_solvers import RidgeFit
-from ..sources import Source
+from ..models.posterior import Posterior
+from ..models.ridge_full import FullPosterior
+from ..models.ridge_solvers import ExactPosterior, RidgeFit, RidgeTask
+from ..samplers import SpectralTolerance, StoppingRule
+from ..samplers.cost import forecast
+from ..sources import Source, infer_source
 from ..sources.output import Output
-from ._base import (
-    BaseLandmarkEstimator,
-    CallbackSupportMixin,
-    CallbackTask,
-    TargetValidationMixin,
-    asarray_like,
+from ._base import BaseLandmarkEstimator, asarray_like
+from ._dask import lazy_for_dask
+from ._inputs import (
+    KernelProblem,
+    check_targets,
+    check_targets_in_source,
+    check_y_given,
+    load_values,
+    two_rules_error,
+    warn,
+    warn_alike,
+    warn_of_small_alpha,
 )
-from ._inputs import warn, warn_alike, warn_of_small_alpha
+from ._progress import with_progress_bar
 
-RIDGE_SOLVERS = ("auto", "direct", "cg")
+#: With no limit on the number of landmarks, say so when more than this are needed.
+WARN_ABOVE_LANDMARKS = 5000
 
 
 def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
@@ -65,17 +76,7 @@ def as_float_array(given: Any) -> np.ndarray:
     return values.astype(np.float64) if is_numeric else np.array([np.nan])
 
 
-def check_positive_alphas(alphas: np.ndarray) -> None:
-    """Deviations need alpha > 0."""
-    if not np.all(alphas > 0):
-        raise ValueError(
-            "return_std=True needs alpha > 0: alpha is the variance of the noise."
-        )
-
-
-def check_solver(
-    solver: Any, alphas: np.ndarray, allowed: tuple[str, ...] = RIDGE_SOLVERS
-) -> str:
+def check_solver(solver: Any, alphas: np.ndarray, allowed: tuple[str, ...]) -> str:
     """One of the solvers' names, and able to solve with these alphas."""
     if not isinstance(solver, str) or solver not in allowed:
         raise unknown_name_error("solver", solver, list(allowed))
@@ -92,77 +93,164 @@ class RidgeModel:
 
     map: LinearMap
     ravel: bool  # y had one dimension
-    posterior: Posterior | None
+    posterior: Posterior | ExactPosterior | FullPosterior | None = None
     rows: Landmarks | None = None  # all rows, where these are not the landmarks
     white: float = 0.0  # the part of alpha that is a WhiteKernel of the given kernel
 
+    def require_posterior(self) -> Posterior | ExactPosterior | FullPosterior:
+        """What deviations come from, if there are any."""
+        if self.posterior is None:
+            raise ValueError(
+                "return_std=True needs the Gram matrix, which conjugate gradients do "
+                "not make; fit with solver='direct'."
+            )
+        if not np.all(self.posterior.alphas > 0):
+            raise ValueError(
+                "return_std=True needs alpha > 0: alpha is the variance of the noise."
+            )
+        return self.posterior
 
-class BaseKernelRidge(
-    CallbackSupportMixin, TargetValidationMixin, BaseLandmarkEstimator, BaseEstimator
-):
-    """The base of KernelRidge, KernelRidgeCV and KernelRidgeClassifier."""
+    def column_names_with_std(self) -> list[str]:
+        """What the columns are called in a table of predictions and deviations."""
+        n_targets = self.map.dual.shape[1]
+        numbers = [""] if self.ravel else [str(i) for i in range(n_targets)]
+        kinds = ("prediction", "deviation")
+        return [f"{kind}{number}" for kind in kinds for number in numbers]
+
+
+class BaseKernelRidge(BaseLandmarkEstimator):
+    """The base of the ridge estimators, and of KernelLogisticRegression."""
 
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
     _bool_params: ClassVar[tuple[str, ...]] = ("fit_intercept",)
+    #: Names of the solvers.
+    _solvers: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
     landmarks_: Landmarks
-    approximation_error_: TraceError | None
-    dual_coef_: Any
-    X_fit_: Any
     intercept_: Any
-    risk_bound_: RiskBound | None
-    solver_: str
-    n_iter_: int | None
 
-    def _resolve_inputs(
-        self,
-        X: Any,
-        task: CallbackTask,
-        sample_weight: Any = None,
-        *,
-        targets: Any = None,
-        **changed: Any,
-    ) -> tuple[Kernel, Source, Engine]:
-        """Kernel without white noise, rows and engine."""
-        changed.setdefault("kernel", split_white_noise(self.kernel)[0])
-        return super()._resolve_inputs(
-            X, task, sample_weight, targets=targets, **changed
-        )
+    def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
+        return check_targets(X, y, type(self).__name__)
+
+    def _kernel_without_noise(self) -> Any:
+        return split_white_noise(self.kernel)[0]
 
     def _white_noise(self) -> float:
         """The variance of white noise in the kernel, which counts as alpha."""
         return split_white_noise(self.kernel)[1]
 
-    def _set_fit(
-        self,
-        landmarks: Landmarks,
-        fit: RidgeFit,
-        alphas: np.ndarray,
-        *,
-        ravel: bool,
-        weighted: bool,
+    def _ridge_task(self, problem: KernelProblem, alphas: np.ndarray) -> RidgeTask:
+        return RidgeTask(
+            problem.source,
+            alphas,
+            bool(self.fit_intercept),
+            problem.engine,
+            as_seed(self.random_state),
+        )
+
+    def _check_alphas(self, problem: KernelProblem) -> np.ndarray:
+        """(t,): alpha, with the white noise of the kernel."""
+        assert problem.source.targets is not None
+        n_targets = problem.source.targets.shape[1]
+        return check_alphas(self.alpha, n_targets) + self._white_noise()
+
+    def _stopping_rule_for_risk(self, alphas: np.ndarray) -> StoppingRule:
+        """How many landmarks, for ridge regression with the least alpha."""
+        epsilon, alpha = self.epsilon, float(alphas.min())
+        if epsilon is None:
+            return self._stopping_rule()
+        is_number = isinstance(epsilon, (int, float, np.integer, np.floating))
+        if not is_number or isinstance(epsilon, bool) or not 0 < epsilon < 1:
+            raise ValueError(
+                f"epsilon={epsilon!r} is not allowed; the bound 1 + 3·epsilon on the "
+                "risk is proven for 0 < epsilon < 1."
+            )
+        for name in ("max_spectral_error", "max_trace_error"):
+            if (value := getattr(self, name)) is not None:
+                raise two_rules_error(f"epsilon={epsilon!r}", f"{name}={value!r}")
+        if alpha <= 0:
+            raise ValueError(
+                f"epsilon={epsilon!r} needs alpha > 0: landmarks are chosen for "
+                f"‖K − K̃‖₂ ≤ epsilon·alpha, and alpha is {alpha:g}."
+            )
+        return self._stopping_rule(float(epsilon * alpha))
+
+    def _select_landmarks_for_risk(
+        self, problem: KernelProblem, stopping_rule: StoppingRule
+    ) -> Landmarks:
+        """Landmarks; with epsilon none where it clearly takes more than allowed."""
+        if self.epsilon is not None:
+            assert isinstance(stopping_rule, SpectralTolerance)
+            self._check_forecast_size(problem, stopping_rule)
+        landmarks = self._select_landmarks(problem, stopping_rule, delta=self.delta)
+        if self.epsilon is not None and landmarks.n_requested is not None:
+            d_eff = landmarks.effective_dimension or math.nan
+            raise self._too_many_landmarks_error(
+                stopping_rule, f"{landmarks.n_requested}", d_eff
+            )
+        return landmarks
+
+    def _check_forecast_size(
+        self, problem: KernelProblem, stopping_rule: SpectralTolerance
     ) -> None:
-        """Set what is fitted."""
+        """Say that epsilon takes more than is allowed, before the long work begins."""
+        uncapped_rule = SpectralTolerance(stopping_rule.max_spectral_error)
+        estimate = forecast(
+            problem.kernel, problem.source, uncapped_rule, self.delta, problem.engine
+        )
+        size, d_eff = estimate.n_landmarks, estimate.effective_dimension
+        # The estimate may be off; only what is clearly too many is refused by it.
+        if stopping_rule.at_most is not None and size > 3 * stopping_rule.at_most:
+            raise self._too_many_landmarks_error(stopping_rule, f"about {size}", d_eff)
+        if stopping_rule.at_most is None and size > WARN_ABOVE_LANDMARKS:
+            alpha = stopping_rule.max_spectral_error / self.epsilon
+            warn(
+                f"epsilon={self.epsilon:g} at alpha={alpha:g} takes about {size} "
+                f"landmarks (effective dimension {d_eff:.0f}) and "
+                f"{estimate.seconds:.2g} s or more, which is long work; n_landmarks "
+                "sets a limit."
+            )
+
+    def _too_many_landmarks_error(
+        self, stopping_rule: Any, n_needed: str, d_eff: float
+    ) -> ValueError:
+        alpha = stopping_rule.max_spectral_error / self.epsilon
+        return ValueError(
+            f"epsilon={self.epsilon:g} at alpha={alpha:g} takes {n_needed} landmarks "
+            f"(effective dimension {d_eff:.0f} at epsilon·alpha), and "
+            f"n_landmarks={stopping_rule.at_most} allows no more. Raise n_landmarks or "
+            "pass None, allow a larger epsilon, or leave epsilon out to use "
+            "n_landmarks as they are."
+        )
+
+    def _set_fit(
+        self, landmarks: Landmarks, fit: RidgeFit, problem: KernelProblem, alpha: float
+    ) -> Landmarks:
+        """Set what is fitted, with the least alpha; the landmarks with their error."""
         landmarks = landmarks.replace(notes=(*landmarks.notes, *fit.notes))
         landmarks = self._set_landmarks(landmarks, fit.error)
-        if not fit.converged:
-            warn(
-                f"Conjugate gradients did not converge in {fit.n_iterations} steps; "
-                "use solver='direct'.",
-                ConvergenceWarning,
-            )
+        if fit.is_exact:
+            n = problem.source.n_rows
+            self.approximation_error_ = TraceError.from_sums(0.0, 1.0, n)
+        if fit.not_converged:
+            warn(fit.not_converged, ConvergenceWarning)
         warn_alike(landmarks, fit.alike)
-        warn_of_small_alpha(float(alphas.min()), fit.least_alpha)
+        warn_of_small_alpha(alpha, fit.least_alpha)
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
-        self.risk_bound_ = None
-        if not self.fit_intercept and not weighted and landmarks.error is not None:
-            self.risk_bound_ = risk_bound(
-                float(alphas.min()), fit.residual_trace, landmarks.guarantee
-            )
-        model = RidgeModel(fit.map, ravel, fit.posterior, white=self._white_noise())
-        self._set_model(landmarks, model)
+        self.risk_bound_ = fit.risk_bound
+        model = RidgeModel(
+            fit.map,
+            problem.is_single_target,
+            fit.posterior,
+            fit.rows,
+            self._white_noise(),
+        )
+        self._set_model(landmarks if fit.rows is None else fit.rows, model)
+        if fit.X_fit is not None:
+            self.X_fit_ = fit.X_fit
+        return landmarks
 
     def _set_model(self, landmarks: Landmarks, model: RidgeModel) -> None:
         self._model = model
@@ -171,81 +259,65 @@ class BaseKernelRidge(
         dual = dual[:, 0] if model.ravel else dual
         self.dual_coef_ = asarray_like(landmarks, dual)
         if not self.fit_intercept:
-            self.intercept_: Any = 0.0
+            self.intercept_ = 0.0
         elif model.ravel:
             self.intercept_ = float(intercept[0])
         else:
             self.intercept_ = asarray_like(landmarks, intercept)
 
-    def _predict(
-        self,
-        X: Any,
-        *,
-        return_std: bool = False,
-        noise: bool = False,
-        out: Any = None,
-        method: str = "predict",
-    ) -> Any:
+    def _basis_landmarks(self) -> Landmarks:
+        rows = self._model.rows
+        return self.landmarks_ if rows is None else rows
+
+    def _predict(self, X: Any, out: Any = None, method: str = "predict") -> Any:
+        check_is_fitted(self, "dual_coef_")
+        output = Output(out, "prediction", single=self._model.ravel)
+        rows = self._resolve_new_rows(X, self.dual_coef_, method)
+        return self._model.map(*rows, output=output)
+
+    def _predict_with_std(self, X: Any, noise: bool, out: Any) -> Any:
+        """Predictions and deviations; side by side where they are to go somewhere."""
         check_is_fitted(self, "dual_coef_")
         model = self._model
-        output = Output(out, "prediction", single=model.ravel)
-        if return_std and out is not None:
-            names = _column_names_with_std(model)
-            output = Output(out, names=names)  # of both, side by side
-        landmarks, source, engine = self._resolve_new_rows(X, self.dual_coef_, method)
-        expect_passes(engine.progress, 3 if return_std else 1)
-        if return_std and out is not None:
-            return self._predict_with_std(landmarks, source, engine, noise, output)
-        mean = model.map(landmarks, source, engine, output=output)
-        if not return_std:
-            return mean
-        std = self._predictive_std(landmarks, source, engine, noise=noise)
+        output = Output(out, names=model.column_names_with_std())
+        rows = self._resolve_new_rows(X, self.dual_coef_, "predict")
+        posterior = model.require_posterior()
+        options: Any = {"noise": noise, "white": model.white}
+        if out is not None:
+            return posterior.predict_with_std(
+                *rows[:2], model.map, rows[2], output=output, **options
+            )
+        mean = model.map(*rows, output=Output(single=model.ravel))
+        std = posterior.std(*rows, wide=model.map.wide, **options)
         std = std[:, 0] if model.ravel else std
         return mean, std if arrays.is_on_host(mean) else arrays.from_host(std, mean)
 
-    def _predict_with_std(
-        self,
-        landmarks: Landmarks,
-        source: Source,
-        engine: Engine,
-        noise: bool,
-        output: Output,
-    ) -> Any:
-        """Predictions and deviations side by side, where they are to go."""
-        return predict_with_std(
-            landmarks,
-            source,
-            self._model.map,
-            self._require_posterior(),
-            engine,
-            noise=noise,
-            white=self._model.white,
-            output=output,
-        )
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R² of the predictions; of a classifier, the share that is right.
 
-    def _predictive_std(
-        self, landmarks: Landmarks, source: Source, engine: Engine, *, noise: bool
-    ) -> np.ndarray:
-        """(n, t): of the predictions of new rows."""
-        return predictive_std(
-            landmarks,
-            source,
-            self._require_posterior(),
-            engine,
-            wide=self._model.map.wide,
-            noise=noise,
-            white=self._model.white,
-        )
+        Parameters
+        ----------
+        X : as for `predict`
+            Rows.
+        y : array-like or path
+            Their targets or classes; None where the source has them.
+        sample_weight : array-like or path, default=None
+            Weights of the rows.
 
-    def _require_posterior(self) -> Posterior:
-        posterior = self._model.posterior
-        if posterior is None:
-            raise ValueError(
-                "return_std=True needs the Gram matrix, which conjugate gradients do "
-                "not make; fit with solver='direct'."
-            )
-        check_positive_alphas(posterior.alphas)
-        return posterior
+        Returns
+        -------
+        score : float
+            At most 1, the higher the better.
+        """
+        metric = accuracy_score if is_classifier(self) else r2_score
+        X = infer_source(X, self._fitted_names)
+        if check_targets_in_source(X, y, type(self).__name__):
+            y = read_all_targets(X)
+        else:
+            check_y_given(y, f"{type(self).__name__}.score")
+        predicted = load_values(self.predict(X))  # type: ignore[attr-defined]
+        weights = load_values(sample_weight, "sample_weight")
+        return metric(load_values(y), predicted, sample_weight=weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -255,8 +327,57 @@ class BaseKernelRidge(
         return tags
 
 
-def _column_names_with_std(model: RidgeModel) -> list[str]:
-    """What the columns are called in a table of both."""
-    numbers = [""] if model.ravel else [str(i) for i in range(model.map.dual.shape[1])]
-    kinds = ("prediction", "deviation")
-    return [f"{kind}{number}" for kind in kinds for number in numbers]
+def read_all_targets(source: Source) -> np.ndarray:
+    """The targets that a source has, as users know them."""
+    targets = source.targets
+    values = targets[: source.n_rows]
+    values = values[:, 0] if getattr(targets, "single", False) else values
+    names = getattr(targets, "names", None)
+    return values if names is None else names[values.astype(int)]
+
+
+@named_plainly
+class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
+    """The base of KernelRidge and KernelRidgeCV."""
+
+    score = BaseKernelRidge.score
+
+    @lazy_for_dask
+    @with_progress_bar
+    def predict(
+        self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
+    ) -> Any:
+        """Predict the targets of rows, with s kernel evaluations each.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+            Rows. For kernel="precomputed", their kernel values with all training rows,
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
+            the landmarks alone.
+        return_std : bool, default=False
+            Whether to return the predictive standard deviation too: that of the
+            Gaussian process with kernel K̃ and noise alpha, scaled to the targets.
+            After solver="full" with K itself, by conjugate gradients for every few
+            rows: each as long as the fit.
+        noise : bool, default=False
+            Whether the deviation includes the noise alpha of a new target. That of a
+            `WhiteKernel` is always included, as in scikit-learn's
+            `GaussianProcessRegressor`.
+        out : str, Path or array, default=None
+            Where predictions go, instead of a new array: a file whose name ends in
+            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
+            all; or an array to be filled. A file that exists is replaced only by
+            `out=nystrom.sources.Overwrite(path)`. With `return_std` twice as many
+            columns: the predictions, and after them their deviations.
+
+        Returns
+        -------
+        mean : array of shape (n_samples,) or (n_samples, n_targets)
+            Predictions, in the precision of X; `out` where it is given.
+        std : ndarray of the same shape
+            Only with `return_std`, and without `out`.
+        """
+        if return_std:
+            return self._predict_with_std(X, noise, out)
+        return self._predict(X, out)

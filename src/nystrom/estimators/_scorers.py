@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def check_scorer(scoring: Any, estimator: Any) -> Scorer | None:
         ) from None
 
 
-class PrecomputedRegressor(RegressorMixin, BaseEstimator):
+class HeldOutRegressor(RegressorMixin, BaseEstimator):
     """What a scorer takes for an estimator: its predictions are known."""
 
     def __init__(self, values: np.ndarray) -> None:
@@ -49,26 +50,24 @@ class PrecomputedRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Of the rows that were held out, and of no others."""
-        return self.values[:, 0] if self.values.shape[1] == 1 else self.values
+        return _drop_single_column(self.values)
 
 
-class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
+class HeldOutClassifier(ClassifierMixin, BaseEstimator):
     """What a scorer takes for a classifier: its decisions are known."""
 
     def __init__(
-        self,
-        values: np.ndarray,
-        classes: np.ndarray,
-        link: Callable[[], ProbabilityLink],
+        self, values: np.ndarray, classes: np.ndarray, links: Callable, index: int
     ) -> None:
-        self.values, self.classes_, self.link = values, classes, link
+        self.values, self.classes_ = values, classes
+        self.links, self.index = links, index
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Of the rows that were held out, and of no others."""
-        return self.values[:, 0] if self.values.shape[1] == 1 else self.values
+        return _drop_single_column(self.values)
 
     def predict(self, X: Any) -> np.ndarray:
         """Their classes."""
@@ -76,7 +75,7 @@ class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Their probabilities, by a link that is fitted when it is asked for."""
-        return self.link().probabilities(self.values)
+        return self.links()[self.index].probabilities(self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,27 +91,13 @@ class RegressionScorerErrors:
         """(parts, fits, t), or (parts, fits, 1)."""
         errors = []
         for part in parts:
-            F, (rows, Y, w) = part.predict(source, engine), _test_rows(part, source)
-            F, rows, Y, w = _drop_zero_weight(w, F, rows, Y, w)
-            targets = (
-                [[t] for t in range(Y.shape[1])] if self.per_target else [slice(None)]
-            )
-            errors.append(
-                [
-                    [
-                        -_score(
-                            self.scorer,
-                            PrecomputedRegressor(F[:, fit, t]),
-                            rows,
-                            Y[:, t],
-                            w,
-                        )
-                        for t in targets
-                    ]
-                    for fit in range(F.shape[1])
-                ]
-            )
-        return np.array(errors)
+            rows, Y, w, F = _test_rows(part, source, engine)
+            targets: list[Any] = [[t] for t in range(Y.shape[1])]
+            targets = targets if self.per_target else [slice(None)]
+            for fit, t in product(range(F.shape[1]), targets):
+                regressor = HeldOutRegressor(F[:, fit, t])
+                errors.append(_error(self.scorer, regressor, rows, Y[:, t], w))
+        return np.reshape(errors, (len(parts), F.shape[1], len(targets)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,49 +120,38 @@ class ClassificationScorerErrors:
 
         errors = []
         for part in parts:
-            F, (rows, Y, w) = part.predict(source, engine), _test_rows(part, source)
-            w = remove_class_weights(Y, w, self.class_weights)
-            F, rows, Y, w = _drop_zero_weight(w, F, rows, Y, w)
+            rows, Y, w, F = _test_rows(part, source, engine, self.class_weights)
             y = self.classes[class_indices(Y)]
-            classifiers = [
-                PrecomputedClassifier(
-                    F[:, fit], self.classes, partial(_nth_link, links, fit)
-                )
-                for fit in range(F.shape[1])
-            ]
-            errors.append(
-                [
-                    -_score(self.scorer, classifier, rows, y, w)
-                    for classifier in classifiers
-                ]
-            )
-        return np.array(errors)
+            for fit in range(F.shape[1]):
+                classifier = HeldOutClassifier(F[:, fit], self.classes, links, fit)
+                errors.append(_error(self.scorer, classifier, rows, y, w))
+        return np.reshape(errors, (len(parts), F.shape[1]))
 
 
-def _nth_link(links: Callable[[], list[ProbabilityLink]], fit: int) -> ProbabilityLink:
-    return links()[fit]
+def _drop_single_column(values: np.ndarray) -> np.ndarray:
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 def _test_rows(
-    part: HeldOutSet, source: Source
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers, targets and weights of a part's rows."""
+    part: HeldOutSet,
+    source: Source,
+    engine: Engine,
+    class_weights: np.ndarray | None = None,
+) -> list[np.ndarray]:
+    """Numbers, targets, weights and values of a part's rows; not those of weight 0."""
     subset = part.subset_of(source)
     assert subset.targets is not None
     rows = np.arange(subset.n_rows) if part.rows is None else part.rows
-    return rows, np.asarray(subset.targets[: subset.n_rows]), np.asarray(subset.weights)
+    Y, w = np.asarray(subset.targets[: subset.n_rows]), np.asarray(subset.weights)
+    w = remove_class_weights(Y, w, class_weights)
+    return [values[w > 0] for values in (rows, Y, w, part.predict(source, engine))]
 
 
-def _drop_zero_weight(w: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
-    """Rows of weight 0 are excluded."""
-    return [array[w > 0] for array in arrays]
-
-
-def _score(
+def _error(
     scorer: Scorer, estimator: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray
 ) -> float:
-    """The score of one fit on one part; a number, the higher the better."""
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    """Minus the score of one fit on one part."""
+    y = _drop_single_column(y)
     weights = {} if np.all(w == 1) else {"sample_weight": w}
     try:
         score = scorer(estimator, rows[:, None], y, **weights)
@@ -188,4 +162,4 @@ def _score(
             f"scoring={scorer!r} was asked with sample_weight, and takes none: {error}."
             " Give one that does, or fit without weights."
         ) from error
-    return float(score)
+    return -float(score)

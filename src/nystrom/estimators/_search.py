@@ -14,20 +14,17 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 
 from .. import _arrays as arrays
 from .._random import Purpose, uniforms
-from .._validation import check_bool, check_int
-from ..engines import Engine
-from ..engines.base import progress_parts
+from .._validation import check_int
 from ..kernels import Kernel
 from ..kernels.names import accepts_gamma
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import probe_rows
 from ..models.model_selection import Measure, PathScores, Split, score_path
-from ..models.ridge_solvers import RidgeFit, fit_from_moments
+from ..models.ridge_solvers import RidgeFit, RidgeTask, fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
-from ._base import CallbackTask, asarray_like
-from ._inputs import gamma_from_data, warn
-from ._progress import get_progress_bar
+from ._base import asarray_like
+from ._inputs import KernelProblem, gamma_from_data, two_rules_error, warn
 from ._ridge import BaseKernelRidge, as_float_array
 
 
@@ -109,7 +106,7 @@ def check_split_weights(source: Source, splits: list[Split]) -> None:
         )
 
 
-#: The alphas that are tried where none are given, in units of a typical k(x, x).
+#: The alphas where none are given, in units of a typical k(x, x).
 DEFAULT_ALPHAS = np.logspace(-3, 3, 13)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
 DEFAULT_GAMMA_FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
@@ -142,11 +139,7 @@ def resolve_alpha_grid(alphas: Any, kernel: Kernel, source: Source) -> np.ndarra
     diagonal = arrays.to_host(kernel.diag(probe_rows(source).points))
     typical = float(np.mean(np.abs(diagonal), dtype=np.float64))
     is_in_range = 1e-100 < typical < 1e100
-    return (
-        DEFAULT_ALPHAS * 10.0 ** round(np.log10(typical))
-        if is_in_range
-        else DEFAULT_ALPHAS
-    )
+    return DEFAULT_ALPHAS * (10.0 ** round(np.log10(typical)) if is_in_range else 1)
 
 
 def resolve_gamma_grid(gamma: Any, gammas: Any, kernel: Any) -> list[Any] | None:
@@ -189,11 +182,8 @@ def resolve_landmark_grid(estimator: Any, has_folds: bool) -> list[int] | None:
     if not sizes:
         raise ValueError("n_landmarks is empty; give at least one number.")
     for name in ("max_spectral_error", "max_trace_error"):
-        if getattr(estimator, name) is not None:
-            raise ValueError(
-                f"n_landmarks={given!r} and {name}={getattr(estimator, name)!r} both "
-                "say how many landmarks there are to be; give one of them."
-            )
+        if (value := getattr(estimator, name)) is not None:
+            raise two_rules_error(f"n_landmarks={given!r}", f"{name}={value!r}")
     if estimator.prefer_fewer and not has_folds:
         raise ValueError(
             f"prefer_fewer=True needs folds, which cv={estimator.cv!r} has not: "
@@ -220,7 +210,7 @@ def warn_at_grid_edge(
 ) -> bool:
     """Say so where the best of a grid is at an end, and clearly better than inside.
 
-    `doubt` is the standard error of the best, 0 where it is not known. Two values are
+    `standard_error` is that of the best, 0 where it is not known. Two values are
     no grid: one of them is always at an end.
     """
     if not all(isinstance(v, (int, float, np.number)) for v in values):
@@ -241,7 +231,7 @@ def warn_at_grid_edge(
     further = " and ".join(f"{grid[best] * step**i:.3g}" for i in (1, 2))
     which, direction = ("smallest", "smaller") if best == 0 else ("largest", "larger")
     warn(
-        f"The best of {name}, {grid[best]:.4g}, is the {which} that was tried, and the "
+        f"The best of {name}, {grid[best]:.4g}, is the {which} of the grid, and the "
         f"error still falls towards {direction} ones, from {errors[inner]:.4g} at "
         f"{grid[inner]:.4g} to {errors[best]:.4g}. Try {direction} {name} too, such as "
         f"{further}."
@@ -251,7 +241,7 @@ def warn_at_grid_edge(
 
 @dataclass(frozen=True, eq=False)
 class SearchCriterion:
-    """How what is tried is judged."""
+    """How candidates are scored."""
 
     splits: list[Split] | str
     measure: Measure | None  # None: squared errors
@@ -259,14 +249,14 @@ class SearchCriterion:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
-    """The best of all, fitted to all rows."""
+class GridScores:
+    """The candidates and their errors."""
 
-    landmarks: Landmarks
-    fit: RidgeFit
-    alphas: np.ndarray  # (t,) with white noise of the kernel
-    source: Source
-    engine: Engine
+    gammas: list[Any]
+    alphas: np.ndarray
+    errors: list[np.ndarray]  # of each gamma, (sizes, a, t)
+    best: PathScores  # of the best gamma
+    gamma: Any  # the best
 
 
 class RidgeSearchMixin(BaseKernelRidge):
@@ -274,91 +264,86 @@ class RidgeSearchMixin(BaseKernelRidge):
 
     alphas: Any
     gammas: Any
-    cv: Any
     prefer_fewer: bool
     alpha_per_target: bool = False
-    gamma_: Any
-    gammas_: list[Any]
-    n_landmarks_: int
-    scores_: np.ndarray
-    n_landmarks_path_: np.ndarray
-    alphas_: np.ndarray
     alpha_: float | np.ndarray
     best_score_: float | np.ndarray
 
     def _search(
-        self,
-        X: Any,
-        Y: Any,
-        sample_weight: Any,
-        task: CallbackTask,
-        search: SearchCriterion,
-        ravel: bool,
-    ) -> SearchResult:
-        """Try everything, fit with the best, and keep the scores."""
-        resolve = partial(self._resolve_inputs, X, task, sample_weight)
-        check_bool(self.prefer_fewer, "prefer_fewer")
-        has_folds = not isinstance(search.splits, str) and len(search.splits) > 1
-        sizes = resolve_landmark_grid(self, has_folds)
-        gammas = resolve_gamma_grid(self.gamma, self.gammas, self.kernel)
-        if gammas is None:
-            _, source, engine = resolve(gamma=1.0)
-            preparing, _ = progress_parts(engine.progress, 0.02, 1.0)
-            with preparing:
-                scale = gamma_from_data("scale", self.kernel, source, engine)
-            gammas = [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
-        self.gammas_ = list(gammas)
-        best, alphas = None, None
-        errors_by_gamma: list[np.ndarray] = []  # sums of other widths are not kept
-        stages = progress_parts(get_progress_bar(self.verbose), *[1.0] * len(gammas))
-        for gamma, stage in zip(gammas, stages, strict=True):
-            with stage:
-                kernel, source, engine = resolve(gamma=gamma, targets=Y)
-                if alphas is None:
-                    alphas = resolve_alpha_grid(self.alphas, kernel, source)
-                scored = self._score_grid(kernel, source, sizes, alphas, search, engine)
-            errors_by_gamma.append(scored.errors)
-            min_error = self._min_errors(scored.errors).min()
-            if best is None or min_error < self._min_errors(best.errors).min():
-                best, self.gamma_ = scored, gamma
-        assert best is not None
-        assert alphas is not None
+        self, problem: KernelProblem, search: SearchCriterion
+    ) -> tuple[Landmarks, RidgeFit, RidgeTask]:
+        """The best of all, fitted to all rows; sets the scores."""
+        scores = self._score_gammas(problem, search)
+        best, source = scores.best, problem.source
+        assert source.targets is not None
         size_index = self._choose_size(best)
         landmarks, mapping, sums = best.prefix(size_index)
-        best_alphas = self._choose_alphas(alphas, best.errors[size_index], Y.shape[1])
-        intercept, white = bool(self.fit_intercept), self._white_noise()
-        fit = fit_from_moments(
-            landmarks, mapping, sums, source, best_alphas + white, intercept, engine
+        alphas = self._choose_alphas(
+            scores.alphas, best.errors[size_index], source.targets.shape[1]
         )
-        self._set_scores(
-            landmarks,
-            alphas,
-            best_alphas,
-            best,
-            size_index,
-            errors_by_gamma,
-            search.best_possible,
-            ravel,
-        )
+        task = self._ridge_task(problem, alphas + self._white_noise())
+        fit = fit_from_moments(landmarks, mapping, sums, task)
+        self.gammas_, self.gamma_ = list(scores.gammas), scores.gamma
+        self.n_landmarks_ = len(landmarks)
+        as_array = partial(asarray_like, landmarks)
+        self.n_landmarks_path_ = as_array(np.array(best.sizes))
+        self.alphas_ = as_array(scores.alphas)
+        errors, best_errors = np.array(scores.errors), best.errors[size_index]
+        by_target = self.alpha_per_target and not problem.is_single_target
+        if by_target:
+            self.alpha_ = as_array(alphas)
+            self.best_score_ = as_array(search.best_possible - best_errors.min(axis=0))
+        else:
+            errors = errors.mean(axis=3)
+            self.alpha_ = float(alphas[0])
+            best_error = best_errors.mean(axis=1).min()
+            self.best_score_ = float(search.best_possible - best_error)
+        errors = errors if is_grid(self.n_landmarks) else errors[:, 0]
+        is_single_gamma = self.gammas is None or isinstance(self.gammas, str)
+        errors = errors[0] if is_single_gamma and len(errors) == 1 else errors
+        self.scores_ = as_array(search.best_possible - errors)
         if source.n_rows >= MIN_ROWS_TO_WARN:
-            self._warn_at_grid_edges(alphas, gammas, best, size_index, errors_by_gamma)
-        return SearchResult(landmarks, fit, best_alphas + white, source, engine)
+            self._warn_at_grid_edges(scores, size_index)
+        return landmarks, fit, task
+
+    def _score_gammas(
+        self, problem: KernelProblem, search: SearchCriterion
+    ) -> GridScores:
+        """Errors of all widths, each with landmarks of its own."""
+        splits, source = search.splits, problem.source
+        has_folds = not isinstance(splits, str) and len(splits) > 1
+        sizes = resolve_landmark_grid(self, has_folds)
+        gammas = resolve_gamma_grid(self.gamma, self.gammas, self.kernel)
+        if not isinstance(splits, str):
+            check_split_weights(source, splits)
+        if gammas is None:
+            scale = gamma_from_data("scale", self.kernel, source, problem.engine)
+            gammas = [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
+        best, best_gamma, alphas = None, None, None
+        errors: list[np.ndarray] = []  # sums of other widths are not kept
+        for gamma in gammas:
+            problem = self._with_gamma(problem, gamma)
+            if alphas is None:
+                alphas = resolve_alpha_grid(self.alphas, problem.kernel, source)
+            scored = self._score_grid(problem, sizes, alphas, search)
+            errors.append(scored.errors)
+            min_error = self._min_errors(scored.errors).min()
+            if best is None or min_error < self._min_errors(best.errors).min():
+                best, best_gamma = scored, gamma
+        assert best is not None
+        assert alphas is not None
+        return GridScores(gammas, alphas, errors, best, best_gamma)
 
     def _score_grid(
         self,
-        kernel: Kernel,
-        source: Source,
+        problem: KernelProblem,
         sizes: list[int] | None,
         alphas: np.ndarray,
         search: SearchCriterion,
-        engine: Engine,
     ) -> PathScores:
-        if not isinstance(search.splits, str):
-            check_split_weights(source, search.splits)
+        """Errors of all numbers of landmarks and alphas, for one width."""
         stopping_rule = None if sizes is None else FixedSize(sizes[-1])
-        landmarks = self._select_landmarks(
-            kernel, source, engine, stopping_rule, passes_after=1.5
-        )
+        landmarks = self._select_landmarks(problem, stopping_rule)
         if sizes is None:
             sizes = [len(landmarks)]
         else:
@@ -366,17 +351,17 @@ class RidgeSearchMixin(BaseKernelRidge):
             if landmarks.indefinite:
                 raise ValueError(
                     f"n_landmarks={self.n_landmarks!r}: the first landmarks of several "
-                    f"cannot be told apart for {kernel}, which is not positive "
+                    f"do not nest for {problem.kernel}, which is not positive "
                     "semi-definite; give one number."
                 )
             sizes = sorted({min(size, len(landmarks)) for size in sizes})
         return score_path(
             landmarks,
-            source,
+            problem.source,
             sizes,
             alphas + self._white_noise(),
             search.splits,
-            engine,
+            problem.engine,
             fit_intercept=bool(self.fit_intercept),
             measure=search.measure,
         )
@@ -407,78 +392,31 @@ class RidgeSearchMixin(BaseKernelRidge):
             return alphas[np.argmin(errors, axis=0)]
         return np.full(n_targets, alphas[np.argmin(errors.mean(axis=1))])
 
-    def _set_scores(
-        self,
-        landmarks: Landmarks,
-        alphas: np.ndarray,
-        best_alphas: np.ndarray,
-        best: PathScores,
-        size_index: int,
-        errors_by_gamma: list[np.ndarray],
-        best_possible: float,
-        ravel: bool,
-    ) -> None:
-        errors = np.array(errors_by_gamma)
-        by_target = self.alpha_per_target and not ravel
-        scores = best_possible - (errors if by_target else errors.mean(axis=3))
-        if not is_grid(self.n_landmarks):
-            scores = scores[:, 0]
-        is_single_gamma = self.gammas is None or isinstance(self.gammas, str)
-        scores = scores[0] if is_single_gamma and len(errors_by_gamma) == 1 else scores
-        as_array = partial(asarray_like, landmarks)
-        self.alphas_, self.scores_ = as_array(alphas), as_array(scores)
-        best_errors = best.errors[size_index]
-        if by_target:
-            self.alpha_ = as_array(best_alphas)
-            self.best_score_ = as_array(best_possible - best_errors.min(axis=0))
-        else:
-            self.alpha_ = float(best_alphas[0])
-            self.best_score_ = float(best_possible - best_errors.mean(axis=1).min())
-        self.n_landmarks_ = len(landmarks)
-        self.n_landmarks_path_ = as_array(np.array(best.sizes))
-
-    def _warn_at_grid_edges(
-        self,
-        alphas: np.ndarray,
-        gammas: list[Any],
-        best: PathScores,
-        size_index: int,
-        errors_by_gamma: list[np.ndarray],
-    ) -> None:
+    def _warn_at_grid_edges(self, scores: GridScores, size_index: int) -> None:
         """Say in which direction to go on, where the best is at the end of a grid."""
-        errors, standard_errors = best.errors[size_index], best.standard_errors
-        alpha_standard_errors = (
-            np.zeros_like(errors)
-            if standard_errors is None
-            else standard_errors[size_index]
-        )
+        best = scores.best
+        errors = best.errors[size_index]
+        standard_errors = np.zeros_like(errors)
+        if best.standard_errors is not None:
+            standard_errors = best.standard_errors[size_index]
         if not self.alpha_per_target:
-            errors, alpha_standard_errors = (
-                errors.mean(axis=1)[:, None],
-                alpha_standard_errors.mean(axis=1)[:, None],
-            )
-        is_user_grid = self.alphas is not None
+            errors = errors.mean(axis=1)[:, None]
+            standard_errors = standard_errors.mean(axis=1)[:, None]
         for target_errors, target_standard_errors in zip(
-            errors.T, alpha_standard_errors.T, strict=True
+            errors.T, standard_errors.T, strict=True
         ):
-            standard_error = float(target_standard_errors[np.argmin(target_errors)])
             if warn_at_grid_edge(
                 "alphas",
-                list(alphas),
+                list(scores.alphas),
                 target_errors,
-                standard_error,
-                is_user_grid=is_user_grid,
+                float(target_standard_errors[np.argmin(target_errors)]),
+                is_user_grid=self.alphas is not None,
             ):
                 break  # once is enough
-        gamma_errors = np.array(
-            [self._min_errors(curve).min() for curve in errors_by_gamma]
-        )
-        gamma_standard_error = float(alpha_standard_errors.ravel()[np.argmin(errors)])
-        is_user_grid = not isinstance(self.gammas, str)
         warn_at_grid_edge(
             "gammas",
-            gammas,
-            gamma_errors,
-            gamma_standard_error,
-            is_user_grid=is_user_grid,
+            scores.gammas,
+            np.array([self._min_errors(curve).min() for curve in scores.errors]),
+            float(standard_errors.ravel()[np.argmin(errors)]),
+            is_user_grid=not isinstance(self.gammas, str),
         )

@@ -15,28 +15,24 @@ from .._validation import check_float, check_int, unknown_name_error
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
 from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
 from ..sources.files import FileOptions, targets_in
-from ._base import (
-    BaseLandmarkTransformer,
-    asarray_like,
-    check_numeric_targets,
-    fit_context,
-    with_callbacks,
-)
+from ._base import BaseLandmarkTransformer, asarray_like, fit_context, with_callbacks
 from ._inputs import (
     check_consistent_length,
+    check_file_exists,
     check_input_type,
     check_namespace,
+    check_numeric_targets,
     check_rows,
     check_targets_in_source,
+    check_width,
+    check_y_given,
     count_rows,
     has_object_rows,
-    open_if_external,
-    refuse_no_file,
+    open_rows,
     source_from_rows,
     warn_about_landmarks,
 )
@@ -45,22 +41,20 @@ from ._progress import resolve_engine, with_progress_bar
 
 def as_two_views(X: Any, y: Any) -> tuple[Any, Any]:
     """X and y; where a source has targets of its own, they are the second view."""
-    X, y = open_if_external(X), _from_file(y)
+    X, y = open_rows(X), _from_file(y)
     check_input_type(y, "y")
     if check_targets_in_source(X, y, "KernelCCA"):
         targets = X.targets
         check_numeric_targets(targets, "KernelCCA")
         return X.replace(targets=None), getattr(targets, "of", targets)
-    if y is None:
-        raise ValueError("KernelCCA requires y to be passed, but the target y is None.")
-    return X, y
+    return X, check_y_given(y, "KernelCCA")
 
 
 def _from_file(y: Any) -> Any:
     """The rows of a file, where y is its path; one dimension is one column."""
     if not isinstance(y, (str, os.PathLike)):
         return y
-    refuse_no_file(y, "y")
+    check_file_exists(y, "y")
     targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
     check_numeric_targets(targets, "KernelCCA")
     return targets.of
@@ -87,14 +81,6 @@ def _as_rows(y: Any) -> Any:
     rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
     y = y if rows else np.asarray(y)
     return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y, "y")
-
-
-def check_at_least_two_rows(X: Any) -> None:
-    """One row has no correlation."""
-    if count_rows(X) < 2:
-        raise ValueError(
-            "n_samples=1 has no correlation; at least two rows are needed."
-        )
 
 
 def as_alpha_pair(alpha: Any) -> tuple[float, float]:
@@ -132,8 +118,8 @@ class KernelCCA(BaseLandmarkTransformer):
     """Regularised kernel canonical correlation analysis on landmarks.
 
     Finds functions of the two views whose values correlate most over the rows, each
-    view through its own kernel, in O(n·s²) time. No matrix of size n × n or n × s is
-    made.
+    view through its own kernel, in O(n·s²) time, without a matrix of size n × n or
+    n × s.
 
     Parameters
     ----------
@@ -147,7 +133,7 @@ class KernelCCA(BaseLandmarkTransformer):
     alpha : float or pair of float, default=1.0
         The ridge of each view, > 0.
     center : bool, default=True
-        Whether the mean is taken off in feature space.
+        Whether to center in feature space.
     form : {"regularized", "paper"}, default="regularized"
         "regularized" solves the program of the paper's appendix. "paper" takes the
         singular values of the matrix T printed there, which shrinks each view twice and
@@ -191,10 +177,7 @@ class KernelCCA(BaseLandmarkTransformer):
     """
 
     _bool_params = ("center",)
-    canonical_correlations_: np.ndarray
-    dual_coef_: Any
     landmarks_: tuple[Landmarks, Landmarks]
-    approximation_error_: tuple[TraceError | None, TraceError | None]
 
     def __init__(
         self,
@@ -250,46 +233,39 @@ class KernelCCA(BaseLandmarkTransformer):
         self : KernelCCA
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
+        with fit_context(self, X, y):
             n_components = check_int(self.n_components, "n_components")
             if self.form not in FORMS:
                 raise unknown_name_error("form", self.form, list(FORMS))
-            alphas = as_alpha_pair(self.alpha)
+            alphas, center = as_alpha_pair(self.alpha), bool(self.center)
             X, y = as_two_views(X, y)
             X = self._validate_rows(X, reset=True)
             y = as_second_view(y, like=X)
             check_consistent_length(X, y)
-            check_at_least_two_rows(X)
-            sources, landmarks_of_views, engines = [], [], []
+            if count_rows(X) < 2:
+                raise ValueError(
+                    "n_samples=1 has no correlation; at least two rows are needed."
+                )
+            problems, landmarks_of_views = [], []
             for i, rows in enumerate((X, y)):
-                kernel, source, engine = self._resolve_inputs(
-                    rows, task, **view_params(self, i)
-                )
-                sources.append(source)
-                passes_after = 4.0 - i  # the other view, and three passes
-                landmarks_of_views.append(
-                    self._select_landmarks(
-                        kernel, source, engine, passes_after=passes_after
-                    )
-                )
-                engines.append(engine)
-            # A kernel that wants one thread gets one, whatever the other does.
-            engine = engines[int(landmarks_of_views[1].kernel.traits.costly)]
-            center = bool(self.center)
+                problem = self._resolve_problem(rows, **view_params(self, i))
+                problems.append(problem)
+                landmarks_of_views.append(self._select_landmarks(problem))
             with blas_limit_for_size(max(map(len, landmarks_of_views))):
                 first, second = (
-                    FeatureMap.for_ridge(landmarks, source, alpha, center=center)
-                    for landmarks, source, alpha in zip(
-                        landmarks_of_views, sources, alphas, strict=True
+                    FeatureMap.for_ridge(landmarks, view.source, alpha, center=center)
+                    for landmarks, view, alpha in zip(
+                        landmarks_of_views, problems, alphas, strict=True
                     )
                 )
             pairs = canonical_pairs(
                 landmarks_of_views,
                 (first, second),
-                Pair(*sources),
+                Pair(*(view.source for view in problems)),
                 n_components,
                 alphas,
-                engine,
+                # A kernel that wants one thread gets one, whatever the other does.
+                problems[int(problems[1].kernel.traits.costly)].engine,
                 center=center,
                 form=self.form,
             )
@@ -322,11 +298,7 @@ class KernelCCA(BaseLandmarkTransformer):
         check_consistent_length(X, y)
         source = source_from_rows(y)
         expected = as_source(self.landmarks_[1].points).n_features
-        if source.n_features != expected:
-            raise ValueError(
-                f"y has {source.n_features} features, but KernelCCA is expecting "
-                f"{expected} features as input."
-            )
+        check_width(source.n_features, expected, "KernelCCA is expecting", "y")
         return scores, self._scores(1, source)
 
     @with_progress_bar
@@ -343,7 +315,7 @@ class KernelCCA(BaseLandmarkTransformer):
         y : as for `fit`
             The second view.
         **params : dict
-            None are taken.
+            Not accepted.
 
         Returns
         -------

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -17,17 +17,9 @@ from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_float, check_int
 from ..engines import Engine
-from ..engines.base import progress_parts
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
 from ..linalg.operator import estimate_trace_error
-from ..models.kmeans import (
-    ClusterCenters,
-    KMeansFit,
-    assign_block,
-    distances_block,
-    fit_kmeans,
-)
+from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
 from ..models.spectral_embedding import (
     SpectralEmbeddingMap,
     embed_rows,
@@ -39,15 +31,11 @@ from ._base import (
     BaseLandmarkTransformer,
     asarray_like,
     fit_context,
-    here,
     with_callbacks,
 )
 from ._dask import lazy_for_dask
-from ._inputs import warn
+from ._inputs import load_values, warn
 from ._progress import with_progress_bar
-
-#: One number per row, in a new array.
-LABEL_OUTPUT = Output(single=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,97 +110,11 @@ def _prototype_row(landmarks: Landmarks, source: Source) -> Any:
     return landmarks.kernel.output_like(source.original.rows(0, 1))
 
 
-def fit_feature_clusters(
-    landmarks: Landmarks,
-    source: Source,
-    n_clusters: int,
-    engine: Engine,
-    *,
-    n_init: int,
-    max_iter: int,
-    tol: float,
-    seed: int,
-) -> dict[str, Any]:
-    """What is fitted, by its name, where centres are in the landmarks' span."""
-    fit = fit_kmeans(
-        landmarks,
-        source,
-        n_clusters,
-        engine,
-        n_init=n_init,
-        max_iter=int(max_iter),
-        tol=float(tol),
-        seed=seed,
-    )
-    _warn_if_not_converged(fit, n_clusters, max_iter)
-    clusters = FeatureSpaceClusters(fit.centers, fit.wide)
-    return {
-        "_embedding": None,
-        "_centers_of_embedding": None,
-        "_centers": fit.centers,
-        "_wide": fit.wide,
-        "dual_coef_": asarray_like(landmarks, fit.centers.dual),
-        "inertia_": fit.inertia,
-        "n_iter_": fit.n_iterations,
-        "labels_": clusters.labels(landmarks, source, engine, LABEL_OUTPUT),
-    }
-
-
-def _warn_if_not_converged(fit: KMeansFit, n_clusters: int, max_iter: int) -> None:
-    if fit.n_distinct < n_clusters:
-        warn(
-            f"Number of distinct clusters ({fit.n_distinct}) found smaller than "
-            f"n_clusters ({n_clusters}). Possibly due to duplicate points in X.",
-            ConvergenceWarning,
-        )
-    elif not fit.converged and max_iter > 1:
-        warn(
-            f"The centres still moved after {max_iter} passes; raise max_iter or tol.",
-            ConvergenceWarning,
-        )
-
-
-def fit_embedding_clusters(
-    landmarks: Landmarks,
-    source: Source,
-    n_clusters: int,
-    engine: Engine,
-    *,
-    n_init: int,
-    max_iter: int,
-    tol: float,
-    seed: int,
-) -> dict[str, Any]:
-    """What is fitted, by its name, where centres are among coordinates."""
-    embedding_map, rows = fit_spectral_embedding(
-        landmarks, source, n_clusters, engine, seed=seed
-    )
-    kmeans = KMeans(
-        n_clusters,
-        n_init=n_init,
-        max_iter=max_iter,
-        tol=tol,
-        random_state=seed % 2**32,
-    ).fit(rows, sample_weight=source.weights)
-    like = _prototype_row(landmarks, source)
-    return {
-        "_embedding": embedding_map,
-        "_centers_of_embedding": kmeans,
-        "labels_": arrays.from_host(kmeans.labels_, like, kmeans.labels_.dtype),
-        "inertia_": float(kmeans.inertia_),
-        "n_iter_": kmeans.n_iter_,
-    }
-
-
-#: What follows the choice of landmarks, in passes with all of them that make Z.
-KMEANS_PASSES = 8.0
-
-
-class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
+class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
     """K-means clustering in the kernel's feature space, on landmarks.
 
-    Lloyd's algorithm on the features, made block by block and forgotten: no n × s array
-    is held. Restarts begin on a sample of rows and share the passes over all of them.
+    Lloyd's algorithm on the features, evaluated block by block: no n × s array is
+    stored. Restarts begin on a sample of rows and share the passes over all of them.
 
     Parameters
     ----------
@@ -277,16 +179,7 @@ class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
     True
     """
 
-    labels_: np.ndarray
-    inertia_: float
-    dual_coef_: Any
-    n_iter_: int
-    landmarks_: Landmarks
-    approximation_error_: TraceError | None
-    _centers: ClusterCenters
-    _wide: bool
-    _embedding: SpectralEmbeddingMap | None
-    _centers_of_embedding: Any
+    _clusters: FeatureSpaceClusters | EmbeddingClusters
 
     _bool_params = ("affinity_normalize",)
 
@@ -347,45 +240,83 @@ class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
         self : KernelKMeans
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
+        with fit_context(self, X, y):
             n_clusters = check_int(self.n_clusters, "n_clusters")
-            n_init = 1 if self.n_init == "auto" else check_int(self.n_init, "n_init")
             check_int(self.max_iter, "max_iter")
             check_float(self.tol, "tol", minimum=0.0)
-            X = self._validate_rows(X, reset=True)
-            kernel, source, engine = self._resolve_inputs(X, task, sample_weight)
+            if self.n_init != "auto":
+                check_int(self.n_init, "n_init")
+            problem = self._validate(X, sample_weight=sample_weight)
+            source, engine = problem.source, problem.engine
             if source.n_rows < n_clusters:
                 raise ValueError(
                     f"n_samples={source.n_rows} should be >= n_clusters={n_clusters}."
                 )
-            landmarks = self._select_landmarks(
-                kernel, source, engine, passes_after=KMEANS_PASSES
-            )
-            seed = as_seed(self.random_state)
-            for name in ("dual_coef_", "_centers"):  # not of every way
-                self.__dict__.pop(name, None)
-            fit_clusters = (
-                fit_embedding_clusters
-                if self.affinity_normalize
-                else fit_feature_clusters
-            )
-            clustering, _ = progress_parts(engine.progress, KMEANS_PASSES, 0.5)
-            with clustering:
-                attributes = fit_clusters(
-                    landmarks,
-                    source,
-                    n_clusters,
-                    engine,
-                    n_init=n_init,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    seed=seed,
-                )
-            self.__dict__.update(attributes)
+            landmarks = self._select_landmarks(problem)
+            self.__dict__.pop("dual_coef_", None)  # an embedding has none
+            if self.affinity_normalize:
+                self._fit_embedding(landmarks, source, engine)
+            else:
+                self._fit_features(landmarks, source, engine)
             error = estimate_trace_error(landmarks, source, engine)
             self._set_landmarks(landmarks, error)
             self._n_features_out = n_clusters
         return self
+
+    def _fit_features(
+        self, landmarks: Landmarks, source: Source, engine: Engine
+    ) -> None:
+        """Centres in the landmarks' span."""
+        fit = fit_kmeans(
+            landmarks,
+            source,
+            self.n_clusters,
+            engine,
+            n_init=1 if self.n_init == "auto" else self.n_init,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            seed=as_seed(self.random_state),
+        )
+        if fit.n_distinct < self.n_clusters:
+            warn(
+                f"Number of distinct clusters ({fit.n_distinct}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in "
+                "X.",
+                ConvergenceWarning,
+            )
+        elif not fit.converged and self.max_iter > 1:
+            warn(
+                f"The centres still moved after {self.max_iter} passes; raise max_iter "
+                "or tol.",
+                ConvergenceWarning,
+            )
+        self._clusters = FeatureSpaceClusters(fit.centers, fit.wide)
+        self.dual_coef_ = asarray_like(landmarks, fit.centers.dual)
+        self.inertia_ = fit.inertia
+        self.n_iter_ = fit.n_iterations
+        output = Output(single=True)
+        self.labels_ = self._clusters.labels(landmarks, source, engine, output)
+
+    def _fit_embedding(
+        self, landmarks: Landmarks, source: Source, engine: Engine
+    ) -> None:
+        """Centres among the coordinates of rows."""
+        seed = as_seed(self.random_state)
+        embedding, rows = fit_spectral_embedding(
+            landmarks, source, self.n_clusters, engine, seed=seed
+        )
+        kmeans = KMeans(
+            self.n_clusters,
+            n_init=1 if self.n_init == "auto" else self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=seed % 2**32,
+        ).fit(rows, sample_weight=source.weights)
+        self._clusters = EmbeddingClusters(embedding, kmeans)
+        self.inertia_ = float(kmeans.inertia_)
+        self.n_iter_ = kmeans.n_iter_
+        like = _prototype_row(landmarks, source)
+        self.labels_ = arrays.from_host(kmeans.labels_, like, kmeans.labels_.dtype)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit, and return the cluster of each row.
@@ -487,26 +418,16 @@ class KernelKMeans(BaseLandmarkTransformer, ClusterMixin, BaseEstimator):
         """
         distances = self.transform(X)
         if is_dask(distances):  # of each row one, not one for each centre, comes here
-            distances = here(distances.min(axis=1))[:, None]
+            distances = load_values(distances.min(axis=1))[:, None]
         nearest = arrays.to_host_float64(distances).min(axis=1) ** 2
-        weights = here(sample_weight, "sample_weight")
+        weights = load_values(sample_weight, "sample_weight")
         weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
-
-    @property
-    def _clusters(self) -> FeatureSpaceClusters | EmbeddingClusters:
-        """Where the centres are."""
-        if self._embedding is not None:
-            return EmbeddingClusters(self._embedding, self._centers_of_embedding)
-        return FeatureSpaceClusters(self._centers, self._wide)
 
     def _resolve_fitted_rows(
         self, X: Any, method: str
     ) -> tuple[Landmarks, Source, Engine]:
         check_is_fitted(self, "landmarks_")
-        fitted = (
-            None if self.landmarks_.kernel.traits.uses_row_numbers else self.landmarks_
-        )
-        like = None if fitted is None else fitted.points
-        landmarks, source, engine = self._resolve_new_rows(X, like, method)
-        return landmarks, source, engine
+        is_precomputed = self.landmarks_.kernel.traits.uses_row_numbers
+        like = None if is_precomputed else self.landmarks_.points
+        return self._resolve_new_rows(X, like, method)

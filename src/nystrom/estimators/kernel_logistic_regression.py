@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._random import as_seed
 from .._validation import check_float, check_int
-from ..engines.base import progress_parts
 from ..linalg.operator import estimate_trace_error
 from ..models.logistic import (
     LogisticSettings,
@@ -19,15 +18,12 @@ from ..models.logistic import (
     select_cost,
     to_linear_map,
 )
-from ..models.logistic_loss import log_probabilities, probabilities
+from ..models.logistic_loss import DescentResult, log_probabilities, probabilities
 from ..sources import Source
 from ._base import asarray_like, fit_context, with_callbacks
-from ._classifier import LABEL_BLOCK_ROWS, BaseKernelClassifier
+from ._classifier import BaseKernelClassifier, ClassLabels
 from ._inputs import warn, warn_alike
 from ._ridge import RidgeModel, as_float_array
-
-#: What follows the choice of landmarks, in passes with all of them that make Z.
-LOGISTIC_PASSES = 6.0
 
 
 class KernelLogisticRegression(BaseKernelClassifier):
@@ -35,7 +31,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
 
     `sklearn.linear_model.LogisticRegression` on the features of `Nystroem`, without
     ever holding these: ½‖w‖² + C·Σ loss is minimised from sums over blocks of rows. The
-    first steps are made on a sample; then each is a pass of n·s kernel evaluations, and
+    first steps use a sample; then each is a pass of n·s kernel evaluations, and
     near Newton's, as its curvature is measured on the sample. More than two classes are
     fitted together (multinomial).
 
@@ -94,9 +90,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
     """
 
     _balances_by_weight = True
-    C_: float
     losses_: Any
-    n_iter_: int | None
 
     def __init__(
         self,
@@ -155,65 +149,52 @@ class KernelLogisticRegression(BaseKernelClassifier):
         self : KernelLogisticRegression
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
-            Cs, seed = _check_costs(self.C), as_seed(self.random_state)
+        with fit_context(self, X, y):
+            Cs = _check_costs(self.C)
             settings = LogisticSettings(
                 fit_intercept=bool(self.fit_intercept),
                 tolerance=check_float(self.tol, "tol", 0.0),
                 max_iterations=check_int(self.max_iter, "max_iter"),
-                seed=seed,
+                seed=as_seed(self.random_state),
             )
-            data = self._validate_classes(X, y, sample_weight)
-            if data.binarizer.y_type_.startswith("multilabel"):
-                raise ValueError(
-                    "y has several labels per row; fit a KernelLogisticRegression for "
-                    "each of them: sklearn.multioutput.MultiOutputClassifier."
-                )
-            kernel, source, engine = self._resolve_inputs(
-                data.X,
-                task,
-                data.weights,
-                targets=data.Y,
-                kernel=self.kernel,  # white noise is refused: there is no alpha
-            )
-            _check_class_has_weight(source, data.binarizer.classes_)
-            landmarks = self._select_landmarks(
-                kernel, source, engine, passes_after=LOGISTIC_PASSES
-            )
+            problem, given = self._validate_classes(X, y, sample_weight)
+            source, engine = problem.source, problem.engine
+            _check_class_has_weight(source, given)
+            landmarks = self._select_landmarks(problem)
             mapping = logistic_feature_map(landmarks, source, float(Cs.max()))
             C, self.losses_, start = float(Cs[0]), None, None
-            selection_stage, fit_stage, _ = progress_parts(
-                engine.progress, len(Cs) - 1, 1.0, 0.05
-            )
             if len(Cs) > 1:
-                with selection_stage:
-                    selected = select_cost(mapping, source, Cs, settings, engine)
+                selected = select_cost(mapping, source, Cs, settings, engine)
                 C, start = selected.C, selected.coef
                 self.losses_ = asarray_like(landmarks, selected.losses)
-            with fit_stage:
-                result = fit_logistic(mapping, source, C, settings, engine, start)
+            result = fit_logistic(mapping, source, C, settings, engine, start)
             if not result.converged:
-                if result.n_iterations < self.max_iter:
-                    advice = "No step goes further down: rounding hides it. Scale the "
-                    advice += "features, so that kernel values are of similar size,"
-                else:
-                    advice = f"Raise max_iter={self.max_iter} or tol,"
-                warn(
-                    f"Not converged in {result.n_iterations} steps: about "
-                    f"{result.relative_gain:.1g} of the objective is left to be "
-                    "gained, tol is "
-                    f"{settings.tolerance:g}. {advice} or take a smaller C.",
-                    ConvergenceWarning,
-                )
+                self._warn_not_converged(result)
             error = estimate_trace_error(landmarks, source, engine)
             landmarks = self._set_landmarks(landmarks, error)
             warn_alike(landmarks)
             linear_map = to_linear_map(landmarks, source, mapping, result.x)
-            ravel = data.Y.shape[1] == 1
-            self._set_model(landmarks, RidgeModel(linear_map, ravel, posterior=None))
-            self._set_classes(data.binarizer)
+            self._set_model(landmarks, RidgeModel(linear_map, problem.is_single_target))
+            self._set_classes(given)
             self.C_, self.n_iter_ = C, result.n_iterations
         return self
+
+    def _kernel_without_noise(self) -> Any:
+        return self.kernel  # white noise is refused: there is no alpha
+
+    def _warn_not_converged(self, result: DescentResult) -> None:
+        advice = f"Raise max_iter={self.max_iter} or tol,"
+        if result.n_iterations < self.max_iter:
+            advice = (
+                "No step goes further down: rounding hides it. Scale the features, so "
+                "that kernel values are of similar size,"
+            )
+        warn(
+            f"Not converged in {result.n_iterations} steps: about "
+            f"{result.relative_gain:.1g} of the objective is left to be gained, tol is "
+            f"{self.tol:g}. {advice} or take a smaller C.",
+            ConvergenceWarning,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -226,25 +207,14 @@ class KernelLogisticRegression(BaseKernelClassifier):
         return log_probabilities if log else probabilities
 
 
-def _check_class_has_weight(source: Source, classes: np.ndarray) -> None:
+def _check_class_has_weight(source: Source, given: ClassLabels) -> None:
     """Refuse a class whose rows all have weight 0: its constant has no finite value."""
-    if not source.is_weighted:
-        return
-    n_rows = np.zeros(len(classes), dtype=int)
-    for start in range(0, source.n_rows, LABEL_BLOCK_ROWS):
-        membership = np.asarray(source.targets[start : start + LABEL_BLOCK_ROWS]) > 0
-        membership = (
-            np.hstack([~membership, membership])
-            if membership.shape[1] == 1
-            else membership
-        )
-        n_rows += membership[source.weights[start : start + LABEL_BLOCK_ROWS] > 0].sum(
-            axis=0
-        )
-    if not n_rows.all():
+    assert given.rows is not None
+    totals = given.rows.class_totals(source.weights)
+    if not totals.all():
         raise ValueError(
-            f"The class {classes[n_rows.argmin()]} has no row of weight > 0; leave its "
-            "rows out, or give one of them a weight."
+            f"The class {given.rows.classes[totals.argmin()]} has no row of weight > "
+            "0; leave its rows out, or give one of them a weight."
         )
 
 

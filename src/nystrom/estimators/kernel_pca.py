@@ -16,20 +16,16 @@ from sklearn.decomposition import KernelPCA as ExactKernelPCA
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from sklearn.utils.extmath import svd_flip
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_finite, check_float, check_int, unknown_name_error
-from ..engines import Engine
-from ..engines.base import expect_passes, progress_parts
 from ..engines.blas import blas_limit_for_size
 from ..kernels import AdditiveChi2, Chi2, Kernel, PrecomputedAtLandmarks
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
 from ..models.pca import (
-    Preimage,
     PrincipalComponents,
     fit_preimage,
     principal_components,
@@ -38,16 +34,14 @@ from ..sources import Block, Source, as_source, infer_source
 from ..sources.output import Output
 from ._base import (
     BaseLandmarkTransformer,
-    CallbackTask,
     asarray_like,
-    drop_kernel_matrix,
     exact_landmarks,
     fit_context,
     uses_exact_solver,
     with_callbacks,
 )
 from ._dask import lazy_for_dask
-from ._inputs import explaining
+from ._inputs import KernelProblem, check_width
 from ._progress import resolve_engine, with_progress_bar
 
 #: What scikit-learn's own class takes, and runs exactly.
@@ -63,71 +57,6 @@ def is_supported_by_sklearn(estimator: Any, X: Any) -> bool:
     is_matrix = (isinstance(X, np.ndarray) and X.ndim == 2) or sp.issparse(X)
     is_scalar_gamma = estimator.gamma is None or isinstance(estimator.gamma, Real)
     return is_known_kernel and is_matrix and is_scalar_gamma and bool(estimator.center)
-
-
-def exact_pca_attributes(
-    estimator: Any, X: Any, kernel: Kernel, source: Source
-) -> dict[str, Any]:
-    """What is fitted: the attributes of their class, which become ours."""
-    names = ExactKernelPCA().get_params(deep=False)
-    exact_pca = ExactKernelPCA(**{name: getattr(estimator, name) for name in names})
-    X = arrays.as_canonical_csr(X)
-    with blas_limit_for_size(source.n_rows):
-        try:
-            exact_pca.set_output(transform="default").fit(X)
-        except LinAlgError:
-            raise ValueError(singular_message(estimator.alpha)) from None
-        except ArpackError as error:
-            raise ValueError(
-                f"eigen_solver='arpack' fails on the kernel matrix of these rows: "
-                f"{error} Use eigen_solver='dense'."
-            ) from None
-    check_finite(np.asarray(exact_pca.eigenvalues_))
-    attributes: dict[str, Any] = {"_exact": exact_pca}
-    for name, value in vars(exact_pca).items():
-        if name.endswith("_") or name == "_centerer":
-            attributes[name] = value
-    mean = float(exact_pca._centerer.K_fit_all_)
-    total = _kernel_trace(exact_pca, X) - X.shape[0] * mean
-    values = np.asarray(exact_pca.eigenvalues_)
-    shares = values / total if total > 0 else np.zeros(len(values))
-    landmarks = exact_landmarks(kernel, source)
-    return attributes | {
-        "explained_variance_ratio_": shares,
-        "landmarks_": drop_kernel_matrix(landmarks),
-        "approximation_error_": landmarks.error,
-    }
-
-
-def singular_message(alpha: float) -> str:
-    """What to say where scikit-learn's way back finds no solution."""
-    return (
-        f"fit_inverse_transform=True finds no way back with alpha={alpha:g}: the "
-        "kernel matrix of the coordinates is singular. Raise alpha, or lower "
-        "n_components."
-    )
-
-
-def transform_exact(exact_pca: ExactKernelPCA, X: Any) -> np.ndarray:
-    """The coordinates of rows that are checked."""
-    with blas_limit_for_size(exact_pca.eigenvectors_.shape[0]):
-        return exact_pca.transform(arrays.as_canonical_csr(X))
-
-
-def transform_exact_blocks(
-    exact_pca: ExactKernelPCA, source: Source, engine: Engine, output: Output
-) -> Any:
-    """The coordinates of a source's rows, where they are to go."""
-    values = exact_pca.eigenvalues_
-    sink = output.sink(source, len(values), values.dtype)
-    engine.map(_transform_block, source, sink, (exact_pca,), "coordinates")
-    return output.result(sink)
-
-
-def inverse_transform_exact(exact_pca: ExactKernelPCA, X: Any) -> np.ndarray:
-    """Rows that have about the coordinates given."""
-    with blas_limit_for_size(exact_pca.eigenvectors_.shape[0]):
-        return exact_pca.inverse_transform(X)
 
 
 def _transform_block(block: Block, exact_pca: ExactKernelPCA) -> np.ndarray:
@@ -157,66 +86,22 @@ def check_pca_params(estimator: Any) -> None:
     check_int(estimator.max_iter, "max_iter", optional=True)
     if estimator.iterated_power != "auto":
         check_int(estimator.iterated_power, "iterated_power", minimum=0)
-    width = getattr(estimator.kernel, "gamma", estimator.gamma)
-    if estimator.fit_inverse_transform and np.ndim(width) > 0:
+    if not estimator.fit_inverse_transform:
+        return
+    if np.ndim(getattr(estimator.kernel, "gamma", estimator.gamma)) > 0:
         raise ValueError(
             "fit_inverse_transform=True needs one gamma: the way back is a kernel "
             "of coordinates, not of features."
         )
-    if estimator.fit_inverse_transform and _is_chi2_kernel(estimator.kernel):
+    kernel = estimator.kernel
+    if isinstance(kernel, (AdditiveChi2, Chi2)) or (
+        isinstance(kernel, str) and kernel in ("chi2", "additive_chi2")
+    ):
         raise ValueError(
-            f"fit_inverse_transform=True is not possible with kernel="
-            f"{estimator.kernel!r}: the way back is a kernel of coordinates, which "
-            "have "
-            "both signs. Use another kernel, or leave fit_inverse_transform out."
+            f"fit_inverse_transform=True is not possible with kernel={kernel!r}: the "
+            "way back is a kernel of coordinates, which have both signs. Use another "
+            "kernel, or leave fit_inverse_transform out."
         )
-
-
-def _is_chi2_kernel(kernel: Any) -> bool:
-    if isinstance(kernel, str):
-        return kernel in ("chi2", "additive_chi2")
-    return isinstance(kernel, (AdditiveChi2, Chi2))
-
-
-def pca_attributes(
-    estimator: Any,
-    landmarks: Landmarks,
-    fitted_components: PrincipalComponents,
-    source: Source,
-) -> dict[str, Any]:
-    """What is fitted, by its name."""
-    values, dual, offset = _select_components(
-        fitted_components, estimator.n_components, estimator.remove_zero_eig
-    )
-    eigenvectors, _ = svd_flip(u=dual * np.sqrt(values), v=None)
-    # The coordinates get the signs that the eigenvectors have.
-    signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
-    like = landmarks.kernel.output_like(landmarks.points)
-    # Where all rows are landmarks, in the precision that scikit-learn's would have, if
-    # it has such numbers.
-    row_dtype = arrays.numpy_float_dtype(like)
-    is_representable = values.max(initial=0.0) <= np.finfo(row_dtype).max
-    all_rows_are_landmarks = len(landmarks) == source.n_rows
-    dtype = row_dtype if all_rows_are_landmarks and is_representable else values.dtype
-    eigenvalues, total = values.astype(dtype), float(fitted_components.total)
-    ratios = eigenvalues / total if total > 0 else np.zeros(len(eigenvalues))
-    return {
-        "X_fit_": landmarks.points,
-        "_map": LinearMap.with_sufficient_precision(
-            landmarks, source, dual * signs, -offset * signs
-        ),
-        "eigenvalues_": arrays.from_host(values, like, dtype),
-        "eigenvectors_": arrays.from_host(eigenvectors, like, dtype),
-        "explained_variance_ratio_": arrays.from_host(ratios, like, ratios.dtype),
-        "n_landmarks_path_": arrays.from_host(
-            fitted_components.sizes, like, fitted_components.sizes.dtype
-        ),
-        "explained_variance_path_": arrays.from_host(
-            fitted_components.explained_variance_path,
-            like,
-            fitted_components.explained_variance_path.dtype,
-        ),
-    }
 
 
 def _select_components(
@@ -245,23 +130,6 @@ def _select_components(
     )
 
 
-def inverse_map_attributes(
-    landmarks: Landmarks,
-    forward_map: LinearMap,
-    source: Source,
-    alpha: float,
-    engine: Engine,
-) -> dict[str, Any]:
-    """What is fitted of the way from coordinates to rows, by its name."""
-    _check_rows_of_numbers(landmarks.points)
-    inverse_map = fit_preimage(landmarks, forward_map, source, alpha, engine)
-    return {
-        "_preimage": inverse_map,
-        "dual_coef_": asarray_like(landmarks, inverse_map.map.dual),
-        "X_transformed_fit_": inverse_map.landmarks.points,
-    }
-
-
 def _check_rows_of_numbers(points: Any) -> None:
     if sp.issparse(points):
         raise NotImplementedError(
@@ -269,19 +137,6 @@ def _check_rows_of_numbers(points: Any) -> None:
         )
     if not arrays.is_array(points):
         raise ValueError("fit_inverse_transform=True needs rows of numbers.")
-
-
-def inverse_map_rows(inverse_map: Preimage, X: Any, engine: Engine) -> Any:
-    """Rows that have about the coordinates given."""
-    X = X if arrays.is_array(X) else np.asarray(X)
-    source = as_source(arrays.detach(X))
-    width = inverse_map.landmarks.points.shape[1]
-    if source.n_features != width:
-        raise ValueError(
-            f"X has {source.n_features} columns; the coordinates of this KernelPCA "
-            f"have {width}."
-        )
-    return inverse_map.map(inverse_map.landmarks, source, engine, "rows")
 
 
 class KernelPCA(BaseLandmarkTransformer):
@@ -332,7 +187,7 @@ class KernelPCA(BaseLandmarkTransformer):
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
     center : bool, default=True
-        Whether the mean is taken off in feature space, as scikit-learn does; False is
+        Whether to center in feature space, as scikit-learn does; False is
         the paper's form.
     verbose : int, default=0
         1 shows a progress bar.
@@ -345,7 +200,7 @@ class KernelPCA(BaseLandmarkTransformer):
         One row per point of `X_fit_`. The coordinates of a row are its (centred) kernel
         values with these points, times `eigenvectors_ / sqrt(eigenvalues_)`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The eigenvalues as shares of tr K, less 1ᵀK̃1/n where the mean is taken off. That
+        The eigenvalues as shares of tr K, less 1ᵀK̃1/n with `center=True`. That
         is no less than tr HKH: no share is too large.
     explained_variance_path_ : ndarray of shape (n_numbers, n_components)
         The same for the first landmarks alone, as many as `n_landmarks_path_` says: …,
@@ -376,19 +231,7 @@ class KernelPCA(BaseLandmarkTransformer):
     (1797, 5)
     """
 
-    eigenvalues_: Any
-    eigenvectors_: Any
-    explained_variance_path_: Any
-    n_landmarks_path_: np.ndarray
-    X_fit_: Any
-    gamma_: Any
-    dual_coef_: Any
-    X_transformed_fit_: Any
-    landmarks_: Any
-    approximation_error_: TraceError | None
     _exact: Any  # scikit-learn's own, where it did the work
-    _map: LinearMap
-    _preimage: Preimage
 
     _bool_params = ("fit_inverse_transform", "remove_zero_eig", "copy_X", "center")
 
@@ -457,8 +300,8 @@ class KernelPCA(BaseLandmarkTransformer):
         self : KernelPCA
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
-            self._fit(X, task)
+        with fit_context(self, X, y):
+            self._fit(X)
         return self
 
     @lazy_for_dask
@@ -477,7 +320,7 @@ class KernelPCA(BaseLandmarkTransformer):
         out : str, Path or array, default=None
             Where the coordinates go, as for `transform`.
         **params : dict
-            None are taken.
+            Not accepted.
 
         Returns
         -------
@@ -487,15 +330,15 @@ class KernelPCA(BaseLandmarkTransformer):
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         Output(out)  # refused before the work begins
-        with fit_context(self, X, y) as task:
-            training = self._fit(X, task)
+        with fit_context(self, X, y):
+            landmarks, problem = self._fit(X)
             output = Output(out, names=self.get_feature_names_out())
-            if training is None:
-                rows = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-                rows = output.store(rows)
+            if self._exact is not None:
+                rows = output.store(self.eigenvectors_ * np.sqrt(self.eigenvalues_))
             else:
-                expect_passes(training[-1].progress, 1)
-                rows = self._map(*training, "coordinates", output)
+                rows = self._map(
+                    landmarks, problem.source, problem.engine, "coordinates", output
+                )
         return rows
 
     @lazy_for_dask
@@ -529,18 +372,19 @@ class KernelPCA(BaseLandmarkTransformer):
 
     def _exact_coordinates(self, X: Any, output: Output) -> Any:
         """By scikit-learn's own class; of a source or into a file block by block."""
-        if isinstance(
-            X, PrecomputedAtLandmarks
-        ):  # all training rows are, in their order
+        if isinstance(X, PrecomputedAtLandmarks):  # all training rows, in their order
             X = X.values
-        if not isinstance(X, Source):
-            with explaining(X=X):
-                X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = self._validate_rows(X, reset=False)
+        n_points, exact_pca = len(self.landmarks_), self._exact
         if output.where is None and not isinstance(X, Source):
-            return transform_exact(self._exact, X)
-        source = as_source(self._validate_rows(X, reset=False)).replace(targets=None)
+            with blas_limit_for_size(n_points):
+                return exact_pca.transform(arrays.as_canonical_csr(X))
+        source = as_source(X).replace(targets=None)
         engine = resolve_engine(self.landmarks_.kernel, self.n_jobs, self.verbose)
-        return transform_exact_blocks(self._exact, source, engine, output)
+        values = exact_pca.eigenvalues_
+        sink = output.sink(source, len(values), values.dtype)
+        engine.map(_transform_block, source, sink, (exact_pca,), "coordinates")
+        return output.result(sink)
 
     @property
     def inverse_transform(self) -> Callable[[Any], Any]:
@@ -560,58 +404,123 @@ class KernelPCA(BaseLandmarkTransformer):
     def _inverse_transform(self, X: Any) -> Any:
         check_is_fitted(self, "eigenvalues_")
         if self._exact is not None:
-            return inverse_transform_exact(self._exact, X)
-        engine = resolve_engine(
-            self._preimage.landmarks.kernel, self.n_jobs, self.verbose
-        )
-        return inverse_map_rows(self._preimage, X, engine)
+            with blas_limit_for_size(len(self.landmarks_)):
+                return self._exact.inverse_transform(X)
+        points = self._preimage.landmarks
+        X = X if arrays.is_array(X) else np.asarray(X)
+        source = as_source(arrays.detach(X))
+        width = points.points.shape[1]
+        check_width(source.n_features, width, "the coordinates have")
+        engine = resolve_engine(points.kernel, self.n_jobs, self.verbose)
+        return self._preimage.map(points, source, engine, "rows")
 
     @property
     def _n_features_out(self) -> int:
         return self.eigenvalues_.shape[0]
 
-    def _fit(
-        self, X: Any, task: CallbackTask
-    ) -> tuple[Landmarks, Source, Engine] | None:
-        """Fit; what maps the training rows, None where scikit-learn did it."""
+    def _fit(self, X: Any) -> tuple[Landmarks, KernelProblem]:
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if self.fit_inverse_transform and precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = self._validate_rows(X, reset=True)
-        stopping_rule = self._stopping_rule()
-        kernel, source, engine = self._resolve_inputs(X, task)
+        problem = self._validate(X)
+        source, stopping_rule = problem.source, self._stopping_rule()
         if uses_exact_solver(
             stopping_rule, self.sampler, source
-        ) and is_supported_by_sklearn(self, X):
-            engine.progress("exact solution", 0, 1)
-            self.__dict__.update(exact_pca_attributes(self, X, kernel, source))
-            return None
+        ) and is_supported_by_sklearn(self, problem.X):
+            landmarks = exact_landmarks(problem.kernel, source)
+            self._set_landmarks(landmarks, landmarks.error)
+            self._fit_exact(problem)
+            return landmarks, problem
         check_pca_params(self)
-        landmarks = self._select_landmarks(
-            kernel, source, engine, stopping_rule, passes_after=1.4
+        landmarks = self._select_landmarks(problem, stopping_rule)
+        components = principal_components(
+            landmarks,
+            source,
+            self.n_components,
+            problem.engine,
+            center=self.center,
+            solver=self.eigen_solver,
+            seed=as_seed(self.random_state),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            iterated_power=self.iterated_power,
         )
-        summing, _ = progress_parts(engine.progress, 1.0, 0.4)
-        with summing:
-            decomposition = principal_components(
-                landmarks,
-                source,
-                self.n_components,
-                engine,
-                center=self.center,
-                solver=self.eigen_solver,
-                seed=as_seed(self.random_state),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                iterated_power=self.iterated_power,
-            )
-        landmarks = self._set_landmarks(landmarks, decomposition.error)
-        self._exact = None
-        self.__dict__.update(pca_attributes(self, landmarks, decomposition, source))
+        landmarks = self._set_landmarks(landmarks, components.error)
+        self._set_components(landmarks, components, source)
         default = 1 / source.n_features if source.n_features else None
         self.gamma_ = default if self.gamma is None else self.gamma
         if self.fit_inverse_transform:
-            inverse_attributes = inverse_map_attributes(
-                landmarks, self._map, source, float(self.alpha), engine
+            _check_rows_of_numbers(landmarks.points)
+            self._preimage = fit_preimage(
+                landmarks, self._map, source, float(self.alpha), problem.engine
             )
-            self.__dict__.update(inverse_attributes)
-        return landmarks, source, engine
+            self.dual_coef_ = asarray_like(landmarks, self._preimage.map.dual)
+            self.X_transformed_fit_ = self._preimage.landmarks.points
+        return landmarks, problem
+
+    def _fit_exact(self, problem: KernelProblem) -> None:
+        """scikit-learn's own class, whose attributes become ours."""
+        names = ExactKernelPCA().get_params(deep=False)
+        exact_pca = ExactKernelPCA(**{name: getattr(self, name) for name in names})
+        X, n = arrays.as_canonical_csr(problem.X), problem.source.n_rows
+        with blas_limit_for_size(n):
+            try:
+                exact_pca.set_output(transform="default").fit(X)
+            except LinAlgError:
+                raise ValueError(
+                    f"fit_inverse_transform=True finds no way back with "
+                    f"alpha={self.alpha:g}: the kernel matrix of the coordinates is "
+                    "singular. Raise alpha, or lower n_components."
+                ) from None
+            except ArpackError as error:
+                raise ValueError(
+                    f"eigen_solver='arpack' fails on the kernel matrix of these rows: "
+                    f"{error} Use eigen_solver='dense'."
+                ) from None
+        values = np.asarray(exact_pca.eigenvalues_)
+        check_finite(values)
+        self._exact = exact_pca
+        self._centerer = exact_pca._centerer
+        self.eigenvalues_ = exact_pca.eigenvalues_
+        self.eigenvectors_ = exact_pca.eigenvectors_
+        self.X_fit_ = exact_pca.X_fit_
+        self.gamma_ = exact_pca.gamma_
+        if self.fit_inverse_transform:
+            self.dual_coef_ = exact_pca.dual_coef_
+            self.X_transformed_fit_ = exact_pca.X_transformed_fit_
+        total = _kernel_trace(exact_pca, X) - n * float(exact_pca._centerer.K_fit_all_)
+        shares = values / total if total > 0 else np.zeros(len(values))
+        self.explained_variance_ratio_ = shares
+
+    def _set_components(
+        self, landmarks: Landmarks, components: PrincipalComponents, source: Source
+    ) -> None:
+        values, dual, offset = _select_components(
+            components, self.n_components, self.remove_zero_eig
+        )
+        eigenvectors, _ = svd_flip(u=dual * np.sqrt(values), v=None)
+        # The coordinates get the signs that the eigenvectors have.
+        signs = np.where(np.sum(eigenvectors * dual, axis=0) < 0, -1.0, 1.0)
+        like = landmarks.kernel.output_like(landmarks.points)
+        # Where all rows are landmarks, in the precision that scikit-learn's would have,
+        # if it has such numbers.
+        row_dtype = arrays.numpy_float_dtype(like)
+        is_representable = values.max(initial=0.0) <= np.finfo(row_dtype).max
+        all_rows_are_landmarks = len(landmarks) == source.n_rows
+        dtype = values.dtype
+        if all_rows_are_landmarks and is_representable:
+            dtype = row_dtype
+        eigenvalues, total = values.astype(dtype), float(components.total)
+        ratios = eigenvalues / total if total > 0 else np.zeros(len(eigenvalues))
+        self._exact = None
+        self._map = LinearMap.with_sufficient_precision(
+            landmarks, source, dual * signs, -offset * signs
+        )
+        self.X_fit_ = landmarks.points
+        self.eigenvalues_ = arrays.from_host(values, like, dtype)
+        self.eigenvectors_ = arrays.from_host(eigenvectors, like, dtype)
+        self.explained_variance_ratio_ = asarray_like(landmarks, ratios)
+        self.n_landmarks_path_ = asarray_like(landmarks, components.sizes)
+        self.explained_variance_path_ = asarray_like(
+            landmarks, components.explained_variance_path
+        )

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from .._random import as_seed
-from ..engines.base import progress_parts
-from ..models.ridge_solvers import fit_ridge
+from ..models.ridge_solvers import SOLVERS
 from ._base import fit_context, with_callbacks
-from ._classifier import CalibratedClassifierMixin, calibration_passes
-from ._ridge import check_alphas, check_solver
-from .kernel_ridge import select_landmarks_for_risk, stopping_rule_for_risk
+from ._classifier import CalibratedClassifierMixin
+from ._ridge import check_solver
 
 
 class KernelRidgeClassifier(CalibratedClassifierMixin):
@@ -32,7 +29,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`, whose default is scikit-learn's "linear".
     gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon, delta,\
- ridge, max_trace_error
+ max_spectral_error, max_trace_error
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the
@@ -64,7 +61,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
     np.True_
     """
 
-    classes_: Any
+    _takes_multilabel = True
 
     def __init__(
         self,
@@ -127,41 +124,17 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         self : KernelRidgeClassifier
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
-            data = self._validate_classes(X, y, sample_weight)
-            Y, weights = data.Y, data.weights
-            alphas = check_alphas(self.alpha, Y.shape[1]) + self._white_noise()
-            solver = check_solver(self.solver, alphas)
-            kernel, source, engine = self._resolve_inputs(
-                data.X, task, weights, targets=Y
-            )
-            seed = as_seed(self.random_state)
-            stopping_rule = stopping_rule_for_risk(self, float(alphas.min()))
-            calibration_share = calibration_passes(source.n_rows)
-            passes_after = 1.0 + calibration_share
-            landmarks = select_landmarks_for_risk(
-                self, kernel, source, stopping_rule, engine, passes_after
-            )
-            summing, _ = progress_parts(engine.progress, 1.0, calibration_share)
-            with summing:
-                fit = fit_ridge(
-                    landmarks,
-                    source,
-                    alphas,
-                    fit_intercept=bool(self.fit_intercept),
-                    solver=solver,
-                    engine=engine,
-                    seed=seed,
-                )
-            self._set_fit(
-                landmarks,
-                fit,
-                alphas,
-                ravel=Y.shape[1] == 1,
-                weighted=weights is not None,
-            )
-            self._set_classes(data.binarizer)
-            self._calibrate(landmarks, source, fit, engine, data, seed)
+        with fit_context(self, X, y):
+            problem, given = self._validate_classes(X, y, sample_weight)
+            alphas = self._check_alphas(problem)
+            solver = SOLVERS[check_solver(self.solver, alphas, self._solvers)]
+            stopping_rule = self._stopping_rule_for_risk(alphas)
+            landmarks = self._select_landmarks_for_risk(problem, stopping_rule)
+            task = self._ridge_task(problem, alphas)
+            fit = solver.fit(landmarks, task)
+            self._set_fit(landmarks, fit, problem, float(alphas.min()))
+            self._set_classes(given)
+            self._calibrate(landmarks, fit, task, given)
         return self
 
     def __sklearn_tags__(self) -> Any:

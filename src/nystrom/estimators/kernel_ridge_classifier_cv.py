@@ -9,19 +9,15 @@ from typing import Any, Self
 import numpy as np
 
 from .._random import as_seed
-from ..engines.base import progress_parts
 from ..models.calibration import class_indices
 from ..models.model_selection import BEST_SCORES, ClassificationErrors
 from ._base import fit_context, with_callbacks
-from ._classifier import CalibratedClassifierMixin, ClassificationData
-from ._progress import get_progress_bar
+from ._classifier import LABEL_BLOCK_ROWS, CalibratedClassifierMixin, ClassLabels
 from ._scorers import ClassificationScorerErrors, check_scorer
 from ._search import RidgeSearchMixin, SearchCriterion, check_alpha_grid, resolve_splits
 
 #: Folds where `cv` says nothing.
 N_FOLDS = 5
-#: Rows whose classes are read at a time.
-TARGET_BLOCK_ROWS = 2**16
 
 
 class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
@@ -39,7 +35,7 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     alphas : array-like of float > 0, default=None
         The ridges to try. None: 13 of them, from a thousandth to a thousand times the
         power of ten nearest to a typical k(x, x), which of many kernels is 1. Of
-        equally good ones the largest is taken.
+        equally good ones the largest is selected.
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`.
     gamma : float, "scale", "auto" or "median", default=None
@@ -66,7 +62,7 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     prefer_fewer : bool, default=False
         Which of several numbers of landmarks: the best, or with True the fewest that
         score within one standard error, over the folds of `cv`, of the best.
-    ridge, max_trace_error
+    max_spectral_error, max_trace_error
         As for `KernelRidge`.
     fit_intercept : bool, default=True
         Whether to fit a constant, which the ridge does not shrink.
@@ -82,10 +78,10 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     best_score_ : float
         Its score, the mean over folds.
     scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas)
-        The scores of all; by width where several were tried, and by number where
+        The scores of all; by width where there were several, and by number where
         `n_landmarks` is a sequence, in ascending order.
     gammas_, alphas_, n_landmarks_path_
-        What was tried.
+        The candidates.
     dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
 n_features_in_
         As for `KernelRidgeClassifier`.
@@ -106,7 +102,6 @@ n_features_in_
     """
 
     _bool_params = ("fit_intercept", "prefer_fewer")
-    classes_: Any
 
     def __init__(
         self,
@@ -170,56 +165,29 @@ n_features_in_
         self : KernelRidgeClassifierCV
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
+        with fit_context(self, X, y):
             check_alpha_grid(self.alphas)
-            data, seed = (
-                self._validate_classes(X, y, sample_weight),
-                as_seed(self.random_state),
-            )
-            if data.is_multilabel:
-                raise ValueError(
-                    "y has several labels per row; fit a KernelRidgeClassifierCV for "
-                    "each of them: sklearn.multioutput.MultiOutputClassifier."
-                )
-            search = self._criterion(data, seed)
-            ravel = data.Y.shape[1] == 1
-            searching, _ = progress_parts(get_progress_bar(self.verbose), 1.0, 0.15)
-            with searching:
-                result = self._search(data.X, data.Y, data.weights, task, search, ravel)
-            self._set_fit(
-                result.landmarks,
-                result.fit,
-                result.alphas,
-                ravel=ravel,
-                weighted=data.weights is not None,
-            )
-            self._set_classes(data.binarizer)
-            self._calibrate(
-                result.landmarks,
-                result.source,
-                result.fit,
-                result.engine,
-                data,
-                seed,
-            )
+            problem, given = self._validate_classes(X, y, sample_weight, gamma=None)
+            criterion = self._criterion(problem.source.targets, given)
+            landmarks, fit, task = self._search(problem, criterion)
+            self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+            self._set_classes(given)
+            self._calibrate(landmarks, fit, task, given)
         return self
 
-    def _criterion(self, data: ClassificationData, seed: int) -> SearchCriterion:
+    def _criterion(self, Y: Any, given: ClassLabels) -> SearchCriterion:
         """How: by sums over held-out rows, or by what a scorer says of them."""
-        cv = min(N_FOLDS, len(data.Y)) if self.cv is None else self.cv
-        splits = resolve_splits(cv, _all_class_indices(data.Y), seed, "'loo'")
+        seed, weights = as_seed(self.random_state), given.class_weights
+        cv = min(N_FOLDS, len(Y)) if self.cv is None else self.cv
+        splits = resolve_splits(cv, _all_class_indices(Y), seed, "'loo'")
         name = "log_loss" if self.scoring == "neg_log_loss" else self.scoring
         if isinstance(name, str) and name in BEST_SCORES:
-            measure = ClassificationErrors(name, data.class_weights, seed)
+            measure = ClassificationErrors(name, weights, seed)
             return SearchCriterion(splits, measure, BEST_SCORES[name])
-        scorer = check_scorer(
-            "accuracy" if self.scoring is None else self.scoring, self
-        )
+        scorer = check_scorer("accuracy" if name is None else name, self)
         assert scorer is not None
-        classes = data.binarizer.classes_
-        scorer_errors = ClassificationScorerErrors(
-            scorer, classes, data.class_weights, seed
-        )
+        classes = given.binarizer.classes_
+        scorer_errors = ClassificationScorerErrors(scorer, classes, weights, seed)
         return SearchCriterion(splits, scorer_errors, 0.0)
 
     def __sklearn_tags__(self) -> Any:
@@ -231,8 +199,8 @@ n_features_in_
 def _all_class_indices(Y: Any) -> np.ndarray:
     """(n,) of all rows, from ±1 for each class."""
     indices = np.empty(len(Y), dtype=np.intp)
-    for start in range(0, len(Y), TARGET_BLOCK_ROWS):
-        indices[start : start + TARGET_BLOCK_ROWS] = class_indices(
-            np.asarray(Y[start : start + TARGET_BLOCK_ROWS])
+    for start in range(0, len(Y), LABEL_BLOCK_ROWS):
+        indices[start : start + LABEL_BLOCK_ROWS] = class_indices(
+            np.asarray(Y[start : start + LABEL_BLOCK_ROWS])
         )
     return indices

@@ -7,17 +7,16 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from .._random import as_seed
-from ._base import ScoreMixin, fit_context, with_callbacks
-from ._dask import lazy_for_dask
-from ._progress import with_progress_bar
+from ._base import fit_context, with_callbacks
+from ._inputs import KernelProblem
+from ._ridge import BaseKernelRegressor
 from ._scorers import RegressionScorerErrors, check_scorer
 from ._search import RidgeSearchMixin, SearchCriterion, check_alpha_grid, resolve_splits
 
 
-class KernelRidgeCV(ScoreMixin, RegressorMixin, RidgeSearchMixin):
+class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     """Kernel ridge regression on landmarks, with alpha chosen by cross-validation.
 
     Generalised cross-validation scores all alphas from the one pass that a fit makes;
@@ -58,7 +57,7 @@ class KernelRidgeCV(ScoreMixin, RegressorMixin, RidgeSearchMixin):
     prefer_fewer : bool, default=False
         Which of several numbers of landmarks: the best, or with True the fewest that
         score within one standard error, over the folds of `cv`, of the best.
-    ridge, max_trace_error, random_state, n_jobs, verbose
+    max_spectral_error, max_trace_error, random_state, n_jobs, verbose
         As for `KernelRidge`.
 
     Attributes
@@ -76,10 +75,10 @@ class KernelRidgeCV(ScoreMixin, RegressorMixin, RidgeSearchMixin):
         The scores of all; by number where `n_landmarks` is a sequence, in ascending
         order, and by target with `alpha_per_target`.
     n_landmarks_path_ : ndarray of int
-        The numbers of landmarks tried, ascending.
+        The numbers of landmarks, ascending.
     alphas_ : ndarray of shape (n_alphas,)
     gammas_ : list
-        What was tried.
+        The candidates.
     dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
 risk_bound_, n_features_in_
         As for `KernelRidge`, for the alpha chosen.
@@ -161,59 +160,27 @@ risk_bound_, n_features_in_
         self : KernelRidgeCV
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
-            X, Y, ravel = self._validate_rows_and_targets(X, y)
+        with fit_context(self, X, y):
             check_alpha_grid(self.alphas)
-            result = self._search(X, Y, sample_weight, task, self._criterion(Y), ravel)
-            self._set_fit(
-                result.landmarks,
-                result.fit,
-                result.alphas,
-                ravel=ravel,
-                weighted=result.source.is_weighted,
-            )
+            problem = self._validate(X, y, sample_weight, gamma=None)
+            landmarks, fit, task = self._search(problem, self._criterion(problem))
+            self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
         return self
 
-    @lazy_for_dask
-    @with_progress_bar
-    def predict(
-        self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
-    ) -> Any:
-        """Predict the targets of rows, as `KernelRidge.predict` does.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Whether to return the predictive standard deviation too.
-        noise : bool, default=False
-            Whether the deviation includes the noise of a new target.
-        out : str, Path or array, default=None
-            Where predictions go, instead of a new array: a file whose name ends in
-            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled. With `return_std` twice as many columns: the
-            predictions, and after them their deviations.
-
-        Returns
-        -------
-        mean : array of shape (n_samples,) or (n_samples, n_targets)
-            Predictions, in the precision of X; `out` where it is given.
-        std : ndarray of the same shape
-            Only with `return_std`, and without `out`.
-        """
-        return self._predict(X, return_std=return_std, noise=noise, out=out)
-
-    def _criterion(self, Y: Any) -> SearchCriterion:
+    def _criterion(self, problem: KernelProblem) -> SearchCriterion:
         """How: by squared errors, or by what a scorer says of rows left out."""
-        seed, scorer = as_seed(self.random_state), check_scorer(self.scoring, self)
-        default_cv = "gcv" if scorer is None else "loo"
-        y = Y[:, 0] if isinstance(Y, np.ndarray) and Y.shape[1] == 1 else Y
-        allowed = "'gcv', 'loo'" if scorer is None else "'loo'"
+        scorer, Y = check_scorer(self.scoring, self), problem.source.targets
+        assert Y is not None
+        default_cv, allowed = "gcv", "'gcv', 'loo'"
+        if scorer is not None:
+            default_cv, allowed = "loo", "'loo'"
         splits = resolve_splits(
-            default_cv if self.cv is None else self.cv, y, seed, allowed
+            default_cv if self.cv is None else self.cv,
+            Y[:, 0] if isinstance(Y, np.ndarray) and Y.shape[1] == 1 else Y,
+            as_seed(self.random_state),
+            allowed,
         )
-        if scorer is None:
-            return SearchCriterion(splits, None, 0.0)
-        per_target = bool(self.alpha_per_target)
-        return SearchCriterion(splits, RegressionScorerErrors(scorer, per_target), 0.0)
+        measure = None
+        if scorer is not None:
+            measure = RegressionScorerErrors(scorer, bool(self.alpha_per_target))
+        return SearchCriterion(splits, measure, 0.0)

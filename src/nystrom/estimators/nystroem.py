@@ -12,61 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_int
-from ..engines import Engine
-from ..engines.base import expect_passes
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..linalg.features import features, features_and_error, features_need_float64
 from ..linalg.operator import estimate_trace_error
 from ..samplers import FixedSize, StoppingRule, as_sampler
-from ..sources import Source
 from ..sources.output import Output
-from ._base import (
-    BaseLandmarkTransformer,
-    CallbackTask,
-    as_learning_targets,
-    fit_context,
-    update_stream,
-    with_callbacks,
-)
+from ._base import BaseLandmarkTransformer, fit_context, with_callbacks
 from ._dask import lazy_for_dask
-from ._inputs import is_learned_gamma, warn
+from ._inputs import KernelProblem, check_learning_targets, is_learned_gamma, warn
 from ._progress import with_progress_bar
-
-
-def components_from_landmarks(landmarks: Landmarks) -> Any:
-    """The points; of a precomputed kernel their own kernel matrix."""
-    if isinstance(landmarks.kernel, Precomputed):
-        return landmarks.kernel(landmarks.points, landmarks.points)
-    return landmarks.points
-
-
-def normalization_from_landmarks(landmarks: Landmarks, wide: bool) -> Any:
-    """L⁻¹, with a row of zeros for a landmark that adds nothing."""
-    columns = landmarks.columns(wide=wide)
-    root = landmarks.factor.for_block_dtype(columns.dtype).full_root.T
-    like = landmarks.kernel.output_like(landmarks.points)
-    return arrays.from_host(root, like, columns.dtype)
-
-
-def truncate_components(fitted: Any, size: int) -> Any:
-    """A copy of a fitted Nystroem that has the first landmarks alone."""
-    truncated = copy.copy(fitted)
-    truncated.n_components = size
-    truncated.landmarks_ = landmarks = fitted.landmarks_[:size]
-    truncated.approximation_error_ = landmarks.error
-    is_precomputed = landmarks.kernel.traits.uses_row_numbers
-    truncated.components_ = (
-        fitted.components_[:size, :size] if is_precomputed else landmarks.points
-    )
-    normalization = fitted.normalization_
-    root = landmarks.factor.for_block_dtype(arrays.numpy_float_dtype(normalization))
-    truncated.normalization_ = arrays.from_host(
-        root.full_root.T, normalization, normalization.dtype
-    )
-    truncated._n_features_out = size
-    return truncated
 
 
 class Nystroem(BaseLandmarkTransformer):
@@ -74,8 +30,8 @@ class Nystroem(BaseLandmarkTransformer):
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
     and fitted attributes come first. Landmarks are chosen by ridge leverage scores and
-    by what each gains instead of uniformly, the error is reported, and no n × s array
-    is made beside the result.
+    by what each gains instead of uniformly, the error is reported, and the result is
+    the only n × s array.
 
     Parameters
     ----------
@@ -145,10 +101,6 @@ class Nystroem(BaseLandmarkTransformer):
     True
     """
 
-    components_: Any
-    normalization_: Any
-    landmarks_: Landmarks
-    approximation_error_: TraceError | None
     _rejects_unused_kernel_params = True
     _n_landmarks_param = "n_components"
 
@@ -198,12 +150,11 @@ class Nystroem(BaseLandmarkTransformer):
         self : Nystroem
             The fitted estimator.
         """
-        with fit_context(self, X, y) as task:
-            landmarks, source, engine = self._fit_landmarks(
-                X, y, task, passes_after=0.05
-            )
-            wide = features_need_float64(landmarks, source)
-            error = estimate_trace_error(landmarks, source, engine)
+        with fit_context(self, X, y, passes=0.05):
+            problem = self._validate(X, y)
+            landmarks = self._select_landmarks(problem, self._stopping_rule())
+            wide = features_need_float64(landmarks, problem.source)
+            error = estimate_trace_error(landmarks, problem.source, problem.engine)
             self._set_fit(landmarks, wide, error)
         return self
 
@@ -231,13 +182,9 @@ class Nystroem(BaseLandmarkTransformer):
         self : Nystroem
             Fitted to all rows so far; `component_indices_` count them all.
         """
-        with fit_context(self, X, y) as task:
-            stopping_rule, is_first_batch = (
-                self._stopping_rule(),
-                "landmarks_" not in vars(self),
-            )
-            X = self._validate_rows(X, reset=is_first_batch)
-            landmarks, *_ = update_stream(self, X, task, stopping_rule)
+        with fit_context(self, X, y):
+            batch = self._validate_batch(X)
+            landmarks = self._update_landmarks(batch, self._stopping_rule())
             wide = features_need_float64(landmarks, landmarks.reservoir.source)
             self._set_fit(landmarks, wide, landmarks.error)
         return self
@@ -258,7 +205,7 @@ class Nystroem(BaseLandmarkTransformer):
         out : str, Path or array, default=None
             Where the features go, as for `transform`.
         **fit_params : dict
-            None are taken.
+            Not accepted.
 
         Returns
         -------
@@ -268,17 +215,18 @@ class Nystroem(BaseLandmarkTransformer):
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
-        with fit_context(self, X, y) as task:
-            landmarks, source, engine = self._fit_landmarks(
-                X, y, task, passes_after=2.0
-            )
-            wide = features_need_float64(landmarks, source)
-            expect_passes(engine.progress, 1)
+        with fit_context(self, X, y):
+            problem = self._validate(X, y)
+            landmarks = self._select_landmarks(problem, self._stopping_rule())
+            wide = features_need_float64(landmarks, problem.source)
             prefix = type(self).__name__.lower()
             names = [f"{prefix}{i}" for i in range(len(landmarks))]
-            output = Output(out, names=names)
             Z, error = features_and_error(
-                landmarks, source, engine, wide=wide, output=output
+                landmarks,
+                problem.source,
+                problem.engine,
+                wide=wide,
+                output=Output(out, names=names),
             )
             self._set_fit(landmarks, wide, error)
         return Z
@@ -350,7 +298,19 @@ class Nystroem(BaseLandmarkTransformer):
                 f"n_components={size} is more than the {most} that this Nystroem has; "
                 "fit with more components."
             )
-        return truncate_components(self, size)
+        truncated, landmarks = copy.copy(self), self.landmarks_[:size]
+        truncated.n_components = size
+        is_precomputed = landmarks.kernel.traits.uses_row_numbers
+        truncated.components_ = (
+            self.components_[:size, :size] if is_precomputed else landmarks.points
+        )
+        truncated.landmarks_ = landmarks
+        truncated.approximation_error_ = landmarks.error
+        like = self.normalization_
+        root = landmarks.factor.for_block_dtype(arrays.numpy_float_dtype(like))
+        truncated.normalization_ = arrays.from_host(root.full_root.T, like, like.dtype)
+        truncated._n_features_out = size
+        return truncated
 
     @property
     def component_indices_(self) -> np.ndarray:
@@ -367,42 +327,38 @@ class Nystroem(BaseLandmarkTransformer):
             )
         return landmarks.indices
 
-    def _stopping_rule(self) -> StoppingRule:
-        stopping_rule = super()._stopping_rule()
-        sampler = as_sampler(self.sampler, stopping_rule)
-        if isinstance(stopping_rule, FixedSize) and getattr(
-            sampler, "proven_delta", None
-        ):
+    def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
+        stopping_rule = super()._stopping_rule(max_spectral_error)
+        delta = getattr(as_sampler(self.sampler, stopping_rule), "proven_delta", None)
+        if isinstance(stopping_rule, FixedSize) and delta:
             raise ValueError(
                 "With the theory's constants the number of landmarks is random, so "
                 f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
                 "Give max_spectral_error=... with n_components=None, use practical "
-                "constants, or "
-                "choose with select_landmarks and pass sampler=landmarks.points."
+                "constants, or choose with select_landmarks and pass "
+                "sampler=landmarks.points."
             )
         return stopping_rule
 
-    def _fit_landmarks(
-        self, X: Any, y: Any, task: CallbackTask, passes_after: float
-    ) -> tuple[Landmarks, Source, Engine]:
-        """The landmarks, with the rows and the engine they were chosen by."""
-        stopping_rule = self._stopping_rule()
-        X = self._validate_rows(X, reset=True)
-        targets = as_learning_targets(X, y) if is_learned_gamma(self.gamma) else None
-        kernel, source, engine = self._resolve_inputs(X, task, targets=targets)
-        if (
-            isinstance(stopping_rule, FixedSize)
-            and stopping_rule.n_landmarks > source.n_rows
-        ):
+    def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
+        if not is_learned_gamma(self.gamma):
+            return None, False
+        return check_learning_targets(X, y), False
+
+    def _select_landmarks(
+        self,
+        problem: KernelProblem,
+        stopping_rule: StoppingRule | None = None,
+        **options: Any,
+    ) -> Landmarks:
+        n = problem.source.n_rows
+        if isinstance(stopping_rule, FixedSize) and stopping_rule.n_landmarks > n:
             warn(
                 "n_components > n_samples. This is not possible.\n"
                 "n_components was set to n_samples, which results in inefficient "
                 "evaluation of the full kernel."
             )
-        landmarks = self._select_landmarks(
-            kernel, source, engine, stopping_rule, passes_after=passes_after
-        )
-        return landmarks, source, engine
+        return super()._select_landmarks(problem, stopping_rule, **options)
 
     def _set_fit(
         self, landmarks: Landmarks, wide: bool, error: TraceError | None
@@ -411,8 +367,14 @@ class Nystroem(BaseLandmarkTransformer):
             note = "features in float64"
             landmarks = landmarks.replace(notes=(*landmarks.notes, note))
         landmarks = self._set_landmarks(landmarks, error)
-        self.components_ = components_from_landmarks(landmarks)
-        self.normalization_ = normalization_from_landmarks(landmarks, wide)
+        columns = landmarks.columns(wide=wide)
+        # L⁻¹, with a row of zeros for a landmark that adds nothing.
+        root = landmarks.factor.for_block_dtype(columns.dtype).full_root.T
+        like = landmarks.kernel.output_like(landmarks.points)
+        self.normalization_ = arrays.from_host(root, like, columns.dtype)
+        self.components_ = landmarks.points
+        if isinstance(landmarks.kernel, Precomputed):
+            self.components_ = landmarks.kernel(landmarks.points, landmarks.points)
         self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
 

@@ -18,7 +18,8 @@ from .._arrays import Array
 from .._precision import N_PROBE_ROWS
 from .._random import sorted_row_sample
 from .._validation import KernelNotFiniteError, check_finite
-from ..engines import Engine, storable
+from ..engines import Engine, ProgressHook, silent, storable
+from ..engines.base import report_work
 from ..kernels import Kernel
 from ..sources import Block, CachedRows, Source
 from ..sources.base import weighted_sum
@@ -32,17 +33,23 @@ class Ledger:
     n_evaluations: int
     n_passes: int
 
-    def __init__(self) -> None:
+    def __init__(self, progress: ProgressHook = silent) -> None:
         self.n_evaluations = 0
         self.n_passes = 0
         self.notes: list[str] = []
+        self._progress = progress
 
     def count_evaluations(self, n_entries: int) -> None:
-        """So many entries of K were evaluated."""
+        """So many entries of K were evaluated, outside of passes."""
         self.n_evaluations += n_entries
+        report_work(self._progress, "count", n_entries)
 
-    def count_pass(self, source: Any) -> None:
-        """All rows of a source were gone through, unless it is part of another."""
+    def count_pass(self, source: Any, n_entries: int) -> None:
+        """A pass over all rows of a source evaluated so many entries of K.
+
+        The engine has reported them. Rows that are part of another source are no pass.
+        """
+        self.n_evaluations += n_entries
         self.n_passes += not source.is_subset
 
     def count_fetch(self, source: Any) -> None:
@@ -122,6 +129,11 @@ class CrossKernel:
 
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
+
+    @property
+    def evaluations_per_row(self) -> int:
+        """Values of each row that a pass with these columns evaluates."""
+        return len(self)
 
     @property
     def dtype(self) -> np.dtype:

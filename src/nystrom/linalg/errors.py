@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import eigsh
 
 from .._html import html_table, log_line_svg
 from ..sources.base import multiply_weights
@@ -32,6 +34,28 @@ def format_norm_bound(ridge: float, weighted: bool) -> str:
     """‖K − K̃‖₂ ≤ λ as it is written, for the matrix of weighted rows too."""
     norm = "‖W^½(K − K̃)W^½‖₂" if weighted else "‖K − K̃‖₂"
     return f"{norm} ≤ {ridge:.4g}"
+
+
+#: Relative accuracy asked of Lanczos, and matrices that are small enough to do without.
+LANCZOS_RTOL, MAX_DENSE_SIZE = 1e-3, 64
+
+
+def top_eigenpair(A: Any) -> tuple[float, np.ndarray]:
+    """The largest eigenvalue of a symmetric matrix or operator, and its vector.
+
+    0 where none is positive.
+    """
+    n = A.shape[0]
+    if n <= MAX_DENSE_SIZE:
+        dense = A @ np.eye(n)
+        _, vectors = np.linalg.eigh(dense)
+        # LAPACK rounds the values alone otherwise than with vectors; results keep them.
+        return max(0.0, float(np.linalg.eigvalsh(dense)[-1])), vectors[:, -1]
+    start = np.random.default_rng(0).standard_normal(n)
+    if not np.any(A @ start):
+        return 0.0, np.zeros(n)
+    values, vectors = eigsh(A, k=1, which="LA", tol=LANCZOS_RTOL, v0=start)
+    return max(0.0, float(values[0])), vectors[:, 0]
 
 
 #: A value whose rounding may be a larger share of it is told as a bound.

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 from sklearn import get_config
 
 from .. import _arrays as arrays
@@ -26,14 +26,11 @@ from ..sources import Block, CachedRows, Source, Subset
 from ..sources.base import weighted_sum
 from ..sources.output import ArraySink
 from .cross_kernel import CrossKernel, kernel_diagonal
-from .errors import TraceError
+from .errors import TraceError, top_eigenpair
 from .factor import ColumnBlocks, Factor
 from .features import BlockFeatures, FeatureMap, features, features_need_float64
 from .moments import Moments, moments, trace_error_from_moments
 from .residuals import block_residuals, prepare_residuals, residuals
-
-#: Relative accuracy asked of Lanczos.
-LANCZOS_RTOL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -107,22 +104,8 @@ class ResidualOperator:
 
     def norm(self) -> float:
         """The largest eigenvalue, at least 0."""
-        n = self.source.n_rows
-        if n <= 64:
-            return max(0.0, float(np.linalg.eigvalsh(self @ np.eye(n)).max()))
-        operator = LinearOperator((n, n), matvec=self.__matmul__, dtype=np.float64)
-        start = np.random.default_rng(0).standard_normal(n)
-        if not np.any(self @ start):
-            return 0.0
-        largest = eigsh(
-            operator,
-            k=1,
-            which="LA",
-            tol=LANCZOS_RTOL,
-            v0=start,
-            return_eigenvectors=False,
-        )
-        return max(0.0, float(largest[0]))
+        n, product = self.source.n_rows, self.__matmul__
+        return top_eigenpair(LinearOperator((n, n), product, matmat=product))[0]
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         # W^½(K − ZZᵀ)W^½

@@ -69,8 +69,7 @@ def residuals(
     sink = ArraySink((source.n_rows,))
     shared = (prepared.columns, prepared.operand, prepared.rounding)
     engine.map(block_residuals, source, sink, shared, name)
-    prepared.ledger.count_pass(source)
-    prepared.ledger.count_evaluations(source.n_rows * (len(prepared.columns) + 1))
+    prepared.ledger.count_pass(source, source.n_rows * (len(prepared.columns) + 1))
     if not np.isfinite(sink.array.sum()):
         check_finite(sink.array)
     return sink.array

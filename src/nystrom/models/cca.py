@@ -12,7 +12,6 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import EPS64
 from ..engines import Engine
-from ..engines.base import expect_passes
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
@@ -76,7 +75,6 @@ def canonical_pairs(
 ) -> CanonicalPairs:
     """The leading pairs of directions."""
     sources = pair.first, pair.second
-    expect_passes(engine.progress, 3)
     x, y = (
         _whiten_view(view_landmarks, mapping, source, alpha, engine, center, form)
         for view_landmarks, mapping, source, alpha in zip(

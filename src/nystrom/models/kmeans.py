@@ -20,7 +20,6 @@ from .._arrays import Array, DeviceConstant
 from .._precision import squares_fit_float32
 from .._random import Purpose, sample_by_exponential_keys, sorted_row_sample, uniforms
 from ..engines import Engine
-from ..engines.base import expect_passes
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.features import FeatureMap
@@ -101,8 +100,6 @@ class FeatureSample:
 SAMPLE_BYTES = 64 * 2**20
 #: Restarts further behind the best than this share stop together with it.
 INERTIA_RTOL = 1e-3
-#: About as many passes as there often are.
-TYPICAL_PASSES = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +177,6 @@ def fit_kmeans(
         np.ones(n_init, bool),
     )
     n_empty = np.full(n_init, n_clusters)
-    expect_passes(engine.progress, min(TYPICAL_PASSES, max_iter + 1), about=True)
     while (is_leading & is_moving).any() and n_passes < max_iter:
         centers = ClusterCenters.from_points(points, mapping.root)
         sums, counts, inertias = _lloyd_pass(

@@ -9,7 +9,6 @@ import numpy as np
 from .._precision import EPS64
 from .._random import Purpose, uniforms_at
 from ..engines import Engine
-from ..engines.base import expect_passes, progress_parts
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.features import FeatureMap
@@ -33,8 +32,6 @@ from .logistic_loss import (
 #: On the sample no more than this share of the objective is left, in so many steps:
 #: its minimum is not that of all rows.
 SAMPLE_TOLERANCE, SAMPLE_MAX_ITERATIONS = 1e-3, 30
-#: About as many passes over all rows as there often are.
-TYPICAL_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -103,9 +100,6 @@ def fit_logistic(
                 f"C={C:g} times the weights of all rows is too large for float64; a "
                 "smaller C changes nothing that rounding does not."
             )
-        expect_passes(
-            engine.progress, min(TYPICAL_PASSES, settings.max_iterations), about=True
-        )
         start_value = objective(start)
         if not start_value.value <= C * null_loss(source):
             start, start_value = zero_coef, objective(zero_coef)
@@ -170,12 +164,10 @@ def select_cost(
     settings = replace(settings, tolerance=max(settings.tolerance, TOLERANCE))
     losses = np.full(len(Cs), np.inf)
     coef, best = None, None
-    stages = progress_parts(engine.progress, *[1.0] * len(Cs))
-    for i, stage in zip(np.argsort(Cs, kind="stable"), stages, strict=True):
+    for i in np.argsort(Cs, kind="stable"):
         C = scale * float(Cs[i])
-        with stage:
-            coef = fit_logistic(mapping, train, C, settings, engine, coef).x
-            losses[i] = mean_loss(coef, mapping, test, engine)
+        coef = fit_logistic(mapping, train, C, settings, engine, coef).x
+        losses[i] = mean_loss(coef, mapping, test, engine)
         if best is None or losses[i] < best.losses.min():
             best = SelectedC(float(Cs[i]), losses.copy(), coef)
     assert best is not None

@@ -16,7 +16,6 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._random import sorted_row_sample
 from ..engines import Engine
-from ..engines.base import expect_passes, progress_parts
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.features import FeatureMap
@@ -133,9 +132,6 @@ def _tally_block(
     return correct_weight, np.bincount(class_index, w, n_classes), loss
 
 
-#: How long the scores take, in passes over all rows.
-SCORING_PASSES = 0.3
-
 Split = tuple[np.ndarray, np.ndarray]
 #: Errors, the less the better, of the held-out values of each part: (parts, fits[, t]).
 Measure = Callable[[Sequence[HeldOutSet], Source, Engine], np.ndarray]
@@ -188,14 +184,10 @@ def score_path(
     )
     by_split, sums = None, None
     if measure is not None:
-        moment_pass, scoring_pass = progress_parts(engine.progress, 1.0, 1.0)
-        with moment_pass:
-            held_out_sets, sums = fit_held_out_sets(
-                mapping, source, splits, sizes, alphas, fit_intercept, engine
-            )
-        with scoring_pass:
-            expect_passes(engine.progress, len(held_out_sets))
-            by_split = measure(held_out_sets, source, engine)
+        held_out_sets, sums = fit_held_out_sets(
+            mapping, source, splits, sizes, alphas, fit_intercept, engine
+        )
+        by_split = measure(held_out_sets, source, engine)
         by_split = by_split.reshape(len(held_out_sets), len(sizes), len(alphas), -1)
     elif not isinstance(splits, str):
         by_split, sums = cross_validation_errors(
@@ -207,7 +199,6 @@ def score_path(
         if len(by_split) > 1:
             standard_errors = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
     else:
-        expect_passes(engine.progress, 1 if splits == "gcv" else 2)
         sums = moments(mapping, source, engine)
         prefixes = [_restrict_to_prefix(mapping, sums, size) for size in sizes]
         problems = [
@@ -285,28 +276,25 @@ def cross_validation_errors(
     engine: Engine,
 ) -> tuple[np.ndarray, Moments]:
     """(splits, sizes, a, t): the squared error on each test part; and all sums."""
-    moment_pass, scoring_stage = progress_parts(engine.progress, 1.0, SCORING_PASSES)
-    with moment_pass:
-        pairs, total = moments_of_splits(mapping, source, splits, engine)
+    pairs, total = moments_of_splits(mapping, source, splits, engine)
     mappings = [mapping.prefix(size) for size in sizes]
     scores = []
-    with scoring_stage:
-        for i, (train, test) in enumerate(pairs):
-            engine.progress("scores of alphas", i, len(splits))
-            problems = [
-                (
-                    m,
-                    NormalEquations.from_moments(
-                        train.first_features(m.rank), fit_intercept
-                    ),
-                )
-                for m in mappings
-            ]
-            test_source = Subset(source, np.sort(splits[i][1]))
-            scores_of_split = _test_squared_errors(
-                problems, test, test_source, alphas, engine.quiet()
+    for i, (train, test) in enumerate(pairs):
+        engine.progress("scores of alphas", i, len(splits))
+        problems = [
+            (
+                m,
+                NormalEquations.from_moments(
+                    train.first_features(m.rank), fit_intercept
+                ),
             )
-            scores.append(scores_of_split / test.weight)
+            for m in mappings
+        ]
+        test_source = Subset(source, np.sort(splits[i][1]))
+        scores_of_split = _test_squared_errors(
+            problems, test, test_source, alphas, engine.quiet()
+        )
+        scores.append(scores_of_split / test.weight)
     return np.array(scores), total
 
 
@@ -369,7 +357,6 @@ def fit_held_out_sets(
     mappings = [mapping.prefix(size) for size in sizes]
     columns, n_fits = mappings[-1].columns, len(sizes) * len(alphas)
     if isinstance(splits, str):
-        expect_passes(engine.progress, 1)
         sums, total = moments(mapping, source, engine), source.total_weight
         problems = [
             LeaveOneOutResiduals.from_problem(
@@ -396,7 +383,6 @@ def moments_of_splits(
     """
     groups, groups_of_split = _group_rows_by_role(splits, source.n_rows)
     if groups is not None:
-        expect_passes(engine.progress, len(groups))
         sums = [_subset_moments(mapping, source, rows, engine) for rows in groups]
         pairs: Iterable[tuple[Moments, Moments]] = (
             (

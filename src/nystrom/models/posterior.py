@@ -52,6 +52,23 @@ class Posterior:
         values, vectors = self._eigh
         return self.root @ (vectors / np.sqrt(values + alpha))
 
+    def std(
+        self, landmarks: Landmarks, source: Source, engine: Engine, **options: Any
+    ) -> np.ndarray:
+        """(n, t): as `predictive_std`."""
+        return predictive_std(landmarks, source, self, engine, **options)
+
+    def predict_with_std(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        mapping: LinearMap,
+        engine: Engine,
+        **options: Any,
+    ) -> Any:
+        """(n, 2·t): as the function of that name."""
+        return predict_with_std(landmarks, source, mapping, self, engine, **options)
+
 
 def ridge_posterior(
     mapping: FeatureMap, problem: NormalEquations, alphas: np.ndarray, coef: np.ndarray

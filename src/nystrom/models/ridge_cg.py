@@ -19,7 +19,6 @@ from .._arrays import Array, DeviceConstant
 from .._precision import min_cholesky_ridge
 from .._random import Purpose, sorted_row_sample, uniforms
 from ..engines import Engine
-from ..engines.base import expect_passes, progress_parts
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.features import FeatureMap
 from ..linalg.moments import moments
@@ -40,7 +39,7 @@ MAX_CACHED_KERNEL_VALUES = 2**19
 N_PROJECTIONS = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
 RTOL = 1e-7
-MAX_ITERATIONS, TYPICAL_ITERATIONS = 100, 20
+MAX_ITERATIONS = 100
 #: Where what is left of a target, squared in that norm, grows to so many times what it
 #: has been, steps are rounding and nothing else.
 DIVERGENCE_RATIO = 1e12
@@ -65,15 +64,9 @@ def solve_cg(
     seed: int,
 ) -> CGSolution:
     """Ridge regression for every target with its own α > 0."""
-    columns, progress = mapping.columns, engine.progress
+    columns = mapping.columns
     shared = (columns, mapping.target_shift)
-    # In passes of one product each.
-    right_hand_side_pass, preconditioner_stage, cg_stage = progress_parts(
-        progress, 1.0, 2.0, TYPICAL_ITERATIONS
-    )
-    with right_hand_side_pass:
-        expect_passes(progress, 1)
-        sums = engine.reduce(_right_hand_side_block, source, shared, "right-hand side")
+    sums = engine.reduce(_right_hand_side_block, source, shared, "right-hand side")
     K_sum, K_cross, y_sum, total = arrays.tree_to_host(sums)
     n_targets = K_cross.shape[1]
     # The shift is only near the mean; here it is the mean itself.
@@ -91,13 +84,10 @@ def solve_cg(
         KtKU, fitted = arrays.tree_to_host(sums)
         return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
-    with preconditioner_stage:
-        precondition = build_preconditioner(mapping, source, alphas, engine, seed)
-    with cg_stage:
-        expect_passes(progress, TYPICAL_ITERATIONS, about=True)
-        coef, n_iterations, converged = conjugate_gradients(
-            lambda V: multiply_gram(V) + alphas * V, b, precondition
-        )
+    precondition = build_preconditioner(mapping, source, alphas, engine, seed)
+    coef, n_iterations, converged = conjugate_gradients(
+        lambda V: multiply_gram(V) + alphas * V, b, precondition
+    )
     dual = mapping.root @ coef
     intercept = np.zeros(n_targets)
     if fit_intercept:

@@ -22,19 +22,19 @@ from .._arrays import Array, DeviceConstant
 from .._precision import min_alpha, min_cholesky_ridge
 from .._validation import check_finite
 from ..engines import Engine
-from ..engines.base import expect_passes, progress_parts
 from ..engines.blas import blas_limit_for_size
-from ..kernels import Kernel
+from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, Ledger
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
-from ..sources.output import ArraySink
+from ..sources.output import ArraySink, Output
+from .linear_map import LinearMap
 from .ridge import add_ridge
 
-#: Steps at most, and about as many as there often are.
-MAX_CG_ITERATIONS, TYPICAL_CG_ITERATIONS = 300, 25
+#: Steps at most.
+MAX_CG_ITERATIONS = 300
 #: ‖b − Ax‖/‖b‖ at which a solution counts as found: what K·x is off by at most.
 CG_RTOL = 1e-6
 #: How far what is left may seem to fall between two exact products, where those of the
@@ -526,11 +526,7 @@ class FullRidge:
             if precondition is None
             else precondition
         )
-        progress = self._engine.progress
-        kernel_stage, cg_stage = progress_parts(progress, 1.0, 1.0)
-        with kernel_stage:
-            expect_passes(progress, 1)
-            kernel_operator = self.kernel_operator
+        kernel_operator = self.kernel_operator
 
         def system_product(multiply_kernel: Callable) -> Callable:
             def multiply_system(V: np.ndarray) -> np.ndarray:
@@ -551,18 +547,16 @@ class FullRidge:
         )
         scale = np.abs(b).max(axis=0, initial=0.0)  # whose square may be no number
         scale[scale == 0] = 1.0
-        with cg_stage:
-            expect_passes(progress, TYPICAL_CG_ITERATIONS, about=True)
-            try:
-                solution = mixed_precision_cg(
-                    multiply_fast,
-                    multiply_exact,
-                    b / scale,
-                    lambda V: self.project_out_intercept(preconditioner(V)),
-                    tolerance,
-                )
-            except NotPositiveDefiniteError:
-                raise ValueError(not_definite_message(self._kernel)) from None
+        try:
+            solution = mixed_precision_cg(
+                multiply_fast,
+                multiply_exact,
+                b / scale,
+                lambda V: self.project_out_intercept(preconditioner(V)),
+                tolerance,
+            )
+        except NotPositiveDefiniteError:
+            raise ValueError(not_definite_message(self._kernel)) from None
         return replace(solution, x=solution.x * scale)
 
     def fit(self, Y: np.ndarray, **options: Any) -> FullFit:
@@ -627,9 +621,57 @@ MAX_ROWS_PER_SOLVE = 1024
 class FullPosterior:
     """What deviations need besides the rows."""
 
+    landmarks: Landmarks  # that precondition
     weights: np.ndarray | None  # (n,) of the rows
     alphas: np.ndarray  # (t,)
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
+    fit_intercept: bool
+
+    def std(
+        self,
+        rows: Landmarks,
+        source: Source,
+        engine: Engine,
+        *,
+        wide: bool,
+        noise: bool,
+        white: float = 0.0,
+    ) -> np.ndarray:
+        """(m, t): the predictive standard deviation of every new row and target."""
+        if isinstance(rows.kernel, Precomputed):
+            raise ValueError(
+                "return_std=True after solver='full' needs the kernel matrix of the "
+                "training rows, which a model with kernel='precomputed' does not keep; "
+                "fit with solver='direct'."
+            )
+        problem = FullRidge(
+            self.landmarks,
+            CachedRows(rows.points, self.weights),
+            self.alphas,
+            fit_intercept=self.fit_intercept,
+            engine=engine,
+        )
+        return self.deviations(problem, source, noise=noise, white=white)
+
+    def predict_with_std(
+        self,
+        rows: Landmarks,
+        source: Source,
+        mapping: LinearMap,
+        engine: Engine,
+        *,
+        noise: bool,
+        white: float = 0.0,
+        output: Output,
+    ) -> Any:
+        """(m, 2·t): predictions, and beside them their deviations."""
+        mean = mapping(rows, source, engine)
+        std = self.std(
+            rows, source, engine, wide=mapping.wide, noise=noise, white=white
+        )
+        both = np.hstack([arrays.to_host_float64(mean), std])
+        dtype = arrays.numpy_float_dtype(mean)
+        return output.store(both.astype(dtype, copy=False), mean)
 
     def deviations(
         self, problem: FullRidge, source: Source, *, noise: bool, white: float = 0.0

@@ -13,14 +13,14 @@ import scipy.linalg
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from ..engines import Engine
+from ..engines import Engine, Threads
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..linalg.moments import Moments, moments
 from ..samplers.streaming import Reservoir, whitened_feature_map
 from ..sources import Block, Source
-from .ridge_solvers import RidgeFit, fit_from_moments
+from .ridge_solvers import RidgeFit, RidgeTask, fit_from_moments
 
 #: Directions in which kept rows have a smaller share of their features are projected:
 #: they are too few to tell more.
@@ -69,9 +69,10 @@ class StreamingMoments:
             whitened_feature_map(landmarks, shift),
             landmarks.reservoir.source,
         )
-        fit = fit_from_moments(landmarks, mapping, sums, rows, alphas, fit_intercept)
-        # The trace is that of sums which are partly estimated.
-        return replace(fit, error=landmarks.error, residual_trace=None, notes=())
+        task = RidgeTask(rows, alphas, fit_intercept, Threads(1))
+        fit = fit_from_moments(landmarks, mapping, sums, task)
+        # The trace is that of sums which are partly estimated: nothing is proven.
+        return replace(fit, error=landmarks.error, risk_bound=None, notes=())
 
 
 def uncenter_targets(sums: Moments, shift: np.ndarray) -> Moments:

@@ -47,7 +47,7 @@ class UntrustedTypesError(ValueError):
 class ModelVersionWarning(InconsistentVersionWarning):
     """A model file was written by another version of nystrom or of scikit-learn.
 
-    Whoever has an eye on scikit-learn's `InconsistentVersionWarning` sees it too.
+    A filter for scikit-learn's `InconsistentVersionWarning` applies to it too.
     """
 
     def __init__(self, message: str) -> None:
@@ -59,7 +59,7 @@ class ModelVersionWarning(InconsistentVersionWarning):
 #: Counts up when a file can no longer be read by the versions before. Format 1, which
 #: named modules, was never released.
 FORMAT = 2
-#: The entry that tells a model file from any other zip.
+#: The entry that distinguishes a model file from any other zip.
 METADATA_ENTRY = "nystrom.json"
 #: What skops writes: which values there are, of which classes, and where their arrays.
 SCHEMA_ENTRY = "schema.json"

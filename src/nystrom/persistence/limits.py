@@ -1,8 +1,8 @@
 """Limits on what a model file may unpack to, checked before anything is read.
 
-`save` stores entries uncompressed and every array once. A file made to take far more
-memory or time than it has bytes shows in its list of entries, array headers and
-references.
+`save` stores entries uncompressed and every array once. A file that is forged
+to need far more memory or time than it has bytes shows it in its list of entries, array
+headers and references.
 """
 
 from __future__ import annotations

@@ -18,10 +18,14 @@ import scipy.sparse as sp
 from .. import kernels, samplers
 from ..estimators._ridge import RidgeModel
 from ..estimators.kernel_cca import KernelCCA
-from ..estimators.kernel_kmeans import KernelKMeans
+from ..estimators.kernel_kmeans import (
+    EmbeddingClusters,
+    FeatureSpaceClusters,
+    KernelKMeans,
+)
 from ..estimators.kernel_logistic_regression import KernelLogisticRegression
 from ..estimators.kernel_pca import KernelPCA
-from ..estimators.kernel_ridge import ExactRidge, KernelRidge
+from ..estimators.kernel_ridge import KernelRidge
 from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
 from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
 from ..estimators.kernel_ridge_cv import KernelRidgeCV
@@ -39,6 +43,7 @@ from ..models.pca import Preimage
 from ..models.posterior import Posterior
 from ..models.ridge import RiskBound
 from ..models.ridge_full import FullPosterior
+from ..models.ridge_solvers import ExactPosterior
 from ..models.spectral_embedding import SpectralEmbeddingMap
 from ..models.streaming import StreamingMoments
 from ..samplers.streaming import Reservoir
@@ -61,8 +66,10 @@ SAVED_CLASSES: dict[str, type] = {
     "Nystroem": Nystroem,
     # what they hold once fitted
     "CCAView": CanonicalView,
-    "ExactRidge": ExactRidge,
+    "EmbeddingClusters": EmbeddingClusters,
+    "ExactPosterior": ExactPosterior,
     "Factor": Factor,
+    "FeatureSpaceClusters": FeatureSpaceClusters,
     "FullPosterior": FullPosterior,
     "Guarantee": Guarantee,
     "KMeansCenters": ClusterCenters,

@@ -148,7 +148,7 @@ class Sampler(ABC):
         seed: int,
         engine: Engine,
     ) -> Landmarks:
-        ledger = Ledger()
+        ledger = Ledger(engine.progress)
         if self.needs_goal:
             goal = as_stopping_rule(goal, self.max_spectral_error)
         problem = SamplingProblem(kernel, source, seed, engine, ledger)

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import heapq
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from .. import _arrays as arrays
 from .._random import Purpose, uniforms
 from .._validation import check_finite
-from ..engines.base import expect_passes
 from ..linalg.cross_kernel import kernel_diagonal
 from ..sources.base import multiply_weights, weighted_sum
-from .base import IndefiniteKernelError, SamplingProblem
-from .pivoting import Grower, GrowingSampler, Pivots
+from .base import IndefiniteKernelError
+from .pivoting import GrowingSampler
 
 #: Rows looked at together: a quarter of the landmarks, within these bounds.
 BATCH_ROWS_RANGE = (16, 256)
@@ -33,13 +30,11 @@ PASS_SECONDS_PER_ROW = (0.0, 3e-9, 6e-12)
 BATCH_SECONDS_PER_ROW = (4e-5, 3e-8, 1e-10)
 
 
-class LazyGrower(ABC):
-    """Pivots chosen by what is left of each row, of which bounds are known."""
+class LazySampler(GrowingSampler):
+    """Pivots selected by the residual of each row, of which bounds are known."""
 
-    def __init__(self, problem: SamplingProblem) -> None:
-        self.problem, self.source = problem, problem.source
-        self.pivots = Pivots(problem)
-        self.exhausted = False  # all rows are within rounding of the pivots' span
+    def _set_up(self) -> None:
+        problem, self.source = self.problem, self.problem.source
         kxx = kernel_diagonal(problem.kernel, problem.source, engine=problem.engine)
         self.bounds = self._weighted(kxx)
         problem.ledger.count_evaluations(self.source.n_rows)
@@ -64,9 +59,6 @@ class LazyGrower(ABC):
         """Pivots until there are `size`, or nothing is left of any row."""
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH_ROWS_RANGE))
-        expect_passes(
-            self.problem.engine.progress, 3, about=True
-        )  # landmarks, a pass, and again
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;
         # two passes without a pivot between them leave nothing.
         while len(self.pivots) < size and not self.exhausted:
@@ -78,7 +70,6 @@ class LazyGrower(ABC):
             n_before = len(self.pivots)
             n_processed = self._process_batch(min(batch, n), size - n_before)
             self.n_rejected += n_processed - (len(self.pivots) - n_before)
-            self.problem.engine.progress("landmarks", len(self.pivots), size)
 
     def _max_rejected(self, batch: int) -> float:
         """How many rows looked at in vain cost as much as a pass over all of them."""
@@ -111,7 +102,7 @@ class LazyGrower(ABC):
 class PivotBatch:
     """A few rows looked at together: what is left of them, and pivots among them."""
 
-    def __init__(self, rows: np.ndarray, grower: LazyGrower) -> None:
+    def __init__(self, rows: np.ndarray, grower: LazySampler) -> None:
         self.rows, self.pivots = rows, grower.pivots
         self.X = X = grower.source.take(rows)
         self.F = self.pivots.factor_rows(X)
@@ -146,7 +137,7 @@ class PivotBatch:
 
 
 def _check_not_indefinite(
-    residual: np.ndarray, floor: np.ndarray, grower: LazyGrower
+    residual: np.ndarray, floor: np.ndarray, grower: LazySampler
 ) -> None:
     # Where the kernel makes no promise, less than nothing must not be left.
     if grower.problem.kernel.traits.psd is None and np.any(
@@ -163,8 +154,25 @@ def argsmallest(values: np.ndarray, size: int) -> np.ndarray:
     return places[np.argsort(values[places], kind="stable")][:size]
 
 
-class GreedyGrower(LazyGrower):
-    """The next pivot is the row with most left; of equal ones the first."""
+@dataclass(unsafe_hash=True)
+class Greedy(LazySampler):
+    """Cholesky with complete pivoting: each landmark is the row with most left.
+
+    Deterministic, and good for few landmarks of a smooth kernel; it runs after
+    outliers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Greedy(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'greedy')
+    """
+
+    name = "greedy"
 
     def _process_batch(self, batch: int, size: int) -> int:
         rows = argsmallest(-self.bounds, batch + 1)
@@ -190,12 +198,18 @@ class GreedyGrower(LazyGrower):
         return len(rows)
 
 
-@dataclass(frozen=True)
-class Greedy(GrowingSampler):
-    """Cholesky with complete pivoting: each landmark is the row with most left.
+#: A row that has rung in vain so often since the last pass rings at the rate of what is
+#: left of it from then on.
+MAX_REJECTIONS = 1000
 
-    Deterministic, and good for few landmarks of a smooth kernel; it runs after
-    outliers.
+
+@dataclass(unsafe_hash=True)
+class RPCholesky(LazySampler):
+    """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber).
+
+    Each landmark is a row drawn with probability ∝ what the landmarks before it leave
+    of k(x, x). A few passes over the rows, by the fall of the error; nothing of size
+    n × s is kept.
 
     Examples
     --------
@@ -203,30 +217,15 @@ class Greedy(GrowingSampler):
     >>> from nystrom import samplers, select_landmarks
     >>> X = np.random.default_rng(0).standard_normal((500, 2))
     >>> options = {"n_landmarks": 20, "random_state": 0}
-    >>> chosen = select_landmarks(X, sampler=samplers.Greedy(), **options)
+    >>> chosen = select_landmarks(X, sampler=samplers.RPCholesky(), **options)
     >>> len(chosen), chosen.sampler
-    (20, 'greedy')
+    (20, 'rpcholesky')
     """
 
-    name = "greedy"
-    make_grower: ClassVar[Callable[..., Grower]] = GreedyGrower
+    name = "rpcholesky"
 
-
-#: A row that has rung in vain so often since the last pass rings at the rate of what is
-#: left of it from then on.
-MAX_REJECTIONS = 1000
-
-
-class RandomGrower(LazyGrower):
-    """The next pivot is a row drawn ∝ what is left of it.
-
-    Each row rings at the rate of its bound, and is taken when it rings with probability
-    left/bound: of all rows, the next one taken is row i with probability ∝ leftᵢ.
-    Clocks have no memory: a bound may come down to what is left after any ring.
-    """
-
-    def __init__(self, problem: SamplingProblem) -> None:
-        super().__init__(problem)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._reset_clocks()
 
     def _set_bounds(self, residual: np.ndarray) -> None:
@@ -290,26 +289,3 @@ class RandomGrower(LazyGrower):
             level=level,
             round=self.n_passes,
         )
-
-
-@dataclass(frozen=True)
-class RPCholesky(GrowingSampler):
-    """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber).
-
-    Each landmark is a row drawn with probability ∝ what the landmarks before it leave
-    of k(x, x). A few passes over the rows, by the fall of the error; nothing of size
-    n × s is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nystrom import samplers, select_landmarks
-    >>> X = np.random.default_rng(0).standard_normal((500, 2))
-    >>> options = {"n_landmarks": 20, "random_state": 0}
-    >>> chosen = select_landmarks(X, sampler=samplers.RPCholesky(), **options)
-    >>> len(chosen), chosen.sampler
-    (20, 'rpcholesky')
-    """
-
-    name = "rpcholesky"
-    make_grower: ClassVar[Callable[..., Grower]] = RandomGrower

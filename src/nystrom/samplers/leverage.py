@@ -97,8 +97,7 @@ def make_guarantee(
         if ridge < min_ridge:
             problem.ledger.note(
                 f"no guarantee: float32 values resolve ‖K − K̃‖₂ to {min_ridge:.2g}, "
-                "not to "
-                f"{ridge:.2g}; pass float64 rows"
+                f"not to {ridge:.2g}; pass float64 rows"
             )
             return None
     return Guarantee(ridge, probability, source.is_weighted, algorithm)
@@ -110,8 +109,7 @@ def _kernel_trace(problem: SamplingProblem, first: Any) -> float:
     if kernel.traits.is_distance_based:
         problem.ledger.count_evaluations(1)
         return source.total_weight * float(diag_float64(kernel, first)[0])
-    problem.ledger.count_evaluations(source.n_rows)
-    problem.ledger.count_pass(source)
+    problem.ledger.count_pass(source, source.n_rows)
     return kernel_trace(kernel, source, engine=problem.engine)
 
 
@@ -149,7 +147,6 @@ class Leverage(GuaranteedSampler):
 
     def choose(self, problem: SamplingProblem, goal: StoppingRule) -> Landmarks:
         kernel, source = problem.kernel, problem.source
-        problem.engine.progress("exact scores", 0, 1)
         K = kernel_matrix(kernel, source)
         problem.ledger.count_evaluations(kernel.gram_evaluations(source.n_rows))
         spectrum = KernelSpectrum.from_kernel_matrix(K, kernel.dtype(source.rows(0, 1)))

@@ -16,7 +16,6 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import min_cholesky_ridge
 from .._random import Purpose, uniform_row_sample
-from ..engines.base import progress_parts
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
@@ -24,7 +23,7 @@ from ..linalg.residuals import prepare_residuals, residuals, ridge_inverse_root
 from ..sources import Block, Source
 from ..sources.base import multiply_weights
 from .base import FixedSize, Sampler, SamplingProblem
-from .pooled_greedy import POOL_PASSES, VALIDATION_SHARES, PooledGreedy
+from .pooled_greedy import VALIDATION_SHARES, PooledGreedy
 from .weighted_sampling import NumberedSubset, all_rows_as_landmarks
 
 #: Rows per landmark whose means are taken.
@@ -33,8 +32,6 @@ MEAN_ROWS_PER_LANDMARK = 40
 STEP_VALIDATION_ROWS_RANGE = (256, 6000)
 #: Lengths of the step that are tried.
 STEP_LENGTHS = (1.0, 0.75, 0.5, 0.25)
-#: How long it takes, in passes over all rows, for each landmark per row.
-MOVING_PASSES = 100.0
 #: A step must gain so many standard errors on the fresh rows.
 MIN_GAIN_STANDARD_ERRORS = 3.0
 
@@ -66,13 +63,8 @@ class KMeans(Sampler):
         if goal.n_landmarks >= problem.source.n_rows:  # every row: K̃ = K already
             landmarks = all_rows_as_landmarks(problem.kernel, problem.source, self.name)
             return replace(landmarks, indices=None, weights=None, probabilities=None)
-        select_part, move_part = progress_parts(
-            problem.engine.progress, POOL_PASSES, MOVING_PASSES
-        )
-        with select_part:
-            start = PooledGreedy().choose(problem, goal)
-        with move_part:
-            return _move_landmarks(start, problem, self.name)
+        start = PooledGreedy().choose(problem, goal)
+        return _move_landmarks(start, problem, self.name)
 
 
 def _check_movable(kernel: Kernel, source: Source) -> None:
@@ -135,7 +127,7 @@ def _cell_means(
     shared = (start.columns(), len(Z))
     cell_sums = problem.engine.reduce(_block_cell_sums, mean_rows, shared, "means")
     sums, counts = arrays.tree_to_host(cell_sums)
-    problem.ledger.count_evaluations(mean_rows.n_rows * len(Z))
+    problem.ledger.count_pass(mean_rows, mean_rows.n_rows * len(Z))
     return (sums + Z) / (counts + 1)[:, None]
 
 
@@ -166,7 +158,7 @@ def _validation_residuals(
         ledger=problem.ledger,
     )
     residual = residuals(
-        prepared, validation_rows, engine=problem.engine.quiet(), name="fresh rows"
+        prepared, validation_rows, engine=problem.engine, name="fresh rows"
     )
     # The ridge itself leaves up to λ of a row that is spanned, and rounding far less
     # than that: no step gains by either.

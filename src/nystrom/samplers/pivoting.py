@@ -7,11 +7,11 @@ the shortest prefix that reaches it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
@@ -21,20 +21,18 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
 from .._validation import check_finite
-from ..engines import Engine, ProgressHook
-from ..engines.base import expect_passes, progress_parts
+from ..engines import Engine
 from ..kernels import Cached
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, diag_float64, kernel_trace
+from ..linalg.cross_kernel import CrossKernel, kernel_trace
 from ..linalg.errors import TraceError
 from ..linalg.factor import ColumnBlocks, Factor, cholesky
 from ..linalg.residuals import (
     ResidualPass,
-    block_residuals,
     prepare_residuals,
     residuals,
 )
-from ..sources import Block, CachedRows, RowNumbers, Source
+from ..sources import Block, RowNumbers, Source
 from ..sources.base import weighted_row_squares
 from .base import (
     FixedSize,
@@ -45,8 +43,6 @@ from .base import (
 )
 from .weighted_sampling import sample_other_rows
 
-#: Rows that a thread works on at once, outside of passes.
-ROWS_PER_TASK = 512
 #: A row of which more is left, as a share of k(x, x), is no copy of a pivot: what
 #: distances may be off by, with a margin.
 MAX_COPY_RESIDUAL = 100 * MAX_DISTANCE_ERROR[np.dtype(np.float64)]
@@ -83,47 +79,11 @@ class Pivots:
     def factor_rows(self, X: Any) -> np.ndarray:
         """k_xS L⁻ᵀ for each row x of X."""
         self.problem.ledger.count_evaluations(arrays.count_rows(X) * len(self))
-        return self._factor_rows(X)
-
-    def _factor_rows(self, X: Any) -> np.ndarray:
         if not len(self):
             return np.empty((arrays.count_rows(X), 0))
         K = self.columns.to_host(X)
         check_finite(K)
         return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
-
-    def residuals_of(self, X: Any) -> np.ndarray:
-        """What the pivots leave of k(x, x), for few rows."""
-        if not arrays.is_on_host(X):
-            return self._residuals_on_device(X)
-        n, k = arrays.count_rows(X), len(self)
-        self.problem.ledger.count_evaluations(n * (k + 1))
-        parts = [
-            arrays.slice_rows(X, start, min(start + ROWS_PER_TASK, n))
-            for start in range(0, n, ROWS_PER_TASK)
-        ]
-        explained = self.problem.engine.local.each(
-            self._explained_diagonal, parts, n * k * k
-        )
-        diagonal = arrays.to_host(diag_float64(self.problem.kernel, X))
-        row_residuals = diagonal - np.concatenate([np.empty(0), *explained])
-        row_residuals[row_residuals < self.rounding_unit(k) * np.abs(diagonal)] = 0.0
-        return row_residuals
-
-    def _explained_diagonal(self, X: Any) -> np.ndarray:
-        F = self._factor_rows(X)
-        return np.vecdot(F, F)
-
-    def _residuals_on_device(self, X: Any) -> np.ndarray:
-        """The same on the device of the rows: only one number of each leaves it."""
-        n, k = arrays.count_rows(X), len(self)
-        self.problem.ledger.count_evaluations(n * (k + 1))
-        block, root = CachedRows(X).block(0, n), self.columns.operand(self.root)
-        row_residuals = block_residuals(
-            block, self.columns, root, self.rounding_unit(k)
-        )
-        check_finite(row_residuals)
-        return row_residuals
 
     def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
         """What is left of kernel(X, X), for few rows with factor rows F."""
@@ -228,6 +188,14 @@ class Pivots:
         """What the pivots leave of k(x, x), for every row of a source."""
         return residuals(self.residual_pass(source), source, engine=engine, name=name)
 
+    def residuals_of_few(self, source: Source) -> np.ndarray:
+        """The same of a few rows, in float64."""
+        rounding, root = self.rounding_unit(len(self)), self.columns.operand(self.root)
+        ledger = self.problem.ledger
+        prepared = ResidualPass(self.columns, root, rounding, False, ledger)
+        engine = self.problem.engine.local
+        return residuals(prepared, source, engine=engine, name="validation rows")
+
     def residual_pass(self, source: Source) -> ResidualPass:
         """The pass that finds what the pivots leave of the rows of a source."""
         prepared = prepare_residuals(
@@ -251,110 +219,118 @@ class Pivots:
         return chosen.with_factor(self.factor if kernel.traits.psd else None)
 
 
-#: Landmarks to begin with.
+#: Landmarks to begin with, where their number is not given.
 N_FIRST_LANDMARKS = 64
-#: How many times more there will be, for all that is known at first; and the logarithm
-#: of no more than that.
-INITIAL_GROWTH, MAX_LOG_GROWTH = 8.0, 10.0
 
 
-@dataclass(frozen=True)
-class ReachedTrace:
-    """What the landmarks so far leave of tr K."""
+class GrowingSampler(Sampler):
+    """A sampler that selects one pivot after the other.
 
-    error: float  # Σ w·left
-    kernel_trace: float  # tr K
-
-
-def grow_to_tolerance(
-    make_grower: Callable[[SamplingProblem], Any],
-    problem: SamplingProblem,
-    goal: TraceTolerance,
-    name: str,
-) -> Landmarks:
-    """Landmarks until tr(K − K̃) ≤ tolerance·tr K, or there are as many as allowed."""
-    source = problem.source
-    n = source.n_rows
-    if problem.kernel.traits.psd is False:
-        raise IndefiniteKernelError
-    progress = problem.engine.progress
-    trace_part, growth_part, shorten_part = progress_parts(progress, 0.02, 3.5, 1.0)
-    with trace_part:
-        grower = make_grower(problem)
-        total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
-    problem.ledger.count_evaluations(n)
-    problem.ledger.count_pass(source)
-    check_finite(np.asarray(total_trace))
-    if total_trace < 0:
-        raise IndefiniteKernelError
-    max_landmarks = n if goal.at_most is None else min(goal.at_most, n)
-    with growth_part:
-        reached = _grow_by_doubling(
-            grower, goal.tolerance, total_trace, max_landmarks, progress
-        )
-    error, path = reached.error, None
-    if error <= goal.tolerance * total_trace and len(grower.pivots):
-        with shorten_part:
-            expect_passes(progress, 1)
-            path_traces = _shorten_to_tolerance(
-                grower.pivots, problem, reached, goal.tolerance
-            )
-        error, path = float(path_traces[-1]), path_traces / total_trace
-    if len(grower.pivots) == 0:  # K = 0, and any row will do
-        grower.pivots.fill(1)
-    trace_error = replace(TraceError.from_sums(error, total_trace, n), path=path)
-    return grower.pivots.landmarks(
-        name, error=trace_error, max_trace_error=goal.tolerance
-    )
-
-
-def _grow_by_doubling(
-    grower: Any,
-    tolerance: float,
-    kernel_trace: float,
-    max_landmarks: int,
-    progress: ProgressHook,
-) -> ReachedTrace:
-    size, growth_factor = min(N_FIRST_LANDMARKS, max_landmarks), INITIAL_GROWTH
-    while True:  # until size has doubled up to `most`
-        doubling_part, _ = progress_parts(
-            progress, 1.0, max(0.0, min(growth_factor, max_landmarks / size) - 1)
-        )
-        with doubling_part:
-            grow_part, error_part = progress_parts(progress, 0.3, 1.0)
-            with grow_part:
-                grower.grow(size)
-            next_size = min(2 * size, max_landmarks)
-            with error_part:
-                expect_passes(progress, 1)
-                error = grower.error(next_size)
-        growth_factor = (
-            _expected_growth(size, error, tolerance * kernel_trace, kernel_trace) / 2
-        )
-        if (
-            error <= tolerance * kernel_trace
-            or grower.exhausted
-            or size == max_landmarks
-        ):
-            return ReachedTrace(error, kernel_trace)
-        size = next_size
-
-
-def _expected_growth(
-    size: int, error: float, target: float, kernel_trace: float
-) -> float:
-    """How many times more landmarks it takes, if the error is a power of their number.
-
-    For who follows it alone.
+    It reaches a size, or doubles its pivots until the trace error is small enough. The
+    state of a run is held by a copy of the sampler, which `begin` sets up.
     """
-    if not 0 < target < error < kernel_trace:
-        return 1.0
-    exponent = math.log(target / kernel_trace) / math.log(error / kernel_trace) - 1
-    return math.exp(min(MAX_LOG_GROWTH, exponent * math.log(size)))
+
+    takes: ClassVar[tuple[type, ...]] = (FixedSize, TraceTolerance)
+    is_ordered = True
+
+    problem: SamplingProblem
+    pivots: Pivots
+    exhausted: bool  # nothing is left of any row
+
+    def begin(self, problem: SamplingProblem) -> Self:
+        """A copy of the sampler without pivots."""
+        run = copy(self)
+        run.problem, run.pivots, run.exhausted = problem, Pivots(problem), False
+        run._set_up()
+        return run
+
+    def _set_up(self) -> None:
+        """More of the state of a run."""
+
+    @abstractmethod
+    def grow(self, size: int) -> None:
+        """Add pivots until there are `size`, or nothing is left."""
+
+    @abstractmethod
+    def error(self, size: int) -> float:
+        """tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        It may decide what the next pivots are selected by.
+        """
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if isinstance(goal, FixedSize):
+            run = self.begin(problem)
+            run.grow(goal.n_landmarks)
+            run.pivots.fill(goal.n_landmarks)
+            return run.pivots.landmarks(self.name)
+        if problem.kernel.traits.psd is False:
+            raise IndefiniteKernelError
+        n = problem.source.n_rows
+        fits_memory = 8 * n**2 <= get_config()["working_memory"] * 2**20
+        if problem.kernel.traits.costly and fits_memory:
+            return self._with_cached_kernel(problem, goal)
+        return self._grow_to_tolerance(problem, goal)
+
+    def _grow_to_tolerance(
+        self, problem: SamplingProblem, goal: TraceTolerance
+    ) -> Landmarks:
+        """Double the pivots until tr(K − K̃) ≤ tolerance·tr K; the shortest prefix."""
+        source, n = problem.source, problem.source.n_rows
+        run = self.begin(problem)
+        total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
+        problem.ledger.count_pass(source, n)
+        check_finite(np.asarray(total_trace))
+        if total_trace < 0:
+            raise IndefiniteKernelError
+        max_landmarks = n if goal.at_most is None else min(goal.at_most, n)
+        max_error, size = goal.tolerance * total_trace, N_FIRST_LANDMARKS
+        while True:  # ends: the size doubles up to `max_landmarks`
+            size = min(size, max_landmarks)
+            run.grow(size)
+            error = run.error(min(2 * size, max_landmarks))
+            if error <= max_error or run.exhausted or size == max_landmarks:
+                break
+            size *= 2
+        path = None
+        if error <= max_error and len(run.pivots):
+            path_traces = _shorten_to_tolerance(
+                run.pivots, problem, error, total_trace, goal.tolerance
+            )
+            error, path = float(path_traces[-1]), path_traces / total_trace
+        if len(run.pivots) == 0:  # K = 0, and any row will do
+            run.pivots.fill(1)
+        trace_error = replace(TraceError.from_sums(error, total_trace, n), path=path)
+        return run.pivots.landmarks(
+            self.name, error=trace_error, max_trace_error=goal.tolerance
+        )
+
+    def _with_cached_kernel(
+        self, problem: SamplingProblem, goal: TraceTolerance
+    ) -> Landmarks:
+        """Evaluate no pair of rows twice, where an evaluation is costly."""
+        source = problem.source
+        kernel = Cached(problem.kernel, source.rows(0, source.n_rows))
+        weights = source.weights if source.is_weighted else None
+        cached_problem = replace(
+            problem, kernel=kernel, source=RowNumbers(source.n_rows, weights)
+        )
+        n_evaluations = problem.ledger.n_evaluations
+        try:
+            chosen = self._grow_to_tolerance(cached_problem, goal)
+        finally:
+            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
+        assert chosen.indices is not None
+        points = source.take(chosen.indices)
+        return chosen.replace(kernel=problem.kernel, points=points)
 
 
 def _shorten_to_tolerance(
-    pivots: Pivots, problem: SamplingProblem, reached: ReachedTrace, tolerance: float
+    pivots: Pivots,
+    problem: SamplingProblem,
+    error: float,
+    kernel_trace: float,
+    tolerance: float,
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
     shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.root))
@@ -362,27 +338,17 @@ def _shorten_to_tolerance(
         _block_column_squares, problem.source, shared, "shortest prefix"
     )
     columns = arrays.to_host(column_sums)
-    problem.ledger.count_evaluations(problem.source.n_rows * len(pivots))
-    problem.ledger.count_pass(problem.source)
+    problem.ledger.count_pass(problem.source, problem.source.n_rows * len(pivots))
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
-    path_traces = reached.error + np.concatenate(
-        [np.cumsum(columns[::-1])[::-1], [0.0]]
-    )
+    path_traces = error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
     # What is left counts as 0 where it is negative: then there is more than tr K.
     rounding_share = max(
         1e-6, 10 * arrays.epsilon(problem.kernel.dtype(pivots.points)) ** 0.5
     )
-    rounding = (
-        MAX_RESIDUAL_ERROR * reached.error + rounding_share * reached.kernel_trace
-    )
-    if (
-        problem.kernel.traits.psd is None
-        and path_traces[0] - reached.kernel_trace > rounding
-    ):
+    rounding = MAX_RESIDUAL_ERROR * error + rounding_share * kernel_trace
+    if problem.kernel.traits.psd is None and path_traces[0] - kernel_trace > rounding:
         raise IndefiniteKernelError
-    size = max(
-        1, int(np.flatnonzero(path_traces <= tolerance * reached.kernel_trace)[0])
-    )
+    size = max(1, int(np.flatnonzero(path_traces <= tolerance * kernel_trace)[0]))
     pivots.shorten(size)
     return path_traces[1 : size + 1]
 
@@ -392,68 +358,3 @@ def _block_column_squares(
 ) -> Array:
     F = root.product(columns.float64(block.X))
     return weighted_row_squares(block.weights, F)
-
-
-class Grower(Protocol):
-    """Landmarks in a sampler's own order, as many as asked for, and more later."""
-
-    pivots: Pivots
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing is left of any row."""
-
-    def grow(self, size: int) -> None:
-        """Go on until there are `size`."""
-
-    def error(self, size: int) -> float:
-        """tr(K − K̃) by a pass over all rows, before going on until there are `size`.
-
-        What it shows may be what the next ones are chosen by.
-        """
-
-
-class GrowingSampler(Sampler):
-    """A sampler that grows: `growth(work)` makes a `Growth`."""
-
-    takes: ClassVar[tuple[type, ...]] = (FixedSize, TraceTolerance)
-    is_ordered = True
-    make_grower: ClassVar[Callable[..., Grower]]
-
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        if isinstance(goal, FixedSize):
-            start_part, growth_part = progress_parts(problem.engine.progress, 0.02, 1.0)
-            with start_part:
-                grower = type(self).make_grower(problem)
-            with growth_part:
-                grower.grow(goal.n_landmarks)
-            grower.pivots.fill(goal.n_landmarks)
-            return grower.pivots.landmarks(self.name)
-        if problem.kernel.traits.costly and _fits_working_memory(problem.source.n_rows):
-            return self._with_cached_kernel(problem, goal)
-        return grow_to_tolerance(type(self).make_grower, problem, goal, self.name)
-
-    def _with_cached_kernel(
-        self, problem: SamplingProblem, goal: TraceTolerance
-    ) -> Landmarks:
-        """No pair of rows twice, where an evaluation is dearer than looking it up."""
-        rows = problem.source.rows(0, problem.source.n_rows)
-        kernel = Cached(problem.kernel, rows)
-        weights = problem.source.weights if problem.source.is_weighted else None
-        cached_problem = replace(
-            problem, kernel=kernel, source=RowNumbers(problem.source.n_rows, weights)
-        )
-        n_evaluations = problem.ledger.n_evaluations
-        try:
-            chosen = grow_to_tolerance(
-                type(self).make_grower, cached_problem, goal, self.name
-            )
-        finally:
-            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
-        assert chosen.indices is not None
-        points = problem.source.take(chosen.indices)
-        return chosen.replace(kernel=problem.kernel, points=points)
-
-
-def _fits_working_memory(n_rows: int) -> bool:
-    return 8 * n_rows**2 <= get_config()["working_memory"] * 2**20

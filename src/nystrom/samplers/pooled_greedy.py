@@ -9,30 +9,26 @@ pool is stale. See docs/sampler_design.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
 
 from .._random import (
     Purpose,
-    inclusion_probabilities,
     sample_by_exponential_keys,
     uniform_row_sample,
     uniforms,
 )
 from .._validation import check_finite
-from ..engines.base import expect_passes, progress_parts
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import kernel_diagonal
 from ..sources import Block, Source
 from ..sources.base import multiply_weights
 from .base import FixedSize, SamplingProblem
-from .pivoting import Grower, GrowingSampler, Pivots
+from .pivoting import GrowingSampler
 from .pool import RowPool
 from .recursive import run_recursion
 from .recursive_rules import PracticalSize
@@ -63,9 +59,6 @@ MIN_POOLS_TO_SCORE = 16
 MAX_SINGLE_BLOCK_ROWS = 256
 #: So many rows are a pool as they are: drawing one costs more than it saves.
 MAX_WHOLE_POOL_ROWS = 2048
-#: How long it takes, in passes over all rows with all landmarks: to draw the first
-#: pool, the first pass for another one, and work on pools for each landmark per row.
-FIRST_POOL_PASSES, REFRESH_PASSES, POOL_PASSES = 0.15, 0.35, 25.0
 
 
 @dataclass(frozen=True)
@@ -141,14 +134,6 @@ class PoolPlan:
             return self.n_landmarks
         return max(MIN_BLOCK_PIVOTS, self.n_landmarks // N_PIVOT_BLOCKS)
 
-    def pool_passes(self, begin: float, end: float) -> float:
-        """Work on pools from one share of the landmarks to another, in passes.
-
-        A landmark takes the longer, the more there are before it.
-        """
-        total = POOL_PASSES * self.n_landmarks / self.n_rows
-        return total * (end**2 - begin**2)
-
     def n_proposals(self, size: int) -> tuple[int, int]:
         """New proposals for a block of this size, and how many are kept from it."""
         if self.is_single_block:
@@ -159,17 +144,6 @@ class PoolPlan:
 
 #: The share of a pool that is drawn by k(x, x) alone: it bounds the pool's weights.
 DIAGONAL_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class ResidualSample:
-    """What a pass over all rows, or some, has found left of them."""
-
-    sample: WeightedSample  # of the race for a pool, and the first that lost
-    error: float  # what is left of these rows
-    n_rows: int
-    n_pivots: int
-    covers_all_rows: bool
 
 
 def pool_sampling_weights(problem: SamplingProblem, plan: PoolPlan) -> np.ndarray:
@@ -190,22 +164,6 @@ def pool_sampling_weights(problem: SamplingProblem, plan: PoolPlan) -> np.ndarra
     return by_score + DIAGONAL_SHARE * diagonal_weights / diagonal_weights.sum()
 
 
-def pool_members(
-    sample: WeightedSample, size: int
-) -> tuple[WeightedSample, np.ndarray]:
-    """The first of a race, by row number, and the probability that each is.
-
-    Where there is a loser, which comes last, it tells how likely the others were.
-    """
-    threshold = np.inf
-    if sample.max_rows is not None and len(sample) > size:
-        sample = sample.sorted_by_key()
-        threshold = float(sample.keys[size])
-        sample = sample.take(np.arange(size))
-    sample = sample.take(np.argsort(sample.numbers))
-    return sample, inclusion_probabilities(sample.sampling_weights, threshold)
-
-
 #: After this share of the landmarks the residual of all rows draws a new pool.
 FIRST_REFRESH_SHARE = 0.25
 #: Rows that are scored at most: a pool has hundreds of times fewer, and what it misses
@@ -219,79 +177,73 @@ MAX_RESIDUAL_RATIO = 1.5
 VALIDATION_ROWS_RANGE = (256, 2000)
 
 
-class PooledGreedyGrower:
-    """Pivots by gain, as many as asked for, and more later."""
+@dataclass(unsafe_hash=True)
+class PooledGreedy(GrowingSampler):
+    """Gain-pivoted ridge leverage scores: what "auto" stands for.
 
-    pool: RowPool  # drawn first of all
-    plan: PoolPlan
+    No options: how large levels, pools and blocks are follows from the numbers of rows
+    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
+    theorem covers the choice by gain; for guarantees use `Recursive`.
 
-    def __init__(self, problem: SamplingProblem) -> None:
-        self.problem, self.source = problem, problem.source
-        self.pivots = Pivots(problem)
-        self.exhausted = False  # all rows are within rounding of the pivots' span
-        self.is_drawn_from_all_rows = (
-            False  # the pool was drawn by the residual of all rows
-        )
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.PooledGreedy(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'auto')
+    """
+
+    name = "auto"
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        is_costly = problem.kernel.traits.costly and isinstance(goal, FixedSize)
+        if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
+            # Ranking would take more evaluations than all of K.
+            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
+            return as_landmarks(sample, problem.kernel, problem.source, "uniform")
+        return super().choose(problem, goal)
+
+    def _set_up(self) -> None:
+        self.source = self.problem.source
+        self.plan: PoolPlan
+        self.pool: RowPool  # drawn first of all
+        self.is_drawn_from_all_rows = False  # the pool, by the residual of all rows
         self.wide = False  # what is left is too little for float32
         self.round = 0  # of draws
-        self.n_pivots_at_draw = self.n_nonzero_at_draw = (
-            0  # pivots, and rows with something left, at a draw
-        )
+        self.n_pivots_at_draw = 0
+        self.n_nonzero_at_draw = 0  # rows of the pool with a residual
         self.refresh_evaluations = 0
-        self.rejected = np.empty(0, dtype=np.intp)  # rows that are none after all
-        self.residual_sample: ResidualSample | None = (
-            None  # by the last pass over all rows
-        )
-        self.validation_subsets: list[NumberedSubset] = []  # rows for each look
+        self.rejected = np.empty(0, dtype=np.intp)  # rows that are no pivots after all
+        self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
         """Pivots until there are `size`, or nothing is left."""
         self._plan_for(size)
-        n_begin, progress = len(self.pivots), self.problem.engine.progress
-        shares = (
-            (FIRST_REFRESH_SHARE, *VALIDATION_SHARES)
-            if n_begin == 0
-            else VALIDATION_SHARES
-        )
-        pool_passes = [
-            self.plan.pool_passes(*ends) for ends in pairwise((0, *shares, 1))
-        ]
-        refresh_passes = [
-            REFRESH_PASSES * (share == FIRST_REFRESH_SHARE) for share in shares
-        ]
-        draw_part, *step_parts, last_part = progress_parts(
-            progress,
-            FIRST_POOL_PASSES,
-            *map(sum, zip(pool_passes, (*refresh_passes, 0.0), strict=True)),
-        )
-        with draw_part:
-            self._draw_initial_pool()
-        for i, share in enumerate(shares):
+        n_begin = len(self.pivots)
+        if n_begin == 0:
+            self._draw_first_pool()
+        else:
+            self._draw_by_residual(self.next_sample, self.source, self.source.n_rows)
+        first_shares = (FIRST_REFRESH_SHARE,) if n_begin == 0 else ()
+        for share in (*first_shares, *VALIDATION_SHARES):
             if len(self.pool) == self.source.n_rows:
                 break  # no row is missing
-            with step_parts[i]:
-                grow_part, refresh_part = progress_parts(
-                    progress, pool_passes[i], refresh_passes[i]
-                )
-                with grow_part:
-                    self._grow_to(n_begin + math.ceil(share * (size - n_begin)))
-                if self.exhausted:
-                    return
-                if share == FIRST_REFRESH_SHARE or self._is_pool_stale(
-                    VALIDATION_SHARES.index(share)
-                ):
-                    with refresh_part:
-                        expect_passes(progress, 1)
-                        self._refresh()
-        with last_part:
-            self._grow_to(size)
+            self._grow_to(n_begin + math.ceil(share * (size - n_begin)))
+            if self.exhausted:
+                return
+            if share == FIRST_REFRESH_SHARE or self._is_pool_stale(share):
+                self._refresh()
+        self._grow_to(size)
 
     def error(self, size: int) -> float:
         """tr(K − K̃), by a pass that draws the next pool, too."""
         self._plan_for(size)
         name = f"trace error at {len(self.pivots)} landmarks"
-        self.residual_sample = self._sample_by_residual(self.source, name)
-        return self.residual_sample.error
+        self.next_sample, error, _ = self._sample_by_residual(self.source, name)
+        return error
 
     def _plan_for(self, size: int) -> None:
         traits = self.problem.kernel.traits
@@ -302,82 +254,63 @@ class PooledGreedyGrower:
             self.source.n_rows, size, traits.costly or is_user_function, max_rows
         )
 
-    def _draw_initial_pool(self) -> None:
-        """The pool to begin with; or to go on with, where there are pivots."""
-        if len(self.pivots):
-            assert self.residual_sample is not None
-            self._draw_by_residual(self.residual_sample)
-            return
-        if self.plan.draws_by_score or not self.plan.pool_has_all_rows:
-            self._fetch_subsets()
-        self._draw_first_pool()
-
     def _fetch_subsets(self) -> None:
         """Rows that will be scored or looked at: fetched in one go, if they must be."""
         n, seed, plan = self.source.n_rows, self.problem.seed, self.plan
         n_scored = plan.scored_rows if plan.draws_by_score else 0
+        n_validation = min(n, int(np.clip(n // 40, *VALIDATION_ROWS_RANGE)))
         sizes = [n_scored if n_scored < n else 0]
-        sizes += [min(n, int(np.clip(n // 40, *VALIDATION_ROWS_RANGE)))] * len(
-            VALIDATION_SHARES
-        )
+        sizes += [n_validation] * len(VALIDATION_SHARES)
         rows = [
             np.sort(uniform_row_sample(seed, Purpose.VALIDATION, n, size, level))
             for level, size in enumerate(sizes)
         ]
         engine, ledger = self.problem.engine, self.problem.ledger
-        fetched = NumberedSubset.fetch(
-            self.source, reduce(np.union1d, rows), engine, ledger
-        )
-        self.scored, *self.validation_subsets = (
-            fetched.subset(numbers) for numbers in rows
-        )
+        every_row = reduce(np.union1d, rows)
+        fetched = NumberedSubset.fetch(self.source, every_row, engine, ledger)
+        self.scored, *self.validation_subsets = map(fetched.subset, rows)
 
     def _draw_first_pool(self) -> None:
-        """The first pool, drawn mostly by score."""
-        plan, source = self.plan, self.source
-        if plan.draws_by_score and plan.scored_rows < plan.n_rows:
-            sampling_weights = self._weights_by_score(self.scored.with_own_numbers())
-            self._draw_pool(sampling_weights, self.scored)
-            return
+        """The first pool, drawn mostly by score; or all rows."""
+        plan, problem, rows = self.plan, self.problem, self.source
+        if plan.draws_by_score or not plan.pool_has_all_rows:
+            self._fetch_subsets()
+        scores_all_rows = not plan.draws_by_score or plan.scored_rows >= plan.n_rows
+        if not scores_all_rows:
+            rows = self.scored
+            problem = replace(problem, source=self.scored.with_own_numbers())
         # Also where the pool is to hold all rows: the scores of a kernel that makes no
         # promise show whether it is indefinite.
-        sampling_weights = self._weights_by_score(source)
-        self._draw_pool(None if plan.pool_has_all_rows else sampling_weights, source)
-
-    def _weights_by_score(self, source: Source) -> np.ndarray:
-        return pool_sampling_weights(replace(self.problem, source=source), self.plan)
+        sampling_weights = pool_sampling_weights(problem, plan)
+        m = rows.n_rows
+        if scores_all_rows and plan.pool_has_all_rows:
+            numbers = np.arange(m)
+            self._begin_pool(numbers, rows.weights, rows.take_numbered(numbers))
+            return
+        block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
+        sample = self._pool_sampler.sample_block(block, sampling_weights, False)
+        self._draw_from_sample(sample, m, rows)
 
     @property
     def _pool_sampler(self) -> KeyedSampler:
-        """For a pool; the first that loses tells how likely the others were."""
-        max_rows = self.plan.pool_size + 1
-        return KeyedSampler(
-            self.problem.seed, Purpose.POOL, round=self.round, max_rows=max_rows
-        )
-
-    def _draw_pool(self, sampling_weights: np.ndarray | None, rows: Source) -> None:
-        """A pool of rows whose chances are known; None: all of them."""
-        m = rows.n_rows
-        if sampling_weights is None:
-            block = Block(0, None, rows.weights)
-            sampling_weights = np.ones(m)
-            sampler = replace(self._pool_sampler, max_rows=None)
-        else:
-            block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
-            sampler = self._pool_sampler
-        self._draw_from_sample(
-            sampler.sample_block(block, sampling_weights, False), m, rows
-        )
+        """Draws a pool and one row more, whose key gives the probabilities."""
+        seed, max_rows = self.problem.seed, self.plan.pool_size + 1
+        return KeyedSampler(seed, Purpose.POOL, round=self.round, max_rows=max_rows)
 
     def _draw_from_sample(
         self, sample: WeightedSample, n_rows: int, rows: Source
     ) -> None:
-        """The pool of the winners among so many rows."""
-        sample, p = pool_members(sample, self.plan.pool_size)
-        weights = multiply_weights(
-            sample.weights, float(self.source.n_rows) / n_rows / p
-        )
-        self._make_pool(sample.numbers, weights, sample.points_from(rows))
+        """The pool of a sample from so many rows."""
+        sample, p = sample.fixed_size(self.plan.pool_size)
+        order = np.argsort(sample.numbers)
+        sample, scale = sample.take(order), float(self.source.n_rows) / n_rows
+        weights = multiply_weights(sample.weights, scale / p[order])
+        self._begin_pool(sample.numbers, weights, sample.points_from(rows))
+
+    def _begin_pool(
+        self, numbers: np.ndarray, weights: np.ndarray, points: Any
+    ) -> None:
+        self._make_pool(numbers, weights, points)
         self.n_pivots_at_draw = len(self.pivots)
         self.n_nonzero_at_draw = int(np.count_nonzero(self.pool.residual))
         self.round += 1
@@ -401,8 +334,10 @@ class PooledGreedyGrower:
         """The same pool for the pivots there are by now."""
         self._make_pool(self.pool.indices, self.pool.weights, self.pool.points)
 
-    def _sample_by_residual(self, rows: Source, name: str) -> ResidualSample:
-        """One pass: how much is left, and who would be in a pool drawn by it."""
+    def _sample_by_residual(
+        self, rows: Source, name: str
+    ) -> tuple[WeightedSample, float, int]:
+        """One pass: a pool drawn by residual, the sum of residuals, how many rows."""
         sample, (error, n_rows) = sample_by_residual(
             self.pivots.residual_pass(rows),
             rows,
@@ -411,26 +346,23 @@ class PooledGreedyGrower:
             engine=self.problem.engine,
             name=name,
         )
-        is_all_rows = rows is self.source
-        k = len(self.pivots)
-        return ResidualSample(sample, float(error), int(n_rows), k, is_all_rows)
+        return sample, float(error), int(n_rows)
 
-    def _draw_by_residual(self, residual_sample: ResidualSample) -> bool:
-        """A pool drawn by what is left, if anything is; whether that is so."""
-        self.is_drawn_from_all_rows = residual_sample.covers_all_rows
-        has_rows = len(residual_sample.sample) > 0
-        if has_rows:
-            self._draw_from_sample(
-                residual_sample.sample, residual_sample.n_rows, self.source
-            )
+    def _draw_by_residual(
+        self, sample: WeightedSample, rows: Source, n_rows: int
+    ) -> bool:
+        """A pool drawn by residual, if any row has one; whether that is so."""
+        self.is_drawn_from_all_rows = rows is self.source
+        if len(sample):
+            self._draw_from_sample(sample, n_rows, self.source)
         elif self.is_drawn_from_all_rows:
             self.exhausted = True
-        return has_rows
+        return len(sample) > 0
 
     def _refresh(self) -> bool:
-        """A pool by what is left of all rows, or of as many as are affordable.
+        """A pool by the residual of all rows, or of as many as are affordable.
 
-        Whether there is one: not if that are too few, or nothing is left of them.
+        Whether there is one: not if they are too few, or have no residual.
         """
         n, k = self.source.n_rows, len(self.pivots)
         budget = self.plan.refresh_evaluations - self.refresh_evaluations
@@ -441,17 +373,16 @@ class PooledGreedyGrower:
         engine, ledger = self.problem.engine, self.problem.ledger
         rows = subsample(self.source, max_rows, *stream, engine=engine, ledger=ledger)
         self.refresh_evaluations += min(n, max_rows) * (k + 1)
-        return self._draw_by_residual(
-            self._sample_by_residual(rows, f"residuals at {k} landmarks")
-        )
+        name = f"residuals at {k} landmarks"
+        sample, _, n_rows = self._sample_by_residual(rows, name)
+        return self._draw_by_residual(sample, rows, n_rows)
 
-    def _is_pool_stale(self, check: int) -> bool:
+    def _is_pool_stale(self, share: float) -> bool:
         """Whether fresh rows leave more than the pool says there is."""
         if not self.validation_subsets:
             self._fetch_subsets()
-        rows = self.validation_subsets[check]
-        residual = self.pivots.residuals_of(rows.rows(0, rows.n_rows))
-        residual = multiply_weights(rows.weights, residual)
+        rows = self.validation_subsets[VALIDATION_SHARES.index(share)]
+        residual = multiply_weights(rows.weights, self.pivots.residuals_of_few(rows))
         return bool(
             residual.mean() * self.source.n_rows
             > MAX_RESIDUAL_RATIO * self.pool.residual_trace
@@ -462,12 +393,7 @@ class PooledGreedyGrower:
         # Ends: a choice has pivots or leaves nothing of its proposals, a pivot that is
         # not kept is never one again, and a pool that was dry without a pivot is the
         # last.
-        n_begin, progress = self.pool.n_pivots, self.problem.engine.progress
-        expect_passes(progress, 1)
         while not self.exhausted:
-            progress(
-                f"landmarks up to {stop}", self.pool.n_pivots - n_begin, stop - n_begin
-            )
             if self.pool.n_pivots >= stop:
                 if self._flush_pool():
                     return
@@ -532,34 +458,3 @@ class PooledGreedyGrower:
         elif not self._refresh():
             # Weights may vanish that residuals do not: without a new pool it ends, too.
             self.exhausted = True
-
-
-@dataclass(frozen=True)
-class PooledGreedy(GrowingSampler):
-    """Gain-pivoted ridge leverage scores: what "auto" stands for.
-
-    No options: how large levels, pools and blocks are follows from the numbers of rows
-    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
-    theorem covers the choice by gain; for guarantees use `Recursive`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nystrom import samplers, select_landmarks
-    >>> X = np.random.default_rng(0).standard_normal((500, 2))
-    >>> options = {"n_landmarks": 20, "random_state": 0}
-    >>> chosen = select_landmarks(X, sampler=samplers.PooledGreedy(), **options)
-    >>> len(chosen), chosen.sampler
-    (20, 'auto')
-    """
-
-    name = "auto"
-    make_grower: ClassVar[Callable[..., Grower]] = PooledGreedyGrower
-
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        is_costly = problem.kernel.traits.costly and isinstance(goal, FixedSize)
-        if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
-            # Ranking would take more evaluations than all of K.
-            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return as_landmarks(sample, problem.kernel, problem.source, "uniform")
-        return super().choose(problem, goal)

@@ -18,7 +18,6 @@ import numpy as np
 from .._precision import entry_roundoff, is_indefinite
 from .._random import Purpose, uniform_row_sample, uniforms_at
 from .._validation import check_finite
-from ..engines.base import expect_passes, progress_parts
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.residuals import (
@@ -55,6 +54,7 @@ from .weighted_sampling import (
     BernoulliSubset,
     KeyedSampler,
     NumberedSubset,
+    SampledRows,
     WeightedSample,
     as_landmarks,
     bernoulli_from_keys,
@@ -64,15 +64,11 @@ from .weighted_sampling import (
 )
 
 
-@dataclass(frozen=True)
-class LevelSample:
-    """Weighted rows: column j of S has the entry weights[j] in row indices[j]."""
+@dataclass(frozen=True, kw_only=True)
+class LevelSample(SampledRows):
+    """The weighted sample of a level, with the weights of the rows themselves."""
 
-    indices: np.ndarray
-    points: Any
-    weights: np.ndarray
-    probabilities: np.ndarray
-    row_weights: np.ndarray  # of the rows themselves
+    row_weights: np.ndarray
 
     @property
     def column_weights(self) -> np.ndarray:
@@ -82,9 +78,9 @@ class LevelSample:
 
 @dataclass(frozen=True)
 class ScoreWeights:
-    """Chances of rows by what the sample leaves of them."""
+    """Sampling weights of rows by their scores: the rule's, or min(1, l̃) for None."""
 
-    rule: SamplingRule
+    rule: SamplingRule | None
     level: int
     ridge: float
 
@@ -92,7 +88,10 @@ class ScoreWeights:
         self, residual: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         scores = residuals_to_scores(residual, weights, self.ridge)
-        sampling_weights = self.rule.sampling_weights(scores, self.level)
+        if self.rule is None:
+            sampling_weights = np.minimum(1.0, scores)
+        else:
+            sampling_weights = self.rule.sampling_weights(scores, self.level)
         totals = ScoreTotals.from_scores(scores, sampling_weights)
         return sampling_weights, np.array(
             [totals.scores, totals.capped_scores, totals.sampling_weights]
@@ -100,39 +99,16 @@ class ScoreWeights:
 
 
 @dataclass(frozen=True)
-class CappedScoreWeights:
-    """min(1, l̃) itself as the chance."""
-
-    ridge: float
-
-    def __call__(
-        self, residual: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        scores = residuals_to_scores(residual, weights, self.ridge)
-        total = float(scores.sum())
-        scores = np.minimum(1.0, scores)
-        capped = float(scores.sum())
-        return scores, np.array([total, capped, capped])
-
-
-@dataclass(frozen=True)
 class Level:
-    """One level: its rows, the sample below that scores them, and λ."""
+    """One level: its rows, the sample below that scores them, λ, and the pass."""
 
     problem: SamplingProblem
     rule: SamplingRule
     level: int
     rows: Source
     sample: LevelSample
-    SKS: np.ndarray
     ridge: float
-
-    @cached_property
-    def residual_pass(self) -> ResidualPass:
-        """The pass over the level's rows."""
-        B = ridge_inverse_root(self.SKS, self.sample.column_weights, self.ridge)
-        columns = CrossKernel(self.problem.kernel, self.sample.points)
-        return prepare_residuals(columns, self.rows, B, ledger=self.problem.ledger)
+    residual_pass: ResidualPass
 
     @property
     def name(self) -> str:
@@ -142,12 +118,9 @@ class Level:
     @cached_property
     def scores(self) -> np.ndarray:
         """l̃ of every row: a vector, for levels of few rows."""
+        engine, name = self.problem.engine, self.name
         return sampled_leverage_scores(
-            self.residual_pass,
-            self.rows,
-            self.ridge,
-            engine=self.problem.engine,
-            name=self.name,
+            self.residual_pass, self.rows, self.ridge, engine=engine, name=name
         )
 
     @property
@@ -156,10 +129,9 @@ class Level:
         return self.rule.probabilities(self.scores, self.level)
 
     def sample_bernoulli(self) -> tuple[WeightedSample, ScoreTotals, float]:
-        """Rows that coins keep with probability min(1, c·chance), sums, and c.
+        """Rows that coins keep with probability min(1, c·weight), sums, and c.
 
-        They are in no order; there may be more than the rule asks for, which arrive at
-        c or later.
+        They are in no order; rows with keys of c or more may be among them.
         """
         sampler = KeyedSampler(
             self.problem.seed,
@@ -171,31 +143,29 @@ class Level:
             max_rows=self.rule.max_kept(self.level),
             max_key=self.rule.max_weight_factor(self.rows.n_rows, self.level),
         )
-        weight_function = ScoreWeights(self.rule, self.level, self.ridge)
-        sample, sums = self._sample(weight_function, sampler)
-        totals = ScoreTotals(*sums)
+        sample, totals = self._sample(self.rule, sampler)
         return sample, totals, self.rule.weight_factor(totals, self.level)
 
     def sample_fixed_size(self, size: int) -> tuple[WeightedSample, ScoreTotals]:
-        """`size` rows drawn one after the other ∝ min(1, l̃), and the first that lost.
+        """`size` rows drawn one after the other ∝ min(1, l̃), and the next one.
 
         There are fewer where that many have no score.
         """
         sampler = KeyedSampler(self.problem.seed, Purpose.DRAW, max_rows=size + 1)
-        sample, sums = self._sample(CappedScoreWeights(self.ridge), sampler)
-        return sample.sorted_by_key(), ScoreTotals(*sums)
+        return self._sample(None, sampler)
 
     def _sample(
-        self, weight_function: Any, sampler: KeyedSampler
-    ) -> tuple[WeightedSample, np.ndarray]:
-        return sample_by_residual(
+        self, rule: SamplingRule | None, sampler: KeyedSampler
+    ) -> tuple[WeightedSample, ScoreTotals]:
+        sample, sums = sample_by_residual(
             self.residual_pass,
             self.rows,
-            weight_function,
+            ScoreWeights(rule, self.level, self.ridge),
             sampler,
             engine=self.problem.engine,
             name=self.name,
         )
+        return sample, ScoreTotals(*sums)
 
 
 def run_recursion(problem: SamplingProblem, rule: SamplingRule) -> Level | None:
@@ -223,52 +193,36 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
     del membership
     sources = _level_sources(problem, members)
     base = sources[-1]
-    n_base = base.n_rows
     sample = LevelSample(
         members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
-        base.take(np.arange(n_base)),
-        np.ones(n_base),
-        np.ones(n_base),
-        base.weights,
+        np.ones(base.n_rows),
+        points=base.take(np.arange(base.n_rows)),
+        row_weights=base.weights,
     )
-    progress, levels = problem.engine.progress, range(n_levels - 1, -1, -1)
-    shares = progress_parts(
-        progress, *(2.0**-level for level in levels)
-    )  # as they have rows
-    for level, share in zip(levels, shares, strict=True):
-        scored_level = _make_level(
-            problem,
-            sources[level - 1] if level else problem.source,
-            sample,
-            rule,
-            level,
-        )
-        if level == 0:
-            expect_passes(progress, 1)  # of who asks for it
+    for level in range(n_levels - 1, -1, -1):
+        rows = sources[level - 1] if level else problem.source
+        scored_level = _make_level(problem, rows, sample, rule, level)
         yield scored_level
         if level:
-            with share:
-                expect_passes(progress, 1)
-                sample = _sample_level(scored_level)
+            sample = _sample_level(scored_level)
 
 
 def _level_sources(
     problem: SamplingProblem, members: list[np.ndarray | float]
 ) -> list[Source]:
     """The levels as sources; rows that must be fetched are fetched once for all."""
-    source = problem.source
-    sources: list[Source] = []
+    source, sources, listed = problem.source, list[Source](), None
     for rows in members:
         if not isinstance(rows, np.ndarray):
-            sources.append(
-                BernoulliSubset(source, rows, problem.seed, Purpose.MEMBERSHIP)
-            )
-        elif sources and isinstance(sources[-1], NumberedSubset):
-            sources.append(sources[-1].subset(rows))
+            stream = problem.seed, Purpose.MEMBERSHIP
+            sources.append(BernoulliSubset(source, rows, *stream))
+            continue
+        if listed is None:
+            engine, ledger = problem.engine, problem.ledger
+            listed = NumberedSubset.fetch(source, rows, engine, ledger)
         else:
-            sources.append(
-                NumberedSubset.fetch(source, rows, problem.engine, problem.ledger)
-            )
+            listed = listed.subset(rows)
+        sources.append(listed)
     return sources
 
 
@@ -279,9 +233,9 @@ def _make_level(
     rule: SamplingRule,
     level: int,
 ) -> Level:
-    kernel = problem.kernel
+    kernel, ledger = problem.kernel, problem.ledger
     K = kernel.gram(sample.points) if len(sample.indices) else np.zeros((0, 0))
-    problem.ledger.count_evaluations(kernel.gram_evaluations(len(K)))
+    ledger.count_evaluations(kernel.gram_evaluations(len(K)))
     SKS = weighted_gram(K, sample.column_weights)
     check_finite(SKS)
     # Where the kernel makes no promise, look before its scores are believed.
@@ -289,7 +243,11 @@ def _make_level(
         rounding = entry_roundoff(K, kernel.dtype(sample.points))
         if is_indefinite(np.linalg.eigvalsh(SKS), rounding):
             raise IndefiniteKernelError
-    return Level(problem, rule, level, rows, sample, SKS, rule.ridge(SKS, level))
+    ridge = rule.ridge(SKS, level)
+    B = ridge_inverse_root(SKS, sample.column_weights, ridge)
+    columns = CrossKernel(kernel, sample.points)
+    prepared = prepare_residuals(columns, rows, B, ledger=ledger)
+    return Level(problem, rule, level, rows, sample, ridge, prepared)
 
 
 def _sample_level(level: Level) -> LevelSample:
@@ -302,13 +260,8 @@ def _sample_level(level: Level) -> LevelSample:
         return _sample_level_uniformly(level, n_uniform, int(totals.n_rows))
     order = np.argsort(selected.numbers)
     selected, p = selected.take(order), p[order]
-    return LevelSample(
-        selected.numbers,
-        selected.points_from(level.rows),
-        1 / np.sqrt(p),
-        p,
-        selected.weights,
-    )
+    points = selected.points_from(level.rows)
+    return LevelSample(selected.numbers, p, points=points, row_weights=selected.weights)
 
 
 def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> LevelSample:
@@ -325,10 +278,8 @@ def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> LevelSample
         first = uniform_row_sample(seed, Purpose.MEMBERSHIP, source.n_rows, size)
         numbers = np.sort(first)
         row_weights = source.weights_of(numbers)
-    p = np.full(size, size / n_rows)
-    return LevelSample(
-        numbers, rows.take_numbered(numbers), 1 / np.sqrt(p), p, row_weights
-    )
+    p, points = np.full(size, size / n_rows), rows.take_numbered(numbers)
+    return LevelSample(numbers, p, points=points, row_weights=row_weights)
 
 
 @dataclass(frozen=True)
@@ -365,22 +316,16 @@ class Recursive(GuaranteedSampler):
     def choose(self, problem: SamplingProblem, goal: StoppingRule) -> Landmarks:
         delta = self.proven_delta
         if isinstance(goal, SpectralTolerance):
-            if delta is None:
-                rule = PracticalRidge(goal.max_spectral_error, goal.at_most)
-                return select_by_ridge(problem, rule, goal.at_most, self.label)
-            return select_by_ridge(
-                problem,
-                TheoryRidge(goal.max_spectral_error, delta),
-                goal.at_most,
-                self.label,
-            )
+            ridge, cap = goal.max_spectral_error, goal.at_most
+            rule: PracticalRidge | TheoryRidge = PracticalRidge(ridge, cap)
+            if delta is not None:
+                rule = TheoryRidge(ridge, delta)
+            return select_by_ridge(problem, rule, cap, self.label)
         assert isinstance(goal, FixedSize)
+        size = goal.n_landmarks
         if delta is None:
-            n = goal.n_landmarks
-            return select_by_size(problem, n, PracticalSize(n), self.label)
-        return select_by_size_theory(
-            problem, TheorySize(goal.n_landmarks, delta), self.label
-        )
+            return select_by_size(problem, size, PracticalSize(size), self.label)
+        return select_by_size_theory(problem, TheorySize(size, delta), self.label)
 
 
 @dataclass(frozen=True)
@@ -406,9 +351,14 @@ class Accelerated(Sampler):
     name = "accelerated"
 
     def choose(self, problem: SamplingProblem, goal: FixedSize) -> Landmarks:
-        n, s = problem.source.n_rows, goal.n_landmarks
-        level_size = min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
-        return select_by_size(problem, s, PracticalSize(level_size), self.label)
+        s = goal.n_landmarks
+        rule = PracticalSize(accelerated_level_size(problem.source.n_rows, s))
+        return select_by_size(problem, s, rule, self.label)
+
+
+def accelerated_level_size(n: int, s: int) -> int:
+    """⌈√((ns + s³)/4n)⌉, at most s."""
+    return min(s, math.ceil(math.sqrt((n * s + s**3) / (4 * n))))
 
 
 def select_by_size(
@@ -458,26 +408,17 @@ def select_by_ridge(
 ) -> Landmarks:
     """Algorithm 2: as many rows as λ asks for, at most `largest`."""
     needs_check = isinstance(rule, PracticalRidge)
-    recursion_part, check_part = progress_parts(
-        problem.engine.progress, 1.0, float(needs_check)
-    )
-    with recursion_part:
-        top = run_recursion(problem, rule)
-        if top is None:  # so few rows that all are taken
-            sample = sample_all_rows(problem.source.n_rows, max_landmarks, problem.seed)
-            fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
-        else:
-            weighted_sample, totals, weight_factor = top.sample_bernoulli()
-            n = problem.source.n_rows
-            sample = bernoulli_from_keys(
-                weighted_sample,
-                weight_factor,
-                n,
-                problem.seed,
-                max_landmarks,
-                totals.scores,
-            )
-            fields = _landmark_fields(top, totals)
+    top, n = run_recursion(problem, rule), problem.source.n_rows
+    if top is None:  # so few rows that all are taken
+        sample = sample_all_rows(n, max_landmarks, problem.seed)
+        fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
+    else:
+        weighted_sample, totals, weight_factor = top.sample_bernoulli()
+        cap = max_landmarks, totals.scores
+        sample = bernoulli_from_keys(
+            weighted_sample, weight_factor, n, problem.seed, *cap
+        )
+        fields = _landmark_fields(top, totals)
     is_guaranteed = not sample.n_requested and fields["ridge"] <= rule.fixed_ridge
     if isinstance(rule, TheoryRidge) and is_guaranteed:
         probability = 1 - 3 * rule.delta
@@ -486,10 +427,9 @@ def select_by_ridge(
         )
     landmarks = as_landmarks(sample, problem.kernel, problem.source, name, **fields)
     if needs_check and not sample.n_requested and top is not None:
-        with check_part:
-            return ensure_spectral_error(
-                rule.fixed_ridge, landmarks, problem, max_landmarks
-            )
+        return ensure_spectral_error(
+            rule.fixed_ridge, landmarks, problem, max_landmarks
+        )
     return landmarks
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
 from .._precision import block_residual_rounding
-from .._random import Purpose, inclusion_probabilities
+from .._random import Purpose
 from .._validation import check_finite
-from ..engines.base import expect_passes
 from ..landmarks import Landmarks
-from ..linalg.errors import format_norm_bound
+from ..linalg.errors import format_norm_bound, top_eigenpair
 from ..linalg.residuals import prepare_residuals
 from .base import SamplingProblem
 from .weighted_sampling import (
@@ -35,8 +33,6 @@ MIN_CHECK_ROWS = 256
 TARGET_SHARE = 0.8
 #: Looks, each of which but the last adds landmarks.
 MAX_CHECKS = 8
-#: Relative accuracy asked of Lanczos.
-LANCZOS_RTOL = 1e-3
 
 
 def ensure_spectral_error(
@@ -52,7 +48,6 @@ def ensure_spectral_error(
     """
     claim = format_norm_bound(ridge, problem.source.is_weighted)
     n_first = len(landmarks)
-    expect_passes(problem.engine.progress, 1)
     for round_number in range(MAX_CHECKS):
         problem.ledger.count_evaluations(
             problem.kernel.gram_evaluations(len(landmarks))
@@ -133,13 +128,18 @@ class SpectralCheck:
         )
         relative_rounding = block_residual_rounding(prepared.columns.dtype)
         rounding = relative_rounding * factor.scale * source.total_weight
-        rows, weights = _estimation_weights(sample.sorted_by_key(), size, float(trace))
+        rows, p = sample.fixed_size(size)
+        # Scaled to the trace of all rows, which is known: the probabilities, from the
+        # key of one row, estimate it less well.
+        estimated_trace = float(np.sum(rows.sampling_weights / p))
+        scale = float(trace) / estimated_trace if estimated_trace > 0 else 1.0
+        weights = rows.weights * scale / p
         return cls(landmarks, problem, float(trace), rounding, rows, weights)
 
     def norm_and_missing(self, ridge: float) -> tuple[float, WeightedSample]:
         """The norm as the rows drawn tell it, and those that bring it below λ."""
         residual, positions = self._weighted_residual_matrix(), list[int]()
-        estimate, eigenvector = _top_eigenpair(residual)
+        estimate, eigenvector = top_eigenpair(residual)
         norm, target = estimate, ridge if estimate <= ridge else TARGET_SHARE * ridge
         while norm > target and len(positions) < len(residual):
             # What taking a row removes of the top direction.
@@ -152,7 +152,7 @@ class SpectralCheck:
             column = residual[:, position] / np.sqrt(residual[position, position])
             residual -= np.outer(column, column)
             residual[position], residual[:, position] = 0.0, 0.0
-            norm, eigenvector = _top_eigenpair(residual)
+            norm, eigenvector = top_eigenpair(residual)
         return estimate, self.rows.take(np.array(positions, dtype=np.intp))
 
     def _weighted_residual_matrix(self) -> np.ndarray:
@@ -171,31 +171,3 @@ class SpectralCheck:
         is_landmark = np.isin(self.rows.numbers, self.landmarks.indices)
         residual[is_landmark], residual[:, is_landmark] = 0.0, 0.0
         return residual
-
-
-def _estimation_weights(
-    sample: WeightedSample, size: int, trace: float
-) -> tuple[WeightedSample, np.ndarray]:
-    """The first `size` to arrive, and how much each of them counts for.
-
-    Scaled to what is left of all rows, which is known: the arrival of the first that
-    lost would tell it less well.
-    """
-    threshold = float(sample.keys[size]) if len(sample) > size else np.inf
-    sample = sample.take(np.arange(min(size, len(sample))))
-    p = inclusion_probabilities(sample.sampling_weights, threshold)
-    estimated_trace = float(np.sum(sample.sampling_weights / p))
-    scale = trace / estimated_trace if estimated_trace > 0 else 1.0
-    return sample, sample.weights * scale / p
-
-
-def _top_eigenpair(A: np.ndarray) -> tuple[float, np.ndarray]:
-    """The largest eigenvalue and its vector; 0 where none is positive."""
-    if len(A) <= 32:
-        values, vectors = np.linalg.eigh(A)
-        return max(0.0, float(values[-1])), vectors[:, -1]
-    if not A.any():
-        return 0.0, np.zeros(len(A))
-    start = np.random.default_rng(0).standard_normal(len(A))
-    values, vectors = eigsh(A, k=1, which="LA", tol=LANCZOS_RTOL, v0=start)
-    return max(0.0, float(values[0])), vectors[:, 0]

@@ -119,29 +119,31 @@ class Reservoir:
         error = self._error(leverages, landmarks)
         updated = replace(self, n_new_rows=0, n_selections=self.n_selections + 1)
         size = ROWS_PER_LANDMARK * len(landmarks)
-        if len(self) <= size:
-            return updated, error
-        return updated._thinned_to(
-            self.row_weights * leverages.sampling_weights(self.weights), size
-        ), error
+        if len(self) > size:
+            weights = self.row_weights * leverages.sampling_weights(self.weights)
+            updated = updated._thinned_to(weights, size)
+        return updated, error
+
+    def attached_to(self, landmarks: Landmarks, error: TraceError | None) -> Landmarks:
+        """These landmarks, for all rows so far."""
+        return landmarks.replace(
+            reservoir=self,
+            n_rows=self.n_rows,
+            error=error,
+            guarantee=None,  # what is proven is so for the rows that there were
+            certificate=None,
+        )
 
     def _error(self, leverages: RowLeverages, landmarks: Landmarks) -> TraceError:
         """From rows that are no landmarks, unless these are all rows.
 
         Nothing is left of a landmark, but of the rows that it stands for there is.
         """
-        residual, diagonal, weights = (
-            leverages.residual,
-            leverages.diagonal,
-            self.weights,
-        )
+        values = [leverages.residual, leverages.diagonal, self.weights]
         if landmarks.indices is not None and not self.has_all_rows:
             is_other = ~np.isin(self.numbers, landmarks.indices)
-            residual, diagonal, weights = (
-                residual[is_other],
-                diagonal[is_other],
-                weights[is_other],
-            )
+            values = [v[is_other] for v in values]
+        residual, diagonal, weights = values
         return TraceError.from_sample(residual, diagonal, weights, self.n_rows)
 
     def _thinned_to(self, sampling_weights: np.ndarray, size: int) -> Reservoir:
@@ -154,12 +156,10 @@ class Reservoir:
             keys = self.uniforms / sampling_weights
         order = np.lexsort((self.numbers, keys))
         threshold, selected = keys[order[size]], np.sort(order[:size])
-        probabilities = self.probabilities[selected]
+        p = self.probabilities[selected]
         if np.isfinite(threshold):
-            probabilities = np.minimum(
-                probabilities, threshold * sampling_weights[selected]
-            )
-        return replace(self._take(selected), probabilities=probabilities)
+            p = np.minimum(p, threshold * sampling_weights[selected])
+        return replace(self._take(selected), probabilities=p)
 
     def _take(self, positions: np.ndarray) -> Reservoir:
         return replace(
@@ -208,10 +208,8 @@ class RowLeverages:
 
     def sampling_weights(self, weights: np.ndarray) -> np.ndarray:
         """How likely each is to stay: by ridge leverage score, and by k(x, x)."""
-        scores, diagonal = (
-            self.leverage + self.residual / self.ridge,
-            np.abs(self.diagonal),
-        )
+        scores = self.leverage + self.residual / self.ridge
+        diagonal = np.abs(self.diagonal)
         by_score = scores / max(float(weights @ scores), np.finfo(float).tiny)
         by_diagonal = diagonal / max(float(weights @ diagonal), np.finfo(float).tiny)
         return (1 - DIAGONAL_SHARE) * by_score + DIAGONAL_SHARE * by_diagonal
@@ -236,8 +234,6 @@ def _block_leverages(
     return np.vecdot(A, A), residual, diagonal
 
 
-#: What is proven, or known of a draw, is so for the rows that there were.
-UNKNOWN_FIELDS: dict[str, Any] = {"guarantee": None, "certificate": None}
 #: Landmarks of a source, by a seed.
 SelectFunction = Callable[[Source, int, StoppingRule], Landmarks]
 #: How often a smaller error is aimed at, each time by this more than what was missed.
@@ -265,32 +261,21 @@ def update_from_batch(
     if previous is None:
         reservoir = Reservoir.from_batch(batch, seed)
     else:
-        old_reservoir: Reservoir | None = previous.reservoir
-        old_reservoir = (
-            Reservoir.from_landmarks(previous, seed)
-            if old_reservoir is None
-            else old_reservoir
-        )
-        reservoir = old_reservoir.with_batch(batch)
+        old: Reservoir = previous.reservoir
+        if old is None:
+            old = Reservoir.from_landmarks(previous, seed)
+        reservoir = old.with_batch(batch)
         if not reservoir.is_selection_due(ROWS_PER_LANDMARK * len(previous)):
-            error = _error_with_batch(batch, previous, old_reservoir, engine)
-            if not _is_stale(previous, error, tolerance):
-                return previous.replace(
-                    reservoir=reservoir,
-                    n_rows=reservoir.n_rows,
-                    error=error,
-                    **UNKNOWN_FIELDS,
-                )
+            old_error = _error_with_batch(batch, previous, old, engine)
+            if not _is_stale(previous, old_error, tolerance):
+                return reservoir.attached_to(previous, old_error)
     chosen, thinned, error = _select_from_reservoir(reservoir, choose, goal, engine)
     if previous is not None and min_improvement > 1:
-        previous_thinned, previous_error = reservoir.thinned_for(previous, engine)
-        if previous_error.value <= min(
-            min_improvement * error.value, max(tolerance, error.value)
-        ):
-            chosen, thinned, error = previous, previous_thinned, previous_error
-    return chosen.replace(
-        reservoir=thinned, n_rows=thinned.n_rows, error=error, **UNKNOWN_FIELDS
-    )
+        old_thinned, old_error = reservoir.thinned_for(previous, engine)
+        max_error = min(min_improvement * error.value, max(tolerance, error.value))
+        if old_error.value <= max_error:
+            return old_thinned.attached_to(previous, old_error)
+    return thinned.attached_to(chosen, error)
 
 
 def _select_from_reservoir(
@@ -313,10 +298,9 @@ def _select_from_reservoir(
             probabilities=None,
         )
         thinned, error = reservoir.thinned_for(chosen, engine)
-        if not (
-            isinstance(goal, TraceTolerance) and isinstance(attempt, TraceTolerance)
-        ):
+        if not isinstance(attempt, TraceTolerance):
             break
+        assert isinstance(goal, TraceTolerance)
         chosen = chosen.replace(max_trace_error=goal.tolerance)
         if error.value <= goal.tolerance or len(chosen) == goal.at_most:
             break
@@ -347,11 +331,6 @@ def _is_stale(previous: Landmarks, error: TraceError | None, tolerance: float) -
     """Whether the rows that have come are too much for the landmarks."""
     if previous.error is None or error is None:
         return False
-    previous_value, rounding = (
-        previous.error.value,
-        ROUNDING_UNITS * EPS64 * len(previous),
-    )
-    return (
-        error.value > max(MAX_ERROR_GROWTH * previous_value, rounding)
-        or previous_value <= tolerance < error.value
-    )
+    value, rounding = previous.error.value, ROUNDING_UNITS * EPS64 * len(previous)
+    has_grown = error.value > max(MAX_ERROR_GROWTH * value, rounding)
+    return has_grown or value <= tolerance < error.value

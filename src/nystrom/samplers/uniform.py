@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ..linalg.residuals import block_residuals
 from ..sources import Block
 from ..sources.base import weighted_sum
 from .base import FixedSize, SamplingProblem
-from .pivoting import Grower, GrowingSampler, Pivots
+from .pivoting import GrowingSampler
 from .weighted_sampling import KeyedSampler, as_landmarks, sample_uniformly
 
 #: Rows that become pivots together.
@@ -26,25 +25,44 @@ BATCH_ROWS = 128
 ROUNDING_POWERS = (0.5, 0.75, 1.0)
 
 
-class UniformGrower:
-    """Pivots in the order of the uniform draw, less rows that earlier ones nearly span.
+@dataclass(unsafe_hash=True)
+class Uniform(GrowingSampler):
+    """Every row with the same chance (∝ its weight, where rows have weights).
 
-    A pivot of which little is left multiplies the rounding of all that has more left.
-    So rows with less left than the root of rounding are passed over, and seen again
-    once all others have been.
+    For a trace error the rows become pivots in the order of the draw. Rows with less
+    left than the root of rounding would multiply the rounding of all that has more
+    left: they are passed over, and seen again once all others have been.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Uniform(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'uniform')
     """
 
-    def __init__(self, problem: SamplingProblem) -> None:
-        self.pivots = Pivots(problem)
-        source = problem.source
-        value_dtype = problem.kernel.dtype(arrays.widen(source.take(np.arange(1))))
+    name = "uniform"
+    needs_psd = False
+    is_ordered = False
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if isinstance(goal, FixedSize):  # as they come: nothing to evaluate
+            problem.ledger.count_fetch(problem.source)
+            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
+            return as_landmarks(sample, problem.kernel, problem.source, self.name)
+        return super().choose(problem, goal)
+
+    def _set_up(self) -> None:
+        kernel, source = self.problem.kernel, self.problem.source
+        value_dtype = kernel.dtype(arrays.widen(source.take(np.arange(1))))
         self.min_residual_shares = [
             arrays.epsilon(value_dtype) ** power for power in ROUNDING_POWERS
         ]
-        self.problem = problem
         self.order = np.empty(0, dtype=np.intp)
         self.skipped: list[np.ndarray] = []
-        self.exhausted = False  # no row is left
         self.n_seen = 0
 
     def grow(self, size: int) -> None:
@@ -95,39 +113,11 @@ class UniformGrower:
         residual_trace = float(
             self.problem.engine.reduce(_block_residual_trace, source, shared, name)
         )
-        self.problem.ledger.count_pass(source)
-        self.problem.ledger.count_evaluations(source.n_rows * (len(self.pivots) + 1))
+        n_evaluations = source.n_rows * (len(self.pivots) + 1)
+        self.problem.ledger.count_pass(source, n_evaluations)
         check_finite(np.asarray(residual_trace))
         return residual_trace
 
 
 def _block_residual_trace(block: Block, *shared: Any) -> float:
     return weighted_sum(block.weights, block_residuals(block, *shared))
-
-
-@dataclass(frozen=True)
-class Uniform(GrowingSampler):
-    """Every row with the same chance (∝ its weight, where rows have weights).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nystrom import samplers, select_landmarks
-    >>> X = np.random.default_rng(0).standard_normal((500, 2))
-    >>> options = {"n_landmarks": 20, "random_state": 0}
-    >>> chosen = select_landmarks(X, sampler=samplers.Uniform(), **options)
-    >>> len(chosen), chosen.sampler
-    (20, 'uniform')
-    """
-
-    name = "uniform"
-    make_grower: ClassVar[Callable[..., Grower]] = UniformGrower
-    needs_psd = False
-    is_ordered = False
-
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        if isinstance(goal, FixedSize):  # as they come: nothing to evaluate
-            problem.ledger.count_fetch(problem.source)
-            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return as_landmarks(sample, problem.kernel, problem.source, self.name)
-        return super().choose(problem, goal)

@@ -8,7 +8,7 @@ smallest keys; inclusion probabilities follow from the threshold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,10 +130,8 @@ class BernoulliSubset(Source):
         self.source, self.probability = source, probability
         self.stream = (seed, purpose, 0, round)
         self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.supports_random_access, self.on_device = (
-            source.supports_random_access,
-            source.on_device,
-        )
+        self.supports_random_access = source.supports_random_access
+        self.on_device = source.on_device
         self.weights = source.weights if source.is_weighted else None
 
     def block(self, start: int, stop: int) -> Block:
@@ -170,19 +168,28 @@ class WeightedSample:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def _vectors(self) -> tuple[np.ndarray, ...]:
+        return self.numbers, self.keys, self.sampling_weights, self.weights
+
     def __add__(self, other: WeightedSample) -> WeightedSample:
         points = self.points
         if points is not None:
             points = arrays.append_rows(points, other.points)
-        joined = WeightedSample(
-            np.concatenate([self.numbers, other.numbers]),
-            np.concatenate([self.keys, other.keys]),
-            np.concatenate([self.sampling_weights, other.sampling_weights]),
-            np.concatenate([self.weights, other.weights]),
-            points,
-            self.max_rows,
-        )
+        pairs = zip(self._vectors, other._vectors, strict=True)
+        joined = self._with(map(np.concatenate, pairs), points)
         return joined.first(self.max_rows)
+
+    def _with(self, vectors: Iterable[np.ndarray], points: Any) -> WeightedSample:
+        numbers, keys, sampling_weights, weights = vectors
+        return replace(
+            self,
+            numbers=numbers,
+            keys=keys,
+            sampling_weights=sampling_weights,
+            weights=weights,
+            points=points,
+        )
 
     def first(self, size: int | None) -> WeightedSample:
         """The first of them; of equal ones those with the smaller number."""
@@ -206,14 +213,19 @@ class WeightedSample:
     def take(self, positions: np.ndarray) -> WeightedSample:
         """Some of them."""
         points = self.points
-        return WeightedSample(
-            self.numbers[positions],
-            self.keys[positions],
-            self.sampling_weights[positions],
-            self.weights[positions],
-            None if points is None else arrays.take_rows(points, positions),
-            self.max_rows,
-        )
+        if points is not None:
+            points = arrays.take_rows(points, positions)
+        return self._with((vector[positions] for vector in self._vectors), points)
+
+    def fixed_size(self, size: int) -> tuple[WeightedSample, np.ndarray]:
+        """The first `size`, in order, and the probability of each to be among them.
+
+        Given the key of the next one, where there is one.
+        """
+        ordered = self.sorted_by_key()
+        threshold = float(ordered.keys[size]) if len(self) > size else np.inf
+        selected = ordered.take(np.arange(min(size, len(self))))
+        return selected, inclusion_probabilities(selected.sampling_weights, threshold)
 
     def points_from(self, source: Source) -> Any:
         """The rows themselves."""
@@ -302,8 +314,8 @@ def sample_by_residual(
     pass_arguments = (prepared.columns, prepared.operand, prepared.rounding)
     shared = (*pass_arguments, weight_function, sampler, carry_points)
     sample, sums = engine.reduce(_sample_block, source, shared, name)
-    prepared.ledger.count_pass(source)
-    prepared.ledger.count_evaluations(int(sums[-1]) * (len(prepared.columns) + 1))
+    n_evaluations = int(sums[-1]) * (len(prepared.columns) + 1)
+    prepared.ledger.count_pass(source, n_evaluations)
     if not np.all(np.isfinite(sums)):
         check_finite(sums)
     return sample, sums
@@ -334,32 +346,30 @@ class SampledRows:
     indices: np.ndarray
     probabilities: np.ndarray
     n_requested: int | None = None  # how many there would be without the cap
-    points: Any = None  # the rows themselves, where the draw has handed them back
+    points: Any = None  # the rows themselves, where the draw has them
+
+    @classmethod
+    def all_of(cls, n_rows: int) -> SampledRows:
+        """Every row."""
+        return cls(np.arange(n_rows), np.ones(n_rows))
 
     @property
     def weights(self) -> np.ndarray:
-        """1/√p: the entries of the sampling matrix."""
+        """1/√p: column j of S has the entry weights[j] in row indices[j]."""
         return 1 / np.sqrt(self.probabilities)
 
 
 def sample_fixed_size(size: int, scores: np.ndarray, seed: int) -> SampledRows:
     """`size` rows one after the other ∝ scores; where those run out, uniform ones."""
     sampler = KeyedSampler(seed, Purpose.DRAW, max_rows=size + 1)
-    return fixed_size_from_keys(
-        sampler.sample(scores).sorted_by_key(), size, len(scores), seed
-    )
+    return fixed_size_from_keys(sampler.sample(scores), size, len(scores), seed)
 
 
 def fixed_size_from_keys(
     sample: WeightedSample, size: int, n_rows: int, seed: int
 ) -> SampledRows:
-    """The first `size` to arrive, the next one telling how likely that was.
-
-    Where there are fewer, uniform rows fill up.
-    """
-    threshold = float(sample.keys[size]) if len(sample) > size else np.inf
-    selected = sample.take(np.arange(min(size, len(sample))))
-    p = inclusion_probabilities(selected.sampling_weights, threshold)
+    """The `size` rows with the smallest keys, and uniform ones if these are fewer."""
+    selected, p = sample.fixed_size(size)
     n_missing = size - len(selected)
     if n_missing == 0:
         return SampledRows(selected.numbers, p, points=selected.points)
@@ -380,7 +390,7 @@ def sample_uniformly(source: Source, size: int, seed: int) -> SampledRows:
     """`size` rows, all if there are no more; ∝ their weights where they have any."""
     n = source.n_rows
     if size >= n:
-        return SampledRows(np.arange(n), np.ones(n))
+        return SampledRows.all_of(n)
     if not source.is_weighted:
         rows = uniform_row_sample(seed, Purpose.DRAW, n, size)
         return SampledRows(rows, np.full(size, size / n))
@@ -460,27 +470,25 @@ def bernoulli_from_keys(
 
 
 def sample_all_rows(n_rows: int, max_landmarks: int | None, seed: int) -> SampledRows:
-    """Every row, or `largest` of them."""
+    """Every row, or `max_landmarks` of them."""
     if max_landmarks is None or max_landmarks >= n_rows:
-        return SampledRows(np.arange(n_rows), np.ones(n_rows))
+        return SampledRows.all_of(n_rows)
     sample = sample_fixed_size(max_landmarks, np.ones(n_rows), seed)
     return SampledRows(sample.indices, sample.probabilities, n_requested=n_rows)
 
 
 def all_rows_as_landmarks(kernel: Kernel, source: Source, name: str) -> Landmarks:
     """Every row is a landmark: K̃ = K."""
-    n = source.n_rows
-    return as_landmarks(SampledRows(np.arange(n), np.ones(n)), kernel, source, name)
+    return as_landmarks(SampledRows.all_of(source.n_rows), kernel, source, name)
 
 
 def as_landmarks(
     sample: SampledRows, kernel: Kernel, source: Source, name: str, **fields: Any
 ) -> Landmarks:
     """The rows drawn, with their points, as every sampler returns them."""
+    points = sample.points
     return Landmarks(
-        points=fetch_rows(source, sample.indices)
-        if sample.points is None
-        else sample.points,
+        points=fetch_rows(source, sample.indices) if points is None else points,
         kernel=kernel,
         sampler=name,
         n_rows=source.n_rows,

@@ -1,4 +1,4 @@
-"""Rows made up: five small sets with one trait each that a sampler can fail on, and
+"""Synthetic rows: five small sets with one trait each that a sampler can fail on, and
 one of any length, for growth.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-#: Rows of `long` are made this many at a time, from the number of the block.
+#: Rows of `long` are generated this many at a time, from the number of the block.
 BLOCK = 100_000
 FEATURES = 54
 
@@ -50,7 +50,7 @@ def outlier(n: int, rng: np.random.Generator) -> np.ndarray:
     return X
 
 
-MADE: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+SYNTHETIC: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
     f.__name__: f for f in (clusters, copies, flat, tails, outlier)
 }
 
@@ -60,7 +60,7 @@ def long(n: int, path: Path) -> np.ndarray:
 
     Sixteen clusters of unequal size on a curved surface of eight dimensions, so that
     the kernel's spectrum decays and rows differ in leverage. Row i is the same for all
-    n. The file is made once, under another name until it is whole.
+    n. The file is written once, under another name until it is whole.
     """
     file = path / f"long-{n}.npy"
     if not file.exists():
