@@ -51,7 +51,13 @@ def often(path):
 
 
 class Counting(Threads):
-    """Counts the tiles that are worked on; stops where it is told to."""
+    """Counts the tiles that are worked on, but for those of few rows that are held
+    here, which are quickly done again; stops after the last.
+    """
+
+    @property
+    def local(self):
+        return Threads(1, self.progress)
 
     def __init__(self, last=np.inf):
         super().__init__(1, tiles_per_task=1)
@@ -123,7 +129,7 @@ def test_a_run_stopped_after_every_tile_ends_like_one_that_was_not(sampler, path
         n_runs, n_tiles = n_runs + 1, n_tiles + n_new
     np.testing.assert_array_equal(found, whole)
     _, n_at_once = saved(path.with_suffix(".other"), choose)
-    # Sums lose nothing; rows that are made are made again, three tiles at a time.
+    # Sums lose nothing; rows that are mapped are mapped again, three tiles at a time.
     assert n_tiles <= 3 * n_at_once + 3
     assert n_runs > 1 or n_at_once <= 3
 

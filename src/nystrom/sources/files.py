@@ -194,7 +194,7 @@ def source_from_files(
     """The chosen columns of files, one after the other."""
     for other in files[1:]:
         check_same_columns(other, selection)
-    files = [f.convert(selection) if isinstance(f, CsvFile) else f for f in files]
+    files = [file.convert(selection) for file in files]
     for file in files:
         if file.is_row_major:
             file.columns_read_together = tuple(
@@ -284,7 +284,7 @@ def targets_in(path: str, options: FileOptions) -> Targets:
         selection = ColumnSelection((), names, (), single=True, text=True)
         for further in files[1:]:
             check_same_columns(further, selection)
-        files = [f.convert(selection) if isinstance(f, CsvFile) else f for f in files]
+        files = [file.convert(selection) for file in files]
         return _text_targets(files, names[0])
     rows = source_from_files(files, select_columns(files[0], None, None, None))
     return Targets(rows, rows.n_features == 1, _boolean_classes(files, names))

@@ -8,7 +8,6 @@ and read from any thread. It refuses to go on once the file has changed.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import threading
@@ -180,13 +179,15 @@ class FolderStamp:
             entries = sorted(_walk_entries(path, ""), key=itemgetter(0))
         except OSError as error:
             raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        hasher = hashlib.sha256()
-        for name, status in entries:
-            last_change_ns = max(last_change_ns, _last_change_ns(status))
-            if not stat.S_ISDIR(status.st_mode):
-                line = f"{name}|{status.st_size}|{status.st_mtime_ns}|"
-                hasher.update(line.encode("utf-8", "surrogateescape"))
-        return cls(hasher.hexdigest()[:16], last_change_ns)
+        last_change_ns = max(
+            [last_change_ns, *(_last_change_ns(s) for _, s in entries)]
+        )
+        lines = [
+            f"{name}|{status.st_size}|{status.st_mtime_ns}"
+            for name, status in entries
+            if not stat.S_ISDIR(status.st_mode)
+        ]
+        return cls(digest("|".join(lines)), last_change_ns)
 
     def check(self, path: str) -> None:
         """Refuse a folder of which any file is another one by now."""
@@ -400,6 +401,10 @@ class TabularFile(ABC):
     def feature_names(self, names: ColumnNames) -> ColumnNames:
         """What the features of some columns are called: a list is several."""
         return names
+
+    def convert(self, selection: ColumnSelection) -> TabularFile:
+        """The file that the selected columns are read from."""
+        return self
 
     def source(self, names: ColumnNames) -> Source:
         """The rows of some columns."""
