@@ -12,6 +12,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("random", deadline=None, max_examples=300)
@@ -57,3 +58,19 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def rng(seed):
     return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def one_blas_thread():
+    """Many small matrices: threads inside BLAS only wait for each other."""
+    from nystrom.engines import single_threaded_blas
+
+    with single_threaded_blas():
+        yield
+
+
+@pytest.fixture
+def one_thread():
+    """Nor do threads inside scikit-learn's k-means."""
+    with threadpool_limits(1):
+        yield

@@ -72,11 +72,11 @@ DISTANCE_KERNELS = [case for case in KERNELS if case.kernel.traits.is_distance_b
 
 #: Kernels without a name, since users bring what they are made of.
 USERS_KERNELS = {
-    "Blockwise": "a function of two blocks; tests/test_custom_kernels.py",
+    "Blockwise": "a function of two blocks; tests/test_kernels.py",
     "PrecomputedCross": "kernel values of new rows; tests/test_bad_input.py",
-    "Pairwise": "a function of two rows; tests/test_custom_kernels.py",
-    "Precomputed": "a matrix; tests/test_custom_kernels.py",
-    "Cached": "another kernel and its rows; tests/test_max_trace_error.py",
+    "Pairwise": "a function of two rows; tests/test_kernels.py",
+    "Precomputed": "a matrix; tests/test_kernels.py",
+    "Cached": "another kernel and its rows; tests/test_errors.py",
 }
 
 #: Names of kernels, by what they take.

@@ -1,7 +1,6 @@
 """Kernels as slow, obvious formulas of two rows.
 
-The formulas use nothing of the package. A new kernel needs one row in `FORMULAS`, with
-its formula and, where there is one, scikit-learn's function.
+The formulas use nothing of the package. A new kernel needs one row in `FORMULAS`.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.gaussian_process import kernels as gaussian_process
-from sklearn.metrics import pairwise
 
 from nystrom import kernels
 
@@ -86,11 +83,10 @@ def no_formula(x, y):
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, its formula, scikit-learn's block function, and what it is for."""
+    """A kernel, its formula, and what it is for."""
 
     kernel: kernels.Kernel
     formula: Callable = no_formula
-    sklearn: Callable | None = None
     histograms: bool = False  # rows have no negative entries, and are dense
 
     def rows(self, rng, n_rows, n_features=5, dtype=np.float64):
@@ -103,61 +99,22 @@ class Case:
         return str(self.kernel)
 
 
-def _case(kernel, formula, function, histograms=False, **params):
-    def block(X, Y):
-        return function(X, Y, **params)
-
-    return Case(kernel, formula, block, histograms)
-
-
-def _matern(length_scale, nu):
-    return _case(
-        kernels.Matern(length_scale, nu),
-        matern(length_scale, nu),
-        gaussian_process.Matern(length_scale, nu=nu),
-    )
-
-
 #: By the kernel's name, for kernels with other parameters than the default.
 FORMULAS = {
-    "additive_chi2": _case(
-        kernels.AdditiveChi2(),
-        additive_chi2,
-        pairwise.additive_chi2_kernel,
-        histograms=True,
+    "additive_chi2": Case(kernels.AdditiveChi2(), additive_chi2, histograms=True),
+    "chi2": Case(kernels.Chi2(0.3), chi2(0.3), histograms=True),
+    "cosine": Case(kernels.Cosine(), cosine),
+    "laplacian": Case(kernels.Laplacian(0.3), laplacian(0.3)),
+    "linear": Case(kernels.Linear(), linear),
+    "matern12": Case(kernels.Matern(1.5, 0.5), matern(1.5, 0.5)),
+    "matern32": Case(kernels.Matern(1.5, 1.5), matern(1.5, 1.5)),
+    "matern52": Case(kernels.Matern(1.5, 2.5), matern(1.5, 2.5)),
+    "polynomial": Case(kernels.Polynomial(0.3, 3, 1.0), polynomial(0.3, 3, 1.0)),
+    "rational_quadratic": Case(
+        kernels.RationalQuadratic(1.5, 0.7), rational_quadratic(1.5, 0.7)
     ),
-    "chi2": _case(
-        kernels.Chi2(0.3), chi2(0.3), pairwise.chi2_kernel, histograms=True, gamma=0.3
-    ),
-    "cosine": _case(kernels.Cosine(), cosine, pairwise.cosine_similarity),
-    "laplacian": _case(
-        kernels.Laplacian(0.3), laplacian(0.3), pairwise.laplacian_kernel, gamma=0.3
-    ),
-    "linear": _case(kernels.Linear(), linear, pairwise.linear_kernel),
-    "matern12": _matern(1.5, 0.5),
-    "matern32": _matern(1.5, 1.5),
-    "matern52": _matern(1.5, 2.5),
-    "polynomial": _case(
-        kernels.Polynomial(0.3, 3, 1.0),
-        polynomial(0.3, 3, 1.0),
-        pairwise.polynomial_kernel,
-        gamma=0.3,
-        degree=3,
-        coef0=1.0,
-    ),
-    "rational_quadratic": _case(
-        kernels.RationalQuadratic(1.5, 0.7),
-        rational_quadratic(1.5, 0.7),
-        gaussian_process.RationalQuadratic(1.5, 0.7),
-    ),
-    "rbf": _case(kernels.RBF(0.3), rbf(0.3), pairwise.rbf_kernel, gamma=0.3),
-    "sigmoid": _case(
-        kernels.Sigmoid(0.3, 0.5),
-        sigmoid(0.3, 0.5),
-        pairwise.sigmoid_kernel,
-        gamma=0.3,
-        coef0=0.5,
-    ),
+    "rbf": Case(kernels.RBF(0.3), rbf(0.3)),
+    "sigmoid": Case(kernels.Sigmoid(0.3, 0.5), sigmoid(0.3, 0.5)),
 }
 
 

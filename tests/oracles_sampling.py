@@ -217,11 +217,3 @@ def successive_draws(weights: np.ndarray, size: int) -> dict[tuple[int, ...], fl
             left -= weights[i]
         chances[order] = chance
     return chances
-
-
-def inclusion(weights: np.ndarray, size: int) -> np.ndarray:
-    """The probability of each row to be among `size` successive draws."""
-    p = np.zeros(len(weights))
-    for order, chance in successive_draws(weights, size).items():
-        p[list(order)] += chance
-    return p

@@ -951,7 +951,7 @@ def test_batches_of_a_stream_may_be_files(tmp_path):
         model("KernelRidge").partial_fit(FRAME)
 
 
-# --- what is taken ------------------------------------------------------------------
+# --- accepted input ------------------------------------------------------------------
 
 #: The same rows, to the last bit of every answer.
 STORAGES = {
@@ -1012,12 +1012,12 @@ def test_sparse_rows_are_as_dense_ones(name, kernel, size):
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial"])
 def test_precision_of_the_features_follows_the_rows(kernel):
-    made = {np.float32: np.float32, np.float16: np.float32}
+    dtypes = {np.float32: np.float32, np.float16: np.float32}
     for dtype in (np.float64, np.float32, np.float16, np.int8, bool):
         rows = (3 * X).astype(dtype)
         fitted = fit("Nystroem", rows, kernel=kernel)
         Z = fitted.transform(rows)
-        assert Z.dtype == fitted.components_.dtype == made.get(dtype, np.float64)
+        assert Z.dtype == fitted.components_.dtype == dtypes.get(dtype, np.float64)
         S = fitted.component_indices_
         expected = fit("Nystroem", rows * 1.0, kernel=kernel, sampler=S).transform(rows)
         expected = np.float64(expected) @ np.float64(expected).T
@@ -1057,7 +1057,7 @@ EXPRESSION = kernels.RBF(0.1) * kernels.Linear() + 0.5 * kernels.Laplacian(0.2)
 ON_WORDS = kernels.Pairwise(shared_letters) + 2.0 * blockwise(letters)
 UP_TO = np.arange(60)
 #: Rows, the kernel and its parameters, and the kernel matrix of all rows.
-TAKEN = [
+ACCEPTED = [
     (X, "rbf", {"gamma": None}, rbf_kernel(X, gamma=0.25)),
     (X, "rbf", {"gamma": "scale"}, BY_SCALE),
     (SPARSE, "rbf", {"gamma": "scale"}, BY_SCALE),
@@ -1088,9 +1088,11 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "kernel", "options", "matrix"), TAKEN)
+@pytest.mark.parametrize(("rows", "kernel", "options", "matrix"), ACCEPTED)
 @pytest.mark.parametrize("name", ["Nystroem", "KernelLogisticRegression", *RIDGES])
-def test_what_is_taken_is_as_its_matrix(name, rows, kernel, options, matrix):
+def test_accepted_kernels_and_rows_are_as_their_matrix(
+    name, rows, kernel, options, matrix
+):
     y = target(name)[: len(matrix)]
     found = model(name, kernel=kernel, **options).fit(rows, y)
     S = found.landmarks_.indices
@@ -1171,7 +1173,7 @@ def test_folds_of_a_matrix_and_constant_columns(name):
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
-def test_targets_that_are_taken(name):
+def test_accepted_targets(name):
     fitted = model(name, fit_intercept=True).fit(X, np.full(60, -3.0))
     assert_allclose(fitted.predict(X), -3.0, rtol=1e-12)
     assert fitted.intercept_ == pytest.approx(-3.0)
@@ -1198,7 +1200,7 @@ def test_the_exact_solution_keeps_rows_and_is_scikit_learns(kernel, rows):
     assert_allclose(found[0], theirs.predict(rows), atol=1e-10)
 
 
-def test_matrices_are_taken_as_they_are():
+def test_accepted_matrices():
     before = K.copy()
     fitted, by_rows = fit("Nystroem", K, kernel="precomputed"), fit("Nystroem")
     fitted.transform(K)

@@ -176,7 +176,7 @@ def test_without_memory_a_fit_says_what_takes_less_and_changes_nothing():
     program(SHORT, timeout=120)
 
 
-def test_a_result_too_large_for_memory_is_told_of_files():
+def test_a_result_too_large_for_memory_suggests_a_file():
     X = np.broadcast_to(np.zeros((1, 2)), (2**47, 2))
     from nystrom.sources import DenseRows
     from nystrom.sources.output import NEW_ARRAY
@@ -214,14 +214,6 @@ def test_with_little_working_memory_estimators_fit_alike(estimator, rng):
     # "full" holds K where there is room, and else evaluates it again at every step.
     steps = getattr(estimator, "solver", None) == "full"
     np.testing.assert_allclose(short, plain, rtol=0, atol=1e-9 if steps else 0)
-
-
-def test_with_little_working_memory_exact_scores_are_refused(rng):
-    with (
-        config_context(working_memory=1),
-        pytest.raises(ValueError, match="working_memory"),
-    ):
-        select_landmarks(rng.standard_normal((1500, 2)), sampler="leverage")
 
 
 # --- short of disk ------------------------------------------------------------------

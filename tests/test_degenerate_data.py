@@ -418,7 +418,7 @@ def test_the_least_ridge_for_a_size_is_found_at_any_scale(scale, rng):
 @pytest.mark.parametrize("kernel", ["linear", "cosine"])
 @pytest.mark.parametrize("sampler", ["auto", "recursive", "accelerated"])
 def test_many_float32_rows_of_zeros(sampler, kernel, seed):
-    """The root of the least ridge is too large for float32, in which it is tried."""
+    """The root of the least ridge is too large for float32."""
     X = np.zeros((1500, 3), dtype=np.float32)
     given = {"n_landmarks": 30, "sampler": sampler, "random_state": seed}
     landmarks = select_landmarks(X, kernel=kernel, **given)

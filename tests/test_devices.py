@@ -13,10 +13,12 @@ import threading
 from dataclasses import replace
 
 import array_api_strict
+import array_api_strict as xp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from lists import SAMPLERS
+from lists import KERNELS, SAMPLERS
+from sklearn.base import is_classifier
 
 import nystrom
 from nystrom import (
@@ -38,10 +40,11 @@ from nystrom._arrays import DeviceConstant
 from nystrom._precision import N_PROBE_ROWS
 from nystrom.engines import TILE, Threads
 from nystrom.engines.context import current_device
+from nystrom.estimators._inputs import check_namespace
+from nystrom.kernels.names import as_kernel
 from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.features import FeatureMap
 from nystrom.linalg.moments import moments
-from nystrom.samplers.pool import DevicePoolPart
 from nystrom.sources import DenseRows, as_source
 from nystrom.sources.base import DeviceRows
 
@@ -272,16 +275,6 @@ def test_results_are_those_of_numpy_and_where_the_rows_are(
         np.testing.assert_allclose(np.abs(values), np.abs(theirs), 0, tolerance * scale)
 
 
-def test_results_have_the_precision_of_the_rows(there, data):
-    X = there(data["X"].astype(np.float32))
-    made = KernelRidge(**WIDTH, **FEW).fit(X, data["y"])
-    assert made.predict(X).dtype == X.dtype
-    assert KernelPCA(2, **WIDTH, **FEW).fit_transform(X).dtype == X.dtype
-    assert KernelKMeans(2, **WIDTH, **FEW).fit(X).transform(X).dtype == X.dtype
-    scores = nystrom.leverage_scores(X[:50, :], gamma=0.5, ridge=1.0)
-    assert scores.dtype == X.dtype
-
-
 def in_common(points, others):
     """How many points are among the others."""
     apart = np.abs(points[:, None, :] - others[None, :, :]).max(axis=2)
@@ -337,45 +330,34 @@ class Moved:
         return len(engine.passes) * s * s + (4 + steps) * n + 4 * N_PROBE_ROWS * s
 
 
+def fitting(make, **options):
+    """A fit of an estimator on s landmarks of a Gaussian kernel."""
+    return lambda X, y, s: make(
+        **{"kernel": "rbf", "n_landmarks": s, "random_state": 0} | options
+    ).fit(X, y > 0 if is_classifier(make()) else y)
+
+
 FITS = {
-    "Nystroem": lambda X, y, s: Nystroem(n_components=s, random_state=0).fit(X),
-    "features": lambda X, y, s: Nystroem(n_components=s, random_state=0).fit_transform(
-        X
-    ),
+    "Nystroem": lambda X, y, s: Nystroem(n_components=s).fit(X),
+    "features": lambda X, y, s: Nystroem(n_components=s).fit_transform(X),
     "recursive": lambda X, y, s: select_landmarks(
         X, n_landmarks=s, sampler="recursive", random_state=0
     ),
-    "until": lambda X, y, s: select_landmarks(
+    "tolerance": lambda X, y, s: select_landmarks(
         X, max_trace_error=0.3, n_landmarks=s, random_state=0
     ),
-    "direct": lambda X, y, s: KernelRidge(kernel="rbf", n_landmarks=s).fit(X, y),
-    "cg": lambda X, y, s: KernelRidge(
-        kernel="rbf", n_landmarks=s, solver="cg", random_state=0
-    ).fit(X, y),
-    "folds": lambda X, y, s: KernelRidgeCV(
-        kernel="rbf", n_landmarks=s, cv=3, random_state=0
-    ).fit(X, y),
-    "loo": lambda X, y, s: KernelRidgeCV(
-        kernel="rbf", n_landmarks=s, cv="loo", random_state=0
-    ).fit(X, y),
-    "classifier": lambda X, y, s: KernelRidgeClassifier(
-        kernel="rbf", n_landmarks=s, random_state=0
-    ).fit(X, y > 0),
-    "logistic": lambda X, y, s: KernelLogisticRegression(
-        n_landmarks=s, random_state=0
-    ).fit(X, y > 0),
-    "pca": lambda X, y, s: KernelPCA(
-        2, kernel="rbf", n_landmarks=s, fit_inverse_transform=True, random_state=0
-    ).fit(X),
-    "kmeans": lambda X, y, s: KernelKMeans(
-        3, n_landmarks=s, random_state=0, sampler="uniform"
-    ).fit(X),
-    "cca": lambda X, y, s: KernelCCA(1, n_landmarks=s, random_state=0).fit(X, y),
-    "predictions": lambda X, y, s: (
-        KernelRidge(kernel="rbf", n_landmarks=s, sampler="uniform", random_state=0)
-        .fit(X, y)
-        .predict(X, return_std=True)
-    ),
+    "direct": fitting(KernelRidge),
+    "cg": fitting(KernelRidge, solver="cg"),
+    "folds": fitting(KernelRidgeCV, cv=3),
+    "loo": fitting(KernelRidgeCV, cv="loo"),
+    "classifier": fitting(KernelRidgeClassifier),
+    "logistic": fitting(KernelLogisticRegression),
+    "pca": fitting(KernelPCA, n_components=2, fit_inverse_transform=True),
+    "kmeans": fitting(KernelKMeans, n_clusters=3, sampler="uniform"),
+    "cca": fitting(KernelCCA, n_components=1),
+    "predictions": lambda X, y, s: fitting(KernelRidge, sampler="uniform")(
+        X, y, s
+    ).predict(X, return_std=True),
 }
 
 
@@ -396,32 +378,6 @@ def test_few_numbers_leave_the_device(fit, monkeypatch, rng):
     moved, allowed, block_of_all = moved_by(fit, monkeypatch, rng)
     assert moved <= allowed
     assert moved < block_of_all / 3
-
-
-@pytest.mark.parametrize("fit", ["direct", "cg", "loo", "pca", "cca"])
-def test_blocks_brought_to_the_host_are_found(fit, monkeypatch, rng):
-    """The fault that was: K on the host, block by block."""
-
-    def by_way_of_the_host(self, X):
-        K = self(X)
-        return arrays.from_host(arrays.to_host_float64(K), K, np.dtype(np.float64))
-
-    monkeypatch.setattr(CrossKernel, "float64", by_way_of_the_host)
-    moved, allowed, block_of_all = moved_by(fit, monkeypatch, rng)
-    assert moved > max(allowed, block_of_all)
-
-
-def test_a_pool_brought_to_the_host_is_found(monkeypatch, rng):
-    real = DevicePoolPart.propose
-
-    def propose(self, *proposals):
-        found = real(self, *proposals)
-        arrays.to_host(self.A)
-        return found
-
-    monkeypatch.setattr(DevicePoolPart, "propose", propose)
-    moved, allowed, _ = moved_by("Nystroem", monkeypatch, rng)
-    assert moved > allowed
 
 
 def test_a_small_matrix_goes_to_the_device_once(monkeypatch, there, rng):
@@ -455,7 +411,7 @@ def test_an_operand_travels_as_it_is_on_the_host(there):
     assert copy._copies == {}
 
 
-def test_sums_are_taken_of_larger_blocks_in_one_thread(rng):
+def test_sums_use_larger_blocks_in_one_thread(rng):
     X, sizes, threads = Strict()(rng.standard_normal((40 * TILE + 5, 2))), [], set()
 
     def look(block):
@@ -485,10 +441,7 @@ def test_targets_and_weights_may_be_of_another_library(there, data):
     X = there(data["X"])
     both = [
         KernelRidge(**WIDTH, **FEW).fit(X, y, sample_weight=w).predict(X)
-        for y, w in [
-            (data["y"], data["w"]),
-            (there(data["y"]), there(data["w"])),
-        ]
+        for y, w in [(data["y"], data["w"]), (there(data["y"]), there(data["w"]))]
     ]
     np.testing.assert_array_equal(*map(arrays.tree_to_host, both))
     plain = KernelRidge(**WIDTH, **FEW).fit(data["X"], there(data["y"]))
@@ -621,3 +574,60 @@ def test_without_torch_the_error_says_so(monkeypatch):
         engines.using(device="cpu"),
     ):
         pass
+
+
+# Arrays of another library below the estimators
+
+CPU, DEVICE = xp.Device("CPU_DEVICE"), xp.Device("device1")
+
+
+def strict(X, device=DEVICE):
+    return xp.asarray(X, device=device)
+
+
+def host(X):
+    assert isinstance(X, type(xp.asarray(0)))
+    return np.from_dlpack(X.to_device(CPU))
+
+
+@pytest.mark.parametrize("case", KERNELS, ids=str)
+def test_kernels_give_what_they_give_in_numpy_and_stay_on_the_device(case, rng):
+    for dtype, atol in [(np.float64, 1e-10), (np.float32, 2e-3)]:
+        X, Y = case.rows(rng, 12, dtype=dtype), case.rows(rng, 5, dtype=dtype)
+        A, B = strict(X), strict(Y)
+        K, diagonal = case.kernel(A, B), case.kernel.diag(A)
+        for block, expected in [
+            (K, case.kernel(X, Y)),
+            (diagonal, case.kernel.diag(X)),
+            (case.kernel.evaluator(B)(A), case.kernel(X, Y)),
+        ]:
+            assert block.device == DEVICE
+            assert block.dtype == A.dtype
+            np.testing.assert_allclose(host(block), expected, atol=atol)
+        gram = case.kernel.gram(B)
+        assert isinstance(gram, np.ndarray)
+        np.testing.assert_allclose(gram, case.kernel.gram(Y), atol=1e-10)
+        assert case.kernel.dtype(A) == dtype
+
+
+def test_functions_of_rows_and_of_blocks_get_arrays_of_the_library(rng):
+    X = rng.standard_normal((6, 3))
+    rows = as_kernel(lambda x, y: xp.sum(x * y))
+    blocks = kernels.blockwise(lambda X, Y: X @ Y.T)
+    for kernel in (rows, blocks):
+        K = kernel(strict(X), strict(X[:4]))
+        assert K.device == DEVICE
+        np.testing.assert_allclose(host(K), X @ X[:4].T)
+        np.testing.assert_allclose(host(kernel.diag(strict(X))), (X**2).sum(axis=1))
+        np.testing.assert_allclose(kernel.gram(strict(X)), X @ X.T)
+
+
+# --- passes -------------------------------------------------------------------------
+
+
+def test_new_rows_come_in_the_library_of_the_fit(rng):
+    X = rng.standard_normal((5, 2))
+    check_namespace(strict(X), strict(X), "transform()")
+    for given, fitted in ((X, strict(X)), (strict(X), X)):
+        with pytest.raises(ValueError, match="must use the same namespace"):
+            check_namespace(given, fitted, "transform()")

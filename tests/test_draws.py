@@ -1,4 +1,4 @@
-"""Draws from probabilities: coins, and races for a fixed number of rows.
+"""Random numbers addressed by row, and weighted sampling from them.
 
 Frequencies over many seeds are compared with what they should be, each by an exact
 binomial bound; all bounds of one test together are exceeded once in a million runs. The
@@ -7,14 +7,27 @@ same comparison with planted faults shows that it has power.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles_sampling import inclusion, successive_draws
+from oracles_sampling import successive_draws
+from scipy import stats
 from scipy.stats import binom
 
-from nystrom._random import Purpose
+from nystrom import _random as randomness
+from nystrom._random import (
+    Purpose,
+    as_seed,
+    inclusion_probabilities,
+    sample_by_exponential_keys,
+    sorted_row_sample,
+    uniforms,
+    uniforms_at,
+)
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
@@ -25,7 +38,6 @@ from nystrom.samplers.weighted_sampling import (
     KeyedSampler,
     WeightedSample,
     bernoulli_from_keys,
-    inclusion_probabilities_with_sum,
     sample_all_rows,
     sample_bernoulli,
     sample_fixed_size,
@@ -70,28 +82,15 @@ def coin_counts(p, draws):
     return counts
 
 
-def test_coins_keep_each_row_with_its_own_probability(top_probabilities, seed):
+def test_bernoulli_sampling_keeps_each_row_with_its_probability(
+    top_probabilities, seed
+):
     draws = seeds(seed, 2000)
     counts = coin_counts(top_probabilities, draws)
     assert_frequencies(counts, top_probabilities, len(draws))
 
 
-def test_uniform_probabilities_in_their_place_are_noticed(top_probabilities, seed):
-    draws = seeds(seed, 2000)
-    uniform = np.full(len(top_probabilities), top_probabilities.mean())
-    counts = coin_counts(uniform, draws)
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, top_probabilities, len(draws))
-
-
-def test_probabilities_one_fifth_too_large_are_noticed(top_probabilities, seed):
-    draws = seeds(seed, 2000)
-    counts = coin_counts(np.minimum(1, 1.2 * top_probabilities), draws)
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, top_probabilities, len(draws))
-
-
-def test_coins_of_different_rows_are_independent(seed):
+def test_rows_are_kept_independently(seed):
     """Pairs are kept together as often as the product of their probabilities."""
     draws = seeds(seed, 2000)
     p = np.array([0.9, 0.5, 0.5, 0.3, 0.7, 0.2])
@@ -124,30 +123,13 @@ def test_no_probability_is_above_1(seed):
     np.testing.assert_array_equal(kept.probabilities, 1)
 
 
-def test_where_no_coin_falls_a_row_with_a_chance_is_kept(seed):
+def test_an_empty_bernoulli_sample_is_replaced_by_one_row(seed):
     kept = sample_bernoulli(np.array([0.0, 3e-30, 2e-30]), seed)
     assert kept.indices in ([1], [2])
     np.testing.assert_array_equal(kept.weights, [1])
     any_row = sample_bernoulli(np.zeros(3), seed)
     assert len(any_row.indices) == 1
     np.testing.assert_array_equal(any_row.weights, [1])
-
-
-@pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
-@pytest.mark.parametrize("size", [1, 7.5, 40, 99])
-def test_probabilities_of_a_given_sum_are_in_proportion_up_to_1(size, scale, rng):
-    chances = rng.exponential(size=100) ** 3
-    p = inclusion_probabilities_with_sum(scale * chances, size)
-    assert p.sum() == pytest.approx(size)
-    assert p.max() <= 1
-    multiple = np.max(p[p < 1] / chances[p < 1])
-    np.testing.assert_allclose(p, np.minimum(1, multiple * chances), rtol=1e-12)
-
-
-def test_probabilities_of_a_sum_beyond_the_rows_with_a_chance_are_1():
-    for size in (2, 3):
-        p = inclusion_probabilities_with_sum(np.array([0, 1e-9, 0, 5.0]), size)
-        np.testing.assert_array_equal(p, [0, 1, 0, 1])
 
 
 # Races
@@ -163,7 +145,7 @@ def test_probabilities_of_a_sum_beyond_the_rows_with_a_chance_are_1():
         ([2, 1], 1),
     ],
 )
-def test_a_race_is_one_draw_after_the_other(weights, size, seed):
+def test_exponential_keys_are_successive_sampling(weights, size, seed):
     """Every ordered outcome against its probability by enumeration."""
     weights, draws = np.array(weights, dtype=float), seeds(seed, 3000)
     chances = successive_draws(weights, size)
@@ -174,23 +156,7 @@ def test_a_race_is_one_draw_after_the_other(weights, size, seed):
     assert_frequencies(list(counts.values()), list(chances.values()), len(draws))
 
 
-def test_inclusion_by_enumeration_is_not_proportional_to_the_scores():
-    p = inclusion(np.array([1, 1, 0.1]), 2)
-    np.testing.assert_allclose(p, [0.933, 0.933, 0.134], atol=5e-4)
-
-
-def test_draws_proportional_to_the_scores_are_noticed(seed):
-    """s·p/Σp, which one might take for the inclusion, is told from it."""
-    weights, draws = np.array([1, 1, 0.1]), seeds(seed, 8000)
-    counts = np.zeros(3)
-    for draw in draws:
-        counts[sample_fixed_size(2, weights, draw).indices] += 1
-    assert_frequencies(counts, inclusion(weights, 2), len(draws))
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, np.minimum(1, 2 * weights / 2.1), len(draws))
-
-
-def test_weights_of_a_race_make_unbiased_sums(seed):
+def test_weights_of_a_fixed_size_sample_make_unbiased_sums(seed):
     """E Σ_{i kept} wᵢ² = 1 per row: what the weights of a fixed-size draw are for."""
     scores, draws = np.array([1, 0.7, 0.5, 0.2, 0.1, 0.05]), seeds(seed, 3000)
     squares = np.zeros((len(draws), 6))
@@ -214,61 +180,11 @@ def test_scores_that_run_out_are_filled_up_uniformly(seed):
     assert_frequencies(counts[filled], np.full(5, 2 / 5), len(draws))
 
 
-def test_no_scores_at_all_make_a_uniform_draw(seed):
-    drawn = sample_fixed_size(3, np.zeros(10), seed)
-    assert len(set(drawn.indices.tolist())) == 3
-    np.testing.assert_allclose(drawn.probabilities, 0.3)
-
-
-@given(
-    scores=st.lists(
-        st.one_of(st.just(0.0), st.floats(1e-300, 1), st.just(1.0)),
-        min_size=1,
-        max_size=40,
-    ),
-    data=st.data(),
-)
-def test_exactly_so_many_different_rows_come_back(scores, data):
-    size = data.draw(st.integers(1, len(scores)))
-    drawn = sample_fixed_size(
-        size, np.array(scores), data.draw(st.integers(0, 2**64 - 1))
-    )
-    assert len(drawn.indices) == len(drawn.probabilities) == size
-    assert len(set(drawn.indices.tolist())) == size
-    assert np.all((drawn.probabilities > 0) & (drawn.probabilities <= 1))
-    assert np.all(np.isfinite(drawn.weights))
-
-
-def test_a_longer_race_begins_with_the_shorter_one(seed):
+def test_a_larger_sample_begins_with_the_smaller_one(seed):
     scores = np.random.default_rng(seed).uniform(size=100)
     long = sample_fixed_size(50, scores, seed).indices
     np.testing.assert_array_equal(
         sample_fixed_size(20, scores, seed).indices, long[:20]
-    )
-
-
-def test_scaling_the_scores_changes_no_race(seed):
-    scores = np.random.default_rng(seed).uniform(size=100)
-    one, other = (
-        sample_fixed_size(20, scores, seed),
-        sample_fixed_size(20, scores * 2.0**-60, seed),
-    )
-    np.testing.assert_array_equal(one.indices, other.indices)
-    np.testing.assert_allclose(one.probabilities, other.probabilities)
-
-
-def test_a_cap_draws_as_many_rows_by_the_same_probabilities(seed):
-    p = np.linspace(0.6, 0.9, 100)
-    kept = sample_bernoulli(p, seed)
-    same = sample_bernoulli(p, seed, max_landmarks=100)
-    np.testing.assert_array_equal(same.indices, kept.indices)
-    assert same.n_requested is None
-    fewer = sample_bernoulli(p, seed, max_landmarks=10)
-    assert len(set(fewer.indices.tolist())) == 10
-    assert fewer.n_requested == len(kept.indices)
-    np.testing.assert_allclose(
-        fewer.probabilities / p[fewer.indices],
-        fewer.probabilities[0] / p[fewer.indices[0]],
     )
 
 
@@ -309,27 +225,6 @@ def test_a_cap_estimates_sums_without_bias(seed):
     assert abs(np.mean([np.sum(1 / p[rows]) for rows in kept]) - len(p)) > 5
 
 
-def test_a_cap_takes_rows_by_their_chances_also_above_1(seed):
-    """All of either kind are made out, on average, to five standard errors.
-
-    Rows that are certain several times over come before those that are just so: a cap
-    that drew uniformly among the rows kept would take as many of a kind as there are.
-    """
-    chances = np.concatenate([np.full(10, 5.0), np.full(100, 0.5)])
-    likely, told = [], []
-    for draw in seeds(seed, 2000):
-        kept = sample_bernoulli(chances, draw, max_landmarks=10)
-        of_first = kept.indices < 10
-        likely.append(np.count_nonzero(of_first))
-        told.append(
-            [np.sum(1 / kept.probabilities[of]) for of in (of_first, ~of_first)]
-        )
-    off = np.mean(told, axis=0) - [10, 100]
-    assert np.all(np.abs(off) < 5 * np.std(told, axis=0) / np.sqrt(len(told)))
-    # At the multiple 0.1 five of the first and five of the others are expected.
-    assert 4 < np.mean(likely) < 6
-
-
 def test_of_rows_that_arrive_together_the_first_ones_win():
     """Else it would depend on how rows are cut into tiles who is among the winners."""
     ones = np.ones(3)
@@ -339,3 +234,172 @@ def test_of_rows_that_arrive_together_the_first_ones_win():
     other = WeightedSample(np.array([1, 7, 3]), ones, ones, ones, None, max_rows=2)
     for both in (three + other, other + three):
         np.testing.assert_array_equal(np.sort(both.numbers), [1, 2])
+
+
+# Uniforms by row number, and exponential keys
+
+#: The chance that a test of chance fails although all is well.
+FALSE_FAIL = 1e-6
+TRIALS = 10_000
+
+
+# --- uniforms -----------------------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0, 2**64 - 1),
+    start=st.integers(0, 3000),
+    length=st.integers(0, 50),
+    level=st.integers(0, 40),
+    round=st.integers(0, 5),
+)
+def test_a_rows_number_does_not_depend_on_what_else_is_asked_for(
+    seed, start, length, level, round
+):
+    stream = {"level": level, "round": round}
+    whole = uniforms(seed, Purpose.KEEP, 0, 3050, **stream)
+    part = uniforms(seed, Purpose.KEEP, start, start + length, **stream)
+    np.testing.assert_array_equal(part, whole[start : start + length])
+
+
+def test_what_a_seed_means_is_fixed():
+    expected = [0.17546085, 0.39910441, 0.22635222]
+    drawn = uniforms(42, Purpose.DRAW, 5, 8, level=2, round=1)
+    np.testing.assert_allclose(drawn, expected, atol=1e-8)
+
+
+def test_numbers_are_uniform(seed):
+    u = uniforms(seed, Purpose.MEMBERSHIP, 0, 50_000)
+    assert u.min() >= 0
+    assert u.max() < 1
+    assert stats.kstest(u, "uniform").pvalue > FALSE_FAIL
+
+
+def test_streams_are_uncorrelated(seed):
+    n = 20_000
+    streams = [
+        uniforms(s, purpose, 0, n, level, round)
+        for s, purpose, level, round in [
+            *((seed, purpose, 0, 0) for purpose in Purpose),
+            (seed, Purpose.KEEP, 1, 0),
+            (seed, Purpose.KEEP, 0, 1),
+            (seed, Purpose.KEEP, 1, 1),
+            (seed, Purpose.KEEP, 2, 0),
+            (seed + 1, Purpose.KEEP, 0, 0),
+            (seed + 1, Purpose.KEEP, 1, 0),
+        ]
+    ]
+    # One stream shifted by a row must not be another one either.
+    streams += [np.roll(u, 1) for u in streams[:3]]
+    pairs = list(combinations(range(len(streams)), 2))
+    worst = stats.norm.isf(FALSE_FAIL / 2 / len(pairs)) / np.sqrt(n)
+    correlations = np.corrcoef(streams)
+    assert max(abs(correlations[i, j]) for i, j in pairs) < worst
+
+
+def test_no_two_streams_are_the_same():
+    keys = product((0, 1, 2**63), Purpose, (0, 1, 2, 24), (0, 1, 2))
+    starts = {tuple(uniforms(s, p, 0, 2, level, round)) for s, p, level, round in keys}
+    assert len(starts) == 3 * len(Purpose) * 4 * 3
+
+
+# --- seeds --------------------------------------------------------------------------
+
+
+def test_a_whole_number_is_its_own_seed():
+    assert as_seed(7) == as_seed(np.int32(7)) == as_seed(np.uint64(7)) == 7
+    assert as_seed(2**64 + 7) == 7
+    assert 0 <= as_seed(-1) < 2**64
+    uniforms(as_seed(-1), Purpose.DRAW, 0, 1)
+
+
+@pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
+def test_a_generator_gives_another_seed_each_time_and_the_same_again(make):
+    first, second = make(3), make(3)
+    drawn = [as_seed(first) for _ in range(3)]
+    assert drawn == [as_seed(second) for _ in range(3)]
+    assert len(set(drawn)) == 3
+
+
+def test_what_is_no_seed_is_an_error():
+    with pytest.raises(ValueError, match="random_state='today' is not allowed"):
+        as_seed("today")
+
+
+# --- races --------------------------------------------------------------------------
+
+
+def races(weights, size, seed):
+    """The winners of many races, each on its own uniforms."""
+    n = len(weights)
+    u = uniforms(seed, Purpose.DRAW, 0, n * TRIALS).reshape(TRIALS, n)
+    return [sample_by_exponential_keys(weights, row, size) for row in u]
+
+
+def misfits(counts, probabilities):
+    """What occurred too often or too seldom: exact binomial tails, Bonferroni."""
+    limit = FALSE_FAIL / 2 / len(probabilities)
+    return [
+        event
+        for event, p in probabilities.items()
+        if stats.binom.cdf(counts[event], TRIALS, p) < limit
+        or stats.binom.sf(counts[event] - 1, TRIALS, p) < limit
+    ]
+
+
+def totals(won, values, probabilities):
+    """Horvitz–Thompson: Σ value/probability over each race's winners."""
+    return np.array(
+        [(values[rows] / probabilities(rows, limit)).sum() for rows, limit in won]
+    )
+
+
+def is_biased(estimates, truth):
+    error = stats.sem(estimates)
+    return abs(estimates.mean() - truth) > stats.norm.isf(FALSE_FAIL / 2) * error
+
+
+def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
+    weights = np.array([1.0, 1.0, 0.1, 2.0, 0.4, 0.7])
+    values = np.array([1.0, -3.0, 0.5, 2.0, 2.0, 1.0])
+    won = races(weights, 3, seed)
+    estimates = totals(
+        won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
+    )
+    assert not is_biased(estimates, values.sum())
+
+
+@pytest.mark.parametrize("heat", [1, 7, 50])
+@pytest.mark.parametrize("size", [1, 20, 99, 100, 150])
+def test_chunks_of_keys_give_the_same_sample(heat, size, rng, monkeypatch):
+    weights = rng.choice([0.0, 1e-300, 0.1, 1.0, 30.0], 100)
+    u = rng.choice(rng.random(60), 100)  # some arrive together
+    at_once = (
+        sample_by_exponential_keys(weights, u, size),
+        sample_by_exponential_keys(None, u, size),
+    )
+    monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
+    for found, expected in zip((weights, None), at_once, strict=True):
+        rows, limit = sample_by_exponential_keys(found, u, size)
+        np.testing.assert_array_equal(rows, expected[0])
+        assert limit == expected[1]
+
+
+@pytest.mark.parametrize("heat", [1, 10, 2**20])
+def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
+    monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
+    rows = np.flatnonzero(rng.random(3000) < 0.05)
+    whole = uniforms(seed, Purpose.KEEP, 0, 3000, level=2)
+    found = uniforms_at(seed, Purpose.KEEP, rows, level=2)
+    np.testing.assert_array_equal(found, whole[rows])
+    assert len(uniforms_at(seed, Purpose.KEEP, rows[:0])) == 0
+
+
+def test_rows_to_measure_on_are_uniform_and_ascending(seed):
+    counts = Counter()
+    for trial in range(TRIALS):
+        rows = sorted_row_sample(5, 2, seed=seed * TRIALS + trial)
+        assert rows[0] < rows[1]
+        counts[tuple(rows.tolist())] += 1
+    assert misfits(counts, dict.fromkeys(combinations(range(5), 2), 0.1)) == []
+    np.testing.assert_array_equal(sorted_row_sample(5, 9), np.arange(5))

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import pickle
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.cluster import KMeans
-from sklearn.datasets import make_blobs, make_circles
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 import nystrom
-from nystrom import KernelKMeans, kernels
-from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom import KernelKMeans, kernels, select_landmarks
+from nystrom.engines import Threads
 from nystrom.models import kmeans as clustering
 from nystrom.models.kmeans import FeatureSample
+from nystrom.models.spectral_embedding import embed_rows, fit_spectral_embedding
+from nystrom.sources import as_source
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 N_ROWS, N_LANDMARKS, N_CLUSTERS, GAMMA = 400, 40, 5, 0.5
-WORDS = ["ab", "abc", "bcd", "xyz", "xy", "zab"] * 15
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Many small matrices: threads inside BLAS and k-means only wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture
@@ -70,10 +58,6 @@ def blobs(seed, n=400, centers=5, spread=0.5):
 
 def rbf(X, Y=None):
     return rbf_kernel(X, Y, gamma=GAMMA)
-
-
-def shared_letters(a, b):
-    return float(len(set(a) & set(b)))
 
 
 # Dense formulas
@@ -161,16 +145,6 @@ def test_weights_are_as_good_in_any_unit(X, weights, seed, dtype):
     assert heavy.inertia_ == pytest.approx(model.inertia_ * 2.0**126, rel=1e-9)
 
 
-def test_weights_of_all_sizes_have_clusters(rng, seed):
-    """One over the least is no number in float32."""
-    for _ in range(10):
-        X, w = rng.standard_normal((6, 3)), 10.0 ** rng.uniform(-30, 30, 6)
-        model = clusterer(seed=seed, n_clusters=5, n_landmarks=5)
-        model.fit(X, sample_weight=w)
-        assert np.isfinite(model.inertia_)
-        assert np.isfinite(model.transform(X)).all()
-
-
 @pytest.mark.parametrize("affine", [("rbf", rbf), ("laplacian", laplacian_kernel)])
 def test_every_row_is_at_its_nearest_center(X, seed, affine, small_sample):
     name, kernel = affine
@@ -226,13 +200,6 @@ def test_centers_are_the_means_of_their_clusters_in_the_landmarks_span(
     assert away_from_means(model, X, w) < 1e-5
 
 
-def test_centers_of_the_best_restart_are_means_too(small_sample):
-    for run in range(15):
-        X = np.random.default_rng(run).standard_normal((N_ROWS, 3))
-        model = clusterer(seed=run, tol=0.0, n_init=4).fit(X)
-        assert away_from_means(model, X) < 1e-5
-
-
 def test_inertia_is_the_cost_on_the_landmarks_and_what_they_leave(
     X, seed, small_sample
 ):
@@ -260,21 +227,6 @@ def test_more_passes_only_lower_the_inertia(rng, seed, small_sample):
         inertias.append(model.inertia_)
     assert 4 < model.n_iter_ < 300
     assert np.all(np.diff(inertias) < 0)
-
-
-def test_a_looser_tolerance_takes_fewer_passes(rng, seed, small_sample):
-    X = rng.standard_normal((1500, 3))
-    tight, loose = (clusterer(seed=seed, tol=tol).fit(X) for tol in (0.0, 0.1))
-    assert loose.n_iter_ < tight.n_iter_
-    assert tight.inertia_ < loose.inertia_ < 1.1 * tight.inertia_
-
-
-def test_one_pass_already_beats_its_start(seed, small_sample):
-    X = blobs(seed)
-    model = clusterer(max_iter=1, seed=seed).fit(X)
-    assert model.n_iter_ == 1
-    assert model.inertia_ < clusterer(1, seed).fit(X).inertia_
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 # The paper: costs are preserved
@@ -333,18 +285,6 @@ def test_costs_of_all_clusterings_are_preserved(seed, data):
         assert max(found.values()) <= 1 + EPSILON, found
 
 
-def test_too_few_landmarks_do_not_preserve_costs(seed):
-    """The statement above can fail: two landmarks know two of five clusters."""
-    X = blobs(seed, 300)
-    K = rbf(X)
-    model = clusterer(seed=seed, n_landmarks=2, sampler="uniform").fit(X)
-    approximate = nystrom_matrix(K, model.landmarks_.indices)
-    rng = np.random.default_rng(seed)
-    found = distortions(K, approximate, model.labels_, N_CLUSTERS, rng)
-    assert found["best"] > 1 + EPSILON
-    assert found["of what is left"] > 1 + EPSILON
-
-
 @pytest.mark.parametrize("data", ["blobs", "circles"])
 def test_found_clusters_are_nearly_as_good_as_those_of_all_of_K(seed, data):
     X, gamma, k = blobs(seed, 300, spread=1.5), 0.2, 5
@@ -379,30 +319,6 @@ def test_restarts_are_never_worse_and_mostly_better(X, seed, small_sample):
 # The same seed
 
 
-def test_the_same_seed_gives_the_same_clusters_and_another_may_not(X, seed):
-    first, again = (clusterer(20, seed).fit(X) for _ in range(2))
-    np.testing.assert_array_equal(first.labels_, again.labels_)
-    np.testing.assert_array_equal(first.dual_coef_, again.dual_coef_)
-    assert first.inertia_ == again.inertia_
-    other = clusterer(20, seed + 1).fit(X)
-    assert adjusted_rand_score(first.labels_, other.labels_) < 1
-
-
-def test_threads_and_memory_maps_change_nothing(seed, tmp_path):
-    X = blobs(seed, 5000, spread=2.0)
-    options = {"n_landmarks": 20, "n_init": 2, "n_jobs": 1}
-    one = clusterer(seed=seed, **options).fit(X)
-    two = clusterer(seed=seed, **options | {"n_jobs": 2}).fit(X)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert isinstance(mapped, np.memmap)
-    stored = clusterer(seed=seed, **options).fit(mapped)
-    for other in (two, stored):
-        np.testing.assert_array_equal(other.labels_, one.labels_)
-        np.testing.assert_array_equal(other.dual_coef_, one.dual_coef_)
-        assert other.inertia_ == one.inertia_
-
-
 def test_a_random_state_instance_and_a_large_seed(X):
     by_state = clusterer(seed=np.random.RandomState(3)).fit(X)
     again = clusterer(seed=np.random.RandomState(3)).fit(X)
@@ -429,16 +345,6 @@ def test_weights_count_rows_as_often(rng, seed):
     assert same == pytest.approx(1)
 
 
-def test_a_common_factor_of_all_weights_scales_the_inertia_only(X, seed):
-    options = {"sampler": np.arange(30)}
-    plain = clusterer(seed=seed, **options).fit(X)
-    scaled = clusterer(seed=seed, **options).fit(X, sample_weight=np.full(N_ROWS, 8.0))
-    np.testing.assert_array_equal(scaled.labels_, plain.labels_)
-    assert scaled.inertia_ == pytest.approx(8 * plain.inertia_)
-    single = clusterer(seed=seed, **options).fit(X, sample_weight=8.0)
-    assert single.inertia_ == scaled.inertia_
-
-
 def test_rows_of_weight_zero_get_labels_but_move_nothing(X, rng, seed):
     """Rows far away among the others, which would be centres of their own."""
     n = N_ROWS + 50
@@ -454,17 +360,6 @@ def test_rows_of_weight_zero_get_labels_but_move_nothing(X, rng, seed):
     assert model.inertia_ == pytest.approx(without.inertia_)
     nearest = all_squared_distances(model, rbf, padded).argmin(axis=1)
     np.testing.assert_array_equal(model.labels_, nearest)
-
-
-def test_heavy_rows_draw_centers_to_them(seed):
-    """One heavy row in a wide cloud is a cluster of its own; unweighted it is not."""
-    X = np.random.default_rng(seed).standard_normal((200, 2))
-    w = np.ones(200)
-    w[0] = 1e6
-    options = {"kernel": "linear", "n_init": 5}
-    heavy = clusterer(3, seed, **options).fit(X, sample_weight=w)
-    assert heavy.transform(X[:1]).min() < 1e-2
-    assert clusterer(3, seed, **options).fit(X).transform(X[:1]).min() > 5e-2
 
 
 # Clusters that are few, many, tiny or empty
@@ -573,46 +468,6 @@ def test_clusters_that_stay_empty_do_not_move_for_ever(monkeypatch, rng, seed, n
     assert model.inertia_ == pytest.approx(0, abs=1e-6)
 
 
-def test_more_clusters_than_rows_with_weight(X, seed):
-    w = np.zeros(N_ROWS)
-    w[:3] = 1
-    with pytest.warns(ConvergenceWarning, match=r"clusters \(3\).*n_clusters \(5\)"):
-        model = clusterer(5, seed).fit(X, sample_weight=w)
-    assert model.inertia_ == pytest.approx(0, abs=1e-9)
-    assert np.isfinite(model.transform(X)).all()
-
-
-def test_one_cluster_is_the_mean(X, seed):
-    model = clusterer(1, seed, n_landmarks=1000).fit(X)
-    assert len(model.landmarks_) == N_ROWS
-    np.testing.assert_array_equal(model.labels_, 0)
-    expected = cost(rbf(X), np.zeros(N_ROWS, dtype=int))
-    assert model.inertia_ == pytest.approx(expected, rel=1e-8)
-
-
-def test_as_many_clusters_as_rows(X, seed):
-    model = clusterer(30, seed).fit(X[:30])
-    assert len(np.unique(model.labels_)) == 30
-    assert model.inertia_ == pytest.approx(0, abs=1e-9)
-    np.testing.assert_array_equal(model.transform(X[:30]).argmin(axis=1), model.labels_)
-
-
-def test_one_row(X):
-    model = clusterer(1).fit(X[:1])
-    np.testing.assert_array_equal(model.labels_, [0])
-    assert model.inertia_ == pytest.approx(0, abs=1e-12)
-
-
-def test_constant_rows_are_one_cluster(seed):
-    X = np.full((50, 2), 3.0)
-    model = clusterer(1, seed).fit(X)
-    np.testing.assert_allclose(model.transform(X), 0, atol=1e-6)
-    with pytest.warns(ConvergenceWarning, match=r"clusters \(1\).*n_clusters \(2\)"):
-        model = clusterer(2, seed).fit(X)
-    assert len(np.unique(model.labels_)) == 1
-    assert np.isfinite(model.transform(X + 1)).all()
-
-
 def test_rows_without_any_feature_are_one_cluster(seed):
     """The linear kernel of zeros has rank 0."""
     model = clusterer(1, seed, kernel="linear").fit(np.zeros((20, 3)))
@@ -622,20 +477,6 @@ def test_rows_without_any_feature_are_one_cluster(seed):
 
 
 # What rows may be
-
-
-def test_float32_rows_give_nearly_the_same_clusters(seed):
-    X = blobs(seed, 400, spread=1.0)
-    wide = clusterer(seed=seed, sampler=np.arange(40)).fit(X)
-    narrow = clusterer(seed=seed, sampler=np.arange(40)).fit(X.astype(np.float32))
-    assert np.mean(narrow.labels_ == wide.labels_) > 0.99
-    assert narrow.inertia_ == pytest.approx(wide.inertia_, rel=1e-3)
-    found = narrow.transform(X.astype(np.float32))
-    assert found.dtype == np.float32
-    assert wide.transform(X).dtype == np.float64
-    squared = all_squared_distances(narrow, rbf, X.astype(np.float32).astype(float))
-    np.testing.assert_allclose(found**2, squared, atol=1e-3)
-    np.testing.assert_array_equal(narrow.predict(X.astype(np.float32)), narrow.labels_)
 
 
 @pytest.mark.parametrize(
@@ -660,97 +501,6 @@ def test_float32_rows_of_a_very_smooth_kernel(seed):
     assert narrow.score(X) == pytest.approx(-narrow.inertia_, rel=0.01)
 
 
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix, sp.coo_array])
-def test_sparse_rows_are_as_dense_ones(X, seed, make):
-    X = np.where(np.abs(X) > 0.5, X, 0)
-    options = {"sampler": np.arange(30)}
-    dense = clusterer(seed=seed, **options).fit(X)
-    sparse = clusterer(seed=seed, **options).fit(make(X))
-    assert np.mean(sparse.labels_ == dense.labels_) > 0.99
-    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-4)
-    np.testing.assert_array_equal(sparse.predict(make(X)), sparse.labels_)
-    np.testing.assert_allclose(sparse.transform(make(X)), sparse.transform(X))
-
-
-@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
-def test_words_with_a_kernel_of_two_words(seed, kind):
-    # Several restarts: one alone may end where the words are divided otherwise.
-    options = {"kernel": shared_letters, "n_landmarks": 5, "n_init": 10}
-    model = clusterer(2, seed, **options).fit(kind(WORDS))
-    K = np.array([[shared_letters(a, b) for b in WORDS] for a in WORDS])
-    S = model.landmarks_.indices
-    K_SS = K[np.ix_(S, S)]
-    squared = squared_distances(np.diagonal(K), K[:, S], K_SS, model.dual_coef_)
-    np.testing.assert_allclose(model.transform(kind(WORDS)) ** 2, squared, atol=1e-8)
-    assert model.inertia_ == pytest.approx(squared.min(axis=1).sum())
-    np.testing.assert_array_equal(model.predict(WORDS[:6]), model.labels_[:6])
-    # Two words without any of a, b and c.
-    alone = model.labels_[:6] == model.labels_[3]
-    np.testing.assert_array_equal(alone, [False, False, False, True, True, False])
-
-
-def test_precomputed_kernel_is_as_its_rows(X, X_new, seed):
-    K = rbf(X)
-    model = clusterer(seed=seed, kernel="precomputed").fit(K)
-    S = model.landmarks_.indices
-    by_rows = clusterer(seed=seed, sampler=S).fit(X)
-    np.testing.assert_array_equal(model.labels_, by_rows.labels_)
-    assert model.inertia_ == pytest.approx(by_rows.inertia_)
-    np.testing.assert_array_equal(model.predict(K), model.labels_)
-    np.testing.assert_allclose(model.transform(K), by_rows.transform(X), atol=1e-6)
-    against = rbf(X_new, X)
-    np.testing.assert_array_equal(model.predict(against), by_rows.predict(X_new))
-    np.testing.assert_array_equal(
-        model.predict(PrecomputedAtLandmarks(against[:, S])), by_rows.predict(X_new)
-    )
-
-
-@pytest.mark.parametrize("columns", ["all", "landmarks"])
-def test_precomputed_distances_of_new_rows_are_right_or_refused(
-    X, X_new, seed, columns
-):
-    """k(x, x) of a new row is in no column."""
-    model = clusterer(seed=seed, kernel="precomputed").fit(rbf(X))
-    S = model.landmarks_.indices
-    against = rbf(X_new, X)
-    expected = clusterer(seed=seed, sampler=S).fit(X).transform(X_new)
-    try:
-        found = model.transform(
-            against if columns == "all" else PrecomputedAtLandmarks(against[:, S])
-        )
-    except ValueError:
-        return
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_landmarks_that_were_moved(X, X_new, seed):
-    model = clusterer(seed=seed, sampler="kmeans").fit(X)
-    assert model.landmarks_.indices is None
-    squared = all_squared_distances(model, rbf, X_new)
-    np.testing.assert_allclose(model.transform(X_new) ** 2, squared, atol=1e-6)
-    own = all_squared_distances(model, rbf, X).min(axis=1)
-    assert model.inertia_ == pytest.approx(own.sum())
-
-
-def test_landmarks_by_error_and_the_error_reported(X, seed):
-    options = {"n_landmarks": None, "max_trace_error": 0.05}
-    model = clusterer(seed=seed, **options).fit(X)
-    assert float(model.approximation_error_) <= 0.05
-    assert N_CLUSTERS < len(model.landmarks_) < N_ROWS
-    K = rbf(X)
-    left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices)) / np.trace(K)
-    assert float(model.approximation_error_) == pytest.approx(left, abs=1e-6)
-
-
-def test_an_indefinite_kernel_warns_and_clusters(X, seed):
-    model = clusterer(seed=seed, kernel="sigmoid")
-    with pytest.warns(UserWarning, match="not positive semi-definite"):
-        model.fit(X)
-    assert model.approximation_error_ is None
-    assert np.isfinite(model.transform(X)).all()
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
 # Refused
 
 
@@ -763,59 +513,6 @@ def test_weights_of_a_score_that_are_not_one_per_row(X, shape):
 
 
 # Among scikit-learn's tools
-
-
-def test_fit_predict_is_fit_and_labels(X, weights, seed):
-    fitted = clusterer(seed=seed).fit(X, sample_weight=weights)
-    found = clusterer(seed=seed).fit_predict(X, sample_weight=weights)
-    np.testing.assert_array_equal(found, fitted.labels_)
-    assert np.issubdtype(found.dtype, np.integer)
-    assert found.shape == (N_ROWS,)
-
-
-def test_in_a_pipeline(X, X_new, seed):
-    scaler = StandardScaler().fit(X)
-    alone = clusterer(seed=seed).fit(scaler.transform(X))
-    pipeline = make_pipeline(StandardScaler(), clusterer(seed=seed))
-    np.testing.assert_array_equal(pipeline.fit_predict(5 + 3 * X), alone.labels_)
-    expected = alone.transform(scaler.transform(X_new))
-    np.testing.assert_allclose(pipeline.transform(5 + 3 * X_new), expected, atol=1e-7)
-
-
-def test_clone_is_unfitted_and_fits_the_same(X, seed):
-    fitted = clusterer(seed=seed, n_init=2, tol=1e-3).fit(X)
-    cloned = clone(fitted)
-    with pytest.raises(NotFittedError):
-        cloned.predict(X)
-    np.testing.assert_array_equal(cloned.fit(X).labels_, fitted.labels_)
-
-
-def test_pickle_and_model_files(X, X_new, seed, tmp_path):
-    fitted = clusterer(seed=seed).fit(X)
-    expected = fitted.transform(X_new)
-    nystrom.save(fitted, tmp_path / "model.nystrom")
-    restored = [
-        pickle.loads(pickle.dumps(fitted)),
-        nystrom.load(tmp_path / "model.nystrom"),
-    ]
-    for model in restored:
-        np.testing.assert_array_equal(model.transform(X_new), expected)
-        np.testing.assert_array_equal(model.predict(X), fitted.labels_)
-        np.testing.assert_array_equal(model.labels_, fitted.labels_)
-        assert model.inertia_ == fitted.inertia_
-        assert str(model.landmarks_) == str(fitted.landmarks_)
-
-
-def test_frames_in_and_out(X, seed):
-    table = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = clusterer(2, seed).set_output(transform="pandas").fit(table)
-    found = model.transform(table)
-    np.testing.assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
-    assert list(found.columns) == ["kernelkmeans0", "kernelkmeans1"]
-    expected = clusterer(2, seed).fit(X).transform(X)
-    np.testing.assert_array_equal(found.to_numpy(), expected)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(table[["b", "a", "c"]])
 
 
 def test_names_of_features_are_those_of_the_fit(X):
@@ -840,27 +537,6 @@ def test_a_second_fit_with_normalisation_forgets_the_centers(X):
     assert not hasattr(model, "dual_coef_")
 
 
-def test_no_array_of_rows_by_landmarks_is_held(rng, monkeypatch):
-    monkeypatch.setattr(clustering, "SAMPLE_BYTES", 2**20)
-    n, s = 60_000, 100
-    X = rng.standard_normal((n, 2))
-    model = clusterer(4, sampler=np.arange(s), n_init=2, max_iter=3, tol=1e9, n_jobs=1)
-    model.fit(X[:3000])  # whatever is imported at first use
-    tracemalloc.start()
-    try:
-        model.fit(X)
-        _, fitting = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
-        model.predict(X)
-        _, predicting = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(model.landmarks_) == s
-    whole = 4 * n * s
-    assert fitting < whole / 2
-    assert predicting < whole / 3
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1e11])
 def test_the_scale_of_rows_does_not_matter(scale):
     # Of degree 3: squares of features go from 1e-52 to 1e68, and float32 ends at 1e38.
@@ -871,3 +547,215 @@ def test_the_scale_of_rows_does_not_matter(scale):
         for rows in (X, scale * X)
     ]
     assert adjusted_rand_score(*found) == 1
+
+
+# Clusters by normalised cuts
+
+N_SHAPES, CUT_GAMMA = 600, 20.0
+
+
+def circles(seed, n=N_SHAPES):
+    return make_circles(n, factor=0.3, noise=0.05, random_state=seed)
+
+
+def moons(seed, n=N_SHAPES):
+    return make_moons(n, noise=0.05, random_state=seed)
+
+
+def cutter(n_clusters=2, seed=0, **options):
+    options = {"gamma": CUT_GAMMA, "n_landmarks": N_SHAPES // 10} | options
+    return KernelKMeans(
+        n_clusters, affinity_normalize=True, random_state=seed, **options
+    )
+
+
+def embedded(X, n_components, landmarks, weights=None, **options):
+    """The function under the estimator: (map, rows)."""
+    chosen = select_landmarks(X, sampler=landmarks, sample_weight=weights, **options)
+    return fit_spectral_embedding(
+        chosen, as_source(X, weights), n_components, Threads(1)
+    )
+
+
+def dense_eigenpairs(K, n_components):
+    """Of D^(−½)KD^(−½), largest first, and D's diagonal."""
+    d = K.sum(axis=1)
+    values, vectors = np.linalg.eigh(K / np.sqrt(np.outer(d, d)))
+    leading = np.arange(len(K))[::-1][:n_components]
+    return values[leading], vectors[:, leading], d
+
+
+def signed_as(found, expected):
+    """`found` with the columns' signs turned to those of `expected`."""
+    return found * np.sign(np.einsum("ij,ij->j", found, expected))
+
+
+# Against spectral clustering
+
+
+@pytest.mark.parametrize("make", [circles, moons])
+def test_shapes_are_separated_as_by_spectral_clustering(seed, make):
+    X, y = make(seed)
+    theirs = SpectralClustering(2, gamma=CUT_GAMMA, random_state=seed).fit(X)
+    mine = cutter(seed=seed).fit(X)
+    assert len(mine.landmarks_) <= N_SHAPES // 10
+    assert adjusted_rand_score(y, mine.labels_) >= 0.98
+    assert adjusted_rand_score(theirs.labels_, mine.labels_) >= 0.98
+
+
+@pytest.mark.parametrize("make", [circles, moons])
+def test_new_rows_get_the_labels_of_their_shape(seed, make):
+    X, y = make(seed)
+    model = cutter(seed=seed).fit(X)
+    X_new, y_new = make(seed + 1000, 200)
+    found = model.predict(X_new)
+    assert adjusted_rand_score(np.r_[y, y_new], np.r_[model.labels_, found]) >= 0.97
+
+
+@pytest.mark.parametrize("n_clusters", [2, 5])
+def test_labels_of_cuts_are_predictions_of_the_training_rows(seed, n_clusters):
+    X, _ = moons(seed)
+    model = cutter(n_clusters, seed).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.predict(X[40:45]), model.labels_[40:45])
+    np.testing.assert_array_equal(
+        cutter(n_clusters, seed).fit_predict(X), model.labels_
+    )
+
+
+# The embedding
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_with_all_rows_it_is_the_dense_eigenvectors(rng, kernel):
+    X = rng.uniform(0, 3, (120, 2))
+    gamma = 5.0 if kernel == "rbf" else 1.0
+    evaluate = rbf_kernel if kernel == "rbf" else laplacian_kernel
+    values, vectors, d = dense_eigenpairs(evaluate(X, gamma=gamma), 5)
+    options = {"kernel": kernel, "gamma": gamma}
+    known, rows = embedded(X, 5, np.arange(120), **options)
+    assert rows.shape == (120, 5)
+    np.testing.assert_allclose(known.values, values, atol=1e-7)
+    assert known.values[0] == pytest.approx(1, abs=1e-9)
+    expected = vectors / np.sqrt(d)[:, None]
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(signed_as(rows, expected), expected, atol=1e-5 * size)
+    # The first is constant: D^½1 is the eigenvector of 1.
+    np.testing.assert_allclose(rows[:, 0], rows[0, 0], rtol=1e-5)
+
+
+def test_weights_of_cuts_count_rows_as_often(rng):
+    X = rng.uniform(0, 3, (100, 2))
+    counts = rng.integers(0, 4, 100)
+    landmarks = np.flatnonzero(counts)[:40]
+    copies = np.repeat(np.arange(100), counts)
+    first = np.searchsorted(copies, landmarks)
+    options = {"kernel": "rbf", "gamma": 3.0}
+    weighted = embedded(X, 4, landmarks, counts.astype(float), **options)
+    repeated = embedded(X[copies], 4, first, **options)
+    np.testing.assert_allclose(weighted[0].values, repeated[0].values, rtol=1e-7)
+    found = signed_as(weighted[1][copies], repeated[1])
+    size = np.abs(repeated[1]).max()
+    np.testing.assert_allclose(found, repeated[1], atol=1e-6 * size)
+
+
+# The public function
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_the_function_is_the_dense_eigenvectors_with_or_without_the_first(
+    rng, drop_first
+):
+    X = rng.uniform(0, 3, (120, 2))
+    _, vectors, d = dense_eigenpairs(rbf_kernel(X, gamma=5.0), 4 + drop_first)
+    expected = (vectors / np.sqrt(d)[:, None])[:, int(drop_first) :]
+    found = nystrom.spectral_embedding(
+        X, 4, gamma=5.0, sampler=np.arange(120), drop_first=drop_first
+    )
+    assert found.shape == (120, 4)
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(signed_as(found, expected), expected, atol=1e-5 * size)
+
+
+def test_the_function_has_no_more_columns_than_landmarks(seed):
+    X, _ = moons(seed)
+    found = nystrom.spectral_embedding(X, 8, gamma=1.0, n_landmarks=4)
+    assert found.shape == (N_SHAPES, 3)
+    assert np.isfinite(found).all()
+
+
+def test_the_function_refuses_what_the_estimator_does(rng):
+    X = rng.standard_normal((50, 2))
+    with pytest.raises(ValueError, match="negative values, which are no affinities"):
+        nystrom.spectral_embedding(X, 2, kernel="linear")
+    for n_components in (0, 2.5):
+        with pytest.raises(ValueError, match=r"n_components=.* is not allowed"):
+            nystrom.spectral_embedding(X, n_components)
+
+
+# Kernels that are no affinities
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "polynomial"])
+def test_negative_kernels_are_refused(rng, kernel):
+    X = rng.standard_normal((100, 2))
+    model = cutter(kernel=kernel, gamma=1.0, n_landmarks=20)
+    known = set(vars(model))
+    with pytest.raises(ValueError, match="negative values, which are no affinities"):
+        model.fit(X)
+    assert set(vars(model)) == known
+    model.fit(np.abs(X))
+    assert set(model.labels_) == {0, 1}
+
+
+def test_rows_without_any_affinity_are_finite(rng):
+    """A row of zeros has a linear kernel of 0 with all rows, itself included."""
+    X = np.abs(rng.standard_normal((100, 3)))
+    X[17] = 0
+    model = cutter(kernel="linear", n_landmarks=20).fit(X)
+    assert np.isfinite(model.transform(X)).all()
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+# Rows far away, clusters that are few or many
+
+
+@pytest.mark.parametrize("among_landmarks", [False, True])
+def test_an_isolated_row_breaks_nothing(seed, among_landmarks):
+    X, y = moons(seed)
+    X = np.vstack([X, [[1e3, 1e3]]])
+    landmarks = np.arange(0, N_SHAPES, 8)
+    if among_landmarks:
+        landmarks = np.append(landmarks, N_SHAPES)
+    # As a landmark the row is a component of its own.
+    model = cutter(2 + among_landmarks, seed, sampler=landmarks, n_init=3).fit(X)
+    assert np.isfinite(model.transform(X)).all()
+    assert adjusted_rand_score(y, model.labels_[:-1]) >= 0.98
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    if among_landmarks:
+        assert not (model.labels_[:-1] == model.labels_[-1]).any()
+
+
+def test_a_row_with_hardly_any_affinity_is_near_the_origin(seed):
+    """Its degree is k(x, x) = 1, not the 1e-9 that it has with others."""
+    X, _ = moons(seed)
+    landmarks = select_landmarks(X, kernel="rbf", gamma=5.0, n_landmarks=30)
+    known, rows = fit_spectral_embedding(landmarks, as_source(X), 2, Threads(1))
+    away = X[:1] + np.array([0.0, 2 + np.sqrt(np.log(1e9) / 5)])
+    size = np.linalg.norm(embed_rows(known, landmarks, as_source(away), Threads(1)))
+    assert 0 < size < 1e-3 * np.linalg.norm(rows, axis=1).min()
+
+
+def test_cuts_warn_of_more_clusters_than_distinct_rows(rng, seed):
+    X = np.repeat(rng.uniform(0, 3, (4, 2)), 20, axis=0)
+    with pytest.warns(ConvergenceWarning, match=r"clusters \(4\).*n_clusters \(6\)"):
+        model = cutter(6, seed, gamma=1.0).fit(X)
+    by_row = model.labels_.reshape(4, 20)
+    assert (by_row == by_row[:, :1]).all()
+    assert np.isfinite(model.transform(X)).all()
+
+
+# What rows may be
+
+
+# The same seed, and scikit-learn's tools

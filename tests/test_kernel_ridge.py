@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tracemalloc
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from oracles_ridge import (
     CUT,
     Dense,
@@ -23,17 +21,11 @@ from oracles_ridge import (
     polynomial_digits,
     rbf_digits,
 )
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
-from sklearn.metrics.pairwise import (
-    laplacian_kernel,
-    linear_kernel,
-    polynomial_kernel,
-    rbf_kernel,
-)
-from sklearn.utils.validation import check_is_fitted
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from nystrom import (
     KernelCCA,
@@ -48,18 +40,18 @@ from nystrom import (
 )
 from nystrom import _precision as precision
 from nystrom._random import sorted_row_sample
-from nystrom.engines import Threads, single_threaded_blas
-from nystrom.kernels import PrecomputedAtLandmarks
+from nystrom.engines import Threads
 from nystrom.linalg import moments
 from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.errors import Guarantee
 from nystrom.linalg.features import FeatureMap
 from nystrom.models import ridge_cg as cg
 from nystrom.models import ridge_solvers as fit
-from nystrom.models.linear_map import LinearMap
 from nystrom.models.ridge import risk_bound
 from nystrom.models.ridge_solvers import choose_solver
 from nystrom.sources import as_source
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 GAMMA = 0.5
 N_ROWS, N_NEW, N_LANDMARKS = 500, 60, 40
@@ -73,13 +65,6 @@ SMALL = r"alpha=\S+ is less than float64 resolves.*raise it to \S+ or more"
 
 both_solvers = pytest.mark.parametrize("solver", ["direct", "cg"])
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def rbf(X, Y):
@@ -171,22 +156,6 @@ def test_one_target_of_several_may_be_least_squares(X, X_new, Y, seed, intercept
 
 
 @both_solvers
-def test_targets_do_not_influence_each_other(X, X_new, Y, seed, solver):
-    together = ridge(seed=seed, solver=solver).fit(X, Y).predict(X_new)
-    for t in range(3):
-        alone = ridge(seed=seed, solver=solver).fit(X, Y[:, t]).predict(X_new)
-        assert relative(together[:, t], alone) < ERROR[solver]
-
-
-def test_solvers_agree_in_predictions(X, X_new, Y, seed):
-    direct, cg = (
-        ridge(1e-3, seed, solver=solver).fit(X, Y).predict(X_new)
-        for solver in ("direct", "cg")
-    )
-    assert relative(cg, direct) < 1e-6
-
-
-@both_solvers
 def test_a_weight_of_two_is_the_row_twice_and_of_zero_is_none(
     X, X_new, y, seed, rng, solver
 ):
@@ -211,43 +180,16 @@ def test_alpha_zero_is_least_squares_on_the_features(X, X_new, Y, weights, seed)
     assert relative(model.predict(X_new), Z_new @ theta) < 1e-8
 
 
-def test_alpha_zero_takes_the_smallest_solution_where_rows_are_few_in_rank(rng, seed):
-    X = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 8))
-    X_new, y = rng.standard_normal((20, 8)), rng.standard_normal(200)
-    model = ridge(0, seed, kernel="linear").fit(X, y)
-    expected = X_new @ np.linalg.lstsq(X, y)[0]
-    assert relative(model.predict(X_new), expected) < 1e-8
-
-
 @pytest.mark.parametrize("alpha", [0, [1.0, 0.0, 1.0]])
 def test_conjugate_gradients_refuse_alpha_zero(X, Y, alpha):
     with pytest.raises(ValueError, match=r"solver='cg' needs alpha > 0"):
         ridge(alpha, solver="cg").fit(X, Y)
 
 
-@pytest.mark.parametrize("alpha", [-1, np.nan, np.inf, "much", [[1.0]], [1.0, 2.0]])
-def test_other_alphas_are_refused(X, Y, alpha):
-    with pytest.raises(ValueError, match="alpha"):
-        ridge(alpha).fit(X, Y)
-
-
-def test_unknown_solver_is_refused(X, y):
-    with pytest.raises(ValueError, match="solver"):
-        ridge(solver="svd").fit(X, y)
-
-
 @both_solvers
 def test_a_target_of_zeros_is_predicted_as_zero(X, X_new, seed, solver):
     model = ridge(seed=seed, solver=solver).fit(X, np.zeros(N_ROWS))
     np.testing.assert_array_equal(model.predict(X_new), 0)
-
-
-@both_solvers
-def test_a_constant_target_is_all_intercept(X, X_new, seed, solver):
-    model = ridge(seed=seed, solver=solver, fit_intercept=True)
-    model.fit(X, np.full(N_ROWS, 7.0))
-    assert model.intercept_ == pytest.approx(7.0, abs=1e-9)
-    np.testing.assert_allclose(model.predict(X_new), 7.0, rtol=1e-9)
 
 
 @both_solvers
@@ -398,34 +340,6 @@ def test_least_squares_with_dependent_columns_takes_the_smallest_solution(rng):
         np.testing.assert_allclose(points.T @ model.dual_coef_, smallest, atol=1e-8)
 
 
-def test_without_whitening_a_smooth_kernel_is_beyond_tolerance(rng, seed, monkeypatch):
-    monkeypatch.setattr(precision, "is_unwhitened_gram_accurate", lambda *_: True)
-    case = BAD["smooth"]
-    X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
-    model = fitted(case, X.astype(np.float64), y, 100, sampler, seed)
-    found = model.predict(X_new.astype(np.float64))
-    expected = reference(case, model, X, y, X_new)
-    assert relative(found, expected) > 10 * BAD_ERROR[np.float64]
-
-
-def test_kernel_values_in_float32_are_beyond_tolerance(rng, seed, monkeypatch):
-    monkeypatch.setattr(precision, "ridge_needs_float64", lambda *_: False)
-    case = BAD["smooth"]
-    X, y, X_new, sampler = rows_for(case, rng, 2000, 100)
-    model = fitted(case, X, y, 100, sampler, seed)
-    expected = reference(case, model, X, y, X_new)
-    assert relative(model.predict(X_new), expected) > 3 * BAD_ERROR[np.float32]
-
-
-def test_float64_kernel_values_for_float32_rows_are_reported(rng, seed):
-    case = BAD["smooth"]
-    X, y, _, sampler = rows_for(case, rng, 500, 50)
-    model = fitted(case, X, y, 50, sampler, seed)
-    assert in_float64(model)
-    model = ridge(1.0, seed, gamma=1.0).fit(X, y)
-    assert not in_float64(model)
-
-
 @pytest.mark.parametrize("n_landmarks", [60, 100, 200])
 def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rng):
     """It grows with γ‖x − c‖²: three hundred times what it is near the centre."""
@@ -455,7 +369,7 @@ def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
 
 
 @pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
-def test_rows_far_larger_than_the_tried_ones_are_noticed(rng, seed, monkeypatch):
+def test_rows_far_larger_than_the_probe_rows_are_noticed(rng, seed, monkeypatch):
     tried = sorted_row_sample(3000, precision.N_PROBE_ROWS)
     X = rng.standard_normal((3000, 3))
     y = target_of(X, rng)
@@ -486,24 +400,10 @@ def small_clusters(rng, n=5000, n_clusters=12, size=8):
     return X, target_of(X, rng)
 
 
-def uniform_rows(mapping, source, alpha, engine, seed):
-    rows = sorted_row_sample(
-        source.n_rows, cg.LEVERAGE_ROWS_PER_LANDMARK * len(mapping.shift), seed
-    )
-    return rows, np.full(len(rows), source.n_rows / len(rows))
-
-
-def test_rows_by_leverage_precondition_where_uniform_ones_do_not(
-    rng, seed, monkeypatch
-):
+def test_rows_by_leverage_precondition_where_uniform_ones_do_not(rng, seed):
     X, y = small_clusters(rng)
     model = ridge(1e-3, seed, solver="cg", gamma=0.3, n_landmarks=120)
-    n_iterations = model.fit(X, y).n_iter_
-    assert n_iterations < 60
-    monkeypatch.setattr(cg, "sample_rows_by_leverage", uniform_rows)
-    monkeypatch.setattr(cg, "MAX_ITERATIONS", 1000)
-    # Directions of a cluster without a drawn row have eigenvalues of up to size/alpha.
-    assert model.fit(X, y).n_iter_ > 1.5 * n_iterations
+    assert model.fit(X, y).n_iter_ < 60
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
@@ -564,19 +464,13 @@ def test_conjugate_gradients_keep_the_best_where_steps_are_rounding(rng, curvatu
         noise -= V * (np.sum(V * noise, axis=0) / np.sum(V * V, axis=0))
         return noise + curvature * V
 
-    found, _, converged = cg.conjugate_gradients(times, b, lambda V: V)
-    assert not converged
-    left = np.linalg.norm(b - A @ found, axis=0)
+    found = cg.conjugate_gradients(times, b, lambda V: V, rtol=1e-7, max_iterations=100)
+    assert not found.converged
+    left = np.linalg.norm(b - A @ found.x, axis=0)
     assert np.all(left <= np.linalg.norm(b, axis=0))
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [
-        "direct",
-        "cg",
-    ],
-)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
 def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
     # Columns that sum to 1 are dependent once their means are taken off; whether a
     # Cholesky factor exists is then chance, so a few are tried.
@@ -591,13 +485,7 @@ def test_an_alpha_below_rounding_with_a_singular_gram_matrix(rng, seed, solver):
         np.testing.assert_allclose(model.predict(np.eye(4)), means, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [
-        "direct",
-        "cg",
-    ],
-)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
 @pytest.mark.parametrize("which", ["no features", "one row with a weight"])
 def test_where_features_say_nothing_the_intercept_is_the_mean(
     X, X_new, y, seed, solver, which
@@ -673,30 +561,6 @@ def test_epsilon_bounds_the_risk(make, rng, seed, alpha, epsilon):
         assert found <= (1 + 3 * epsilon) * exact
 
 
-@pytest.mark.parametrize("make", DATA_SETS)
-def test_three_landmarks_break_the_bound_on_the_risk(make, rng, seed):
-    X, z = rows_and_truth(make, rng)
-    K = rbf_kernel(X, gamma=WIDE)
-    model = ridge(0.5, seed, gamma=WIDE, n_landmarks=3).fit(X, z)
-    found = risk(nystrom_matrix(K, model.landmarks_.indices), z, 0.5, NOISE)
-    assert found > (1 + 3 * 0.5) * risk(K, z, 0.5, NOISE)
-    assert model.risk_bound_ is None
-
-
-def test_as_many_uniform_landmarks_break_the_bound_where_few_rows_matter(rng, seed):
-    X, z = rows_and_truth(few_far_rows, rng)
-    z[: len(z) // 20] += 4
-    alpha, epsilon = 0.1, 0.5
-    K = rbf_kernel(X, gamma=WIDE)
-    limit = (1 + 3 * epsilon) * risk(K, z, alpha, NOISE)
-    model = ridge(alpha, seed, gamma=WIDE, epsilon=epsilon, n_landmarks=None)
-    S = model.fit(X, z).landmarks_.indices
-    assert risk(nystrom_matrix(K, S), z, alpha, NOISE) <= limit
-    model = ridge(alpha, seed, gamma=WIDE, sampler="uniform", n_landmarks=len(S))
-    S = model.fit(X, z).landmarks_.indices
-    assert risk(nystrom_matrix(K, S), z, alpha, NOISE) > limit
-
-
 def test_delta_proves_the_bound_on_the_risk(rng, seed):
     # A large alpha, so that the theory's constants do not take every row.
     X = 0.3 * rng.standard_normal((800, 2))
@@ -724,14 +588,6 @@ def test_after_conjugate_gradients_delta_alone_gives_the_bound(rng, seed):
     assert bound.probability == model.landmarks_.guarantee.probability < 1
     assert "Algorithm 2" in str(bound)
     assert ridge(600.0, seed, **options).fit(X, X[:, 0]).risk_bound_ is None
-
-
-def test_a_risk_bound_names_the_algorithm_that_is_proven(rng, seed):
-    X = 0.3 * rng.standard_normal((1200, 2))
-    options = {"epsilon": 0.5, "n_landmarks": None, "solver": "cg", "delta": 0.03}
-    for sampler, name in (("recursive", "Algorithm 2"), ("leverage", "Algorithm 1")):
-        model = ridge(600.0, seed, sampler=sampler, **options).fit(X, X[:, 0])
-        assert model.risk_bound_.reason == name
 
 
 @pytest.mark.parametrize("make", DATA_SETS)
@@ -768,15 +624,6 @@ def test_the_risk_bound_is_not_too_small_by_rounding():
             model = ridge(1.0, seed, n_landmarks=n_landmarks, gamma=WIDE).fit(X, z)
             left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices))
             assert model.risk_bound_.factor >= 1 + 3 * left - 1e-8
-
-
-def test_the_risk_bound_is_for_the_least_alpha(X, Y, seed):
-    bounds = [
-        ridge(alpha, seed, n_landmarks=350).fit(X, Y).risk_bound_
-        for alpha in ([50.0, 70.0, 90.0], 50.0)
-    ]
-    assert bounds[0] == bounds[1]
-    assert bounds[0].factor > 1
 
 
 def test_there_is_no_risk_bound_with_an_intercept_or_weights(X, y, weights, seed):
@@ -818,16 +665,6 @@ def test_what_is_proven_takes_many_more_landmarks_and_says_so_at_once(X, y, seed
     assert len(ridge(100.0, seed, **options).fit(X, y).X_fit_) <= 100
     with pytest.raises(ValueError, match=r"takes about 500 landmarks"):
         ridge(100.0, seed, delta=0.01, **options).fit(X, y)
-
-
-def test_enough_landmarks_for_epsilon_are_used_as_needed(X, y, seed):
-    model = ridge(5.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y)
-    assert model.solver_ == "direct"
-    assert 1 < len(model.landmarks_) < N_ROWS
-    fewer = ridge(50.0, seed, epsilon=0.5, n_landmarks=N_ROWS).fit(X, y)
-    assert 1 <= len(fewer.landmarks_) < len(model.landmarks_)
-    more = ridge(5.0, seed, epsilon=0.1, n_landmarks=N_ROWS).fit(X, y)
-    assert len(more.landmarks_) > len(model.landmarks_)
 
 
 @pytest.mark.parametrize("epsilon", [0, 1, -0.5, 1.5, np.nan, "small", True])
@@ -894,26 +731,6 @@ def test_deviations_are_those_of_the_dense_formula(
         np.testing.assert_allclose(std[:, t], expected, rtol=1e-7)
 
 
-def test_deviations_of_weighted_rows_do_not_depend_on_the_mode(X, X_new, y, weights):
-    X, y, w = X[:150], y[:150], np.maximum(weights[:150], 0.1)
-    exact = ridge(n_landmarks=150).fit(X, y, w)
-    assert exact.solver_ == "exact"
-    same = ridge(n_landmarks=150, sampler=np.arange(150), solver="direct").fit(X, y, w)
-    expected = same.predict(X_new, return_std=True)[1]
-    found = exact.predict(X_new, return_std=True)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-def test_rows_of_weight_zero_do_not_change_deviations_of_the_exact_solution(
-    X, X_new, y
-):
-    model = ridge(n_landmarks=N_ROWS).fit(X[:100], y[:100])
-    expected = model.predict(X_new, return_std=True)[1]
-    w = np.repeat([1.0, 0.0], 100)
-    found = model.fit(X[:200], y[:200], w).predict(X_new, return_std=True)[1]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_float32_loses_of_rows_that_are_no_landmarks_counts(seed, alpha, weighted):
@@ -929,16 +746,6 @@ def test_what_float32_loses_of_rows_that_are_no_landmarks_counts(seed, alpha, we
     found = model.fit(X, y, w).predict(X)
     expected = model.fit(X.astype(np.float64), y, w).predict(X.astype(np.float64))
     assert relative(found, expected) < 1e-3
-
-
-def test_deviations_of_float32_rows(X, X_new, y, seed):
-    narrow, narrow_new = X.astype(np.float32), X_new.astype(np.float32)
-    model = ridge(seed=seed, solver="direct").fit(narrow, y)
-    mean, std = model.predict(narrow_new, return_std=True)
-    assert mean.dtype == np.float32
-    points = model.X_fit_.astype(np.float64)
-    reference = Dense.of(rbf, narrow.astype(float), points, narrow_new.astype(float))
-    np.testing.assert_allclose(std, reference.deviation(y, 0.1), rtol=1e-3)
 
 
 # White noise of Gaussian-process kernels counts as alpha
@@ -988,40 +795,6 @@ def test_white_noise_is_that_of_the_gaussian_process(
     np.testing.assert_allclose(both, np.column_stack([mean, std]), rtol=error)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n", "solver"), [(800, "exact"), (1500, "direct")])
-def test_exact_and_on_landmarks_white_noise_is_that_of_the_dense_solution(
-    seed, n, solver, dtype
-):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-3, 3, (n, 2)).astype(dtype)
-    X_new = rng.uniform(-3, 3, (100, 2)).astype(dtype)
-    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(n)
-    signal = gp_kernels.ConstantKernel(2.0) * gp_kernels.RBF(0.7)
-    kernel = signal + gp_kernels.WhiteKernel(0.01)
-    model = KernelRidge(1e-10, kernel=kernel, random_state=seed).fit(X, y)
-    assert model.solver_ == solver
-    mean, std = model.predict(X_new, return_std=True)
-    X, X_new = X.astype(np.float64), X_new.astype(np.float64)
-    K = signal(X) + 0.01 * np.eye(n)
-    across = signal(X_new, X)
-    assert relative(mean, across @ np.linalg.solve(K, y)) < 1e-4
-    left = np.einsum("mn,nm->m", across, np.linalg.solve(K, across.T))
-    expected = np.sqrt((2.01 - left) * (y @ np.linalg.solve(K, y)) / n)
-    np.testing.assert_allclose(std, expected, rtol=1e-3)
-
-
-def test_copies_of_a_row_have_their_own_white_noise(X, X_new, y):
-    X, y = np.repeat(X[:40], 2, axis=0), y[:80]
-    for sampler in ("auto", np.arange(80)):
-        model = KernelRidge(1e-6, kernel=NOISY[0], n_landmarks=80, sampler=sampler)
-        found = model.fit(X, y).predict(X_new)
-        expected = SIGNAL(X_new, X) @ np.linalg.solve(
-            SIGNAL(X) + (0.02 + 1e-6) * np.eye(80), y
-        )
-        assert relative(found, expected) < 1e-6
-
-
 def test_a_stream_and_classes_have_white_noise_as_alpha(X, X_new, y, seed):
     plain = {"kernel": SIGNAL, "n_landmarks": N_LANDMARKS, "random_state": seed}
     noisy = plain | {"kernel": NOISY[0]}
@@ -1068,11 +841,6 @@ def test_without_a_ridge_white_noise_is_refused_with_what_to_do(
     targets = X[:, :2] if estimator is KernelCCA else y > 2
     with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
         estimator(kernel=kernel).fit(X, targets)
-
-
-def test_functions_refuse_white_noise(X):
-    with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
-        select_landmarks(X, kernel=NOISY[0], n_landmarks=10)
 
 
 def test_deviations_of_float32_rows_where_alpha_needs_float64(seed):
@@ -1164,37 +932,6 @@ def test_few_rows_give_the_answer_of_scikit_learn(
         np.testing.assert_allclose(ours.predict(X_new), expected, rtol=1e-8, atol=1e-9)
 
 
-def test_few_sparse_rows_give_the_answer_of_scikit_learn(X, X_new, y):
-    X, X_new = (sp.csr_matrix(np.where(np.abs(A) > 1, A, 0)) for A in (X[:80], X_new))
-    options = {"kernel": "rbf", "gamma": 0.3}
-    ours = KernelRidge(0.3, **options).fit(X, y[:80])
-    theirs = ExactKernelRidge(0.3, **options).fit(X, y[:80])
-    assert ours.solver_ == "exact"
-    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(ours.predict(X_new), theirs.predict(X_new), rtol=1e-8)
-
-
-@pytest.mark.parametrize("n_rows", [80, N_ROWS])
-def test_precomputed_kernel_is_the_kernel(X, X_new, Y, seed, n_rows):
-    X, Y = X[:n_rows], Y[:n_rows]
-    options = {"n_landmarks": 100, "random_state": seed}
-    model = KernelRidge(0.3, kernel="precomputed", **options).fit(rbf(X, X), Y)
-    found = model.predict(rbf(X_new, X))
-    if n_rows == 80:
-        theirs = ExactKernelRidge(0.3, kernel="precomputed").fit(rbf(X, X), Y)
-        assert model.solver_ == "exact"
-        np.testing.assert_allclose(model.dual_coef_, theirs.dual_coef_, rtol=1e-7)
-        np.testing.assert_allclose(found, theirs.predict(rbf(X_new, X)), rtol=1e-8)
-        return
-    assert model.X_fit_.shape == (100,)
-    by_hand = rbf(X_new, X[model.X_fit_]) @ model.dual_coef_
-    np.testing.assert_allclose(found, by_hand, rtol=1e-9, atol=1e-9)
-    of_landmarks = model.predict(PrecomputedAtLandmarks(rbf(X_new, X[model.X_fit_])))
-    np.testing.assert_allclose(of_landmarks, found, rtol=1e-12, atol=1e-12)
-    same = ridge(0.3, seed, sampler=model.X_fit_, n_landmarks=100).fit(X, Y)
-    np.testing.assert_allclose(found, same.predict(X_new), rtol=1e-6, atol=1e-8)
-
-
 def test_one_row_more_than_landmarks_is_not_exact(X, y):
     model = ridge(n_landmarks=80)
     assert model.fit(X[:80], y[:80]).solver_ == "exact"
@@ -1218,156 +955,10 @@ def test_dual_coefficients_and_intercept_predict(
     np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9, atol=1e-9)
 
 
-def test_dual_coefficients_predict_for_other_kernels(X, X_new, y, seed):
-    model = ridge(1.0, seed, kernel="laplacian", gamma=0.2).fit(X, y)
-    by_hand = laplacian_kernel(X_new, model.X_fit_, gamma=0.2) @ model.dual_coef_
-    np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9)
-    model = ridge(1.0, seed, kernel=dot_plus_one, gamma=None, n_landmarks=10).fit(X, y)
-    by_hand = (X_new @ model.X_fit_.T + 1) @ model.dual_coef_
-    np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9, atol=1e-9)
-
-
-def test_sparse_rows_are_predicted_like_dense_ones(X, X_new, y):
-    X, X_new = (np.where(np.abs(A) > 1, A, 0) for A in (X, X_new))
-    options = {"sampler": np.arange(N_LANDMARKS), "solver": "direct"}
-    dense = ridge(**options).fit(X, y)
-    sparse = ridge(**options).fit(sp.csr_matrix(X), y)
-    assert sp.issparse(sparse.X_fit_)
-    expected = dense.predict(X_new)
-    found = sparse.predict(sp.csr_matrix(X_new))
-    # Landmarks with the same non-zeros are close: K_SS is conditioned less well.
-    assert relative(found, expected) < 1e-5
-
-
 # What is reported
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@intercept_or_not
-def test_the_error_of_the_approximation_is_exact_after_the_direct_solver(
-    X, y, weights, seed, weighted, intercept
-):
-    w = weights if weighted else None
-    options = {"fit_intercept": intercept, "solver": "direct"}
-    model = ridge(seed=seed, **options).fit(X, y, w)
-    K = rbf(X, X)
-    left = np.diagonal(K - nystrom_matrix(K, model.landmarks_.indices))
-    expected = np.average(left, weights=w)
-    error = model.approximation_error_
-    assert error.exact
-    assert error.value == pytest.approx(expected, rel=1e-8)
-    assert model.landmarks_.error == error
-
-
-def test_the_error_of_the_approximation_is_estimated_after_conjugate_gradients(
-    rng, seed
-):
-    X = rng.standard_normal((1500, 4))
-    model = ridge(seed=seed, solver="cg").fit(X, X[:, 0])
-    K = rbf(X, X)
-    left = np.trace(K - nystrom_matrix(K, model.landmarks_.indices)) / 1500
-    error = model.approximation_error_
-    assert not error.exact
-    assert 850 < error.n_rows < 1200  # 1024 on average
-    assert error.standard_error > 0
-    assert abs(error.value - left) < 5 * error.standard_error
-    # Far less than the spread of the residuals, which lie between 0 and 1.
-    assert error.standard_error < 1 / math.sqrt(1024)
-
-
-@both_solvers
-def test_landmarks_print_as_one_line(X, y, seed, solver):
-    line = str(ridge(seed=seed, solver=solver).fit(X, y).landmarks_)
-    assert "\n" not in line
-    assert str(N_LANDMARKS) in line
-    assert "error" in line
-
-
 # The same numbers, however they come
-
-
-@both_solvers
-@intercept_or_not
-def test_results_do_not_depend_on_threads_or_storage(
-    rng, tmp_path, seed, solver, intercept
-):
-    X = rng.standard_normal((2500, 3))
-    y = target_of(X, rng)
-    stored = np.memmap(tmp_path / "rows", np.float64, "w+", shape=X.shape)
-    stored[:] = X
-    options = {"solver": solver, "fit_intercept": intercept}
-    first = ridge(1e-3, seed, n_jobs=1, **options).fit(X, y)
-    expected = first.predict(X)
-    for rows, n_jobs in ((X, 2), (stored, 1), (np.asfortranarray(X), 2)):
-        model = ridge(1e-3, seed, n_jobs=n_jobs, **options).fit(rows, y)
-        np.testing.assert_array_equal(model.predict(rows), expected)
-        np.testing.assert_array_equal(model.dual_coef_, first.dual_coef_)
-    again = ridge(1e-3, seed, **options).fit(X, y)
-    np.testing.assert_array_equal(again.predict(X), expected)
-    other = ridge(1e-3, seed + 1, **options).fit(X, y)
-    assert not np.array_equal(other.predict(X), expected)
-
-
-@both_solvers
-@pytest.mark.parametrize("n_rows", [30, N_ROWS])
-def test_float32_rows_give_float32_predictions(X, X_new, y, seed, solver, n_rows):
-    narrow, narrow_new = X[:n_rows].astype(np.float32), X_new.astype(np.float32)
-    model = ridge(seed=seed, solver=solver).fit(narrow, y[:n_rows])
-    found = model.predict(narrow_new)
-    assert found.dtype == np.float32
-    sampler = model.landmarks_.indices if n_rows == N_ROWS else "auto"
-    wide = ridge(seed=seed, solver=solver, sampler=sampler)
-    wide.fit(narrow.astype(np.float64), y[:n_rows])
-    expected = wide.predict(narrow_new.astype(np.float64))
-    assert expected.dtype == np.float64
-    assert relative(found, expected) < 1e-4
-
-
-@pytest.mark.parametrize("stage", ["early", "late"])
-def test_a_fit_that_fails_leaves_the_estimator_as_it_was(
-    X, X_new, y, stage, monkeypatch
-):
-    model = ridge().fit(X, y)
-    before = dict(vars(model))
-    expected = model.predict(X_new, return_std=True)
-    fresh = ridge()
-    if stage == "late":
-        monkeypatch.setattr(LinearMap, "with_sufficient_precision", interrupted)
-    bad = X[:, :3].copy()
-    if stage == "early":
-        bad[7, 1] = np.nan
-    for estimator in (model, fresh):
-        with pytest.raises((KeyboardInterrupt, ValueError)):
-            estimator.fit(bad, y)
-    monkeypatch.undo()
-    assert vars(model) == before
-    np.testing.assert_array_equal(model.predict(X_new, return_std=True), expected)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(fresh)
-    assert not hasattr(fresh, "n_features_in_")
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt
-
-
-def test_a_refit_leaves_nothing_of_the_fit_before(X, X_new, y, seed):
-    model = ridge(seed=seed, n_landmarks=100)
-    model.fit(X[:80], y[:80]).predict(X_new, return_std=True)
-    model.fit(X, y)
-    expected = ridge(seed=seed, n_landmarks=100).fit(X, y)
-    for found, wanted in zip(
-        model.predict(X_new, return_std=True),
-        expected.predict(X_new, return_std=True),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(found, wanted)
-    assert model.solver_ == "direct"
-    model.fit(X[:60], y[:60])
-    assert model.solver_ == "exact"
-    found = model.predict(X_new, return_std=True)[1]
-    wanted = ridge(n_landmarks=100).fit(X[:60], y[:60])
-    np.testing.assert_array_equal(found, wanted.predict(X_new, return_std=True)[1])
 
 
 # Which solver
@@ -1395,16 +986,7 @@ def test_few_landmarks_are_solved_directly_and_many_by_steps(whiten, dtype):
     assert choose_solver(*problem(20_000, n=10**6, **options)) == "cg"
 
 
-def test_whitening_moves_the_choice_towards_steps():
-    sizes = range(1000, 9000, 500)
-    plain, whitened = (
-        [choose_solver(*problem(s, n=10**6, whiten=w)) for s in sizes].count("cg")
-        for w in (False, True)
-    )
-    assert plain < whitened
-
-
-def test_dear_evaluations_move_the_choice_away_from_steps():
+def test_costly_evaluations_favour_the_direct_solver():
     """Every step makes the kernel values anew."""
 
     def count(**options):
@@ -1422,57 +1004,12 @@ def test_few_rows_for_each_landmark_are_solved_directly():
     assert choose_solver(*problem(20_000, n=100_000)) == "direct"
 
 
-def test_alpha_zero_and_slow_kernels_are_never_solved_by_steps():
-    assert choose_solver(*problem(20_000, n=10**6)) == "cg"
-    assert choose_solver(*problem(20_000, n=10**6, alpha=0.0)) == "direct"
-    slow = kernels.Pairwise(dot_plus_one)
-    assert choose_solver(*problem(20_000, n=10**6, kernel=slow)) == "direct"
-
-
-def test_auto_follows_the_count_of_operations(rng, seed, monkeypatch):
-    X = rng.standard_normal((1500, 4))
-    y = target_of(X, rng)
-    assert ridge(seed=seed).fit(X, y).solver_ == "direct"
-    monkeypatch.setattr(fit, "KERNEL_VALUE_COST", 0)
-    monkeypatch.setattr(fit, "EXPECTED_CG_STEPS", 1)
-    model = ridge(seed=seed).fit(X, y)
-    assert model.solver_ == "cg"
-    assert 0 < model.n_iter_ < 40
-    assert ridge(0, seed).fit(X, y).solver_ == "direct"
-    slow = ridge(seed=seed, kernel=pairwise_rbf, gamma=None, n_landmarks=10)
-    assert slow.fit(X, y).solver_ == "direct"
-
-
-def pairwise_rbf(x, y):
-    return math.exp(-np.sum((x - y) ** 2))
-
-
 # Memory
-
-
-@both_solvers
-def test_nothing_the_size_of_rows_times_landmarks_is_held(rng, seed, solver):
-    n, s = 60_000, 100
-    X = rng.standard_normal((n, 3))
-    y = X[:, 0]
-    model = ridge(1.0, seed, solver=solver, n_landmarks=s, n_jobs=1)
-    tracemalloc.start()
-    try:
-        model.fit(X, y)
-        _, fitting = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
-        model.predict(X)
-        _, predicting = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    whole = 8 * n * s
-    assert fitting < whole / 3
-    assert predicting < whole / 3
 
 
 @pytest.mark.filterwarnings("ignore:Singular matrix in solving dual problem")
 @pytest.mark.parametrize("n_landmarks", [200, N_ROWS])
-def test_an_alpha_that_rounding_hides_is_told(X, y, seed, n_landmarks):
+def test_an_alpha_below_rounding_warns(X, y, seed, n_landmarks):
     """Beside eigenvalues that are rounding too; it changes nothing beside others."""
     smooth = {"gamma": 0.001, "n_landmarks": n_landmarks}
     with pytest.warns(UserWarning, match=SMALL) as caught:
@@ -1488,7 +1025,7 @@ def test_an_alpha_that_rounding_hides_is_told(X, y, seed, n_landmarks):
 @pytest.mark.parametrize("n_landmarks", [40, N_ROWS])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_that_are_all_alike_are_told(y, seed, n_landmarks, kernel, dtype):
+def test_rows_that_are_all_alike_warn(y, seed, n_landmarks, kernel, dtype):
     X = np.full((N_ROWS, 3), 0.7, dtype)
     model = ridge(0.1, seed, kernel=kernel, n_landmarks=n_landmarks)
     with pytest.warns(UserWarning, match="All rows of X are alike to") as caught:
@@ -1515,7 +1052,7 @@ def test_an_alpha_below_rounding_solves_for_no_noise(intercept):
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1e3, 1e6])
-def test_a_large_alpha_does_not_blur_the_error_told(alpha):
+def test_a_large_alpha_does_not_blur_the_reported_error(alpha):
     # All rows are landmarks, near each other. The Gram matrix of their kernel values,
     # not whitened, is right beside such an alpha, and off by a thousandth of tr K.
     for seed in range(10):

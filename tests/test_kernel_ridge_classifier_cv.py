@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import (
     accuracy_score,
@@ -14,7 +13,6 @@ from sklearn.metrics import (
     f1_score,
     make_scorer,
     r2_score,
-    roc_auc_score,
 )
 from sklearn.model_selection import LeaveOneOut, ShuffleSplit, StratifiedKFold
 
@@ -162,17 +160,6 @@ def test_fewer_landmarks_score_as_they_would_alone(X, rng, seed, cv, scoring):
 
 
 @narrow
-def test_widths_are_scored_as_they_would_alone(X, rng, seed):
-    y = classes_of(X, rng, 3)
-    both = model(seed, gamma=None, gammas=[0.05, 1.0]).fit(X, y)
-    for place, gamma in enumerate((0.05, 1.0)):
-        alone = model(seed, gamma=gamma).fit(X, y)
-        np.testing.assert_allclose(both.scores_[place], alone.scores_, atol=1e-12)
-    assert both.gamma_ == (0.05, 1.0)[int(both.scores_.max(axis=1).argmax())]
-    assert both.gammas_ == [0.05, 1.0]
-
-
-@narrow
 def test_the_fit_is_that_of_the_classifier_with_what_was_chosen(X, rng, seed):
     y = classes_of(X, rng, 3)
     w = rng.uniform(0.5, 2, N_ROWS)
@@ -224,16 +211,6 @@ def _loss(estimator, X, y):
 
 
 @narrow
-def test_scorers_may_ask_for_decisions(X, rng, seed):
-    y = classes_of(X, rng, 2)
-    fitted = model(seed, scoring="roc_auc").fit(X, y)
-    Z, splits = features(fitted.landmarks_.indices, X), list(FOLDS.split(X, y))
-    parts = held_out(Z, y, ALPHAS[1], splits)
-    expected = [roc_auc_score(y[test], F) for test, F, _ in parts]
-    assert fitted.scores_[1] == pytest.approx(np.mean(expected), abs=1e-12)
-
-
-@narrow
 @pytest.mark.parametrize("cv", [FOLDS.get_n_splits(), "loo", None])
 @pytest.mark.parametrize("apart", [False, True])
 def test_regression_is_scored_by_scorers(X, rng, seed, cv, apart):
@@ -262,17 +239,6 @@ def test_regression_is_scored_by_scorers(X, rng, seed, cv, apart):
             kind = "raw_values" if apart else "uniform_average"
             scores.append(r2_score(Y[rows], told, multioutput=kind))
         np.testing.assert_allclose(score, np.mean(scores, axis=0), atol=1e-9)
-
-
-@narrow
-@pytest.mark.parametrize("cv", [5, "loo"])
-def test_squared_errors_by_a_scorer_are_those_from_sums(X, rng, seed, cv):
-    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(N_ROWS)
-    options = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": [6, 15], "cv": cv}
-    plain = KernelRidgeCV(ALPHAS, random_state=seed, **options).fit(X, y)
-    asked = clone(plain).set_params(scoring="neg_mean_squared_error").fit(X, y)
-    np.testing.assert_allclose(asked.scores_, plain.scores_, rtol=1e-8)
-    assert asked.alpha_ == plain.alpha_
 
 
 def test_a_scorer_without_weights_is_refused_where_there_are_some(X, rng, seed):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import KernelLogisticRegression, Nystroem, sources
 from nystrom.engines import Threads
 from nystrom.models import logistic as fit
-from nystrom.models import logistic_loss as curvature
-from nystrom.models.logistic_loss import (
+from nystrom.models.logistic import (
     objective_and_gradient,
     representative_sample,
     sample_rows_by_weight,
@@ -100,8 +97,8 @@ def test_a_sample_changes_the_way_and_not_the_goal(
     rng, monkeypatch, n_classes, weighted
 ):
     """Many rows, of which few are looked at."""
-    monkeypatch.setattr(curvature, "ROWS_PER_LANDMARK", 8)
-    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X = rng.standard_normal((3000, 3))
     y = classes_of(X, n_classes, rng)
     weights = rng.exponential(size=len(X)) if weighted else None
@@ -109,24 +106,6 @@ def test_a_sample_changes_the_way_and_not_the_goal(
     features, theirs = on_features(X, y, 10.0, weights)
     assert_same(fitted, features, theirs, X, len(X))
     assert fitted.n_iter_ < 40
-
-
-def test_float32_and_sparse_rows_are_fitted_alike(X, rng):
-    y = classes_of(X, 3, rng)
-    expected = model().fit(X, y).predict_proba(X)
-    narrow = model().fit(X.astype("f4"), y).predict_proba(X.astype("f4"))
-    assert narrow.dtype == np.float32
-    np.testing.assert_allclose(narrow, expected, atol=1e-4)
-    sparse = model().fit(sp.csr_array(X), y).predict_proba(sp.csr_array(X))
-    np.testing.assert_allclose(sparse, expected, atol=1e-7)
-
-
-def test_a_given_matrix_is_fitted_alike(X, rng):
-    y = classes_of(X, 3, rng)
-    expected = model().fit(X, y).predict_proba(X[:50])
-    K = rbf_kernel(X, gamma=GAMMA)
-    given = model(kernel="precomputed", gamma=None).fit(K, y)
-    np.testing.assert_allclose(given.predict_proba(K[:50]), expected, atol=1e-7)
 
 
 def test_text_classes_of_a_file(X, rng, tmp_path):
@@ -181,7 +160,7 @@ def test_the_gradient_is_that_of_the_value(problem, rng, n_classes):
 def test_the_curvature_is_that_of_the_gradient(
     problem, rng, monkeypatch, n_classes, intercept
 ):
-    monkeypatch.setattr(curvature, "CG_RTOL", 1e-10)
+    monkeypatch.setattr(fit, "CG_RTOL", 1e-10)
     mapping, source, coef = problem(n_classes)
     coef[-1] *= intercept
     coef -= coef.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
@@ -196,10 +175,10 @@ def test_the_curvature_is_that_of_the_gradient(
     D -= D.mean(axis=1, keepdims=True) if n_classes > 2 else 0.0
     h = 1e-5
     HD = (gradient(coef + h * D) - gradient(coef - h * D)) / (2 * h)
-    H = curvature.SampledHessian(mapping, source, 2.0, intercept)
+    H = fit.SampledHessian(mapping, source, 2.0, intercept)
     np.testing.assert_allclose(H.inverse_at(coef)(HD), D, atol=1e-5)
     # With factors that were made at another place.
-    other = curvature.SampledHessian(mapping, source, 2.0, intercept)
+    other = fit.SampledHessian(mapping, source, 2.0, intercept)
     other.inverse_at(0 * coef)
     np.testing.assert_allclose(other.inverse_at(coef)(HD), D, atol=1e-5)
 
@@ -222,37 +201,6 @@ def test_drawn_rows_count_for_all(rng):
 
 
 # --- invariances --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_weights_are_copies_and_0_excludes(X, rng, n_classes):
-    y, w = classes_of(X, n_classes, rng), rng.integers(0, 4, N_ROWS)
-    points = X[S]
-    weighted = model(sampler=points).fit(X, y, w.astype(float))
-    copied = model(sampler=points).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    expected = copied.predict_log_proba(X)
-    np.testing.assert_allclose(weighted.predict_log_proba(X), expected, atol=1e-6)
-
-
-def test_order_of_rows_and_classes_does_not_count(X, rng):
-    y, points = classes_of(X, 4, rng), X[S]
-    expected = model(sampler=points).fit(X, y).predict_proba(X)
-    order, names = rng.permutation(N_ROWS), np.array([2, 0, 3, 1])
-    other = model(sampler=points).fit(X[order], names[y][order]).predict_proba(X)
-    np.testing.assert_allclose(other[:, names], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_probabilities_are_some(X, rng, n_classes):
-    fitted = model(1e4, tol=1e-6).fit(X, classes_of(X, n_classes, rng))
-    far = np.vstack([X, 1e3 * X])
-    P, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
-    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
-    assert np.isfinite(logs).all()
-    np.testing.assert_allclose(np.exp(logs), P, atol=1e-14)
-    np.testing.assert_array_equal(
-        fitted.classes_[P.argmax(axis=1)], fitted.predict(far)
-    )
 
 
 # --- convergence --------------------------------------------------------------------
@@ -293,8 +241,8 @@ def test_classes_that_lie_apart_take_newton_steps(X, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_flat_sample_makes_no_long_steps(rng, monkeypatch, n_classes):
     """Rows on the wrong side are few, and fewer in the sample: 2 passes for a step."""
-    monkeypatch.setattr(curvature, "ROWS_PER_LANDMARK", 8)
-    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X, y = apart(rng.standard_normal((3000, 3)), n_classes, rng)
     passes = []
 
@@ -342,7 +290,7 @@ def test_steps_that_rounding_hides_are_told():
 
 def test_few_rows_of_a_class(rng, monkeypatch):
     """A sample without any of them is not begun with."""
-    monkeypatch.setattr(curvature, "MULTICLASS_ROWS_PER_LANDMARK", 8)
+    monkeypatch.setattr(fit, "MULTICLASS_ROWS_PER_LANDMARK", 8)
     X = rng.standard_normal((4000, 3))
     y = classes_of(X, 3, rng)
     y[:3], X[:3, 0] = 9, 6.0

@@ -136,7 +136,7 @@ def test_a_gram_matrix_that_overflows_is_refused(rng, whiten):
         moments(replace(mapping, whiten=whiten), DenseRows(X), Threads(1))
 
 
-def test_the_trace_is_told_about_a_shift_that_is_only_near_the_mean(rng):
+def test_the_trace_error_about_a_shift_that_is_only_near_the_mean(rng):
     X = rng.standard_normal((N, 3)) + 1
     landmarks = select_landmarks(X, gamma=0.1, n_landmarks=20, random_state=0)
     mapping = FeatureMap.for_ridge(landmarks, DenseRows(X), 1e-12, center=True)

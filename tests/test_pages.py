@@ -76,3 +76,28 @@ def test_a_page_that_says_something_else_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr("test_pages.ROOT", tmp_path)
     with pytest.raises(AssertionError, match="is said, and it printed"):
         test_code_runs_and_prints_what_is_said("page.md", tmp_path, monkeypatch)
+
+
+# --- Each thing has one home; what would be written a second time is found here ---
+
+MAPS = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("page", MAPS, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page):
+    """So that the map stays true when something moves."""
+    text = re.sub(r"\{ref\}`.*?`", "", page.read_text(encoding="utf-8"))
+    named = re.findall(r"`([\w/]+\.py|[\w/]+/)`", text)
+    folders = ("src/nystrom", "tests", "benchmarks", "examples", "docs")
+    known = {str(p.relative_to(ROOT)) for p in ROOT.glob("*.py")}
+    known |= {f"{folder}/" for folder in folders} | {"build/figures/"}
+    for folder in folders:
+        for path in (ROOT / folder).rglob("*"):
+            name = path.relative_to(ROOT).as_posix()
+            known.add(name + "/" * path.is_dir())
+    missing = [
+        name
+        for name in named
+        if not any(path == name or path.endswith(f"/{name}") for path in known)
+    ]
+    assert missing == []

@@ -16,8 +16,8 @@ from scipy.stats import chi2
 
 from nystrom import select_landmarks
 from nystrom._random import Purpose, uniforms
-from nystrom.engines import Threads, single_threaded_blas
-from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic, blockwise
+from nystrom.engines import Threads
+from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import Greedy, RPCholesky
 from nystrom.samplers import lazy_pivoting as bounded
@@ -27,16 +27,11 @@ from nystrom.samplers.lazy_pivoting import LazySampler
 from nystrom.samplers.pivoting import Pivots
 from nystrom.sources import RowNumbers, as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 FALSE_ALARM = 1e-6
 BOTH = [Greedy(), RPCholesky()]
 ENGINE = Threads(1)
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 def work_on(kernel, X, seed=0):
@@ -154,15 +149,6 @@ def test_of_equal_rows_greedy_takes_the_first():
     assert found.indices.tolist() == list(range(40))
 
 
-def test_greedy_asks_for_no_random_number(rng):
-    X = rng.standard_normal((200, 3))
-    one, two = (
-        select_landmarks(X, n_landmarks=20, sampler="greedy", random_state=s).indices
-        for s in (0, 1)
-    )
-    np.testing.assert_array_equal(one, two)
-
-
 # Random pivots
 
 
@@ -214,7 +200,6 @@ REJECTED = np.array([[10, 7**0.5, 0], [7**0.5, 1, 0], [0, 0, 0.3]])
 # The same with a tenth of it left.
 SPANNED = np.array([[10, 3, 0], [3, 1, 0], [0, 0, 0.1]])
 APART = rbf_matrix(np.array([[0.0], [0.9], [2.0]]), 0.7)
-FIVE = rbf_matrix(np.array([[0.0], [0.3], [0.9], [1.0], [2.5]]), 0.8)
 WAYS = [("as costs say", (16, 256)), ("always", (16, 256)), ("always", (1, 1)),
         ("never", (1, 1)), ("never", (2, 2))]  # fmt: skip
 
@@ -240,11 +225,6 @@ def test_pivots_of_weighted_rows_and_to_the_last(K, size, w, when, seed, monkeyp
         K = np.pad(K, (0, 1))
         w = [*w, 1.0]
     value, limit = statistic(K, size, np.array(w), seed)
-    assert value < limit
-
-
-def test_pairs_of_five_rows(seed):
-    value, limit = statistic(FIVE, 2, np.ones(5), seed)
     assert value < limit
 
 
@@ -293,50 +273,6 @@ def test_a_row_with_next_to_nothing_left_does_not_ring_for_ever(make, rng, monke
         assert len(np.unique(landmarks.indices)) == size
 
 
-def plant(monkeypatch, coin=None, clock=None):
-    """This coin, or this time to the next ring, whenever a row rings."""
-
-    def numbers(seed, purpose, *args, **options):
-        drawn = uniforms(seed, purpose, *args, **options)
-        if purpose is Purpose.PROPOSE:
-            drawn[0] = drawn[0] if coin is None else coin
-            drawn[1] = drawn[1] if clock is None else clock
-        return drawn
-
-    monkeypatch.setattr(rpcholesky, "uniforms", numbers)
-
-
-def test_taking_every_row_that_rings_is_noticed(seed, monkeypatch):
-    """Draws ∝ k(x, x), not ∝ what is left."""
-
-    plant(monkeypatch, coin=0.0)
-    value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
-    assert value > limit
-
-
-def test_a_rejected_row_that_never_rings_again_is_noticed(seed, monkeypatch):
-    passes(monkeypatch, "never")
-    plant(monkeypatch, clock=1 - 2.0**-53)
-    value, limit = statistic(REJECTED, 2, np.ones(3), seed)
-    assert value > limit
-
-
-def test_weights_of_rows_that_do_not_count_are_noticed(seed):
-    w = np.array([1.0, 0.3, 2.0, 1.0])
-    value, limit = statistic(NEAR, 2, w, seed, source=RowNumbers(4))
-    assert value > limit
-
-
-def test_random_pivots_of_many_rows_go_where_something_is_left(rng, seed):
-    """Rows of one far cluster of 5 among 1000 are soon found: left is all they have."""
-    X = rng.standard_normal((1000, 2)) * 0.05
-    X[:5] += 50.0
-    found = RPCholesky()(RBF(1.0), as_source(X), 40, seed=seed, engine=ENGINE)
-    assert np.any(found.indices < 5)
-    K = rbf_matrix(X, 1.0)
-    assert np.trace(K - nystrom(K, found.indices)) < 1e-6 * 1000
-
-
 # The factor
 
 
@@ -356,18 +292,6 @@ def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
     left = np.diag(K - nystrom(K, pivots.indices))
     found = pivots.residuals(growth.source, ENGINE)
     np.testing.assert_allclose(found, left, atol=1e-9)
-
-
-def test_what_is_left_only_falls(rng, seed):
-    X = rng.standard_normal((300, 3))
-    growth = RPCholesky().begin(work_on(RBF(0.5), X, seed))
-    before = np.ones(300)
-    for size in (1, 5, 20, 60, 100):
-        growth.grow(size)
-        left = growth.pivots.residuals(growth.source, ENGINE)
-        assert np.all(left <= before + 1e-12)
-        assert np.all(left[growth.pivots.indices] == 0)
-        before = left
 
 
 def test_added_rows_that_others_span_are_left_out(rng):
@@ -406,15 +330,6 @@ def test_distinct_rows_are_found_and_no_more(sampler, dtype, rng, seed):
     np.testing.assert_array_equal(landmarks.indices[:17], growth.pivots.indices)
 
 
-@pytest.mark.parametrize("n_features", [1, 4])
-@pytest.mark.parametrize("sampler", BOTH, ids=str)
-def test_a_linear_kernel_has_the_rank_of_its_features(sampler, n_features, rng, seed):
-    X = rng.standard_normal((500, n_features))
-    growth = grown(sampler, Linear(), X, 30, seed)
-    assert growth.exhausted
-    assert len(growth.pivots) == n_features
-
-
 @pytest.mark.parametrize("sampler", BOTH, ids=str)
 def test_rows_that_fill_up_are_uniform(sampler, seed):
     """The mean of 25 × 300 row numbers is within 6 standard errors of their middle."""
@@ -436,52 +351,6 @@ def test_where_k_is_zero_any_rows_will_do(sampler, seed):
 
 
 # Indefinite kernels
-
-
-def of_one_sign(X, Y):
-    D = np.sum((X[:, None] - Y[None]) ** 2, axis=2)
-    return np.exp(-0.5 * D) * np.where(D > 0, -1, 1)
-
-
-@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])
-def test_an_indefinite_kernel_means_uniform_rows_and_a_note(sampler, rng, seed):
-    X = rng.standard_normal((200, 2))
-    rows = {}
-    for name in (sampler, "uniform"):
-        with pytest.warns(UserWarning, match="not positive semi-definite"):
-            landmarks = select_landmarks(
-                X,
-                kernel=blockwise(of_one_sign),
-                n_landmarks=30,
-                sampler=name,
-                random_state=seed,
-            )
-        rows[name] = landmarks.indices
-        if name == sampler:
-            note = f"uniform instead of {sampler}: the kernel is indefinite"
-            assert landmarks.notes == (note,)
-    np.testing.assert_array_equal(*rows.values())
-
-
-@pytest.mark.parametrize("diagonal", [[-1.0] * 6, [1.0, 1.0, -1.0, -2.0, -3.0, -4.0]])
-@pytest.mark.parametrize("sampler", BOTH, ids=str)
-def test_rows_with_less_than_nothing_are_no_pivots(sampler, diagonal, seed):
-    K = np.diag(diagonal)
-    found = sampler(Precomputed(K), RowNumbers(6), 4, seed=seed, engine=ENGINE)
-    assert len(np.unique(found.indices)) == len(found) == 4
-    n_positive = np.count_nonzero(np.diag(K) > 0)
-    assert np.all(found.indices[:n_positive] < n_positive)
-
-
-@pytest.mark.parametrize("sampler", ["greedy", "rpcholesky"])
-def test_a_kernel_known_to_be_indefinite_is_not_looked_at(sampler, rng):
-    X = rng.standard_normal((100, 2))
-    with pytest.warns(UserWarning, match="not positive semi-definite"):
-        landmarks = select_landmarks(
-            X, kernel="sigmoid", n_landmarks=10, sampler=sampler, random_state=0
-        )
-    assert landmarks.n_kernel_evaluations == 0
-    assert any("uniform instead" in note for note in landmarks.notes)
 
 
 @pytest.mark.parametrize("sampler", ["greedy", "rpcholesky", "auto"])

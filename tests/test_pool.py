@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nystrom import KernelRidge, Nystroem, engines, select_landmarks
+from nystrom import KernelRidge, Nystroem, engines
 from nystrom.engines import TILE, ExecutorEngine, Threads
 from nystrom.engines.executor import MAX_INLINE_BYTES, SourcePayload, TransferredTiles
 from nystrom.sources import Block, Pair, Source, Subset, as_source
@@ -136,7 +136,7 @@ def test_rows_that_arrive_between_numbers_are_moved():
     assert arrived.block(0, TILE).X.flags.aligned
 
 
-def test_what_can_be_made_elsewhere_is_not_sent():
+def test_generated_rows_are_not_sent():
     source = SOURCES["made, with columns"](np.empty((N_ROWS, 1)))
     parcel = SourcePayload(source)
     assert parcel.content is not None
@@ -146,13 +146,6 @@ def test_what_can_be_made_elsewhere_is_not_sent():
     assert SourcePayload(as_source(np.zeros((N_ROWS, 20)))).content is None
 
 
-def test_the_same_landmarks_from_a_pool(processes, data):
-    here = select_landmarks(data[0], n_landmarks=20, random_state=3)
-    with engines.using(processes):
-        there = select_landmarks(data[0], n_landmarks=20, random_state=3)
-    same(here.indices, there.indices)
-
-
 def deadly(block):
     if block.start == 3 * TILE:
         os._exit(9)
@@ -160,7 +153,7 @@ def deadly(block):
     return 1
 
 
-def test_passes_over_rows_that_are_held_here_are_told(data):
+def test_local_passes_are_reported(data):
     with ThreadPoolExecutor(1) as executor:
         engine = ExecutorEngine(executor)
         engine.local.reduce(len, as_source(data), (), "rows that are held here")

@@ -172,7 +172,7 @@ def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
 
 
 def to_device_of(values: Array, like: Array, dtype: Any = None) -> Array:
-    """Values of any library where `like` is; in their own precision unless told."""
+    """Values of any library where `like` is; in their own precision by default."""
     dtype = values.dtype if dtype is None else dtype
     if device_key(values) != device_key(like):
         host = to_host(values)
@@ -341,7 +341,7 @@ def sum_float64(values: Array) -> Any:
 
 
 def weighted_one_hot(labels: Array, n_labels: int, weights: Array) -> Array:
-    """(n, …, n_labels): the weight of each row where its label is, and 0 elsewhere."""
+    """(n, …, n_labels): the weight of each row where its label is, else 0."""
     xp = namespace(labels)
     like = {} if xp is np else {"device": device(labels)}
     is_label = labels[..., None] == xp.arange(n_labels, dtype=labels.dtype, **like)
@@ -395,7 +395,7 @@ def clip_min(x: Array, minimum: float) -> Array:
 
 
 def sqrt_(x: Array, maximum: float) -> Array:
-    """The root of x clipped to [0, most], in place where the library can."""
+    """The root of x clipped to [0, maximum], in place where the library can."""
     if is_numpy(x):
         np.clip(x, 0, maximum, out=x)
         return np.sqrt(x, out=x)
@@ -481,9 +481,9 @@ def additive_chi2(X: Array, Y: Array) -> Array:
 
 
 class DeviceConstant:
-    """A small array on the host, at hand on every device that it is asked for on.
+    """A small array on the host, with a copy on every device that needs it.
 
-    It is brought there once, not for every block. Other processes get what is on the
+    It is copied once, not for every block. Other processes get what is on the
     host, and bring it to devices of their own.
     """
 

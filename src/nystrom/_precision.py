@@ -15,19 +15,19 @@ from ._arrays import epsilon
 
 EPS64 = epsilon(np.float64)
 
-#: Rows that are tried in both precisions before a pass, and on which sizes and means
-#: are estimated before one.
+#: Probe rows, evaluated in both precisions before a pass, and on which sizes and
+#: means are estimated before one.
 N_PROBE_ROWS = 256
 
 
-# Passes over rows: float32 as long as a few rows, tried in both, come out alike.
+# Passes over rows: float32 as long as a few rows come out alike in both.
 
 #: A residual pass stays in float32 while its error, root mean square over the tried
 #: rows, is at most this share of the mean residual: a formula for it was off by up to
 #: ten in either direction, as near points cancel.
 MAX_RESIDUAL_ERROR = 0.02
 #: Results (predictions, coordinates) stay in float32 while they differ by at most this
-#: share, root mean square over the tried rows: coefficients of both signs cancel. What
+#: share, root mean square over the probe rows: coefficients of both signs cancel. What
 #: it is a share of leaves the largest tenth out, which would hide all others.
 MAX_RESULT_ERROR, RESULT_QUANTILE = 1e-4, 0.9
 
@@ -38,7 +38,7 @@ def too_few_to_probe(n_rows: int) -> bool:
 
 
 def residuals_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
-    """Whether residuals of the tried rows came out too differently."""
+    """Whether residuals of the probe rows came out too differently."""
     error = np.sqrt(np.mean((narrow - wide) ** 2))
     # `not ≤`, so that nan counts as a failure.
     return not error <= MAX_RESIDUAL_ERROR * wide.mean()
@@ -57,7 +57,7 @@ def features_need_float64(
 
 
 def results_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
-    """Whether results of the tried rows, (m, t), came out too differently."""
+    """Whether results of the probe rows, (m, t), came out too differently."""
     with np.errstate(over="ignore", invalid="ignore"):  # nan counts as different
         trimmed = np.sort(wide**2, axis=0)[: math.ceil(RESULT_QUANTILE * len(wide))]
         size = np.sqrt(np.mean(trimmed, axis=0))
@@ -80,7 +80,7 @@ def eigenvalue_cutoff(eigenvalues: np.ndarray, scale: float, block_dtype: Any) -
     return float(np.sqrt(len(eigenvalues)) * max(blocks, solver))
 
 
-#: What is left of k(x, x) below so many units of rounding is nothing: of the kernel's
+#: A residual of k(x, x) below so many units of rounding is 0: of the kernel's
 #: blocks once, and of the factor for each landmark. With 4 the features overshoot K (by
 #: 4.7e-5 instead of 7e-6, Covertype), with 40 rank is lost for nothing.
 ROUNDING_UNITS = 10
@@ -92,7 +92,7 @@ def residual_rounding(block_dtype: Any, n_points: int) -> float:
 
 
 def block_residual_rounding(dtype: Any, like: Any = None) -> float:
-    """The same for a block of residuals by a factor that is taken as exact."""
+    """The same for a block of residuals by a factor that counts as exact."""
     return ROUNDING_UNITS * epsilon(dtype, like)
 
 
@@ -140,7 +140,7 @@ MAX_GRAM_ERROR = 1e-3
 
 
 def float32_noise(narrow: np.ndarray, wide: np.ndarray, scale: float) -> float:
-    """The root mean square error of float32 values, from those of the tried rows."""
+    """The root mean square error of float32 values, from those of the probe rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         noise = float(np.sqrt(np.mean((narrow - wide) ** 2)))
     # Few values may be right by luck; what is not finite is refused elsewhere.
@@ -151,9 +151,9 @@ def float32_noise(narrow: np.ndarray, wide: np.ndarray, scale: float) -> float:
 def trace_needs_float64(
     narrow: np.ndarray, wide: np.ndarray, weights: np.ndarray
 ) -> bool:
-    """Whether float32 values show in the sum of what is left of all rows.
+    """Whether float32 values show in the sum of the residuals of all rows.
 
-    By that of the tried rows, and what it would be at most if they are typical.
+    By that of the probe rows, and what it would be at most if they are typical.
     """
     error = _most_in_sum(weights * (narrow - wide))
     return not error <= MAX_RESIDUAL_ERROR * float(
@@ -166,12 +166,12 @@ def _most_in_sum(off: np.ndarray) -> float:
     return abs(float(off.sum())) + 2 * float(off.std()) * np.sqrt(len(off))
 
 
-def rounding_of_left(
+def residual_trace_rounding(
     narrow: np.ndarray, wide: np.ndarray, kxx: np.ndarray, weights: np.ndarray
 ) -> float:
-    """How far float32 gets what is left of all rows, as a share of tr K.
+    """How far off float32 residuals of all rows are, as a share of tr K.
 
-    By the tried rows, if they are typical, and never less than a unit of float32.
+    By the probe rows, if they are typical, and never less than a unit of float32.
     """
     whole = float((weights * np.abs(kxx)).sum())
     if whole <= 0:
@@ -180,8 +180,8 @@ def rounding_of_left(
     return max(most / whole, epsilon(np.float32) / 2)
 
 
-def most_lost(wide: np.ndarray, narrow: np.ndarray, weights: np.ndarray) -> float:
-    """What a factor loses of the mean row, from ‖z‖² of the tried rows by both.
+def max_unresolved(wide: np.ndarray, narrow: np.ndarray, weights: np.ndarray) -> float:
+    """What a factor loses of the mean row, from ‖z‖² of the probe rows by both.
 
     Two standard errors are added, as few rows may hold most of it.
     """
@@ -198,7 +198,7 @@ def ridge_needs_float64(
 ) -> bool:
     """Whether float32 kernel values, off by `noise`, would show in a ridge solution.
 
-    `lost` is what float32 does not resolve of the mean row's k(x, x).
+    `unresolved` is what float32 does not resolve of the mean row's k(x, x).
     """
     # Rounding adds to the Gram matrix, and mixes with what is in it already.
     added = n_rows * (noise * noise) * inverse_norm

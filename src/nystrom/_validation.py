@@ -61,7 +61,7 @@ def unknown_name_error(
 
 
 def check_float(value: Any, name: str, minimum: float = -np.inf) -> float:
-    """A finite number, as Python's own float; at least `least`."""
+    """A finite number, as Python's own float; at least `minimum`."""
     is_real = isinstance(value, Real) and not isinstance(value, bool)
     if not is_real or not np.isfinite(value) or value < minimum:
         bound = "" if minimum == -np.inf else f" >= {minimum:g}"
@@ -101,7 +101,7 @@ def check_int(
 def check_int(
     value: Any, name: str, *, minimum: int = 1, optional: bool = False
 ) -> int | None:
-    """A whole number, at least `least`, or None where that is allowed."""
+    """A whole number, at least `minimum`, or None where that is allowed."""
     if value is None and optional:
         return None
     is_integer = isinstance(value, Integral) and not isinstance(value, bool)

@@ -40,13 +40,13 @@ class Landmarks:
         indices[j].
     probabilities : ndarray or None
         The probability with which each was kept; where a fixed number was drawn one
-        after the other, given the arrival of the first row that lost.
+        after the other, given the key of the first row that was not.
     ridge : float or None
         The λ of the ridge leverage scores they were drawn by.
     effective_dimension : float or None
         The estimate of d_eff(λ) = tr K(K + λI)⁻¹ that the scores add up to.
     n_kernel_evaluations : int
-        Kernel evaluations made to choose them.
+        Kernel evaluations of the selection.
     guarantee : Guarantee or None
         What is proven, under the theory's constants.
     certificate : str or None
@@ -55,7 +55,7 @@ class Landmarks:
     error : TraceError or None
         The relative trace error, where an estimator measured it.
     seconds : float
-        Time taken to choose.
+        Time of the selection.
     n_requested : int or None
         How many landmarks the ridge asked for, where a cap allowed fewer.
     max_trace_error : float or None
@@ -66,8 +66,8 @@ class Landmarks:
     notes : tuple of str
         What the reader should know: a pass in float64, a fallback to uniform sampling.
     n_passes : int
-        Passes over all rows made to choose them. Rows that are fetched from where they
-        are not at hand, such as a file, count as one.
+        Passes over all rows in the selection. Rows that are fetched from a source
+        without random access, such as a file, count as one.
     """
 
     points: Any
@@ -92,7 +92,7 @@ class Landmarks:
 
     @cached_property
     def factor(self) -> Factor:
-        """The factor of K_SS, as float64 resolves it; made once, when first needed."""
+        """The factor of K_SS, as float64 resolves it; computed when first needed."""
         # Values that were given may be less precise than the rows' kernel would be.
         dtype = self.kernel.dtype(arrays.widen(self.points))
         K = self.kernel.gram(self.points)
@@ -161,7 +161,7 @@ class Landmarks:
         sampler : str or callable, default="auto"
             How they are chosen.
         random_state : int, RandomState instance or None, default=None
-            Which rows are kept; only looked at where there is no reservoir yet.
+            Which rows are kept; only used where there is no reservoir yet.
         n_jobs : int, default=None
             Threads.
 
@@ -183,7 +183,6 @@ class Landmarks:
         (20, 1000)
         """
         from .estimators import _inputs
-        from .samplers import FixedSize
 
         caller = "Landmarks.update"
         _inputs.check_streamable(self.kernel, sampler, caller)
@@ -197,7 +196,7 @@ class Landmarks:
         return _inputs.update_landmarks(
             self,
             batch,
-            FixedSize(len(self) if n_landmarks is None else n_landmarks),
+            _inputs.FixedSize(len(self) if n_landmarks is None else n_landmarks),
             sampler,
             random_state=random_state,
             caller=caller,

@@ -17,10 +17,10 @@ from nystrom import engines
 from nystrom._validation import KernelNotFiniteError
 from nystrom.estimators._inputs import KernelProblem
 
+from .answers import check_functions
 from .cases import case_of
 from .dense import WrongError, values
 from .fits import check_estimator
-from .functions import check_functions
 
 PACKAGE = str(Path(nystrom.__file__).parent)
 HERE = str(Path(__file__).parent)

@@ -7,7 +7,7 @@ The table is the TOML files beside this one:
     text = "residual /= ridge"       # once in it, whatever the line breaks
     becomes = "residual *= ridge"
     why = "scores grow with the ridge"
-    tests = ["test_leverage.py::test_effective_dimension_falls_as_the_ridge_grows"]
+    tests = ["test_functions.py::test_effective_dimension_falls_as_the_ridge_grows"]
 
 One of the tests must fail. The symbol is looked up in the whole package, so that a row
 survives when code moves; `file` says which one where several files have such a name.

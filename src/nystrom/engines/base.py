@@ -26,7 +26,7 @@ def add_terms(left: Any, right: Any) -> Any:
     """left + right, entry by entry where they are tuples.
 
     Arrays are added in place where they may be, since a sum of s × s matrices is a good
-    part of a pass: `left` is used up. What came from another process may be read-only.
+    part of a pass: `left` is used up. What came from a worker may be read-only.
     """
     if isinstance(left, tuple):
         return tuple(add_terms(a, b) for a, b in zip(left, right, strict=True))
@@ -51,7 +51,7 @@ FAN_IN = 4
 
 
 def aligned_size(first: int, max_size: int) -> int:
-    """How many terms from this one on may be one term: a power of `FAN_IN`.
+    """How many terms from this one on may be summed apart: a power of `FAN_IN`.
 
     Not more than the largest, and one at the very beginning.
     """
@@ -213,9 +213,8 @@ class Engine(ABC):
     returns. Results may arrive read-only.
     """
 
-    progress: ProgressHook = staticmethod(
-        silent
-    )  # told (pass, tiles done, tiles in all)
+    #: Called with (pass, tiles done, tiles in all).
+    progress: ProgressHook = staticmethod(silent)
 
     @cached_property
     def passes(self) -> list[str]:
@@ -292,7 +291,7 @@ def map_tiles(
     """(row number, f of the tile that begins there) for some tiles."""
     for tile in range(first, last):
         start = tile * TILE
-        # Nothing here holds the result: the sum that it is now part of may be all there
+        # Nothing here holds the result: a sum that it was added to may be all there
         # is room for.
         yield start, _apply_to_tile(f, source, shared, start)
 

@@ -103,7 +103,7 @@ class WorkEstimate:
 #: Seconds between two drawings of the line; and between two lines of a log, which grows
 #: by no more than so many lines while the time doubles.
 REDRAW_SECONDS, LOG_SECONDS, LOG_LINES_PER_DOUBLING = 0.1, 5.0, 5
-#: Seconds before the time left is told: sooner it would be a guess.
+#: Seconds before the remaining time is shown: sooner it would be a guess.
 MIN_ETA_SECONDS = 1.0
 #: Characters of the bar: done, ahead; and where a stream has none of these.
 BAR_CHARACTERS, ASCII_BAR_CHARACTERS = ("█", "·"), ("#", ".")

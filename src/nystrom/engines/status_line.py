@@ -123,7 +123,7 @@ class StatusLine:
         return True
 
     def _write(self, text: str) -> None:
-        # No fit fails because nobody can be told of it: a closed pipe, no stream.
+        # No fit fails because of a closed pipe, or because there is no stream.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             self.stream.write(text)
             self.stream.flush()

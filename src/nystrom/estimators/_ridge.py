@@ -240,14 +240,15 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
         self.risk_bound_ = fit.risk_bound
+        rows = fit.rows
         model = RidgeModel(
             fit.map,
             problem.is_single_target,
             fit.posterior,
-            fit.rows,
+            None if rows is None else rows.without_kernel_matrix(),
             self._white_noise(),
         )
-        self._set_model(landmarks if fit.rows is None else fit.rows, model)
+        self._set_model(landmarks if rows is None else rows, model)
         if fit.X_fit is not None:
             self.X_fit_ = fit.X_fit
         return landmarks

@@ -14,11 +14,13 @@ from ..linalg.operator import estimate_trace_error
 from ..models.logistic import (
     LogisticSettings,
     fit_logistic,
+    log_probabilities,
     logistic_feature_map,
+    probabilities,
     select_cost,
     to_linear_map,
 )
-from ..models.logistic_loss import DescentResult, log_probabilities, probabilities
+from ..models.quasi_newton import DescentResult
 from ..sources import Source
 from ._base import asarray_like, fit_context, with_callbacks
 from ._classifier import BaseKernelClassifier, ClassLabels
@@ -209,6 +211,8 @@ class KernelLogisticRegression(BaseKernelClassifier):
 
 def _check_class_has_weight(source: Source, given: ClassLabels) -> None:
     """Refuse a class whose rows all have weight 0: its constant has no finite value."""
+    if not source.is_weighted:
+        return
     assert given.rows is not None
     totals = given.rows.class_totals(source.weights)
     if not totals.all():

@@ -63,14 +63,6 @@ def _transform_block(block: Block, exact_pca: ExactKernelPCA) -> np.ndarray:
     return exact_pca.transform(block.X)
 
 
-def _kernel_trace(exact_pca: ExactKernelPCA, X: Any) -> float:
-    """tr K, row by row."""
-    if exact_pca.kernel == "precomputed":
-        return float(np.trace(X))
-    rows = (X[[i]] for i in range(X.shape[0]))
-    return float(sum(exact_pca._get_kernel(row)[0, 0] for row in rows))
-
-
 EIGEN_SOLVERS = ("auto", "dense", "arpack", "randomized")
 
 
@@ -429,7 +421,7 @@ class KernelPCA(BaseLandmarkTransformer):
         ) and is_supported_by_sklearn(self, problem.X):
             landmarks = exact_landmarks(problem.kernel, source)
             self._set_landmarks(landmarks, landmarks.error)
-            self._fit_exact(problem)
+            self._fit_exact(landmarks, problem)
             return landmarks, problem
         check_pca_params(self)
         landmarks = self._select_landmarks(problem, stopping_rule)
@@ -458,7 +450,7 @@ class KernelPCA(BaseLandmarkTransformer):
             self.X_transformed_fit_ = self._preimage.landmarks.points
         return landmarks, problem
 
-    def _fit_exact(self, problem: KernelProblem) -> None:
+    def _fit_exact(self, landmarks: Landmarks, problem: KernelProblem) -> None:
         """scikit-learn's own class, whose attributes become ours."""
         names = ExactKernelPCA().get_params(deep=False)
         exact_pca = ExactKernelPCA(**{name: getattr(self, name) for name in names})
@@ -488,7 +480,8 @@ class KernelPCA(BaseLandmarkTransformer):
         if self.fit_inverse_transform:
             self.dual_coef_ = exact_pca.dual_coef_
             self.X_transformed_fit_ = exact_pca.X_transformed_fit_
-        total = _kernel_trace(exact_pca, X) - n * float(exact_pca._centerer.K_fit_all_)
+        diagonal = arrays.to_host_float64(landmarks.kernel.diag(landmarks.points))
+        total = sum(diagonal.tolist()) - n * float(exact_pca._centerer.K_fit_all_)
         shares = values / total if total > 0 else np.zeros(len(values))
         self.explained_variance_ratio_ = shares
 

@@ -13,8 +13,13 @@ from ..models.calibration import class_indices
 from ..models.model_selection import BEST_SCORES, ClassificationErrors
 from ._base import fit_context, with_callbacks
 from ._classifier import LABEL_BLOCK_ROWS, CalibratedClassifierMixin, ClassLabels
-from ._scorers import ClassificationScorerErrors, check_scorer
-from ._search import RidgeSearchMixin, SearchCriterion, check_alpha_grid, resolve_splits
+from ._search import (
+    ClassificationScorerErrors,
+    RidgeSearchMixin,
+    SearchCriterion,
+    check_scorer,
+    resolve_splits,
+)
 
 #: Folds where `cv` says nothing.
 N_FOLDS = 5
@@ -166,7 +171,6 @@ n_features_in_
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            check_alpha_grid(self.alphas)
             problem, given = self._validate_classes(X, y, sample_weight, gamma=None)
             criterion = self._criterion(problem.source.targets, given)
             landmarks, fit, task = self._search(problem, criterion)

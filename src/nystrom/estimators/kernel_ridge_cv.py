@@ -12,8 +12,13 @@ from .._random import as_seed
 from ._base import fit_context, with_callbacks
 from ._inputs import KernelProblem
 from ._ridge import BaseKernelRegressor
-from ._scorers import RegressionScorerErrors, check_scorer
-from ._search import RidgeSearchMixin, SearchCriterion, check_alpha_grid, resolve_splits
+from ._search import (
+    RegressionScorerErrors,
+    RidgeSearchMixin,
+    SearchCriterion,
+    check_scorer,
+    resolve_splits,
+)
 
 
 class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
@@ -161,7 +166,6 @@ risk_bound_, n_features_in_
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            check_alpha_grid(self.alphas)
             problem = self._validate(X, y, sample_weight, gamma=None)
             landmarks, fit, task = self._search(problem, self._criterion(problem))
             self._set_fit(landmarks, fit, problem, float(task.alphas.min()))

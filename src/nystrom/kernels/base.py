@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -31,8 +30,8 @@ class Traits:
     accepts_objects: bool = False
     #: Whether k(x, y) falls with a distance of x and y, and depends on nothing else.
     is_distance_based: bool = False
-    #: Whether an evaluation is a call of a Python function: dearer than all else, and
-    #: to be made from one thread.
+    #: Whether an evaluation is a call of a Python function: slower than all else, and
+    #: from one thread only.
     costly: bool = False
     #: Whether the points are row numbers of a given matrix.
     uses_row_numbers: bool = False
@@ -67,7 +66,7 @@ class Kernel(ABC):
 
     def evaluator(self, Y: Any) -> Callable[[Any], Array]:
         """X ↦ kernel(X, Y) for fixed Y; a kernel may prepare Y once here."""
-        return partial(_evaluate_second_fixed, self, Y)
+        return lambda X: self(X, Y)
 
     def gram(self, Y: Any) -> np.ndarray:
         """kernel(Y, Y) on the host in float64, symmetric to the last bit.
@@ -97,14 +96,10 @@ class Kernel(ABC):
         """The precision of this kernel's blocks on rows such as X."""
         return arrays.numpy_float_dtype(self.output_like(X))
 
-    # The algebra is made of kernels, hence imported where it is used.
-
     def __add__(self, other: Kernel) -> Kernel:
-
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-
         if isinstance(other, Kernel):
             return Product(self, other)
         if isinstance(other, Real):
@@ -117,10 +112,6 @@ class Kernel(ABC):
         values = ((f.name, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
         shown = ", ".join(f"{name}={format_parameter(v)}" for name, v in values)
         return f"{type(self).__name__}({shown})"
-
-
-def _evaluate_second_fixed(kernel: Kernel, Y: Any, X: Any) -> Array:
-    return kernel(X, Y)
 
 
 def format_parameter(value: Any) -> str:
@@ -160,12 +151,8 @@ class CombinedKernel(Kernel):
         return self._combine(self.left.diag(X), self.right.diag(X))
 
     def evaluator(self, Y: Any) -> Callable[[Any], Array]:
-        return partial(
-            _evaluate_combined,
-            self._combine,
-            self.left.evaluator(Y),
-            self.right.evaluator(Y),
-        )
+        left, right = self.left.evaluator(Y), self.right.evaluator(Y)
+        return lambda X: self._combine(left(X), right(X))
 
     def dtype(self, X: Any) -> np.dtype:
         return min(self.left.dtype(X), self.right.dtype(X), key=lambda d: d.itemsize)
@@ -218,7 +205,8 @@ class Scaled(Kernel):
         return self.kernel.diag(X) * self.factor
 
     def evaluator(self, Y: Any) -> Callable[[Any], Array]:
-        return partial(_evaluate_scaled, self.kernel.evaluator(Y), self.factor)
+        evaluate = self.kernel.evaluator(Y)
+        return lambda X: evaluate(X) * self.factor
 
     def gram(self, Y: Any) -> np.ndarray:
         return self.kernel.gram(Y) * self.factor
@@ -235,16 +223,6 @@ class Scaled(Kernel):
 
 def _parenthesize_sum(kernel: Kernel) -> str:
     return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
-
-
-def _evaluate_combined(
-    combine: Callable, left: Callable, right: Callable, X: Any
-) -> Array:
-    return combine(left(X), right(X))
-
-
-def _evaluate_scaled(evaluate: Callable, factor: float, X: Any) -> Array:
-    return evaluate(X) * factor
 
 
 def set_float_fields(kernel: Any, **minima: float) -> None:

@@ -30,11 +30,9 @@ class DenseDistances:
         self._is_finite: dict[Any, bool] = {}
         self.center = _float32_center(Y)
         differences = arrays.widen(Y) - arrays.to_device_of(self.center, Y)
-        self.points64 = (
-            differences * arrays.to_device_of(scale, Y)
-            if np.ndim(scale)
-            else differences
-        )
+        if np.ndim(scale):
+            differences = differences * arrays.to_device_of(scale, Y)
+        self.points64 = differences
         with np.errstate(over="ignore"):  # of points this far the kernel is 0
             if isinstance(Y, np.ndarray):
                 self.right = self._right(Y.dtype)
@@ -163,11 +161,8 @@ def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
 
 def _far_limit(squared_norms: Array, c: float) -> float:
     unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
-    return (
-        MAX_DISTANCE_ERROR[arrays.numpy_float_dtype(squared_norms)] / unit
-        if unit
-        else np.inf
-    )
+    error = MAX_DISTANCE_ERROR[arrays.numpy_float_dtype(squared_norms)]
+    return error / unit if unit else np.inf
 
 
 def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:

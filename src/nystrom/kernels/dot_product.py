@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -136,16 +135,17 @@ class Cosine(Kernel):
         return self.evaluator(Y)(X)
 
     def evaluator(self, Y: Any) -> Callable[[Any], Array]:
-        return partial(_evaluate_cosine, _normalize_rows(Y))
+        Y = _normalize_rows(Y)
+
+        def evaluate(X: Any) -> Array:
+            X = _normalize_rows(X)
+            return arrays.dot(X, arrays.as_float(Y, X.dtype))
+
+        return evaluate
 
     def diag(self, X: Any) -> Array:
         X = arrays.as_float(X)
         return arrays.as_float(_row_max_abs(X) > 0, X.dtype)
-
-
-def _evaluate_cosine(Y: Array, X: Any) -> Array:
-    X = _normalize_rows(X)
-    return arrays.dot(X, arrays.as_float(Y, X.dtype))
 
 
 def _row_max_abs(X: Array) -> Array:

@@ -44,7 +44,7 @@ class Laplacian(Kernel):
         Y = arrays.as_float(Y, X.dtype)
         check_n_features(self.gamma, "gamma", X.shape[1])
         if isinstance(self.gamma, tuple):
-            X, Y = _scale_features(X, self.gamma), _scale_features(Y, self.gamma)
+            X, Y = (scale_features(rows, np.asarray(self.gamma)) for rows in (X, Y))
             return arrays.exp_(-arrays.cityblock(X, Y))
         return arrays.exp_(arrays.cityblock(X, Y) * -self.gamma)
 
@@ -52,10 +52,11 @@ class Laplacian(Kernel):
         return constant_diagonal(X, 1.0)
 
 
-def _scale_features(X: Array, gamma: tuple[float, ...]) -> Array:
+def scale_features(X: Array, scale: np.ndarray) -> Array:
+    """Each feature times its own number, or all times one, in X's precision."""
     if sp.issparse(X):
-        return sp.csr_array(X.multiply(np.asarray(gamma))).astype(X.dtype)
-    return X * arrays.from_host(np.asarray(gamma), X)
+        return sp.csr_array(X.multiply(scale)).astype(X.dtype)
+    return X * arrays.from_host(scale, X)
 
 
 def _as_histograms(X: Any, dtype: Any = None) -> Array:

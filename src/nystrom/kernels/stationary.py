@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +26,7 @@ from .base import (
     set_per_feature,
 )
 from .distances import DenseDistances, SparseDistances
-from .entrywise import Laplacian
+from .entrywise import Laplacian, scale_features
 
 #: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
 MAX_SQUARED_DISTANCE = 1e6
@@ -66,18 +65,11 @@ class EuclideanKernel(Kernel):
         else:
             c *= scale**2
         Distances = SparseDistances if sp.issparse(Y) else DenseDistances
-        return partial(
-            _evaluate_profile,
-            self,
-            Distances(arrays.as_float(Y), c, scaling, self.needs_exact_distance),
-        )
+        distances = Distances(arrays.as_float(Y), c, scaling, self.needs_exact_distance)
+        return lambda X: self._profile(distances(arrays.as_float(X)))
 
     def diag(self, X: Any) -> Array:
         return constant_diagonal(X, 1.0)
-
-
-def _evaluate_profile(kernel: EuclideanKernel, distances: Callable, X: Any) -> Array:
-    return kernel._profile(distances(arrays.as_float(X)))
 
 
 def _reciprocal(length_scale: float | tuple[float, ...]) -> float | tuple[float, ...]:
@@ -214,7 +206,7 @@ GradientFunction = Callable[[np.ndarray], np.ndarray]
 
 
 def has_width_gradient(kernel: Kernel) -> bool:
-    """Whether the kernel is one of those that this file knows."""
+    """Whether gradients by the length scales of this kernel are known."""
     return isinstance(kernel, (EuclideanKernel, Laplacian))
 
 
@@ -226,7 +218,7 @@ def width_exponent(kernel: Kernel) -> int:
 class WidthGradient:
     """Rows with the first of them, under a kernel whose widths change.
 
-    With `each` there is one t per feature, else one for all.
+    With `per_feature` there is one t per feature, else one for all.
     """
 
     def __init__(self, kernel: Any, X: Any, n_first: int, *, per_feature: bool) -> None:
@@ -237,17 +229,14 @@ class WidthGradient:
         )
         self.sign = np.sign(c)
         feature_scale = np.sqrt(np.abs(c)) * np.asarray(scale)
-        self.X = _scale_features(X, feature_scale)
+        self.X = scale_features(X, feature_scale)
         self.Y = arrays.slice_rows(self.X, 0, n_first)
         self._unit_distances = None if per_feature else self._distances(np.ones(1))
 
     def values_and_gradient(self, t: np.ndarray) -> tuple[np.ndarray, GradientFunction]:
         """The kernel's values, and what a change of log t does to a sum of them."""
-        A = (
-            self._distances(t)
-            if self._unit_distances is None
-            else t[0] * self._unit_distances
-        )
+        unit = self._unit_distances
+        A = self._distances(t) if unit is None else t[0] * unit
         A *= self.sign
         K = self._profile(A.copy())
 
@@ -269,9 +258,9 @@ class WidthGradient:
         """Σⱼ tⱼδⱼ without its sign."""
         if not self.is_squared:
             return arrays.cityblock(
-                _scale_features(self.X, t), _scale_features(self.Y, t)
+                scale_features(self.X, t), scale_features(self.Y, t)
             )
-        X, Y = (_scale_features(rows, np.sqrt(t)) for rows in (self.X, self.Y))
+        X, Y = (scale_features(rows, np.sqrt(t)) for rows in (self.X, self.Y))
         A = arrays.dot(X, Y)
         A *= -2
         A += arrays.squared_norms(X)[:, None]
@@ -291,7 +280,3 @@ class WidthGradient:
                 for j in range(X.shape[1])
             ]
         )
-
-
-def _scale_features(X: Any, scale: np.ndarray) -> Any:
-    return sp.csr_array(X.multiply(scale)) if sp.issparse(X) else X * scale

@@ -110,7 +110,7 @@ class Blockwise(Kernel):
 
     def __call__(self, X: Any, Y: Any) -> Array:
         K = self.function(X, Y)
-        shape = (_n_rows(X), _n_rows(Y))
+        shape = (arrays.count_rows(X), arrays.count_rows(Y))
         if tuple(np.shape(K)) != shape:
             given = f"shape {tuple(np.shape(K))}" if np.ndim(K) else _describe_result(K)
             raise ValueError(
@@ -118,20 +118,18 @@ class Blockwise(Kernel):
                 f"and {shape[1]} rows; it must return {shape}. A function of two "
                 "single rows is passed without kernels.blockwise."
             )
-        self._check_real(_as_array(K))
-        return _as_block(K, X)
-
-    def _check_real(self, K: Array) -> None:
+        K = _as_array(K)
         if arrays.is_on_host(K) and K.dtype.kind not in "biufO":
             raise ValueError(
                 f"The block kernel {self} returned {K.dtype} values; it must return "
                 "real numbers."
             )
+        return _as_block(K, X)
 
     def diag(self, X: Any) -> Array:
         if self.diagonal is not None:
             return _as_block(self.diagonal(X), X)
-        values = np.empty(_n_rows(X))
+        values = np.empty(arrays.count_rows(X))
         for start in range(0, len(values), DIAGONAL_ROWS):
             stop = min(start + DIAGONAL_ROWS, len(values))
             rows = arrays.slice_rows(X, start, stop)
@@ -140,10 +138,6 @@ class Blockwise(Kernel):
 
     def __str__(self) -> str:
         return _function_name(self.function)
-
-
-def _n_rows(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def _as_array(values: Any) -> Array:
@@ -157,10 +151,9 @@ def _as_block(values: Any, X: Any) -> Array:
     if arrays.is_array(X) and arrays.namespace(X) is not np:
         same = arrays.namespace(values) is arrays.namespace(X)
         values = values if same else arrays.from_host(values, X, values.dtype)
-    wide = not arrays.is_array_or_csr(X)
-    return (
-        arrays.widen(values) if wide else arrays.as_float(values, arrays.float_dtype(X))
-    )
+    if not arrays.is_array_or_csr(X):
+        return arrays.widen(values)
+    return arrays.as_float(values, arrays.float_dtype(X))
 
 
 def blockwise(
@@ -284,7 +277,7 @@ class PrecomputedAtLandmarks:
 class Cached(Kernel):
     """Another kernel on fixed rows, known by their numbers: no pair is evaluated twice.
 
-    For kernels of which an evaluation is dear, and rows few enough for an n × n matrix.
+    For costly kernels, and rows few enough for an n × n matrix.
     """
 
     kernel: Kernel

@@ -28,7 +28,7 @@ from .factor import ColumnBlocks
 
 
 class Ledger:
-    """Travels with the work: whoever evaluates the kernel writes it down here."""
+    """Counts of kernel evaluations and passes, and notes, that travel with the work."""
 
     n_evaluations: int
     n_passes: int
@@ -67,7 +67,7 @@ class CrossKernel:
     """k(x, s) for the rows x of any block and fixed points s.
 
     Called, it gives a block in the library, on the device and in the precision of the
-    rows: what n·s² work is done on. `float64` gives the same in float64, and `host`
+    rows: what n·s² work is done on. `float64` gives the same in float64, and `to_host`
     brings the values of a few rows to the host.
     """
 
@@ -80,19 +80,16 @@ class CrossKernel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_evaluate", {})
         if len(self):  # no points have no columns, nor can every kernel prepare none
-            self._evaluate[arrays.device_key(self.points)] = self._make_evaluator(
-                self.points
-            )
+            self._prepare(arrays.device_key(self.points), self.points)
 
-    def _make_evaluator(self, points: Any) -> Callable:
-        return self.kernel.evaluator(arrays.widen(points) if self.wide else points)
+    def _prepare(self, where: Any, points: Any) -> None:
+        points = arrays.widen(points) if self.wide else points
+        self._evaluate[where] = self.kernel.evaluator(points)
 
     def _evaluate_rows(self, X: Any) -> Array:
         where = arrays.device_key(X)
         if where not in self._evaluate:
-            self._evaluate[where] = self._make_evaluator(
-                arrays.to_device_of(self.points, X)
-            )
+            self._prepare(where, arrays.to_device_of(self.points, X))
         return self._evaluate[where](X)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,18 +155,14 @@ def cast_output(values: Array, dtype: Any) -> Array:
     """Results in the precision of the rows they are of, if that has such numbers."""
     with np.errstate(over="ignore"):
         narrow = arrays.as_float(values, arrays.library_dtype(dtype, values))
-    if narrow.dtype == values.dtype or _all_finite(narrow):
+    xp = arrays.namespace(narrow)
+    if narrow.dtype == values.dtype or bool(xp.all(xp.isfinite(narrow))):
         return narrow
     largest = float(np.abs(arrays.to_host(values)).max())
     raise KernelNotFiniteError(
         f"Results of up to {largest:.2g} are too large for {np.dtype(dtype)}, the "
         "precision of these rows; pass them in float64, or on a smaller scale."
     )
-
-
-def _all_finite(values: Array) -> bool:
-    xp = arrays.namespace(values)
-    return bool(xp.all(xp.isfinite(values)))
 
 
 def kernel_diagonal(kernel: Kernel, source: Source, *, engine: Engine) -> np.ndarray:
@@ -197,7 +190,7 @@ def _block_trace(block: Block, kernel: Kernel) -> Any:
 def diag_float64(kernel: Kernel, X: Any) -> Array:
     """k(x, x) of rows, where they are, always in float64: that costs little.
 
-    What is left of it is a difference, and a small number must not vanish.
+    Residuals are differences of it, and a small one must not vanish.
     """
     # Of a distance it is a constant, and no row need be copied.
     wide = _zero_rows_like(X) if kernel.traits.is_distance_based else arrays.widen(X)
@@ -228,10 +221,10 @@ def probe_rows(source: Source) -> CachedRows:
 def fetch_rows(
     source: Source, indices: np.ndarray, engine: Engine | None = None
 ) -> Any:
-    """Some rows; the few to try things on are read on the same way.
+    """Some rows; the probe rows are read in the same pass.
 
-    With an engine it is a pass over all rows, made where they are; without one, and
-    where rows are at hand, they are taken here.
+    With an engine it is a pass over all rows on its workers; without one, and where
+    rows can be read at random, they are read here.
     """
     if source.supports_random_access or source.kept is not None:
         return source.take(indices)

@@ -58,7 +58,7 @@ def top_eigenpair(A: Any) -> tuple[float, np.ndarray]:
     return max(0.0, float(values[0])), vectors[:, 0]
 
 
-#: A value whose rounding may be a larger share of it is told as a bound.
+#: A value whose rounding may be a larger share of it is reported as a bound.
 RESOLVED = 0.02
 
 
@@ -88,14 +88,14 @@ class TraceError:
         column_squares: np.ndarray | None = None,
         rounding: float = 0.0,
     ) -> TraceError:
-        """Exact: `left` of the sum `whole` of w·k(x, x) over all rows.
+        """Exact, from tr(K − K̃) and tr K over all rows.
 
-        `rounding` is how far `left` may be off.
+        `rounding` is how far tr(K − K̃) may be off.
 
-        `squares` are the sums of w·z² by column of Z, one per landmark, where the
-        columns nest: what is left by fewer landmarks is what all leave and the squares
-        of the columns that are missing. Added up from the end: taking them off tr K
-        would lose what is small.
+        `column_squares` are the sums of w·z² by column of Z, one per landmark, where
+        the columns nest: the residual of fewer landmarks is that of all, and the
+        squares of the missing columns. They are added from the end: subtracted from
+        tr K, small ones would be lost.
         """
         value = max(0.0, residual_trace) / kernel_trace if kernel_trace > 0 else 0.0
         off = float(rounding / kernel_trace) if kernel_trace > 0 else 0.0
@@ -152,18 +152,23 @@ class TraceError:
         return cls(ratio, float(standard_error), m, exact=False, rounding=rounding)
 
     @classmethod
-    def of_drawn(
-        cls, left: float, variance: float, whole: float, n_rows: int, rounding: float
+    def from_weighted_sample(
+        cls,
+        residual_trace: float,
+        variance: float,
+        kernel_trace: float,
+        n_rows: int,
+        rounding: float,
     ) -> TraceError:
-        """Estimated: `left`, and its variance, from rows drawn by unequal chances.
+        """Estimated: tr(K − K̃) and its variance from rows of unequal probability.
 
-        `whole` is that of all rows; `rounding`, a share of it, is part of the standard
-        error.
+        `kernel_trace` is that of all rows; `rounding`, a share of it, is part of the
+        standard error.
         """
-        if whole <= 0:
+        if kernel_trace <= 0:
             return cls(0.0, 0.0, n_rows, exact=False)
-        spread = float(np.hypot(np.sqrt(variance) / whole, rounding))
-        value = max(0.0, left) / whole
+        spread = float(np.hypot(np.sqrt(variance) / kernel_trace, rounding))
+        value = max(0.0, residual_trace) / kernel_trace
         return cls(value, spread, n_rows, exact=False, rounding=rounding)
 
     def with_batch(
@@ -173,7 +178,7 @@ class TraceError:
         batch_kernel_trace: float,
         n_batch_rows: int,
     ) -> TraceError:
-        """With more rows, that add `more` to the sum `whole` and leave `left` of it."""
+        """With more rows, and their shares of tr(K − K̃) and tr K."""
         total = kernel_trace + batch_kernel_trace
         if total <= 0:
             return replace(self, n_rows=self.n_rows + n_batch_rows, path=None)

@@ -7,6 +7,7 @@ the host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -79,7 +80,7 @@ class ColumnBlocks:
         return out
 
     def squared_norms(self, K: Array) -> Array:
-        """‖k·B‖² of each row of K, in float64; nothing wider than a block is made."""
+        """‖k·B‖² of each row of K, in float64; nothing is wider than a block."""
         total = arrays.zeros_float64(K.shape[0], K)
         for part in self.parts:
             right = part.values if arrays.is_on_host(K) else part.to_device_of(K)
@@ -95,7 +96,7 @@ BLOCK_ROWS = 64
 def cholesky(K: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L, (s, r), and the rows that have a column: K = LLᵀ up to the floors.
 
-    In the order of K. A row with no more left than its floor gets no column.
+    In the order of K. A row whose residual is not above its floor gets no column.
     """
     s = len(K)
     # LAPACK's, where every row gets one. (K is symmetric: Kᵀ spares a copy by columns.)
@@ -116,7 +117,7 @@ def _blocked_cholesky(
     for start in range(0, s, BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, s))
         k = len(kept)
-        # What is left of these rows' block, and its own factor.
+        # The residual of these rows' block, and its own factor.
         F = L[rows, :k]
         P = K[rows, rows] - F @ F.T
         new, V = unblocked_cholesky(P, floor[rows])
@@ -149,7 +150,7 @@ def unblocked_cholesky(
 
 
 def pivot_order(K: np.ndarray) -> np.ndarray:
-    """The order of complete pivoting: each is the one of which most is left."""
+    """The order of complete pivoting: each has the largest residual."""
     _, pivots, _, _ = scipy.linalg.lapack.dpstrf(K, tol=0.0, lower=1)
     return pivots - 1
 
@@ -158,7 +159,7 @@ def order_redundant_last(K: np.ndarray, floor: np.ndarray) -> np.ndarray:
     """An order in which a good basis comes first, and its largest landmarks first.
 
     The basis is chosen by shares of k(x, x), as floors are: beside landmarks that are
-    large, what is left of small ones is less than the rounding of the large.
+    large, the residual of small ones is less than the rounding of the large.
     """
     root = np.sqrt(np.abs(np.diagonal(K)))
     root[root == 0] = 1.0
@@ -182,7 +183,7 @@ class Factor:
     indefinite: bool = False  # a negative eigenvalue beyond rounding
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: all else is made of them anew."""
+        """The fields alone: all else is computed from them again."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -242,7 +243,7 @@ class Factor:
     @cached_property
     def inverse_norm(self) -> float:
         """1/λ for the smallest eigenvalue λ of K_SS that is kept."""
-        return _squared_spectral_norm(self.root)
+        return _squared_norm(self.root)
 
     @property
     def inverse_trace(self) -> float:
@@ -252,7 +253,7 @@ class Factor:
     @cached_property
     def norm(self) -> float:
         """The largest eigenvalue of K_SS."""
-        return _squared_spectral_norm(self.L)
+        return _squared_norm(self.L)
 
     @property
     def scale(self) -> float:
@@ -265,7 +266,7 @@ class Factor:
 
     @cached_property
     def _by_block_dtype(self) -> dict[np.dtype, Factor]:
-        """What `for_blocks` has found: it is asked for more than once."""
+        """Results of `for_block_dtype`, which is called more than once."""
         return {}
 
     def for_block_dtype(self, block_dtype: Any) -> Factor:
@@ -289,7 +290,7 @@ class Factor:
                 _root=self._root[:, :n_kept],
             )
         floor = residual_rounding(block_dtype, len(self.L)) * self.diagonal
-        corner = self._corner  # who has no column now gets none then
+        corner = self._corner  # a landmark without a column gets none
         if np.all(np.diagonal(corner) ** 2 > floor[self.kept]):
             return self
         with blas_limit_for_size(len(self.L)):
@@ -316,14 +317,19 @@ class Factor:
         return factorize(self.L[:size] @ self.L[:size].T)
 
 
-def _squared_spectral_norm(A: np.ndarray) -> float:
-    """‖A‖₂², by so many steps of the power method that its size is right."""
-    v = np.ones(A.shape[1])
+def _squared_norm(A: np.ndarray) -> float:
+    """‖A‖₂²."""
+    return largest_eigenvalue(lambda v: A.T @ (A @ v), A.shape[1])
+
+
+def largest_eigenvalue(multiply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
+    """The norm of a semi-definite matrix, to its size: 30 steps of the power method."""
+    v = np.ones(n)
     norm = 0.0
     for _ in range(30):
-        v = A.T @ (A @ v)
+        v = multiply(v)
         norm = float(np.linalg.norm(v))
-        if norm == 0.0:
+        if not norm > 0:
             return 0.0
         v /= norm
     return norm

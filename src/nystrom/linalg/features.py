@@ -1,6 +1,6 @@
 """Features Z = K_S L⁻ᵀ, block by block: K̃ = ZZᵀ.
 
-`FeatureMap` decides whether the product with L⁻ᵀ is taken per block or after
+`FeatureMap` decides whether the product with L⁻ᵀ is per block or after
 summation, and in which precision, so that the Gram matrix is accurate for a given
 alpha.
 """
@@ -33,7 +33,7 @@ MAX_TARGETS_AT_ONCE = 2**20
 class BlockFeatures:
     """Rows ↦ K_S·root − shift, or K_S − shift without a root: float64, on the device.
 
-    Without a shift nothing is taken off.
+    Without a shift nothing is subtracted.
     """
 
     columns: CrossKernel
@@ -71,7 +71,7 @@ class FeatureMap:
     factor: Factor
     alpha: float  # the least ridge that Z is to be right for
     whiten: bool  # Z per tile, instead of K_S per tile and root after the sum
-    shift: np.ndarray  # (s,) taken off every row of K_S
+    shift: np.ndarray  # (s,) subtracted from every row of K_S
     target_shift: np.ndarray  # (t,), or one for all
     noise: float = 0.0  # of float32 kernel values; root mean square
     resolves_trace: bool = True  # tr(K − K̃) can be read off the Gram matrix
@@ -102,7 +102,9 @@ class FeatureMap:
                 wide = columns.widened()
                 exact = wide.to_host(rows.points)
                 noise = precision.float32_noise(K, exact, factor.scale)
-                unresolved = _lost(landmarks.factor, factor, exact, rows.weights)
+                unresolved = _unresolved_trace(
+                    landmarks.factor, factor, exact, rows.weights
+                )
                 if precision.ridge_needs_float64(
                     factor.inverse_norm, unresolved, noise, n, alpha
                 ):
@@ -112,7 +114,7 @@ class FeatureMap:
                     resolves_trace = _float32_resolves_trace(landmarks, rows, K, exact)
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
-        # The error told is read off the same sums, and right to a millionth of tr K.
+        # The reported error comes from the same sums, and right to a millionth of tr K.
         kernel_trace = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
         if kernel_trace > 0:
             alpha = min(
@@ -129,7 +131,7 @@ class FeatureMap:
         mapping = replace(mapping, whiten=not is_accurate)
         if not center:
             return mapping
-        # Where the Gram matrix is right its mean is too, and can be taken off later.
+        # Where the Gram matrix is right its mean is too, and can be subtracted later.
         shift = weighted_mean(rows.weights, K) if mapping.whiten else no_shift
         if source.targets is None:
             return replace(mapping, shift=shift)
@@ -142,7 +144,7 @@ class FeatureMap:
     ) -> FeatureMap:
         """For methods without a ridge: right to a share of tr K/s.
 
-        Of tr HKH/s where the mean is taken off, which may be far less.
+        Of tr HKH/s where the mean is subtracted, which may be far less.
         """
         total = _mean_squared_norm(landmarks, source, center) * source.total_weight
         alpha = precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR * total
@@ -183,7 +185,7 @@ class FeatureMap:
         return K @ arrays.from_host(self.root, K)
 
     def tiles(self) -> BlockFeatures:
-        """What is made of a tile before sums are taken."""
+        """The features of a tile that sums are over."""
         if self.whiten:
             return BlockFeatures.from_root_and_shift(
                 self.columns, self.root, self.center
@@ -196,12 +198,12 @@ class FeatureMap:
         return precision.unwhitened_gram_error(squares, inverse_diagonal)
 
 
-def _lost(
+def _unresolved_trace(
     whole: Factor, fewer: Factor, exact: np.ndarray, weights: np.ndarray
 ) -> float:
     """What the float32 factor does not resolve of the mean row's k(x, x).
 
-    From the landmarks, and from the tried rows, `exact` kernel values of them: what is
+    From the landmarks, and from the probe rows, `exact` kernel values of them: what is
     lost of a row may be far more than of any landmark.
     """
     if fewer is whole:
@@ -210,14 +212,14 @@ def _lost(
     for factor in (whole, fewer):
         Z = exact @ factor.root
         squares.append(np.vecdot(Z, Z))
-    of_rows = precision.most_lost(squares[0], squares[1], weights)
+    of_rows = precision.max_unresolved(squares[0], squares[1], weights)
     return max(of_rows, whole.trace_lost_to(fewer) / len(whole.L))
 
 
 def _float32_resolves_trace(
     landmarks: Landmarks, rows: Source, narrow: np.ndarray, exact: np.ndarray
 ) -> bool:
-    """Whether float32 values of the tried rows tell what is left of them."""
+    """Whether float32 values of the probe rows resolve their residuals."""
     kxx = arrays.to_host(landmarks.columns().diag(rows.rows(0, rows.n_rows)))
     residuals = []
     for K, dtype in ((narrow, np.float32), (exact, np.float64)):
@@ -314,7 +316,7 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
     """Whether float32 values would show in what the features leave of k(x, x)."""
     if not landmarks.columns().narrow:
         return False
-    narrow, wide, kxx, _ = _left_of_tried(landmarks, source)
+    narrow, wide, kxx, _ = _probe_residuals(landmarks, source)
     return precision.features_need_float64(narrow, wide, kxx)
 
 
@@ -322,20 +324,20 @@ def _rounding_of_features(landmarks: Landmarks, source: Source, wide: bool) -> f
     """How far tr K̃ of these features may be off, as a share of tr K."""
     if wide or not landmarks.columns().narrow:
         return precision.residual_rounding(np.float64, len(landmarks))
-    return precision.rounding_of_left(*_left_of_tried(landmarks, source))
+    return precision.residual_trace_rounding(*_probe_residuals(landmarks, source))
 
 
-def _left_of_tried(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, ...]:
-    """What is left of the tried rows, by float32 and float64; k(x, x); weights."""
+def _probe_residuals(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, ...]:
+    """Residuals of the probe rows by float32 and float64; k(x, x); weights."""
     rows = probe_rows(source)
     columns, X = landmarks.columns(), rows.points
-    kxx, left = arrays.to_host(columns.diag(X)), []
+    kxx, residuals = arrays.to_host(columns.diag(X)), []
     for c in (columns, columns.widened()):
         root = landmarks.factor.for_block_dtype(c.dtype).root
         with np.errstate(over="ignore", invalid="ignore"):
-            taken = c.operand(root).squared_norms(c(X))
-            left.append(kxx - arrays.to_host(taken))
-    return left[0], left[1], kxx, rows.weights
+            explained = c.operand(root).squared_norms(c(X))
+            residuals.append(kxx - arrays.to_host(explained))
+    return *residuals, kxx, rows.weights
 
 
 def _block_features(

@@ -82,7 +82,7 @@ def moments(
         sums = Moments(A, C, f, *rest)
         error = precision.centered_gram_rounding(mapping.center, sums.weight)
         return replace(sums, gram_error=error)
-    # A few rows may be far larger than the tried ones.
+    # A few rows may be far larger than the probe rows.
     error = mapping.gram_error(np.diagonal(A))
     if not precision.is_unwhitened_gram_accurate(error, mapping.alpha, 2):
         return moments(replace(mapping, whiten=True), source, engine, name)

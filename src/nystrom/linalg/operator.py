@@ -135,7 +135,7 @@ def _residual_times(
 
 #: Rows on which the error is estimated where no pass over all of them gives it: about
 #: so many, drawn by the root of what so many landmarks leave of each, and of a share of
-#: the mean. Few rows may hold most of what is left: of 230 estimates from uniform rows
+#: the mean. Few rows may hold most of the residual: of 230 estimates from uniform rows
 #: one in nine was off by more than three standard errors, and of these none.
 N_ERROR_ROWS, FIRST_LANDMARKS, UNIFORM = 1024, 16, 0.1
 #: Of k(x, x), where the first landmarks leave nothing.
@@ -391,7 +391,7 @@ def estimate_trace_error(
     rows = sorted_row_sample(source.n_rows, N_ERROR_ROWS)
     cheap = not landmarks.kernel.traits.costly and not landmarks.indefinite
     if cheap and len(rows) < source.n_rows:
-        return _error_of_drawn_rows(landmarks, source, rows, engine)
+        return _error_from_weighted_sample(landmarks, source, rows, engine)
     sample = Approximation(Subset(source, rows), landmarks, engine)
     return TraceError.from_sample(
         sample._residuals,
@@ -403,7 +403,7 @@ def estimate_trace_error(
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ResidualSampling:
     """How rows are drawn: p = rate·w·(size + floor), at most 1."""
 
     columns: CrossKernel  # of the first landmarks
@@ -412,15 +412,17 @@ class Drawing:
     rate: float = 0.0
 
     def sizes(self, X: Any, kxx: np.ndarray) -> np.ndarray:
-        """Of what is likely to be left of each row."""
-        taken = arrays.to_host(self.operand.squared_norms(self.columns(X)))
-        return np.sqrt(np.maximum(kxx - taken, 0.0) * np.abs(kxx)) + self.floor
+        """The likely residual of each row."""
+        explained = arrays.to_host(self.operand.squared_norms(self.columns(X)))
+        return np.sqrt(np.maximum(kxx - explained, 0.0) * np.abs(kxx)) + self.floor
 
     def sampling_weights(self, sizes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """p of each row."""
         return np.minimum(self.rate * weights * sizes, 1.0)
 
-    def scaled(self, sizes: np.ndarray, weights: np.ndarray, share: float) -> Drawing:
+    def scaled(
+        self, sizes: np.ndarray, weights: np.ndarray, share: float
+    ) -> ResidualSampling:
         """So that a share of such rows is drawn."""
         rate = share / max(float(np.mean(weights * sizes)), TINY)
         how = replace(self, rate=rate)
@@ -432,14 +434,14 @@ class Drawing:
         return how
 
 
-def _error_of_drawn_rows(
+def _error_from_weighted_sample(
     landmarks: Landmarks, source: Source, pilot: np.ndarray, engine: Engine
 ) -> TraceError:
     """From rows drawn by chances that a pilot of uniform rows scales."""
     first = landmarks[: min(FIRST_LANDMARKS, len(landmarks))]
-    # In float64: what float32 rounds to nothing may be most of what is left.
+    # In float64: what float32 rounds to 0 may be most of the residual.
     columns = first.columns(wide=True)
-    how = Drawing(columns, columns.operand(first.factor.root))
+    how = ResidualSampling(columns, columns.operand(first.factor.root))
     few = Subset(source, pilot)
     block = few.block(0, few.n_rows)
     X, weights = block.X, block.weights
@@ -450,28 +452,33 @@ def _error_of_drawn_rows(
     how = how.scaled(sizes + floor, weights, N_ERROR_ROWS / source.n_rows)
     wide = landmarks.columns(wide=True)
     shared = (how, wide, wide.operand(landmarks.factor.root))
-    sums = engine.reduce(_drawn_left, source, shared, "trace error")
-    left, variance, whole, n_drawn = (float(x) for x in arrays.tree_to_host(sums))
-    check_finite(np.array([left, whole]))
+    sums = engine.reduce(_sampled_residuals_block, source, shared, "trace error")
+    residual, variance, kernel_trace, n_drawn = (
+        float(x) for x in arrays.tree_to_host(sums)
+    )
+    check_finite(np.array([residual, kernel_trace]))
     unit = residual_rounding(np.float64, len(landmarks))
-    return TraceError.of_drawn(left, variance, whole, int(n_drawn), unit)
+    return TraceError.from_weighted_sample(
+        residual, variance, kernel_trace, int(n_drawn), unit
+    )
 
 
-def _drawn_left(
-    block: Block, how: Drawing, columns: CrossKernel, root: ColumnBlocks
+def _sampled_residuals_block(
+    block: Block, how: ResidualSampling, columns: CrossKernel, root: ColumnBlocks
 ) -> tuple[float, float, float, float]:
-    """Σ w·left/p over the rows drawn, its variance; Σ w·k(x, x) of all; how many."""
+    """Σ w·residual/p over sampled rows, its variance; Σ w·k(x, x); how many rows."""
     kxx = arrays.to_host(columns.diag(block.X))
-    whole = float(weighted_sum(block.weights, kxx))
+    kernel_trace = float(weighted_sum(block.weights, kxx))
     p = how.sampling_weights(how.sizes(block.X, kxx), block.weights)
     start, stop = block.start, block.start + len(block)
     rows = np.flatnonzero(uniforms(0, Purpose.CHECK, start, stop, level=2) < p)
     if not len(rows):
-        return 0.0, 0.0, whole, 0.0
+        return 0.0, 0.0, kernel_trace, 0.0
     few = Block(0, arrays.take_rows(block.X, rows), block.weights[rows])
     p = p[rows]
-    left = few.weights * block_residuals(few, columns, root) / p
-    return float(left.sum()), float((1 - p) @ left**2), whole, float(len(rows))
+    residual = few.weights * block_residuals(few, columns, root) / p
+    variance = float((1 - p) @ residual**2)
+    return float(residual.sum()), variance, kernel_trace, float(len(rows))
 
 
 def trace_error_after_pass(

@@ -34,7 +34,7 @@ class ResidualPass:
     columns: CrossKernel
     operand: ColumnBlocks
     rounding: float
-    widened: bool  # float32 was tried and failed: the pass runs in float64
+    widened: bool  # float32 is not enough: the pass runs in float64
     ledger: Ledger
 
 
@@ -48,9 +48,9 @@ def prepare_residuals(
 ) -> ResidualPass:
     """Make ready for the rows of a source.
 
-    float32 rows are worked on in float32 as long as a few rows, tried in both
-    precisions, show that rounding stays well below the residuals themselves. What is
-    left below `rounding`, a share of k(x, x), counts as nothing.
+    float32 rows are worked on in float32 as long as a few rows, evaluated in both
+    precisions, show that rounding stays well below the residuals themselves. Those
+    below `rounding`, a share of k(x, x), count as 0.
     """
     s, ledger = len(B), ledger or Ledger()
     widened = False
@@ -84,7 +84,7 @@ def block_residuals(
         return arrays.to_host(diagonal)
     K = columns(block.X)
     row_residuals = diagonal - B.squared_norms(K)
-    # What is left below rounding is nothing; the mean of noise is not.
+    # A residual below rounding is 0; the mean of noise is not.
     floor = max(precision.block_residual_rounding(K.dtype, K), rounding)
     row_residuals[row_residuals < floor * abs(diagonal)] = 0.0
     return arrays.to_host(row_residuals)
@@ -160,7 +160,7 @@ def residuals_to_scores(
         residual /= ridge
         if not are_unit_weights(weights):
             residual *= weights
-    # Whatever is this far beyond 1 is certain to be taken, and sums must stay finite.
+    # Whatever is this far beyond 1 is certain to be sampled, and sums must stay finite.
     return np.minimum(residual, 1 / EPS64, out=residual)
 
 

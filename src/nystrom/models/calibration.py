@@ -116,49 +116,37 @@ def smooth_targets(
 
 
 def _fit_slopes(D: np.ndarray, Q: np.ndarray, start: np.ndarray) -> LossAndSlopes:
-    """Slopes with the least −Σ Q·log p, by Newton's method, none below the least."""
+    """Slopes with the least −Σ Q·log p, by Newton's method, none below the least.
+
+    log p is slope·D, normalised; the loss is per weight of all rows.
+    """
     w = Q.sum(axis=1)
-    problem = _SlopeObjective(D, Q, w, max(float(w.sum()), np.finfo(np.float64).tiny))
-    x, value = start, problem.value(start)
+    total = max(float(w.sum()), np.finfo(np.float64).tiny)
+
+    def loss(x: np.ndarray) -> float:
+        return -float(np.vdot(Q, log_softmax(x * D, axis=1))) / total
+
+    def gradient_and_hessian(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        P = np.exp(log_softmax(x * D, axis=1))
+        gradient = np.einsum("nk,nk->k", w[:, None] * P - Q, D)
+        PD = P * D
+        H = np.diag(w @ (PD * D)) - PD.T @ (w[:, None] * PD)
+        return gradient / total, H / total
+
+    x, value = start, loss(start)
     for _ in range(MAX_NEWTON_STEPS):
-        gradient, H = problem.derivatives(x)
-        is_free = (x > MIN_SLOPE) | (gradient < 0)
+        gradient, H = gradient_and_hessian(x)
+        free = (x > MIN_SLOPE) | (gradient < 0)
         step = np.zeros_like(x)
-        free_block = np.ix_(is_free, is_free)
-        step[is_free] = np.linalg.lstsq(H[free_block], gradient[is_free], rcond=1e-12)[
-            0
-        ]
+        step[free] = np.linalg.lstsq(H[np.ix_(free, free)], gradient[free], 1e-12)[0]
         if gradient @ step <= NEWTON_TOLERANCE:
             break
         for halvings in range(30):
             candidate = np.maximum(x - step / 2**halvings, MIN_SLOPE)
-            candidate_value = problem.value(candidate)
+            candidate_value = loss(candidate)
             if candidate_value <= value - 1e-4 * gradient @ (x - candidate):
                 break
         else:
             break  # rounding
         x, value = candidate, candidate_value
     return value, x
-
-
-@dataclass(frozen=True, eq=False)
-class _SlopeObjective:
-    """−Σ Q·log p over the weight of all rows, where log p is slope·D."""
-
-    D: np.ndarray  # (n, k)
-    Q: np.ndarray  # (n, k)
-    w: np.ndarray  # (n,)
-    total_weight: float
-
-    def value(self, x: np.ndarray) -> float:
-        logs = log_softmax(x * self.D, axis=1)
-        return -float(np.vdot(self.Q, logs)) / self.total_weight
-
-    def derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient and the Hessian matrix."""
-        D, w = self.D, self.w
-        P = np.exp(log_softmax(x * D, axis=1))
-        gradient = np.einsum("nk,nk->k", w[:, None] * P - self.Q, D)
-        PD = P * D
-        H = np.diag(w @ (PD * D)) - PD.T @ (w[:, None] * PD)
-        return gradient / self.total_weight, H / self.total_weight

@@ -53,13 +53,11 @@ class _WhitenedView:
     def view(self, coefficients: np.ndarray, *, center: bool) -> CanonicalView:
         """Directions, given in the scaled eigenvectors."""
         a = self.scaled @ coefficients
-        offset = np.zeros(a.shape[1])
-        if center:
-            offset = (self.mapping.center + self.mean) @ a
+        mean = self.mapping.center + self.mean
+        offset = mean @ a if center else np.zeros(a.shape[1])
         # Scores are small differences: float32 values would show.
-        return CanonicalView(
-            LinearMap(self.mapping.root @ a, -offset, wide=True), self.error
-        )
+        scores = LinearMap(self.mapping.root @ a, -offset, wide=True)
+        return CanonicalView(scores, self.error)
 
 
 def canonical_pairs(

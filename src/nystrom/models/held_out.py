@@ -8,8 +8,7 @@ recomputed from the rows where moments lose them to cancellation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -23,25 +22,27 @@ from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.factor import ColumnBlocks
 from ..linalg.features import FeatureMap
-from ..linalg.moments import Moments
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink
 from .calibration import class_indices
 from .linear_map import LinearMap
 from .posterior import Posterior
-from .ridge import NormalEquations, add_ridge, dual_coefficients
+from .ridge import NormalEquations, add_ridge
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOutResiduals:
-    """A ridge problem in the eigenvectors of its Gram matrix, for all α at once."""
+class PathResiduals:
+    """Residuals y − ŷ of the ridge fits of one problem, for all α at once.
 
-    eigenbasis: DeviceConstant  # (s, r): T = k_S·rotated − center
+    With leverages they are those of rows in the fit, each left out: rᵢ/(1 − Hᵢᵢ).
+    """
+
+    basis: ColumnBlocks  # (s, r): T = k_S·basis − center
     center: DeviceConstant
-    inverse: DeviceConstant  # (r, a)
     coef: DeviceConstant  # (r, a·t)
-    mean: np.ndarray  # (t,) of y
-    own: float  # what an intercept adds to every leverage
+    target_mean: np.ndarray  # (t,)
+    inverse: DeviceConstant | None  # (r, a): T²·inverse are the leverages
+    intercept_leverage: float
 
     @classmethod
     def from_problem(
@@ -49,107 +50,86 @@ class LeaveOneOutResiduals:
         mapping: FeatureMap,
         problem: NormalEquations,
         alphas: np.ndarray,
-        total: float,
-    ) -> LeaveOneOutResiduals:
-        path = problem.path
-        eigenbasis = mapping.root @ path.vectors
-        inverse = 1 / (path.values[:, None] + alphas)
-        columns = [path.cross * inverse[:, [a]] for a in range(len(alphas))]
+        *,
+        leave_one_out: bool,
+    ) -> PathResiduals:
+        """In the eigenvectors of the Gram matrix where leverages are needed."""
+        path, basis, inverse = problem.path, mapping.root, None
+        center, intercept_leverage = mapping.center + problem.feature_mean, 0.0
+        if leave_one_out:
+            basis = basis @ path.vectors
+            center = mapping.shift @ basis + problem.feature_mean @ path.vectors
+            inverse = 1 / (path.values[:, None] + alphas)
+            coefs = [path.cross * column[:, None] for column in inverse.T]
+            if problem.fit_intercept:
+                intercept_leverage = 1 / problem.total_weight
+        else:
+            coefs = [path.coefficients(alpha) for alpha in alphas]
         return cls(
-            DeviceConstant(eigenbasis),
-            DeviceConstant(
-                mapping.shift @ eigenbasis + problem.feature_mean @ path.vectors
-            ),
-            DeviceConstant(inverse),
-            DeviceConstant(np.concatenate(columns, axis=1)),
+            ColumnBlocks.from_matrix(basis),
+            DeviceConstant(center),
+            DeviceConstant(np.concatenate(coefs, axis=1)),
             mapping.target_shift + problem.target_mean,
-            1 / total if problem.fit_intercept else 0.0,
+            None if inverse is None else DeviceConstant(inverse),
+            intercept_leverage,
         )
 
-    def residuals(self, K: Array, Y: np.ndarray, w: Array) -> Array:
-        """(n, a, t): rᵢ/(1 − Hᵢᵢ) of the rows of a tile, where K is."""
-        xp = arrays.namespace(K)
-        T = K[:, : len(self.eigenbasis)] @ self.eigenbasis.to_device_of(
-            K
-        ) - self.center.to_device_of(K)
-        n, n_targets = Y.shape
-        fitted = xp.reshape(T @ self.coef.to_device_of(K), (n, -1, n_targets))
-        residuals = arrays.from_host(Y - self.mean, K)[:, None, :] - fitted
-        leverage = w[:, None] * (
-            T**2 @ self.inverse.to_device_of(K) + self.own
-        )  # (n, a)
-        # A row that the fit passes through whatever its target has no say of its own.
-        unexplained = arrays.clip_min(1 - leverage, 10 * EPS64)
-        residuals /= unexplained[:, :, None]
-        return residuals
+    def __call__(self, K: Array, Y: np.ndarray, w: Array) -> Array:
+        """(n, a, t): of the rows of a tile, where K is."""
+        T = self.basis.product(K) - self.center.to_device_of(K)
+        fitted = T @ self.coef.to_device_of(K)
+        fitted = arrays.namespace(K).reshape(fitted, (Y.shape[0], -1, Y.shape[1]))
+        residuals = arrays.from_host(Y - self.target_mean, K)[:, None, :] - fitted
+        if self.inverse is None:
+            return residuals
+        leverage = T**2 @ self.inverse.to_device_of(K) + self.intercept_leverage
+        return residuals / not_own(w[:, None] * leverage)[:, :, None]
 
 
-@dataclass(frozen=True, eq=False)
-class LeaveOneOutPredictor:
-    """Each row by a fit without it."""
-
-    problems: list[LeaveOneOutResiduals]  # one for each number of landmarks
-
-    def values(self, K: Array, Y: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """(n, sizes·a, t), on the host."""
-        w_on_device = arrays.from_host(w, K)
-        residuals = [
-            arrays.to_host(p.residuals(K, Y, w_on_device)) for p in self.problems
-        ]
-        return Y[:, None, :] - np.concatenate(residuals, axis=1)
+def not_own(leverage: Array) -> Array:
+    """1 − H: the share of a row's value that is not by itself, at least rounding."""
+    return arrays.clip_min(1 - leverage, 10 * EPS64)
 
 
-@dataclass(frozen=True, eq=False)
-class FoldPredictor:
-    """Rows by fits to other rows."""
+def squared_residuals(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+    *,
+    leave_one_out: bool,
+) -> np.ndarray:
+    """(sizes, a, t): Σ w·r² over all rows, for several numbers of landmarks.
 
-    dual: DeviceConstant  # (s, sizes·a·t)
-    intercept: DeviceConstant
+    The columns of the most landmarks are evaluated once.
+    """
+    largest = max((mapping for mapping, _ in problems), key=lambda m: len(m.columns))
+    fits = [
+        PathResiduals.from_problem(*each, alphas, leave_one_out=leave_one_out)
+        for each in problems
+    ]
+    shared, name = (largest.columns, fits), "residuals"
+    sums = engine.reduce(_squared_residuals_block, source, shared, name)
+    return np.array(arrays.tree_to_host(sums)).reshape(len(problems), len(alphas), -1)
 
-    @classmethod
-    def from_moments(
-        cls,
-        train: Moments,
-        mappings: Sequence[FeatureMap],
-        alphas: np.ndarray,
-        fit_intercept: bool,
-    ) -> FoldPredictor:
-        """From the sums over the other rows; a mapping for each number of landmarks."""
-        max_landmarks, n_targets = (
-            max(len(m.columns) for m in mappings),
-            train.cross.shape[1],
-        )
-        shape = (len(mappings), len(alphas), n_targets)
-        dual, intercept = np.zeros((max_landmarks, *shape)), np.zeros(shape)
-        for i, mapping in enumerate(mappings):
-            problem = NormalEquations.from_moments(
-                train.first_features(mapping.rank), fit_intercept
-            )
-            for a, alpha in enumerate(alphas):
-                coef = problem.path.coefficients(alpha)
-                dual_of_prefix, intercept[i, a] = dual_coefficients(
-                    mapping, problem, coef
-                )
-                dual[: len(dual_of_prefix), i, a] = dual_of_prefix
-        return cls(
-            DeviceConstant(dual.reshape(max_landmarks, -1)),
-            DeviceConstant(intercept.reshape(-1)),
-        )
 
-    def values(self, K: Array, Y: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """(n, sizes·a, t), on the host."""
-        predictions = K @ self.dual.to_device_of(K) + self.intercept.to_device_of(K)
-        return arrays.to_host(predictions).reshape(len(Y), -1, Y.shape[1])
+def _squared_residuals_block(
+    block: Block, columns: CrossKernel, fits: list[PathResiduals]
+) -> tuple[Array, ...]:
+    assert block.targets is not None
+    K = columns.float64(block.X)
+    xp, w = arrays.namespace(K), arrays.from_host(block.weights, K)
+    residuals = (fit(K, block.targets, w) for fit in fits)
+    return tuple(xp.sum(w[:, None, None] * r * r, axis=0) for r in residuals)
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutSet:
-    """Rows that are tested together, and what makes their values."""
+    """Rows that are tested together, and fits without them for all sizes and α."""
 
     rows: np.ndarray | None  # None is all
     columns: CrossKernel
-    fits: FoldPredictor | LeaveOneOutPredictor
-    n_fits: int  # sizes·a
+    fits: list[PathResiduals]  # one for each number of landmarks
 
     def subset_of(self, source: Source) -> Source:
         """The part of a source."""
@@ -160,65 +140,33 @@ class HeldOutSet:
         subset = self.subset_of(source)
         assert subset.targets is not None
         n_targets = subset.targets.shape[1]
-        sink = ArraySink((subset.n_rows, self.n_fits * n_targets))
-        engine.map(
-            _held_out_predictions_block,
-            subset,
-            sink,
-            (self.columns, self.fits),
-            "held-out values",
-        )
-        return sink.array.reshape(subset.n_rows, self.n_fits, n_targets)
+        n_values = sum(fit.coef.shape[1] for fit in self.fits)
+        sink, shared = ArraySink((subset.n_rows, n_values)), (self.columns, self.fits)
+        name = "held-out values"
+        engine.map(_held_out_predictions_block, subset, sink, shared, name)
+        return sink.array.reshape(subset.n_rows, -1, n_targets)
 
     def restrict_to(self, rows: np.ndarray) -> HeldOutSet:
         """The part of this one that is among some rows, ascending."""
         own_rows = rows if self.rows is None else np.intersect1d(self.rows, rows)
-        return HeldOutSet(own_rows, self.columns, self.fits, self.n_fits)
+        return replace(self, rows=own_rows)
 
 
 def held_out_predictions(
-    block: Block, columns: CrossKernel, fits: FoldPredictor | LeaveOneOutPredictor
+    block: Block, columns: CrossKernel, fits: list[PathResiduals]
 ) -> np.ndarray:
     """(n, sizes·a, t) of the rows of a tile, on the host."""
     assert block.targets is not None
-    K = columns.float64(block.X)
-    return fits.values(K, np.asarray(block.targets), block.weights)
+    K, Y = columns.float64(block.X), np.asarray(block.targets)
+    w = arrays.from_host(block.weights, K)
+    residuals = [arrays.to_host(fit(K, Y, w)) for fit in fits]
+    return Y[:, None, :] - np.concatenate(residuals, axis=1)
 
 
 def _held_out_predictions_block(
-    block: Block, columns: CrossKernel, fits: FoldPredictor | LeaveOneOutPredictor
+    block: Block, columns: CrossKernel, fits: list[PathResiduals]
 ) -> np.ndarray:
     return held_out_predictions(block, columns, fits).reshape(len(block), -1)
-
-
-#: A projection for each different α, and the places of its targets.
-LeverageProjections = list[tuple[DeviceConstant, DeviceConstant, np.ndarray]]
-
-
-@dataclass(frozen=True, eq=False)
-class OwnLandmarks:
-    """Which of some rows are landmarks, and which landmarks these are."""
-
-    rows: np.ndarray  # positions among the rows, ascending
-    landmarks: np.ndarray  # their numbers, of the same length
-
-    @classmethod
-    def of(cls, landmarks: Landmarks, rows: np.ndarray, root: np.ndarray) -> Self:
-        """Landmarks that are no rows, or have no basis function, do not count."""
-        if landmarks.indices is None:
-            none = np.empty(0, dtype=np.intp)
-            return cls(none, none)
-        used = np.flatnonzero(root.any(axis=1))
-        _, at, numbers = np.intersect1d(
-            rows, landmarks.indices[used], return_indices=True
-        )
-        return cls(at, used[numbers])
-
-    def within(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """The same for the rows of a block."""
-        ends = [block.start, block.start + len(block)]
-        first, last = np.searchsorted(self.rows, ends)
-        return self.rows[first:last] - block.start, self.landmarks[first:last]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,24 +187,29 @@ def leave_one_out_predictions(
     engine: Engine,
     class_weights: np.ndarray | None = None,
 ) -> LeftOutValues:
-    """Of some rows, in ascending order.
+    """Of some rows, in ascending order, by one fit; as exact as a fit without each.
 
     A row of weight w is w rows, of which one is left out; but the weight of its class
     (k,), which weights of rows were multiplied by, is left out with it. If the row is a
     landmark, its basis function is removed too, from one of the w: for the others, of
     which there are copies, there is a value more, at the end.
     """
-    subset = Subset(source, rows)
-    columns = landmarks.columns(wide=mapping.wide)
-    map_arguments = DeviceConstant(mapping.dual), DeviceConstant(mapping.intercept)
-    own = OwnLandmarks.of(landmarks, rows, posterior.root)
-    projections = _leverage_projections(posterior)
-    shared = (columns, *map_arguments, projections, posterior.own, own, class_weights)
+    copies, numbers = _rows_that_are_landmarks(landmarks, rows, posterior.root)
+    shared = (
+        landmarks.columns(wide=mapping.wide),
+        DeviceConstant(mapping.dual),
+        DeviceConstant(mapping.intercept),
+        _leverage_projections(posterior),
+        posterior.own,
+        (copies, numbers),
+        class_weights,
+    )
     n_targets = mapping.dual.shape[1]
     sink = ArraySink((len(rows), 3 * n_targets + 1))
-    engine.map(_leave_one_out_block, subset, sink, shared, "leave-one-out")
+    subset, name = Subset(source, rows), "leave-one-out"
+    engine.map(_leave_one_out_block, subset, sink, shared, name)
     F, kept, Y, removed = np.split(sink.array, np.arange(1, 4) * n_targets, axis=1)
-    w, copies = np.array(source.weights_of(rows), dtype=np.float64), own.rows
+    w = np.array(source.weights_of(rows), dtype=np.float64)
     rest = w[copies] - removed[copies, 0]
     copies, rest = copies[rest > 0], rest[rest > 0]
     w[copies] = removed[copies, 0]
@@ -267,20 +220,35 @@ def leave_one_out_predictions(
     )
 
 
+def _rows_that_are_landmarks(
+    landmarks: Landmarks, rows: np.ndarray, root: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions among the rows, ascending, and which landmarks these are.
+
+    Landmarks that are no rows, or have no basis function, do not count.
+    """
+    if landmarks.indices is None:
+        none = np.empty(0, dtype=np.intp)
+        return none, none
+    used = np.flatnonzero(root.any(axis=1))
+    indices = landmarks.indices[used]
+    _, positions, numbers = np.intersect1d(rows, indices, return_indices=True)
+    return positions, used[numbers]
+
+
+#: A projection for each different α, and the places of its targets.
+LeverageProjections = list[tuple[DeviceConstant, DeviceConstant, np.ndarray]]
+
+
 def _leverage_projections(posterior: Posterior) -> LeverageProjections:
     """M with ‖k_S·M − offset‖² = (z − z̄)ᵀ(G + αI)⁻¹(z − z̄)."""
     gram, projections = posterior.gram, []
     with blas_limit_for_size(len(gram)):
         for alpha in np.unique(posterior.alphas):
             M = posterior.root @ _inverse_sqrt(gram, alpha)
-            target_indices = np.flatnonzero(posterior.alphas == alpha)
-            projections.append(
-                (
-                    DeviceConstant(M),
-                    DeviceConstant(posterior.center @ M),
-                    target_indices,
-                )
-            )
+            constants = DeviceConstant(M), DeviceConstant(posterior.center @ M)
+            targets = np.flatnonzero(posterior.alphas == alpha)
+            projections.append((*constants, targets))
     return projections
 
 
@@ -305,7 +273,7 @@ def _leave_one_out_block(
     intercept: DeviceConstant,
     projections: LeverageProjections,
     intercept_leverage: float,
-    own_landmarks: OwnLandmarks,
+    own_landmarks: tuple[np.ndarray, np.ndarray],
     class_weights: np.ndarray | None,
 ) -> np.ndarray:
     assert block.targets is not None
@@ -315,29 +283,26 @@ def _leave_one_out_block(
     of_class = 1.0 if class_weights is None else class_weights[class_indices(Y)]
     removed = np.minimum(block.weights, of_class)
     values, kept = np.empty_like(F), np.empty_like(F)
-    rows, numbers = own_landmarks.within(block)
+    positions, numbers = own_landmarks
+    ends = [block.start, block.start + len(block)]
+    own = slice(*np.searchsorted(positions, ends))
+    rows, numbers = positions[own] - block.start, numbers[own]
     for M, offset, target_indices in projections:
         P = K @ M.to_device_of(K) - offset.to_device_of(K)
         squares = arrays.to_host(arrays.squared_norms(P))
         fitted, y = F[:, target_indices], Y[:, target_indices]
-        unexplained = _not_own(squares + intercept_leverage, removed)
-        kept[:, target_indices] = y - (y - fitted) / unexplained
+        leverage = removed * (squares + intercept_leverage)
+        kept[:, target_indices] = y - (y - fitted) / not_own(leverage)[:, None]
         values[:, target_indices] = kept[:, target_indices]
         if len(rows):
             projected = arrays.to_host(arrays.take_rows(P, rows))
             share, rest = _without(projected, M.values[numbers])
             fitted = fitted[rows]
             fitted -= share[:, None] * dual.values[np.ix_(numbers, target_indices)]
-            unexplained = _not_own(rest + intercept_leverage, removed[rows])
-            values[np.ix_(rows, target_indices)] = (
-                y[rows] - (y[rows] - fitted) / unexplained
-            )
+            leverage = removed[rows] * (rest + intercept_leverage)
+            left_out = y[rows] - (y[rows] - fitted) / not_own(leverage)[:, None]
+            values[np.ix_(rows, target_indices)] = left_out
     return np.hstack([values, kept, Y, removed[:, None]])
-
-
-def _not_own(leverage: np.ndarray, removed: np.ndarray) -> np.ndarray:
-    """(n, 1): the share of a row's value that is not by itself, at least rounding."""
-    return np.maximum(1 - removed * leverage, 10 * EPS64)[:, None]
 
 
 def _without(P: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -351,61 +316,3 @@ def _without(P: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     share = np.divide(share, squares, out=np.zeros_like(share), where=squares > 0)
     rest = P - share[:, None] * basis
     return share, np.vecdot(rest, rest)
-
-
-def residual_squares_from_rows(
-    problems: Sequence[tuple[FeatureMap, NormalEquations]],
-    source: Source,
-    alphas: np.ndarray,
-    engine: Engine,
-) -> np.ndarray:
-    """(sizes, a, t), each by the columns of the most landmarks, evaluated once."""
-    mappings = [mapping for mapping, _ in problems]
-    largest = max(mappings, key=lambda mapping: len(mapping.columns))
-    fits = [
-        _RidgeSolutions.from_problem(mapping, problem, alphas)
-        for mapping, problem in problems
-    ]
-    sums = engine.reduce(
-        _residual_squares_block, source, (largest.columns, fits), "residuals"
-    )
-    return np.array(arrays.tree_to_host(sums)).reshape(len(problems), len(alphas), -1)
-
-
-@dataclass(frozen=True, eq=False)
-class _RidgeSolutions:
-    """A ridge problem solved for all α."""
-
-    root: ColumnBlocks
-    center: DeviceConstant  # (r,) taken off every z
-    coef: DeviceConstant  # (r, a·t)
-    mean: np.ndarray  # (t,) of y
-
-    @classmethod
-    def from_problem(
-        cls, mapping: FeatureMap, problem: NormalEquations, alphas: np.ndarray
-    ) -> _RidgeSolutions:
-        coefs = [problem.path.coefficients(alpha) for alpha in alphas]
-        return cls(
-            ColumnBlocks.from_matrix(mapping.root),
-            DeviceConstant(mapping.center + problem.feature_mean),
-            DeviceConstant(np.concatenate(coefs, axis=1)),
-            mapping.target_shift + problem.target_mean,
-        )
-
-    def squares(self, K: Array, Y: np.ndarray, w: Array) -> Array:
-        """(a, t): Σ w·r² over the rows of a tile, where K is."""
-        xp = arrays.namespace(K)
-        Z = self.root.product(K) - self.center.to_device_of(K)
-        fitted = xp.reshape(Z @ self.coef.to_device_of(K), (Y.shape[0], -1, Y.shape[1]))
-        residuals = arrays.from_host(Y - self.mean, K)[:, None, :] - fitted
-        return xp.sum(w[:, None, None] * residuals * residuals, axis=0)
-
-
-def _residual_squares_block(
-    block: Block, columns: CrossKernel, fits: list[_RidgeSolutions]
-) -> tuple[Array, ...]:
-    assert block.targets is not None
-    K = columns.float64(block.X)
-    w = arrays.from_host(block.weights, K)
-    return tuple(fit.squares(K, block.targets, w) for fit in fits)

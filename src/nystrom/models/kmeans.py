@@ -52,25 +52,18 @@ class FeatureSample:
             rows = sorted_row_sample(source.n_rows, size, seed)
         else:
             u = uniforms(seed, Purpose.CHECK, 0, source.n_rows)
-            rows = np.sort(
-                sample_by_exponential_keys(
-                    (source.weights > 0).astype(np.float64), u, size
-                )[0]
-            )
-        rows_in_memory, blocks = CachedRows.of(source, rows), []
-        squares = arrays.to_host(
-            mapping.columns.diag(rows_in_memory.rows(0, rows_in_memory.n_rows))
-        )
+            counts = (source.weights > 0).astype(np.float64)
+            rows = np.sort(sample_by_exponential_keys(counts, u, size)[0])
+        sample, blocks = CachedRows.of(source, rows), []
+        squares = arrays.to_host(mapping.columns.diag(sample.points))
         narrow = squares_fit_float32(squares)  # ‖z‖² is at most k(x, x)
-        for start in range(0, rows_in_memory.n_rows, FEATURE_BLOCK_ROWS):
-            X = rows_in_memory.rows(
-                start, min(start + FEATURE_BLOCK_ROWS, rows_in_memory.n_rows)
-            )
-            Z = mapping(X)
+        for start in range(0, sample.n_rows, FEATURE_BLOCK_ROWS):
+            stop = min(start + FEATURE_BLOCK_ROWS, sample.n_rows)
+            Z = mapping(sample.rows(start, stop))
             if narrow:
                 Z = arrays.as_float(Z, arrays.namespace(Z).float32)
             blocks.append(arrays.to_host(Z))
-        return cls(np.concatenate(blocks), np.ascontiguousarray(rows_in_memory.weights))
+        return cls(np.concatenate(blocks), np.ascontiguousarray(sample.weights))
 
     @property
     def variance(self) -> float:
@@ -102,12 +95,8 @@ SAMPLE_BYTES = 64 * 2**20
 INERTIA_RTOL = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceCenters:
-    """Centres for the blocks of a pass, wherever these are."""
-
-    dual: DeviceConstant
-    squares: DeviceConstant
+#: `dual` and `squares` of centres, for the blocks of a pass, wherever these are.
+DeviceCenters = tuple[DeviceConstant, DeviceConstant]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +114,7 @@ class ClusterCenters:
 
     def to_device(self) -> DeviceCenters:
         """What a pass needs of them."""
-        return DeviceCenters(DeviceConstant(self.dual), DeviceConstant(self.squares))
+        return DeviceConstant(self.dual), DeviceConstant(self.squares)
 
     def take(self, which: slice) -> ClusterCenters:
         """Some of them."""
@@ -167,15 +156,16 @@ def fit_kmeans(
     points = np.concatenate(
         [sample.initial_centers(n_clusters, seed + i) for i in range(n_init)]
     )
-    columns = _columns_with_sufficient_precision(
-        mapping, landmarks, source, ClusterCenters.from_points(points, mapping.root)
+    centers = ClusterCenters.from_points(points, mapping.root)
+    trial = LinearMap.with_sufficient_precision(
+        landmarks, source, centers.dual, -centers.squares / 2
     )
+    # float32 values where distances to the centres are good enough with them.
+    wide = not mapping.columns.narrow or trial.wide or trial.wide_sums
+    columns = mapping.columns.widened() if wide else mapping.columns
     max_shift = tol * sample.variance
-    n_passes, is_leading, is_moving = (
-        0,
-        np.ones(n_init, dtype=bool),
-        np.ones(n_init, bool),
-    )
+    n_passes = 0
+    is_leading, is_moving = np.ones((2, n_init), dtype=bool)
     n_empty = np.full(n_init, n_clusters)
     while (is_leading & is_moving).any() and n_passes < max_iter:
         centers = ClusterCenters.from_points(points, mapping.root)
@@ -183,10 +173,9 @@ def fit_kmeans(
             columns, source, centers, n_clusters, engine
         )
         n_passes += 1
-        previous_points, points = (
-            points,
-            _update_centers(sums @ mapping.root, counts, points),
-        )
+        is_occupied = (counts > 0)[:, None]
+        means = sums @ mapping.root / np.where(is_occupied, counts[:, None], 1.0)
+        previous_points, points = points, np.where(is_occupied, means, points)
         for empty in np.unique(np.flatnonzero(counts == 0) // n_clusters):
             own_centers = slice(empty * n_clusters, (empty + 1) * n_clusters)
             rows = _farthest_rows(
@@ -237,8 +226,8 @@ def _farthest_rows(
 def _nearest_squared_distances_block(
     block: Block, columns: CrossKernel, centers: DeviceCenters
 ) -> np.ndarray:
-    relative_distances = _block_squared_distances(block, columns, centers)
-    nearest = arrays.namespace(relative_distances).min(relative_distances, axis=1)
+    D = _relative_squared_distances(columns(block.X), centers)
+    nearest = arrays.namespace(D).min(D, axis=1)
     return arrays.to_host(nearest + columns.diag(block.X))
 
 
@@ -257,16 +246,6 @@ def _reseed_empty_clusters(
     for i in np.flatnonzero(empty):
         points[i] = candidates[int(np.argmax(nearest))]
         nearest = np.minimum(nearest, squared_distances_to(points[i]))
-
-
-def _columns_with_sufficient_precision(
-    mapping: FeatureMap, landmarks: Landmarks, source: Source, centers: ClusterCenters
-) -> CrossKernel:
-    """float32 values where distances to the centres are good enough with them."""
-    offset = -centers.squares / 2
-    trial = LinearMap.with_sufficient_precision(landmarks, source, centers.dual, offset)
-    wide = not mapping.columns.narrow or trial.wide or trial.wide_sums
-    return mapping.columns.widened() if wide else mapping.columns
 
 
 def _lloyd_pass(
@@ -293,13 +272,12 @@ def _lloyd_block(
     power: int,
 ) -> tuple[Array, Array, Array]:
     """Sums of kernel values and of weights by cluster, and the inertia, per restart."""
-    K = _kernel_block(block, columns)
+    K = columns(block.X)
     xp, n = arrays.namespace(K), K.shape[0]
-    relative_distances = xp.reshape(
-        _relative_squared_distances(K, centers), (n, -1, n_clusters)
-    )
-    labels = xp.argmin(relative_distances, axis=2)  # (n, restarts)
-    nearest = xp.min(relative_distances, axis=2) + columns.diag(block.X)[:, None]
+    D = _relative_squared_distances(K, centers)
+    D = xp.reshape(D, (n, -1, n_clusters))
+    labels = xp.argmin(D, axis=2)  # (n, restarts)
+    nearest = xp.min(D, axis=2) + columns.diag(block.X)[:, None]
     w = arrays.from_host(block.weights, nearest)
     inertia = w @ arrays.clip_min(nearest, 0.0)
     scaled_weights = arrays.from_host(np.ldexp(block.weights, power), nearest)
@@ -311,44 +289,23 @@ def _lloyd_block(
     return sums, xp.sum(membership, axis=0, dtype=xp.float64), inertia
 
 
-def _kernel_block(block: Block, columns: CrossKernel) -> Array:
-    return columns(block.X)
-
-
 def _relative_squared_distances(K: Array, centers: DeviceCenters) -> Array:
     """‖φ(x) − c‖² − k(x, x), in float64."""
-    products = arrays.widen(K @ centers.dual.to_device_of(K))
-    return centers.squares.to_device_of(products) - 2 * products
-
-
-def _block_squared_distances(
-    block: Block, columns: CrossKernel, centers: DeviceCenters
-) -> Array:
-    return _relative_squared_distances(_kernel_block(block, columns), centers)
-
-
-def _update_centers(
-    sums: np.ndarray, counts: np.ndarray, previous_points: np.ndarray
-) -> np.ndarray:
-    is_occupied = counts > 0
-    means = sums / np.where(is_occupied, counts, 1.0)[:, None]
-    return np.where(is_occupied[:, None], means, previous_points)
+    dual, squares = centers
+    products = arrays.widen(K @ dual.to_device_of(K))
+    return squares.to_device_of(products) - 2 * products
 
 
 def assign_block(block: Block, columns: CrossKernel, centers: DeviceCenters) -> Array:
     """(n, 1): the number of the nearest centre of each row."""
-    relative_distances = _block_squared_distances(block, columns, centers)
-    return arrays.namespace(relative_distances).argmin(
-        relative_distances, axis=1, keepdims=True
-    )
+    D = _relative_squared_distances(columns(block.X), centers)
+    return arrays.namespace(D).argmin(D, axis=1, keepdims=True)
 
 
 def distances_block(
     block: Block, columns: CrossKernel, centers: DeviceCenters
 ) -> Array:
     """‖φ(x) − c‖ of each row and centre."""
-    squared = (
-        _block_squared_distances(block, columns, centers)
-        + columns.diag(block.X)[:, None]
-    )
-    return arrays.namespace(squared).sqrt(arrays.clip_min(squared, 0.0))
+    D = _relative_squared_distances(columns(block.X), centers)
+    D = D + columns.diag(block.X)[:, None]
+    return arrays.namespace(D).sqrt(arrays.clip_min(D, 0.0))

@@ -306,7 +306,7 @@ def learn_length_scales(
 ) -> Kernel:
     """The kernel with the width that the targets speak for, or one for each feature.
 
-    `widths` are those to begin with; the first of them where nothing can be learnt.
+    `gammas` are those to begin with; the first of them where nothing can be learnt.
     """
     starts = [with_gamma(kernel, gamma) for gamma in gammas]
     if subset.is_uninformative:

@@ -43,7 +43,7 @@ class LinearMap:
         dual: np.ndarray,
         intercept: np.ndarray,
     ) -> LinearMap:
-        """In float64 where a few rows, tried in both precisions, come out otherwise.
+        """In float64 where the probe rows differ between the precisions.
 
         Large coefficients of both signs cancel: mostly it is the sum that loses digits
         then, and the values, which cost more, may stay float32.
@@ -83,7 +83,7 @@ class LinearMap:
         return output.result(sink)
 
     def block_arguments(self, landmarks: Landmarks, dtype: Any) -> tuple:
-        """What `mapped` needs besides a block."""
+        """What `apply_to_block` needs besides a block."""
         kernel, n, parts = landmarks.kernel, len(self.dual), []
         for start in range(0, max(n, 1), MAX_POINTS_PER_BLOCK):
             stop = min(start + MAX_POINTS_PER_BLOCK, n)

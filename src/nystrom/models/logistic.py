@@ -1,33 +1,338 @@
-"""Kernel logistic regression on landmarks, and the choice of C by held-out loss."""
+"""Kernel logistic regression on landmarks: loss and gradient in one pass, a Hessian on
+sampled rows, and the choice of C by held-out loss.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
+import scipy.linalg
+from scipy.special import expit, log_expit, log_softmax, softmax
 
+from .. import _arrays as arrays
+from .._arrays import DeviceConstant
 from .._precision import EPS64
-from .._random import Purpose, uniforms_at
-from ..engines import Engine
+from .._random import (
+    Purpose,
+    inclusion_probabilities,
+    sample_by_exponential_keys,
+    sorted_row_sample,
+    uniforms,
+    uniforms_at,
+)
+from .._validation import check_finite
+from ..engines import TILE, Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
-from ..linalg.features import FeatureMap
-from ..sources import Source
+from ..linalg.conjugate_gradients import conjugate_gradients
+from ..linalg.cross_kernel import CrossKernel, fetch_rows
+from ..linalg.features import BlockFeatures, FeatureMap
+from ..sources import Block, CachedRows, Source, Subset
 from .linear_map import LinearMap
-from .logistic_loss import (
+from .quasi_newton import (
     DescentResult,
-    SampledHessian,
+    InverseHessian,
     ValueAndGradient,
-    has_all_classes,
-    mean_loss,
     minimize_quasi_newton,
-    n_sample_rows,
-    null_loss,
-    objective_and_gradient,
-    representative_sample,
-    sample_rows_by_weight,
-    weighted_subset,
 )
+
+
+def objective_and_gradient(
+    coef: np.ndarray,
+    mapping: FeatureMap,
+    source: Source,
+    C: float,
+    fit_intercept: bool,
+    engine: Engine,
+) -> ValueAndGradient:
+    """In one pass: n·s kernel evaluations and 2·n·s·t multiply-adds."""
+    loss, loss_gradient, intercept_gradient = _loss_sums(coef, mapping, source, engine)
+    gradient = C * np.vstack([mapping.root.T @ loss_gradient, intercept_gradient])
+    gradient[:-1] += coef[:-1]
+    if not fit_intercept:
+        gradient[-1] = 0.0
+    return ValueAndGradient(
+        C * loss + 0.5 * float(np.vdot(coef[:-1], coef[:-1])), gradient
+    )
+
+
+def mean_loss(
+    coef: np.ndarray, mapping: FeatureMap, source: Source, engine: Engine
+) -> float:
+    """−log p of a row's own class, on the mean."""
+    return _loss_sums(coef, mapping, source, engine)[0] / source.total_weight
+
+
+def null_loss(source: Source) -> float:
+    """Σ w·loss where all coefficients are 0, and all classes alike."""
+    return source.total_weight * float(np.log(max(2, source.targets.shape[1])))
+
+
+def _loss_sums(
+    coef: np.ndarray, mapping: FeatureMap, source: Source, engine: Engine
+) -> tuple[float, np.ndarray, np.ndarray]:
+    dual, b = mapping.root @ coef[:-1], coef[-1]
+    shared = (mapping.columns, DeviceConstant(dual), DeviceConstant(b))
+    loss, loss_gradient, intercept_gradient = arrays.tree_to_host(
+        engine.reduce(_loss_sums_block, source, shared, "logistic loss")
+    )
+    if not np.isfinite(loss):
+        check_finite(np.array([loss]))
+    return float(loss), loss_gradient, intercept_gradient
+
+
+def _loss_sums_block(
+    block: Block, columns: CrossKernel, dual: DeviceConstant, b: DeviceConstant
+) -> tuple:
+    K = columns.float64(block.X)
+    F = arrays.to_host(
+        K @ dual.to_device_of(K) + b.to_device_of(K)
+    )  # a number per row and class
+    losses, R = losses_and_residuals(F, block.targets)
+    w = np.ascontiguousarray(block.weights)
+    R *= w[:, None]
+    return float(w @ losses), K.T @ arrays.from_host(R, K), R.sum(axis=0)
+
+
+def losses_and_residuals(F: np.ndarray, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """−log p of each row's class, and its derivative by the row's decisions."""
+    if Y.shape[1] == 1:
+        margin = Y * F
+        return -log_expit(margin[:, 0]), -Y * expit(-margin)
+    is_own_class = Y > 0
+    logs = log_softmax(F, axis=1)
+    return -logs[is_own_class], np.exp(logs) - is_own_class
+
+
+def probabilities(F: np.ndarray) -> np.ndarray:
+    """(n, classes), from decisions (n, 1) or (n, classes)."""
+    if F.shape[1] == 1:
+        return np.hstack([expit(-F), expit(F)])
+    return softmax(F, axis=1)
+
+
+def log_probabilities(F: np.ndarray) -> np.ndarray:
+    """Their logarithms, also where they vanish."""
+    if F.shape[1] == 1:
+        return np.hstack([log_expit(-F), log_expit(F)])
+    return log_softmax(F, axis=1)
+
+
+#: A class with fewer rows among them is not known well enough to begin with.
+MIN_ROWS_PER_CLASS = 10
+
+
+def sample_rows_by_weight(
+    source: Source, size: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """At most so many rows in proportion to their weights, ascending.
+
+    With them weights that add up to those of all, on average; rows of weight 0 are not
+    drawn.
+    """
+    if not source.is_weighted:
+        rows = sorted_row_sample(source.n_rows, size, seed)
+        return rows, np.full(len(rows), source.n_rows / len(rows))
+    u = uniforms(seed, Purpose.PRECONDITION, 0, source.n_rows)
+    rows, threshold = sample_by_exponential_keys(source.weights, u, size)
+    rows = np.sort(rows)
+    row_weights = source.weights_of(rows)
+    return rows, row_weights / inclusion_probabilities(row_weights, threshold)
+
+
+def weighted_subset(
+    source: Source, rows: np.ndarray, weights: np.ndarray, engine: Engine
+) -> Source:
+    """Some rows with other weights; those that are not at hand are read once."""
+    if source.supports_random_access:
+        return Subset(source, rows).replace(weights=weights)
+    in_memory = CachedRows(fetch_rows(source, rows, engine), weights)
+    return in_memory.replace(targets=source.targets[rows])
+
+
+def representative_sample(
+    source: Source, size: int, engine: Engine, seed: int
+) -> Source:
+    """A sample; the source itself where that has hardly more rows."""
+    if source.n_rows <= 2 * size:
+        return source
+    return weighted_subset(source, *sample_rows_by_weight(source, size, seed), engine)
+
+
+def has_all_classes(sample: Source, min_rows: int = MIN_ROWS_PER_CLASS) -> bool:
+    """Whether each class has enough rows, for targets of ±1."""
+    membership = sample.targets[: sample.n_rows] > 0
+    smallest_class = membership.sum(axis=0).min()
+    if membership.shape[1] == 1:
+        smallest_class = min(smallest_class, (~membership).sum())
+    return bool(smallest_class >= min_rows)
+
+
+#: Rows that are looked at, for each landmark: of two classes, and of more, where their
+#: features are held.
+ROWS_PER_LANDMARK, MULTICLASS_ROWS_PER_LANDMARK = 64, 16
+#: Conjugate gradients end at this share of the right-hand side, or after so many steps:
+#: with ten times as exact directions as many steps were made down.
+CG_RTOL, MAX_CG_STEPS = 0.1, 50
+#: Added to the diagonal, as a share of it, for each column: what rounding may take.
+DIAGONAL_ROUNDING = 4 * EPS64
+#: Factors with which they took more than this are made anew at the next place.
+REFACTOR_AFTER_CG_STEPS = 10
+
+
+def n_sample_rows(n_landmarks: int, n_columns: int) -> int:
+    """How many rows the sample is to have."""
+    return (n_landmarks + 1) * (
+        ROWS_PER_LANDMARK if n_columns == 1 else MULTICLASS_ROWS_PER_LANDMARK
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SampleBlock:
+    """Some rows of the sample."""
+
+    Z: Any  # (m, q) where the rows are, the last column 1 with an intercept
+    w: np.ndarray  # (m,) C times the weights
+
+    def multiply(self, V: np.ndarray) -> np.ndarray:
+        """ZV, for V (q, t)."""
+        return arrays.to_host_float64(self.Z @ arrays.from_host(V, self.Z))
+
+    def multiply_transposed(self, U: np.ndarray) -> np.ndarray:
+        """ZᵀU, for U (m, t)."""
+        return arrays.to_host_float64(self.Z.T @ arrays.from_host(U, self.Z))
+
+    def gram(self, w: np.ndarray) -> Any:
+        """Σ w·zzᵀ, where the rows are."""
+        B = self.Z * arrays.from_host(np.sqrt(w), self.Z)[:, None]
+        return B.T @ B
+
+
+@dataclass(eq=False)
+class SampledHessian:
+    """H on rows that count for all, at one place after the other."""
+
+    mapping: FeatureMap
+    sample: Source
+    C: float
+    fit_intercept: bool
+    _factors: list[tuple] = field(default_factory=list, init=False)
+    _n_cg_steps: int = field(default=0, init=False)  # with these factors, at most
+
+    def inverse_at(self, coef: np.ndarray) -> InverseHessian:
+        """V ↦ H⁻¹V at some coefficients, for V and the result (r + 1, t)."""
+        coef = coef[: len(self.penalty_diagonal)]
+        if coef.shape[1] == 1:
+            gram: Any = 0.0
+            for block in self._sample_blocks():
+                p = probabilities(block.multiply(coef))[:, 1]
+                gram = gram + block.gram(block.w * p * (1 - p))
+            factor = self._factor_hessian(gram)
+            return partial(self._pad_intercept, partial(_cho_solve, factor))
+        P = [probabilities(block.multiply(coef)) for block in self._stored_blocks]
+        if not self._factors or self._n_cg_steps > REFACTOR_AFTER_CG_STEPS:
+            self._factors, self._n_cg_steps = self._factor_class_blocks(P), 0
+        return partial(self._pad_intercept, partial(self._solve_by_cg, P))
+
+    @cached_property
+    def _total_weight(self) -> float:
+        return self.C * self.sample.total_weight
+
+    @cached_property
+    def penalty_diagonal(self) -> np.ndarray:
+        """(q,) 1, and 0 for the intercept."""
+        return np.append(np.ones(self.mapping.rank), [0.0] * bool(self.fit_intercept))
+
+    def _sample_blocks(self) -> Iterator[SampleBlock]:
+        tiles = BlockFeatures.from_root_and_shift(
+            self.mapping.columns, self.mapping.root, None
+        )
+        for start in range(0, self.sample.n_rows, TILE):
+            block = self.sample.block(start, min(start + TILE, self.sample.n_rows))
+            Z = tiles(block.X)
+            if self.fit_intercept:
+                one = arrays.from_host(np.ones((len(block), 1)), Z)
+                Z = arrays.stack_columns([Z, one])
+            yield SampleBlock(Z, self.C * block.weights)
+
+    @cached_property
+    def _stored_blocks(self) -> list[SampleBlock]:
+        return list(self._sample_blocks())
+
+    def _factor_class_blocks(self, P: list[np.ndarray]) -> list[tuple]:
+        """The factor of the block of each class."""
+        factors = []
+        for k in range(P[0].shape[1]):
+            pairs = zip(self._stored_blocks, (each[:, k] for each in P), strict=True)
+            factors.append(
+                self._factor_hessian(
+                    sum(block.gram(block.w * p * (1 - p)) for block, p in pairs)
+                )
+            )
+        return factors
+
+    def _factor_hessian(self, gram: Any) -> tuple:
+        H = arrays.to_host_float64(gram)
+        diagonal = np.einsum("ii->i", H)
+        # Each column by its own size: one for all would hide those of small features.
+        # An intercept has no curvature where all is certain; then that of little doubt.
+        jitter = (
+            DIAGONAL_ROUNDING
+            * len(H)
+            * np.maximum(diagonal, self._total_weight * (1 - self.penalty_diagonal))
+        )
+        diagonal += self.penalty_diagonal + np.maximum(
+            jitter, np.finfo(np.float64).tiny
+        )
+        # H is its own transpose, which is where LAPACK finds it.
+        return scipy.linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
+
+    def _pad_intercept(self, solve: InverseHessian, V: np.ndarray) -> np.ndarray:
+        """The row of the intercept is there where it is none, too."""
+        out, q = np.zeros_like(V), len(self.penalty_diagonal)
+        out[:q] = solve(V[:q])
+        return out
+
+    def _precondition(self, V: np.ndarray) -> np.ndarray:
+        """Block by block; without what is added to all classes alike, which is none."""
+        pairs = zip(self._factors, V.T, strict=True)
+        solution = np.array([_cho_solve(factor, v) for factor, v in pairs]).T
+        return solution - solution.mean(axis=1, keepdims=True)
+
+    def _solve_by_cg(self, P: list[np.ndarray], V: np.ndarray) -> np.ndarray:
+        def by_class(function: InverseHessian) -> InverseHessian:
+            """All classes are one system: its unknowns in one column."""
+            return lambda v: function(v.reshape(V.shape)).reshape(-1, 1)
+
+        solution = conjugate_gradients(
+            by_class(partial(self._multiply_hessian, P)),
+            (V - V.mean(axis=1, keepdims=True)).reshape(-1, 1),
+            by_class(self._precondition),
+            rtol=CG_RTOL,
+            max_iterations=MAX_CG_STEPS,
+        )
+        self._n_cg_steps = max(self._n_cg_steps, solution.n_iterations)
+        # Not the best x, which is 0 where rounding lets no step help: a direction of 0
+        # would seem to be the minimum.
+        return solution.last_x.reshape(V.shape)
+
+    def _multiply_hessian(self, P: list[np.ndarray], V: np.ndarray) -> np.ndarray:
+        """HV."""
+        out = self.penalty_diagonal[:, None] * V
+        for part, probabilities_of_block in zip(self._stored_blocks, P, strict=True):
+            U = part.multiply(V) * probabilities_of_block
+            U -= probabilities_of_block * U.sum(axis=1, keepdims=True)
+            out += part.multiply_transposed(part.w[:, None] * U)
+        return out
+
+
+def _cho_solve(factor: tuple, V: np.ndarray) -> np.ndarray:
+    return scipy.linalg.cho_solve(factor, V, check_finite=False)
+
 
 #: On the sample no more than this share of the objective is left, in so many steps:
 #: its minimum is not that of all rows.
@@ -126,7 +431,7 @@ def to_linear_map(
 #: Rows that C is chosen on at most; of each class one in so many is left out.
 MAX_SELECTION_ROWS, HELD_OUT_EVERY = 2**16, 5
 #: To compare them, no less of the objective need be left.
-TOLERANCE = 1e-6
+SELECTION_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +466,7 @@ def select_cost(
         for mask in (is_held_out, ~is_held_out)
     )
     scale = source.total_weight / train.total_weight
-    settings = replace(settings, tolerance=max(settings.tolerance, TOLERANCE))
+    settings = replace(settings, tolerance=max(settings.tolerance, SELECTION_TOLERANCE))
     losses = np.full(len(Cs), np.inf)
     coef, best = None, None
     for i in np.argsort(Cs, kind="stable"):

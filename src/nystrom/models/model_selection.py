@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _arrays as arrays
-from .._arrays import Array
 from .._random import sorted_row_sample
 from ..engines import Engine
 from ..landmarks import Landmarks
@@ -23,12 +22,10 @@ from ..linalg.moments import Moments, moments
 from ..sources import Block, Source, Subset
 from .calibration import ProbabilityLink, class_indices, fit_probability_link
 from .held_out import (
-    FoldPredictor,
     HeldOutSet,
-    LeaveOneOutPredictor,
-    LeaveOneOutResiduals,
+    PathResiduals,
     held_out_predictions,
-    residual_squares_from_rows,
+    squared_residuals,
 )
 from .ridge import RESIDUAL_RTOL, NormalEquations, sum_of_squared_errors
 
@@ -41,7 +38,7 @@ BEST_SCORES = {"accuracy": 1.0, "balanced_accuracy": 1.0, "log_loss": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class ClassificationErrors:
-    """Errors of all fits on each part, by one of `MEASURES`."""
+    """Errors of all fits on each part, by one of `BEST_SCORES`."""
 
     name: str
     class_weights: np.ndarray | None  # (k,) that the weights of rows were multiplied by
@@ -112,16 +109,14 @@ def remove_class_weights(
 def _tally_block(
     block: Block,
     columns: CrossKernel,
-    fits: FoldPredictor | LeaveOneOutPredictor,
+    fits: list[PathResiduals],
     links: list[ProbabilityLink] | None,
     class_weights: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ w of rows told right, by fit and class; of all, by class; Σ w·loss, by fit."""
+    """Σ w of correct rows, by fit and class; of all, by class; Σ w·loss, by fit."""
     F, Y = held_out_predictions(block, columns, fits), np.asarray(block.targets)
-    w, class_index = (
-        remove_class_weights(Y, block.weights, class_weights),
-        class_indices(Y),
-    )
+    w = remove_class_weights(Y, block.weights, class_weights)
+    class_index = class_indices(Y)
     n_classes, n_fits = max(2, Y.shape[1]), F.shape[1]
     correct_weight, loss = np.zeros((n_fits, n_classes)), np.zeros(n_fits)
     for fit in range(n_fits):
@@ -133,13 +128,14 @@ def _tally_block(
 
 
 Split = tuple[np.ndarray, np.ndarray]
+Problems = list[tuple[FeatureMap, NormalEquations]]
 #: Errors, the less the better, of the held-out values of each part: (parts, fits[, t]).
 Measure = Callable[[Sequence[HeldOutSet], Source, Engine], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class PathScores:
-    """What one pass told of every number of landmarks and every α."""
+    """Scores of every number of landmarks and every α, from one pass."""
 
     landmarks: Landmarks  # the most of them
     mapping: FeatureMap
@@ -153,17 +149,8 @@ class PathScores:
     def prefix(self, size_index: int) -> tuple[Landmarks, FeatureMap, Moments]:
         """Landmarks, features and sums of one of the sizes."""
         size = self.sizes[size_index]
-        mapping, sums = _restrict_to_prefix(self.mapping, self.sums, size)
-        return self.landmarks[:size], mapping, sums
-
-
-def _restrict_to_prefix(
-    mapping: FeatureMap, sums: Moments, size: int
-) -> tuple[FeatureMap, Moments]:
-    if size == len(mapping.columns):
-        return mapping, sums
-    mapping = mapping.prefix(size)
-    return mapping, sums.first_features(mapping.rank)
+        mapping = self.mapping.prefix(size)
+        return self.landmarks[:size], mapping, self.sums.first_features(mapping.rank)
 
 
 def score_path(
@@ -182,45 +169,49 @@ def score_path(
     mapping = FeatureMap.for_ridge(
         landmarks, source, min_alpha, center=fit_intercept, engine=engine
     )
-    by_split, sums = None, None
+    mappings = [mapping.prefix(size) for size in sizes]
+    by_split, standard_errors = None, None
     if measure is not None:
-        held_out_sets, sums = fit_held_out_sets(
-            mapping, source, splits, sizes, alphas, fit_intercept, engine
+        parts, sums = fit_held_out_sets(
+            mapping, source, splits, mappings, alphas, fit_intercept, engine
         )
-        by_split = measure(held_out_sets, source, engine)
-        by_split = by_split.reshape(len(held_out_sets), len(sizes), len(alphas), -1)
+        by_split = measure(parts, source, engine)
+        by_split = by_split.reshape(len(parts), len(sizes), len(alphas), -1)
     elif not isinstance(splits, str):
         by_split, sums = cross_validation_errors(
-            mapping, source, splits, sizes, alphas, fit_intercept, engine
+            mapping, source, splits, mappings, alphas, fit_intercept, engine
         )
-    standard_errors = None
+    else:
+        sums = moments(mapping, source, engine)
+        problems = nested_problems(mappings, sums, fit_intercept)
+        error_function = gcv_errors if splits == "gcv" else leave_one_out_errors
+        errors = error_function(problems, source, alphas, engine)
     if by_split is not None:
         errors = by_split.mean(axis=0)
         if len(by_split) > 1:
             standard_errors = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
-    else:
-        sums = moments(mapping, source, engine)
-        prefixes = [_restrict_to_prefix(mapping, sums, size) for size in sizes]
-        problems = [
-            (m, NormalEquations.from_moments(part, fit_intercept))
-            for m, part in prefixes
-        ]
-        error_function = gcv_errors if splits == "gcv" else leave_one_out_errors
-        errors = error_function(problems, source, alphas, engine)
-    assert sums is not None
     return PathScores(landmarks, mapping, sums, tuple(sizes), errors, standard_errors)
 
 
+def nested_problems(
+    mappings: Sequence[FeatureMap], sums: Moments, fit_intercept: bool
+) -> Problems:
+    """A ridge problem for each number of landmarks, from the sums of the most."""
+    parts = (sums.first_features(mapping.rank) for mapping in mappings)
+    problems = (NormalEquations.from_moments(part, fit_intercept) for part in parts)
+    return list(zip(mappings, problems, strict=True))
+
+
 def gcv_errors(
-    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    problems: Problems,
     source: Source,
     alphas: np.ndarray,
     engine: Engine,
 ) -> np.ndarray:
     """(sizes, a, t): by generalised cross-validation, from the sums alone.
 
-    Only where they leave nothing but rounding, as fits do that pass close to all
-    targets, the rows are asked again.
+    Only where cancellation leaves nothing but rounding, as in fits that pass close to
+    all targets, residuals are recomputed from the rows.
     """
     squares = [problem.path.residual_squares(alphas) for _, problem in problems]
     inaccurate = [
@@ -234,7 +225,7 @@ def gcv_errors(
 
 
 def leave_one_out_errors(
-    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    problems: Problems,
     source: Source,
     alphas: np.ndarray,
     engine: Engine,
@@ -243,63 +234,34 @@ def leave_one_out_errors(
 
     In a second pass, which evaluates the columns of the most landmarks once for all.
     """
-    mappings = [mapping for mapping, _ in problems]
-    largest = max(mappings, key=lambda mapping: len(mapping.columns))
-    total = source.total_weight
-    shared = (
-        largest.columns,
-        [LeaveOneOutResiduals.from_problem(*each, alphas, total) for each in problems],
-    )
-    sums = engine.reduce(_leave_one_out_squares_block, source, shared, "leave-one-out")
-    squares = np.array(arrays.tree_to_host(sums))
-    return squares.reshape(len(problems), len(alphas), -1) / total
-
-
-def _leave_one_out_squares_block(
-    block: Block, columns: CrossKernel, problems: list[LeaveOneOutResiduals]
-) -> tuple[Array, ...]:
-    """(a, t) of each problem: Σ w·(rᵢ/(1 − Hᵢᵢ))² over the rows of a tile."""
-    assert block.targets is not None
-    K = columns.float64(block.X)
-    xp, w = arrays.namespace(K), arrays.from_host(block.weights, K)
-    residuals = (p.residuals(K, block.targets, w) for p in problems)
-    return tuple(xp.sum(w[:, None, None] * r * r, axis=0) for r in residuals)
+    squares = squared_residuals(problems, source, alphas, engine, leave_one_out=True)
+    return squares / source.total_weight
 
 
 def cross_validation_errors(
     mapping: FeatureMap,
     source: Source,
     splits: Sequence[Split],
-    sizes: Sequence[int],
+    mappings: Sequence[FeatureMap],
     alphas: np.ndarray,
     fit_intercept: bool,
     engine: Engine,
 ) -> tuple[np.ndarray, Moments]:
     """(splits, sizes, a, t): the squared error on each test part; and all sums."""
     pairs, total = moments_of_splits(mapping, source, splits, engine)
-    mappings = [mapping.prefix(size) for size in sizes]
-    scores = []
-    for i, (train, test) in enumerate(pairs):
-        engine.progress("scores of alphas", i, len(splits))
-        problems = [
-            (
-                m,
-                NormalEquations.from_moments(
-                    train.first_features(m.rank), fit_intercept
-                ),
-            )
-            for m in mappings
-        ]
-        test_source = Subset(source, np.sort(splits[i][1]))
-        scores_of_split = _test_squared_errors(
+    errors = []
+    for (train, test), (_, test_rows) in zip(pairs, splits, strict=True):
+        problems = nested_problems(mappings, train, fit_intercept)
+        test_source = Subset(source, np.sort(test_rows))
+        squares = _test_squared_errors(
             problems, test, test_source, alphas, engine.quiet()
         )
-        scores.append(scores_of_split / test.weight)
-    return np.array(scores), total
+        errors.append(squares / test.weight)
+    return np.array(errors), total
 
 
 def _test_squared_errors(
-    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    problems: Problems,
     test: Moments,
     test_source: Source,
     alphas: np.ndarray,
@@ -307,8 +269,8 @@ def _test_squared_errors(
 ) -> np.ndarray:
     """(sizes, a, t): Σ w(y − ŷ)² of rows that were held out, from their sums.
 
-    The rows themselves are asked where these leave nothing but rounding: targets far
-    from 0 without an intercept, fits that pass close to all of them.
+    Recomputed from the rows where cancellation leaves nothing but rounding: targets
+    far from 0 without an intercept, fits that pass close to all of them.
     """
     squares, inaccurate = [], []
     for i, (mapping, problem) in enumerate(problems):
@@ -330,47 +292,49 @@ def _test_squared_errors(
 def _recompute_from_rows(
     squares: list[np.ndarray],
     inaccurate: Sequence[int],
-    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    problems: Problems,
     source: Source,
     alphas: np.ndarray,
     engine: Engine,
 ) -> None:
-    """Put what the rows leave in the place of what sums leave nothing right of."""
-    if not inaccurate:
-        return
-    inaccurate_problems = [problems[i] for i in inaccurate]
-    recomputed = residual_squares_from_rows(inaccurate_problems, source, alphas, engine)
-    for i, errors in zip(inaccurate, recomputed, strict=True):
-        squares[i] = errors
+    """Replace sums that are lost to cancellation by those over the rows."""
+    if inaccurate:
+        inaccurate_problems = [problems[i] for i in inaccurate]
+        recomputed = squared_residuals(
+            inaccurate_problems, source, alphas, engine, leave_one_out=False
+        )
+        for i, errors in zip(inaccurate, recomputed, strict=True):
+            squares[i] = errors
 
 
 def fit_held_out_sets(
     mapping: FeatureMap,
     source: Source,
     splits: Sequence[Split] | str,
-    sizes: Sequence[int],
+    mappings: Sequence[FeatureMap],
     alphas: np.ndarray,
     fit_intercept: bool,
     engine: Engine,
 ) -> tuple[list[HeldOutSet], Moments]:
-    """What makes the values of rows by fits without them; and all sums."""
-    mappings = [mapping.prefix(size) for size in sizes]
-    columns, n_fits = mappings[-1].columns, len(sizes) * len(alphas)
-    if isinstance(splits, str):
-        sums, total = moments(mapping, source, engine), source.total_weight
-        problems = [
-            LeaveOneOutResiduals.from_problem(
-                m, NormalEquations.from_moments(part, fit_intercept), alphas, total
-            )
-            for m, part in (_restrict_to_prefix(mapping, sums, size) for size in sizes)
+    """The fits without each held-out part, or without each row; and all sums."""
+    leave_one_out = isinstance(splits, str)
+
+    def held_out_set(train: Moments, rows: np.ndarray | None) -> HeldOutSet:
+        problems = nested_problems(mappings, train, fit_intercept)
+        fits = [
+            PathResiduals.from_problem(*each, alphas, leave_one_out=leave_one_out)
+            for each in problems
         ]
-        return [HeldOutSet(None, columns, LeaveOneOutPredictor(problems), n_fits)], sums
+        return HeldOutSet(rows, mappings[-1].columns, fits)
+
+    if isinstance(splits, str):
+        sums = moments(mapping, source, engine)
+        return [held_out_set(sums, None)], sums
     pairs, sums = moments_of_splits(mapping, source, splits, engine)
-    held_out_sets = []
-    for (train, _), (_, rows) in zip(pairs, splits, strict=True):
-        fits = FoldPredictor.from_moments(train, mappings, alphas, fit_intercept)
-        held_out_sets.append(HeldOutSet(np.sort(rows), columns, fits, n_fits))
-    return held_out_sets, sums
+    return [
+        held_out_set(train, np.sort(rows))
+        for (train, _), (_, rows) in zip(pairs, splits, strict=True)
+    ], sums
 
 
 def moments_of_splits(
@@ -382,21 +346,24 @@ def moments_of_splits(
     groups, time series), and once for each train and test set otherwise.
     """
     groups, groups_of_split = _group_rows_by_role(splits, source.n_rows)
-    if groups is not None:
-        sums = [_subset_moments(mapping, source, rows, engine) for rows in groups]
+
+    def moments_of(rows: np.ndarray) -> Moments:
+        return moments(mapping, Subset(source, rows), engine)
+
+    if groups is None:
         pairs: Iterable[tuple[Moments, Moments]] = (
-            (
-                _sum_moments([sums[p] for p in train], mapping, source),
-                _sum_moments([sums[p] for p in test], mapping, source),
-            )
-            for train, test in groups_of_split
+            (moments_of(np.sort(train)), moments_of(np.sort(test)))
+            for train, test in splits
         )
-        return pairs, _sum_moments(sums, mapping, source)
+        return pairs, moments(mapping, source, engine)
+    assert source.targets is not None
+    zero = Moments.zero(mapping.rank, source.targets.shape[1])
+    sums = [moments_of(rows) for rows in groups]
     pairs = (
-        tuple(_subset_moments(mapping, source, np.sort(rows), engine) for rows in split)  # type: ignore[misc]
-        for split in splits
+        (sum((sums[i] for i in train), zero), sum((sums[i] for i in test), zero))
+        for train, test in groups_of_split
     )
-    return pairs, moments(mapping, source, engine)
+    return pairs, sum(sums, zero)
 
 
 def _group_rows_by_role(
@@ -422,16 +389,3 @@ def _group_rows_by_role(
         for train, test in splits
     ]
     return groups, groups_of_split
-
-
-def _subset_moments(
-    mapping: FeatureMap, source: Source, rows: np.ndarray, engine: Engine
-) -> Moments:
-    return moments(mapping, Subset(source, rows), engine)
-
-
-def _sum_moments(
-    terms: Sequence[Moments], mapping: FeatureMap, source: Source
-) -> Moments:
-    assert source.targets is not None
-    return sum(terms, Moments.zero(mapping.rank, source.targets.shape[1]))

@@ -43,10 +43,8 @@ class PrincipalComponents:
     values: np.ndarray  # (k,) eigenvalues of K̃, or of HK̃H, descending
     total: float  # the trace of K, or of HKH as far as K̃ knows the mean
     error: TraceError | None
-    sizes: np.ndarray  # numbers of landmarks, ascending, the last all of them …
-    explained_variance_path: (
-        np.ndarray
-    )  # (sizes, k) … and what the components have of the trace
+    sizes: np.ndarray  # numbers of landmarks, ascending, the last all of them
+    explained_variance_path: np.ndarray  # (sizes, k) the components' share of the trace
 
 
 def principal_components(
@@ -65,7 +63,6 @@ def principal_components(
     """The leading components; as many as K̃ has rank for None."""
     mapping = FeatureMap.without_ridge(landmarks, source, center=center)
     sums = moments(mapping, source, engine)
-    engine.progress("components", 0, 1)
     problem = NormalEquations.from_moments(sums, center)
     rank, root = mapping.rank, mapping.root
     k = min(rank, rank if n_components is None else n_components)
@@ -79,15 +76,13 @@ def principal_components(
         mean = mapping.factor.kernel_values_for(mapping.center + problem.feature_mean)
     mean_z = mean @ root
     total = sums.kernel_trace - sums.weight * float(mean_z @ mean_z)
-    variance_path_arrays = explained_variance_path(mapping, problem, sums, values)
+    path = explained_variance_path(mapping, problem, sums, values)
     cutoff = min_eigenvalue_ratio(mapping.columns.narrow)
     # What is rounding beside the largest eigenvalue counts as 0.
     values = np.where(values > cutoff * values.max(initial=0.0), values, 0.0)
     dual = (root @ vectors) * (values > 0)
     error = trace_error_after_pass(landmarks, mapping, sums, source, engine)
-    return PrincipalComponents(
-        dual, mean @ dual, values, total, error, *variance_path_arrays
-    )
+    return PrincipalComponents(dual, mean @ dual, values, total, error, *path)
 
 
 def explained_variance_path(
@@ -198,10 +193,8 @@ class CoordinateSource(Source):
     ) -> None:
         self.source, self.columns = source, columns
         self.on_device = source.on_device
-        self.dual, self.intercept = (
-            DeviceConstant(forward_map.dual),
-            DeviceConstant(forward_map.intercept),
-        )
+        self.dual = DeviceConstant(forward_map.dual)
+        self.intercept = DeviceConstant(forward_map.intercept)
         self.n_rows, self.n_features = source.n_rows, forward_map.dual.shape[1]
         self.weights = source.weights if source.is_weighted else None
 
@@ -230,22 +223,13 @@ def fit_preimage(
     engine: Engine,
 ) -> Preimage:
     """Learn the rows from their coordinates."""
-    columns = landmarks.columns()
-    columns = columns.widened() if columns.narrow else columns
+    columns = landmarks.columns(wide=landmarks.columns().narrow)
     coordinates = CoordinateSource(source, columns, forward_map)
-    landmark_coordinates = coordinates.map_rows(landmarks.points)
-    name = "coordinates of landmarks"
-    coordinate_landmarks = Landmarks(
-        landmark_coordinates, landmarks.kernel, name, source.n_rows
-    )
-    mapping = FeatureMap.for_ridge(
-        coordinate_landmarks, coordinates, alpha, center=False
-    )
-    problem = NormalEquations.from_moments(
-        moments(mapping, coordinates, engine, "inverse"), False
-    )
+    points, name = coordinates.map_rows(landmarks.points), "coordinates of landmarks"
+    inverse = Landmarks(points, landmarks.kernel, name, source.n_rows)
+    mapping = FeatureMap.for_ridge(inverse, coordinates, alpha, center=False)
+    sums = moments(mapping, coordinates, engine, "inverse")
+    problem = NormalEquations.from_moments(sums, False)
     alphas = np.full(problem.cross.shape[1], alpha)
     dual, _ = dual_coefficients(mapping, problem, problem.solve(alphas))
-    return Preimage(
-        coordinate_landmarks, LinearMap(dual, np.zeros(dual.shape[1]), wide=True)
-    )
+    return Preimage(inverse, LinearMap(dual, np.zeros(dual.shape[1]), wide=True))

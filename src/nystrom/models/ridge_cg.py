@@ -19,6 +19,7 @@ from .._arrays import Array, DeviceConstant
 from .._precision import min_cholesky_ridge
 from .._random import Purpose, sorted_row_sample, uniforms
 from ..engines import Engine
+from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.features import FeatureMap
 from ..linalg.moments import moments
@@ -40,13 +41,10 @@ N_PROJECTIONS = 16
 #: Residual, in the preconditioner's norm, at which a solution counts as found.
 RTOL = 1e-7
 MAX_ITERATIONS = 100
-#: Where what is left of a target, squared in that norm, grows to so many times what it
-#: has been, steps are rounding and nothing else.
-DIVERGENCE_RATIO = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class CGSolution:
+class RidgeCGSolution:
     """θ on Z, the intercept, and how long it took."""
 
     dual: np.ndarray  # (s, t) on the landmarks' kernel values
@@ -62,7 +60,7 @@ def solve_cg(
     fit_intercept: bool,
     engine: Engine,
     seed: int,
-) -> CGSolution:
+) -> RidgeCGSolution:
     """Ridge regression for every target with its own α > 0."""
     columns = mapping.columns
     shared = (columns, mapping.target_shift)
@@ -78,69 +76,32 @@ def solve_cg(
     def multiply_gram(V: np.ndarray) -> np.ndarray:
         U = mapping.root @ V
         operands = (columns, DeviceConstant(U), DeviceConstant(mean @ U))
-        sums = engine.reduce(
-            _gram_product_block, source, operands, "conjugate gradients"
-        )
+        name = "conjugate gradients"
+        sums = engine.reduce(_gram_product_block, source, operands, name)
         KtKU, fitted = arrays.tree_to_host(sums)
         return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
     precondition = build_preconditioner(mapping, source, alphas, engine, seed)
-    coef, n_iterations, converged = conjugate_gradients(
-        lambda V: multiply_gram(V) + alphas * V, b, precondition
+    solution = conjugate_gradients(
+        lambda V: multiply_gram(V) + alphas * V,
+        b,
+        precondition,
+        rtol=RTOL,
+        max_iterations=MAX_ITERATIONS,
     )
-    dual = mapping.root @ coef
+    dual = mapping.root @ solution.x
     intercept = np.zeros(n_targets)
     if fit_intercept:
         intercept = mapping.target_shift + y_mean - mean @ dual
-    return CGSolution(dual, intercept, n_iterations, converged)
-
-
-def conjugate_gradients(
-    multiply: Callable[[np.ndarray], np.ndarray],
-    b: np.ndarray,
-    precondition: Callable[[np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, int, bool]:
-    """Solve for every column of b at once; the number of steps, and whether all did.
-
-    Of a column that does not get there, what left least.
-    """
-    x = np.zeros_like(b)
-    r = b.copy()
-    z = precondition(r)
-    p = z.copy()
-    rho = np.einsum("rt,rt->t", r, z)
-    threshold, best_x, best_rho = RTOL**2 * rho, x.copy(), rho
-    active = np.ones(len(rho), dtype=bool)
-    for step in range(MAX_ITERATIONS):
-        active &= (rho > threshold) & (rho <= DIVERGENCE_RATIO * best_rho)
-        if not active.any():
-            return best_x, step, bool((best_rho <= threshold).all())
-        Ap = multiply(p)
-        curvature = np.einsum("rt,rt->t", p, Ap)
-        active &= curvature > 0  # else p is rounding
-        with np.errstate(over="ignore", invalid="ignore"):  # such an x is not the best
-            step_length = np.where(active, rho / np.where(active, curvature, 1.0), 0.0)
-            x += step_length * p
-            r -= step_length * Ap
-        z = precondition(r)
-        previous_rho, rho = rho, np.maximum(np.einsum("rt,rt->t", r, z), 0.0)
-        p = (
-            z
-            + np.where(active, rho / np.where(previous_rho > 0, previous_rho, 1.0), 0.0)
-            * p
-        )
-        best_x = np.where(rho < best_rho, x, best_x)
-        best_rho = np.minimum(rho, best_rho)
-    return best_x, MAX_ITERATIONS, bool((best_rho <= threshold).all())
+    return RidgeCGSolution(dual, intercept, solution.n_iterations, solution.converged)
 
 
 def build_preconditioner(
     mapping: FeatureMap, source: Source, alphas: np.ndarray, engine: Engine, seed: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """V ↦ (G̃ + αI)⁻¹V, column by column, G̃ from drawn and weighted rows."""
-    rows, weights = sample_rows_by_leverage(
-        mapping, source, float(alphas.min()), engine, seed
-    )
+    alpha = float(alphas.min())
+    rows, weights = sample_rows_by_leverage(mapping, source, alpha, engine, seed)
     G = _weighted_gram(mapping, source, rows, weights, engine)
     columns_by_alpha = {alpha: alphas == alpha for alpha in np.unique(alphas)}
     factors = {
@@ -171,23 +132,14 @@ def sample_rows_by_leverage(
     n_sampled = LEVERAGE_ROWS_PER_LANDMARK * s
     if n <= n_sampled + UNIFORM_ROWS_PER_LANDMARK * s:
         return np.arange(n), np.ones(n)
-    uniform_rows = sorted_row_sample(n, UNIFORM_ROWS_PER_LANDMARK * s, seed)
-    G = _weighted_gram(
-        mapping,
-        source,
-        uniform_rows,
-        np.full(len(uniform_rows), n / len(uniform_rows)),
-        engine,
-    )
+    uniform = sorted_row_sample(n, UNIFORM_ROWS_PER_LANDMARK * s, seed)
+    weights = np.full(len(uniform), n / len(uniform))
+    G = _weighted_gram(mapping, source, uniform, weights, engine)
     L = scipy.linalg.cholesky(_add_safe_ridge(G, alpha), lower=True, overwrite_a=True)
-    signs = (
-        np.random.default_rng(seed).integers(0, 2, (len(G), N_PROJECTIONS)) * 2.0 - 1
-    )
-    M = (
-        mapping.root
-        @ scipy.linalg.solve_triangular(L.T, signs)
-        / np.sqrt(N_PROJECTIONS)
-    )
+    shape = len(G), N_PROJECTIONS
+    signs = np.random.default_rng(seed).integers(0, 2, shape) * 2.0 - 1
+    projected = scipy.linalg.solve_triangular(L.T, signs)
+    M = mapping.root @ projected / np.sqrt(N_PROJECTIONS)
     sink = ArraySink((n,))
     shared = (mapping.columns, DeviceConstant(M), DeviceConstant(mapping.shift @ M))
     engine.map(squared_projections_block, source, sink, shared, "leverage scores")
@@ -198,9 +150,9 @@ def sample_rows_by_leverage(
     # A tenth is drawn uniformly, which bounds every weight.
     uniform_weights = w / w.sum()
     total = float(scores.sum())
-    weights = (
-        0.9 * scores / total + 0.1 * uniform_weights if total > 0 else uniform_weights
-    )
+    weights = uniform_weights
+    if total > 0:
+        weights = 0.9 * scores / total + 0.1 * uniform_weights
     p = inclusion_probabilities_with_sum(weights, n_sampled)
     rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
     return rows, 1 / p[rows]
@@ -229,13 +181,8 @@ def _right_hand_side_block(
     assert block.targets is not None
     K, w = columns.float64(block.X), np.ascontiguousarray(block.weights)
     wY = w[:, None] * (block.targets - target_shift)
-    wY_on_device = arrays.from_host(wY, K)
-    return (
-        arrays.from_host(w, K) @ K,
-        K.T @ wY_on_device,
-        wY.sum(axis=0),
-        float(w.sum()),
-    )
+    products = arrays.from_host(w, K) @ K, K.T @ arrays.from_host(wY, K)
+    return *products, wY.sum(axis=0), float(w.sum())
 
 
 def _gram_product_block(
@@ -243,9 +190,8 @@ def _gram_product_block(
 ) -> tuple[Array, Array]:
     """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
     n = arrays.count_rows(block.X)
-    step = (
-        max(1, MAX_CACHED_KERNEL_VALUES // len(U)) if arrays.is_on_host(block.X) else n
-    )
+    cached = max(1, MAX_CACHED_KERNEL_VALUES // len(U))
+    step = cached if arrays.is_on_host(block.X) else n
     product: Array = 0.0
     total: Array = 0.0
     for start in range(0, n, step):

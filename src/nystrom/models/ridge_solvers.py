@@ -224,7 +224,7 @@ class Full:
             n_iterations=fit.n_iterations,
             not_converged="" if fit.converged else not_converged_message(fit),
             residual=fit.residual,
-            rows=rows.without_kernel_matrix(),
+            rows=rows,
         )
 
 

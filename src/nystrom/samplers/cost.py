@@ -24,10 +24,10 @@ from .base import SpectralTolerance, StoppingRule, TraceTolerance
 from .recursive import accelerated_level_size
 from .recursive_rules import PracticalRidge, ScoreTotals, TheoryRidge
 
-#: Rows that are looked at, one of so many to be scored by the others.
+#: Rows that are sampled, and the share of them that the others score: one in so many.
 N_SAMPLED_ROWS, SCORED_ROW_STRIDE = 1000, 4
 #: Passes over all rows with all landmarks that choosing amounts to: the levels, of
-#: which the top one is half, and looks at what is left.
+#: which the top one is half, and checks of the residual.
 SELECTION_PASSES = 3.0
 #: Multiply-adds of the small algebra, in s³.
 CUBIC_MULTIPLY_ADDS = 4.0
@@ -82,15 +82,30 @@ def forecast(
     n, ridge = source.n_rows, goal.max_spectral_error
     rows = sorted_row_sample(n, N_SAMPLED_ROWS)
     is_scored = np.arange(len(rows)) % SCORED_ROW_STRIDE == 0
-    scored_rows = rows[is_scored]
     # Few rows are all in the sample; their scores are the exact ones.
-    sample = rows if len(rows) == n else rows[~is_scored]
+    scored_rows, sample = rows[is_scored], rows if len(rows) == n else rows[~is_scored]
+    points, X = source.take(sample), source.take(scored_rows)
+    weights = np.sqrt(source.weights_of(sample))
+    columns = CrossKernel(kernel, points)
     with blas_limit_for_size(N_SAMPLED_ROWS):
-        timed_sample = _TimedSample.measure(kernel, source, scored_rows, sample)
-        scores, exact = (
-            timed_sample.scores(ridge, rows_per_scored * n)
-            for rows_per_scored in (0.5, 1.0)
-        )
+        gram = weighted_gram(kernel.gram(points), weights)
+        check_finite(gram)
+        K, evaluation_seconds = time_call(lambda: columns.to_host(X))
+        check_finite(K)
+        _, product_seconds = time_call(lambda: K @ gram)
+        diagonal = arrays.to_host(columns.diag(X))
+
+        def scores_by_sample_of(n_rows: float) -> np.ndarray:
+            """Scores of the rows, where the sample stands for so many."""
+            scale = np.sqrt(n_rows / len(gram))
+            SKS = weighted_gram(gram, np.full(len(gram), scale))
+            safe_ridge = max(ridge, min_cholesky_ridge(SKS))
+            F = K @ ridge_inverse_root(SKS, scale * weights, safe_ridge)
+            residual = np.maximum(diagonal - np.vecdot(F, F), 0.0)
+            return residuals_to_scores(residual, source.weights_of(scored_rows), ridge)
+
+        # The recursion scores all rows by a sample of half of them.
+        scores, exact = scores_by_sample_of(0.5 * n), scores_by_sample_of(1.0 * n)
     rule = PracticalRidge(ridge) if delta is None else TheoryRidge(ridge, delta)
     sampling_weights = rule.sampling_weights(scores, 0)
     rows_per_scored = n / len(scored_rows)
@@ -104,62 +119,14 @@ def forecast(
     size = min(n, max(1, round(rows_per_scored * float(p.sum()))))
     if goal.at_most is not None:
         size = min(size, goal.at_most)
+    per_value = evaluation_seconds / max(K.size, 1)
+    per_product = product_seconds / max(K.size * len(gram), 1)
     n_threads = getattr(engine, "n_threads", 1)
-    seconds_per_row = size * (
-        timed_sample.seconds_per_value + size / 2 * timed_sample.seconds_per_product
-    )
-    seconds = (
-        SELECTION_PASSES * n * seconds_per_row / n_threads
-        + CUBIC_MULTIPLY_ADDS * size**3 * timed_sample.seconds_per_product
-    )
+    pass_seconds = n * size * (per_value + size / 2 * per_product) / n_threads
+    cubic_seconds = CUBIC_MULTIPLY_ADDS * size**3 * per_product
+    seconds = SELECTION_PASSES * pass_seconds + cubic_seconds
     d_eff = rows_per_scored * float(np.minimum(1.0, exact).sum())
     return Forecast(ridge, n, d_eff, size, seconds)
-
-
-@dataclass(frozen=True, eq=False)
-class _TimedSample:
-    """Rows, their kernel values with a sample, and what those took."""
-
-    gram: np.ndarray  # (m, m) of the sample, weighted
-    weights: np.ndarray  # (m,) √w of the sample
-    K: np.ndarray  # (rows, m)
-    diagonal: np.ndarray  # (rows,)
-    row_weights: np.ndarray  # (rows,)
-    seconds_per_value: float  # seconds
-    seconds_per_product: float  # seconds for a multiply-add
-
-    @classmethod
-    def measure(
-        cls, kernel: Kernel, source: Source, scored_rows: np.ndarray, sample: np.ndarray
-    ) -> _TimedSample:
-        points, X = source.take(sample), source.take(scored_rows)
-        weights = np.sqrt(source.weights_of(sample))
-        gram = weighted_gram(kernel.gram(points), weights)
-        check_finite(gram)
-        columns = CrossKernel(kernel, points)
-        K, evaluation_seconds = time_call(lambda: columns.to_host(X))
-        check_finite(K)
-        _, product_seconds = time_call(lambda: K @ gram)
-        return cls(
-            gram,
-            weights,
-            K,
-            arrays.to_host(columns.diag(X)),
-            source.weights_of(scored_rows),
-            evaluation_seconds / max(K.size, 1),
-            product_seconds / max(K.size * len(gram), 1),
-        )
-
-    def scores(self, ridge: float, n_rows: float) -> np.ndarray:
-        """Of the rows, by a sample that stands for so many."""
-        scale = np.sqrt(n_rows / len(self.gram))
-        SKS = weighted_gram(self.gram, np.full(len(self.gram), scale))
-        B = ridge_inverse_root(
-            SKS, scale * self.weights, max(ridge, min_cholesky_ridge(SKS))
-        )
-        F = self.K @ B
-        residual = np.maximum(self.diagonal - np.vecdot(F, F), 0.0)
-        return residuals_to_scores(residual, self.row_weights, ridge)
 
 
 #: Landmarks that a trace error is expected to take, before anything is known.

@@ -22,9 +22,9 @@ from ..sources.base import multiply_weights, weighted_sum
 from .base import IndefiniteKernelError
 from .pivoting import GrowingSampler
 
-#: Rows looked at together: a quarter of the landmarks, within these bounds.
+#: Rows evaluated together: a quarter of the landmarks, within these bounds.
 BATCH_ROWS_RANGE = (16, 256)
-#: Seconds, roughly, for a row of a pass at k pivots and for a row looked at by itself:
+#: Seconds, roughly, for a row of a pass at k pivots and for a row of a batch:
 #: once, per pivot, and per pivot squared. Only their ratio matters.
 PASS_SECONDS_PER_ROW = (0.0, 3e-9, 6e-12)
 BATCH_SECONDS_PER_ROW = (4e-5, 3e-8, 1e-10)
@@ -38,25 +38,25 @@ class LazySampler(GrowingSampler):
         kxx = kernel_diagonal(problem.kernel, problem.source, engine=problem.engine)
         self.bounds = self._weighted(kxx)
         problem.ledger.count_evaluations(self.source.n_rows)
-        self.n_rejected = 0  # rows looked at since the last pass and not taken
+        self.n_rejected = 0  # rows of batches since the last pass
         self.n_passes = 0
         self.n_pivots_at_pass = 0  # pivots at the last pass
         self.size = 0  # how many pivots there are to be
 
     def _weighted(self, residual: np.ndarray) -> np.ndarray:
         bounds = multiply_weights(self.source.weights, residual)
-        check_finite(bounds)  # a row of infinite rate would ring for ever
+        check_finite(bounds)  # a row of infinite rate would be drawn for ever
         return bounds
 
     def error(self, size: int) -> float:
-        """tr(K − K̃), by what is left of every row."""
+        """tr(K − K̃), from the residual of every row."""
         name = f"trace error at {len(self.pivots)} landmarks"
         residual = self.pivots.residuals(self.source, self.problem.engine, name)
         self._set_bounds(residual)
         return weighted_sum(self.source.weights, residual)
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or nothing is left of any row."""
+        """Pivots until there are `size`, or every residual is rounding."""
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH_ROWS_RANGE))
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;
@@ -72,7 +72,7 @@ class LazySampler(GrowingSampler):
             self.n_rejected += n_processed - (len(self.pivots) - n_before)
 
     def _max_rejected(self, batch: int) -> float:
-        """How many rows looked at in vain cost as much as a pass over all of them."""
+        """How many rejected rows cost as much as a pass over all rows."""
         n, k = self.source.n_rows, len(self.pivots)
         if self.problem.kernel.traits.costly:  # an evaluation is what counts
             return max(batch, n)
@@ -84,10 +84,10 @@ class LazySampler(GrowingSampler):
         return max(batch, n * pass_seconds / batch_seconds)
 
     def _set_bounds(self, residual: np.ndarray) -> None:
-        """What is left of every row."""
+        """Bounds from the residual of every row."""
         self.bounds = self._weighted(residual)
         self.bounds[self.pivots.indices] = 0.0
-        # Not one pivot since the last pass: what seemed to be left was rounding.
+        # Not one pivot since the last pass: the residuals were rounding.
         fruitless = self.n_passes > 0 and len(self.pivots) == self.n_pivots_at_pass
         self.exhausted = fruitless or not self.bounds.any()
         self.n_pivots_at_pass = len(self.pivots)
@@ -96,11 +96,11 @@ class LazySampler(GrowingSampler):
 
     @abstractmethod
     def _process_batch(self, batch: int, size: int) -> int:
-        """Make at most `size` of `batch` rows pivots; how many were looked at."""
+        """Make at most `size` of `batch` rows pivots; how many were evaluated."""
 
 
 class PivotBatch:
-    """A few rows looked at together: what is left of them, and pivots among them."""
+    """A few rows evaluated together: their residuals, and pivots among them."""
 
     def __init__(self, rows: np.ndarray, grower: LazySampler) -> None:
         self.rows, self.pivots = rows, grower.pivots
@@ -115,7 +115,7 @@ class PivotBatch:
         self.selected: list[int] = []
 
     def weighted_residuals(self) -> np.ndarray:
-        """What is left of each row, as it counts; 0 if that is within rounding."""
+        """Weight times residual of each row; 0 if that is within rounding."""
         return self.weights * np.where(self.residual > self.floor, self.residual, 0.0)
 
     def add_pivot(self, j: int) -> None:
@@ -139,7 +139,7 @@ class PivotBatch:
 def _check_not_indefinite(
     residual: np.ndarray, floor: np.ndarray, grower: LazySampler
 ) -> None:
-    # Where the kernel makes no promise, less than nothing must not be left.
+    # Where the kernel makes no promise, residuals must not be negative.
     if grower.problem.kernel.traits.psd is None and np.any(
         residual < -100 * len(floor) * floor
     ):
@@ -156,7 +156,7 @@ def argsmallest(values: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(unsafe_hash=True)
 class Greedy(LazySampler):
-    """Cholesky with complete pivoting: each landmark is the row with most left.
+    """Cholesky with complete pivoting: each landmark has the largest residual.
 
     Deterministic, and good for few landmarks of a smooth kernel; it runs after
     outliers.
@@ -198,8 +198,8 @@ class Greedy(LazySampler):
         return len(rows)
 
 
-#: A row that has rung in vain so often since the last pass rings at the rate of what is
-#: left of it from then on.
+#: A row that was rejected so often since the last pass has its residual as rate from
+#: then on.
 MAX_REJECTIONS = 1000
 
 
@@ -224,6 +224,10 @@ class RPCholesky(LazySampler):
 
     name = "rpcholesky"
 
+    # Rows are proposed by exponential clocks at the rate of their bound, and accepted
+    # with probability residual/bound: the next row accepted is row i with probability
+    # ∝ residualᵢ. Clocks have no memory: a bound may fall to the residual at any time.
+
     def _set_up(self) -> None:
         super()._set_up()
         self._reset_clocks()
@@ -244,16 +248,16 @@ class RPCholesky(LazySampler):
 
     def _process_batch(self, batch: int, size: int) -> int:
         rows = argsmallest(self.arrival_times, batch)
-        if len(rows) == 0:  # every row with anything left has been looked at
+        if len(rows) == 0:  # every row with a residual has been evaluated
             self.bounds[:] = 0.0
             return 0
-        # Beyond this, rows outside the batch ring first.
+        # Beyond this, rows outside the batch are proposed first.
         outside_time = self.arrival_times[rows].max() if len(rows) == batch else np.inf
         pivot_batch = PivotBatch(rows, self)
         clocks = [(float(self.arrival_times[row]), j) for j, row in enumerate(rows)]
         heapq.heapify(clocks)
         n_processed = 0
-        # Ends: an impatient row rings in vain at most once for each pivot taken here.
+        # Ends: a row is rejected at most once for each pivot of the batch.
         while (
             clocks and len(pivot_batch.selected) < size and clocks[0][0] <= outside_time
         ):
@@ -277,7 +281,7 @@ class RPCholesky(LazySampler):
         return n_processed
 
     def _draw_uniforms(self, row: int) -> np.ndarray:
-        """Two uniform numbers for this ring of this row."""
+        """Two uniform numbers for this proposal of this row."""
         level = self.n_arrivals.get(row, 0)
         self.n_arrivals[row] = level + 1
         start, stop = 2 * row, 2 * row + 2

@@ -126,7 +126,7 @@ class Leverage(GuaranteedSampler):
     delta : float or None
         The guarantee fails with probability at most delta; below 1/8.
     max_spectral_error : float or None
-        λ > 0: as many rows as ‖K − K̃‖₂ ≤ λ takes, looked at afterwards as for
+        λ > 0: as many rows as ‖K − K̃‖₂ ≤ λ takes, checked afterwards as for
         `Recursive`. None: with practical constants λ is the tail of the spectrum that
         `n_landmarks` stands for, with the theory's it is the smallest λ for which
         `n_landmarks` rows are expected.

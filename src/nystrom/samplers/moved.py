@@ -26,11 +26,11 @@ from .base import FixedSize, Sampler, SamplingProblem
 from .pooled_greedy import VALIDATION_SHARES, PooledGreedy
 from .weighted_sampling import NumberedSubset, all_rows_as_landmarks
 
-#: Rows per landmark whose means are taken.
+#: Rows per landmark that the means are of.
 MEAN_ROWS_PER_LANDMARK = 40
 #: Fresh rows to try it on: a quarter of all, within these bounds.
 STEP_VALIDATION_ROWS_RANGE = (256, 6000)
-#: Lengths of the step that are tried.
+#: Lengths of the step to choose from.
 STEP_LENGTHS = (1.0, 0.75, 0.5, 0.25)
 #: A step must gain so many standard errors on the fresh rows.
 MIN_GAIN_STANDARD_ERRORS = 3.0

@@ -43,7 +43,7 @@ from .base import (
 )
 from .weighted_sampling import sample_other_rows
 
-#: A row of which more is left, as a share of k(x, x), is no copy of a pivot: what
+#: A row with a larger residual, as a share of k(x, x), is no copy of a pivot: what
 #: distances may be off by, with a margin.
 MAX_COPY_RESIDUAL = 100 * MAX_DISTANCE_ERROR[np.dtype(np.float64)]
 
@@ -86,7 +86,7 @@ class Pivots:
         return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
 
     def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
-        """What is left of kernel(X, X), for few rows with factor rows F."""
+        """The residual of kernel(X, X), for few rows with factor rows F."""
         kernel = self.problem.kernel
         K = kernel.gram(X)
         self.problem.ledger.count_evaluations(kernel.gram_evaluations(len(K)))
@@ -96,7 +96,7 @@ class Pivots:
     def floor(
         self, X: Any, F: np.ndarray, P: np.ndarray, size: int, min_share: float = 0.0
     ) -> np.ndarray:
-        """What must be left of each row of X for it to be one of `size` pivots.
+        """The residual that each row of X must exceed to be one of `size` pivots.
 
         No copy of a pivot is one. Its kernel value may seem less than k(x, x) by more
         than rounding, as distances from one product do where they are far.
@@ -115,7 +115,7 @@ class Pivots:
         return floor
 
     def rounding_unit(self, size: int) -> float:
-        """Below this share of it, what `size` pivots leave of k(x, x) is rounding.
+        """Residuals of `size` pivots below this share of k(x, x) are rounding.
 
         Of float64, also for float32 rows: these are exact numbers, and their values
         here are float64. Only values that were given may be less precise.
@@ -126,10 +126,10 @@ class Pivots:
     def add(
         self, indices: np.ndarray, X: Any = None, *, min_share: float = 0.0
     ) -> np.ndarray:
-        """Make these rows, X, pivots, but for those of which nothing is left.
+        """Make these rows, X, pivots, but for those without a residual.
 
-        Nothing is a share `least` of k(x, x), or rounding if that is more. Returns
-        which of them they are, as places in `indices`.
+        It must exceed the share `min_share` of k(x, x), and rounding. Returns the
+        positions in `indices` of those added.
         """
         if not len(indices):
             return np.empty(0, dtype=np.intp)
@@ -144,7 +144,7 @@ class Pivots:
     def extend(
         self, indices: np.ndarray, X: Any, F: np.ndarray, corner: np.ndarray
     ) -> None:
-        """Add pivots X with factor rows F; corner·cornerᵀ is what was left of them."""
+        """Add pivots X with factor rows F; corner·cornerᵀ was their residual."""
         k, b = len(self), len(indices)
         L = np.zeros((k + b, k + b))
         L[:k, :k], L[k:, :k], L[k:, k:] = self.L, F, corner
@@ -160,7 +160,7 @@ class Pivots:
         self._set_pivots(self.indices[:size], arrays.slice_rows(self.points, 0, size))
 
     def fill(self, size: int) -> None:
-        """Uniform rows up to `size`, where nothing is left to choose by.
+        """Uniform rows up to `size`, where no row has a residual.
 
         They add nothing to K̃, hence nothing to L: no pivot can follow.
         """
@@ -185,7 +185,7 @@ class Pivots:
     def residuals(
         self, source: Source, engine: Engine, name: str = "residuals"
     ) -> np.ndarray:
-        """What the pivots leave of k(x, x), for every row of a source."""
+        """k(x, x) − ‖k_xS L⁻ᵀ‖² for every row of a source."""
         return residuals(self.residual_pass(source), source, engine=engine, name=name)
 
     def residuals_of_few(self, source: Source) -> np.ndarray:
@@ -193,11 +193,11 @@ class Pivots:
         rounding, root = self.rounding_unit(len(self)), self.columns.operand(self.root)
         ledger = self.problem.ledger
         prepared = ResidualPass(self.columns, root, rounding, False, ledger)
-        engine = self.problem.engine.local
+        engine = self.problem.engine
         return residuals(prepared, source, engine=engine, name="validation rows")
 
     def residual_pass(self, source: Source) -> ResidualPass:
-        """The pass that finds what the pivots leave of the rows of a source."""
+        """The pass that finds the residuals of the rows of a source."""
         prepared = prepare_residuals(
             CrossKernel(self.problem.kernel, self.points),
             source,
@@ -215,7 +215,7 @@ class Pivots:
         chosen = Landmarks(
             self.points, kernel, sampler, n, indices=self.indices, **fields
         )
-        # Where the kernel makes no promise, K_SS is looked at as a whole.
+        # Where the kernel makes no promise, K_SS is factored as a whole.
         return chosen.with_factor(self.factor if kernel.traits.psd else None)
 
 
@@ -235,7 +235,7 @@ class GrowingSampler(Sampler):
 
     problem: SamplingProblem
     pivots: Pivots
-    exhausted: bool  # nothing is left of any row
+    exhausted: bool  # every residual is rounding
 
     def begin(self, problem: SamplingProblem) -> Self:
         """A copy of the sampler without pivots."""
@@ -249,7 +249,7 @@ class GrowingSampler(Sampler):
 
     @abstractmethod
     def grow(self, size: int) -> None:
-        """Add pivots until there are `size`, or nothing is left."""
+        """Add pivots until there are `size`, or every residual is rounding."""
 
     @abstractmethod
     def error(self, size: int) -> float:
@@ -341,7 +341,7 @@ def _shorten_to_tolerance(
     problem.ledger.count_pass(problem.source, problem.source.n_rows * len(pivots))
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
     path_traces = error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
-    # What is left counts as 0 where it is negative: then there is more than tr K.
+    # Negative residuals count as 0: then there is more than tr K.
     rounding_share = max(
         1e-6, 10 * arrays.epsilon(problem.kernel.dtype(pivots.points)) ** 0.5
     )

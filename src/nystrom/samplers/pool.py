@@ -36,17 +36,17 @@ from ..linalg.factor import ColumnBlocks
 from .base import SamplingProblem
 from .pivoting import Pivots
 
-#: A proposal that earlier pivots have taken down to this share of what it had is left
-#: out: its gain is the ratio of two small differences by then.
+#: A proposal whose residual has fallen to this share of what it was is dropped: its
+#: gain is the ratio of two small differences by then.
 MIN_RESIDUAL_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class RankedProposals:
-    """Which proposals were taken, and what became of all of them."""
+    """The proposals that became pivots, and the state of all of them."""
 
     chosen: np.ndarray  # in order
-    L: np.ndarray  # lower triangular: LLᵀ is what was left of K at those chosen
+    L: np.ndarray  # lower triangular: LLᵀ was the residual of K at those chosen
     gains: np.ndarray  # of each proposal by now, −1 for those out of the race
     H: np.ndarray  # the proposals' H by now
 
@@ -60,8 +60,8 @@ def rank_by_gain(
 ) -> RankedProposals:
     """Take `size` times the j of largest gain Hⱼⱼ/Pⱼⱼ.
 
-    P is what is left of the kernel matrix of the proposals, H = A diag(ω) Aᵀ for what
-    is left of their rows over the pool. Taking j deflates both,
+    P is the residual kernel matrix of the proposals, H = A diag(ω) Aᵀ for the residual
+    A of their rows over the pool. Taking j deflates both,
 
         P ← P − qqᵀPⱼⱼ,   H ← H − quᵀ − uqᵀ,   q = P·ⱼ/Pⱼⱼ,   u = H·ⱼ − ½·Hⱼⱼ·q,
 
@@ -117,7 +117,7 @@ def rank_by_gain(
 
 #: Rows that a part has at most.
 MAX_PART_ROWS = 2048
-#: Rows whose kernel values are tried in both precisions, of either kind, with so many
+#: Rows whose kernel values are compared in both precisions, of either kind, by so many
 #: others.
 N_FLOAT32_PROBES, MAX_FLOAT32_PROBE_POINTS = 4, 256
 
@@ -178,14 +178,14 @@ class PoolPart:
         self.G = self.F[:0]  # the rows of F later than A
         self._buffers, self._scratch = [self.F[:0], self.F[:0]], self.F[:0]
         self.clear_proposals()
-        # Few points of many features are made dense once; so many are not.
+        # Few points of many features become dense once; so many do not.
         self.columns = (
             None if sp.issparse(points) else CrossKernel(kernel, points, wide)
         )
 
     def clear_proposals(self) -> None:
         """Drop all proposals."""
-        self.A = self.F[:0]  # what is left of kernel(proposals, points)
+        self.A = self.F[:0]  # the residual of kernel(proposals, points)
 
     def fill(self, rows: np.ndarray) -> np.ndarray:
         """Factor rows, (m, k), of earlier pivots; what they take of k(x, x)."""
@@ -218,7 +218,7 @@ class PoolPart:
     # The same rooms are used again: new memory is slow when it is first written to.
 
     def _buffer(self, size: int) -> np.ndarray:
-        """Rows for a new A, not those of the last one, which it is made of."""
+        """Rows for a new A, not those of the last one, from which it is computed."""
         self._buffers.reverse()
         if len(self._buffers[0]) < size:
             self._buffers[0] = np.empty((size, len(self.weights)), self.F.dtype)
@@ -270,7 +270,7 @@ class DevicePoolPart:
 
     def clear_proposals(self) -> None:
         """Drop all proposals."""
-        self.A = self.F[:0, :]  # what is left of kernel(proposals, points)
+        self.A = self.F[:0, :]  # the residual of kernel(proposals, points)
 
     def fill(self, rows: Array) -> np.ndarray:
         """Factor rows, (m, k), of earlier pivots; what they take of k(x, x)."""
@@ -307,11 +307,11 @@ class RowPool:
     """Weighted rows with their factor rows for the pivots so far, and proposals.
 
     Row indices[j] of the data stands for weights[j] rows. Proposals that were ranked
-    but not taken stay for the next block: what is left of them is brought up to date by
+    but not selected stay for the next block: their residual is brought up to date by
     b columns instead of all k.
 
-    Pivots that are taken here are factored in the pool's own precision; `pivots` gets
-    them together, by `hand_over`.
+    Pivots are factored in the pool's own precision; `pivots` gets them together, by
+    `flush_pivots`.
     """
 
     def __init__(
@@ -347,9 +347,7 @@ class RowPool:
         unit = unit if self.wide else max(unit, residual_rounding(np.float32, capacity))
         self.floor = unit * np.abs(self.residual)
         self.selected = np.isin(indices, pivots.indices)
-        self.pending = np.empty(
-            0, dtype=np.intp
-        )  # places of pivots not handed over yet
+        self.pending = np.empty(0, dtype=np.intp)  # positions of pivots not flushed yet
         on_device = not arrays.is_on_host(self.kernel.output_like(self.rows))
         self.part_bounds = (
             np.array([0, len(self)]) if on_device else part_bounds(len(indices))
@@ -374,7 +372,7 @@ class RowPool:
         self.clear_proposals()
 
     def _fill(self) -> None:
-        """The factor of the pivots so far, in float64: what is left is small by now."""
+        """The factor of the pivots so far, in float64: residuals are small by now."""
         columns, root = self.pivots.columns, ColumnBlocks.from_matrix(self.pivots.root)
 
         def fill(numbered: tuple[int, PoolPart]) -> np.ndarray:
@@ -396,7 +394,7 @@ class RowPool:
 
     @property
     def n_pivots(self) -> int:
-        """Pivots so far, also those that are not handed over."""
+        """Pivots so far, also those not flushed yet."""
         return len(self.pivots) + len(self.pending)
 
     @property
@@ -406,12 +404,12 @@ class RowPool:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether nothing is left of any row."""
+        """Whether every residual is rounding."""
         return not self.residual.any()
 
     @property
     def needs_float64(self) -> bool:
-        """Whether what is left is too little for float32."""
+        """Whether the residuals are too small for float32."""
         return (
             not self.wide
             and self.residual_trace < MIN_FLOAT32_TRACE_ERROR * self.kernel_trace
@@ -436,13 +434,13 @@ class RowPool:
             part.clear_proposals()
 
     def choose(self, proposals: np.ndarray, size: int, keep: int) -> int:
-        """Take up to `size` pivots from old and new proposals, by gain; how many."""
+        """Select up to `size` pivots from old and new proposals, by gain; how many."""
         self._propose(proposals)
         P = arrays.to_host_float64(self._columns_at(self.candidates, lambda p: p.A))
         floor = self.floor[self.candidates]
         ranked = rank_by_gain(P, self.H, self.initial_residuals, floor, size)
         n_selected = len(ranked.chosen)
-        if n_selected == 0:  # what seemed left of the proposals was rounding
+        if n_selected == 0:  # the residuals of the proposals were rounding
             self.residual[self.candidates] = 0.0
             self.clear_proposals()
             return 0
@@ -489,7 +487,7 @@ class RowPool:
         )
 
     def _add_pivots(self, chosen: np.ndarray, L: np.ndarray) -> None:
-        """Make these candidates pivots; LLᵀ is what was left of K at them."""
+        """Make these candidates pivots; LLᵀ was the residual of K at them."""
         k, positions = self.n_pivots, self.candidates[chosen]
         self.pending = np.concatenate([self.pending, positions])
         self.selected[positions] = True
@@ -511,7 +509,7 @@ class RowPool:
         return np.delete(new_rows, kept)
 
     def exclude_rows(self, rows: np.ndarray) -> None:
-        """Never take these rows."""
+        """Never select these rows."""
         self.selected |= np.isin(self.indices, rows)
         self._zero_rounding()
 

@@ -124,12 +124,12 @@ class PoolPlan:
 
     @property
     def is_single_block(self) -> bool:
-        """Whether all rows are proposed, and all landmarks taken, in one block."""
+        """Whether all rows are proposed, and all landmarks selected, in one block."""
         return self.n_rows <= MAX_SINGLE_BLOCK_ROWS and not self.is_costly
 
     @property
     def block(self) -> int:
-        """Pivots that are taken together."""
+        """Pivots that are selected together."""
         if self.is_single_block:
             return self.n_landmarks
         return max(MIN_BLOCK_PIVOTS, self.n_landmarks // N_PIVOT_BLOCKS)
@@ -169,11 +169,11 @@ FIRST_REFRESH_SHARE = 0.25
 #: Rows that are scored at most: a pool has hundreds of times fewer, and what it misses
 #: the first refresh finds.
 MAX_SCORED_ROWS = 2**20
-#: After these shares fresh rows are held against the pool …
+#: After these shares validation rows are compared with the pool …
 VALIDATION_SHARES = (0.5, 0.75, 0.9)
-#: … and a new one is drawn if they leave so many times more than it says.
+#: … and a new one is drawn if their residual is so many times what it estimates.
 MAX_RESIDUAL_RATIO = 1.5
-#: Fresh rows to look at: one in forty of all, within these bounds.
+#: Validation rows: one in forty of all, within these bounds.
 VALIDATION_ROWS_RANGE = (256, 2000)
 
 
@@ -211,7 +211,7 @@ class PooledGreedy(GrowingSampler):
         self.plan: PoolPlan
         self.pool: RowPool  # drawn first of all
         self.is_drawn_from_all_rows = False  # the pool, by the residual of all rows
-        self.wide = False  # what is left is too little for float32
+        self.wide = False  # residuals are too small for float32
         self.round = 0  # of draws
         self.n_pivots_at_draw = 0
         self.n_nonzero_at_draw = 0  # rows of the pool with a residual
@@ -220,7 +220,7 @@ class PooledGreedy(GrowingSampler):
         self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or nothing is left."""
+        """Pivots until there are `size`, or every residual is rounding."""
         self._plan_for(size)
         n_begin = len(self.pivots)
         if n_begin == 0:
@@ -247,7 +247,7 @@ class PooledGreedy(GrowingSampler):
 
     def _plan_for(self, size: int) -> None:
         traits = self.problem.kernel.traits
-        # A function of the user's own may be dear; looking a value up is not.
+        # A function of the user's own may be costly; reading a value is not.
         is_user_function = traits.psd is None and not traits.uses_row_numbers
         max_rows = min(MAX_SCORED_ROWS, max_listed_rows(self.source))
         self.plan = PoolPlan(
@@ -255,7 +255,7 @@ class PooledGreedy(GrowingSampler):
         )
 
     def _fetch_subsets(self) -> None:
-        """Rows that will be scored or looked at: fetched in one go, if they must be."""
+        """Rows to be scored and rows for validation, fetched together."""
         n, seed, plan = self.source.n_rows, self.problem.seed, self.plan
         n_scored = plan.scored_rows if plan.draws_by_score else 0
         n_validation = min(n, int(np.clip(n // 40, *VALIDATION_ROWS_RANGE)))
@@ -378,7 +378,7 @@ class PooledGreedy(GrowingSampler):
         return self._draw_by_residual(sample, rows, n_rows)
 
     def _is_pool_stale(self, share: float) -> bool:
-        """Whether fresh rows leave more than the pool says there is."""
+        """Whether validation rows have a larger residual than the pool estimates."""
         if not self.validation_subsets:
             self._fetch_subsets()
         rows = self.validation_subsets[VALIDATION_SHARES.index(share)]
@@ -389,7 +389,7 @@ class PooledGreedy(GrowingSampler):
         )
 
     def _grow_to(self, stop: int) -> None:
-        """Pivots until there are `stop` or nothing is left."""
+        """Pivots until there are `stop`, or every residual is rounding."""
         # Ends: a choice has pivots or leaves nothing of its proposals, a pivot that is
         # not kept is never one again, and a pool that was dry without a pivot is the
         # last.
@@ -415,7 +415,7 @@ class PooledGreedy(GrowingSampler):
             self._choose(sampling_weights, stop - self.pool.n_pivots)
 
     def _choose(self, sampling_weights: np.ndarray, max_pivots: int) -> None:
-        """At most one block of pivots, from proposals drawn by these chances."""
+        """At most one block of pivots, from proposals drawn by these weights."""
         size = min(self.plan.block, max_pivots)
         n_new, n_old = self.plan.n_proposals(size)
         u = uniforms(
@@ -432,8 +432,8 @@ class PooledGreedy(GrowingSampler):
     def _flush_pool(self) -> bool:
         """The pool's pivots become landmarks; whether all of them have.
 
-        In float64 nothing may be left of one that the pool took. It is never taken
-        again, or this might go on for ever.
+        In float64 one that the pool selected may have no residual. It is never
+        selected again, or this might go on for ever.
         """
         rejected = self.pool.flush_pivots()
         if not len(rejected):

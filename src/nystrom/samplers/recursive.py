@@ -129,14 +129,14 @@ class Level:
         return self.rule.probabilities(self.scores, self.level)
 
     def sample_bernoulli(self) -> tuple[WeightedSample, ScoreTotals, float]:
-        """Rows that coins keep with probability min(1, c·weight), sums, and c.
+        """A Bernoulli sample with probabilities min(1, c·weight), sums, and c.
 
         They are in no order; rows with keys of c or more may be among them.
         """
         sampler = KeyedSampler(
             self.problem.seed,
             Purpose.KEEP,
-            # Every level throws coins of its own: reused, the weights 1/√p would be
+            # Every level has random numbers of its own: reused, 1/√p would be
             # wrong.
             self.level,
             bernoulli=True,
@@ -171,7 +171,7 @@ class Level:
 def run_recursion(problem: SamplingProblem, rule: SamplingRule) -> Level | None:
     """The last level of the recursion, not yet passed over.
 
-    None where there is nothing to halve: then every row is to be taken.
+    None where there is nothing to halve: then every row is a landmark.
     """
     top, float64_levels = None, []
     for top in iterate_levels(problem, rule):
@@ -251,7 +251,7 @@ def _make_level(
 
 
 def _sample_level(level: Level) -> LevelSample:
-    """Throw each row's coin; draw uniformly where too few are left to go on with."""
+    """A Bernoulli sample of the level; a uniform one where that is too small."""
     sample, totals, weight_factor = level.sample_bernoulli()
     selected = sample.below(weight_factor)
     p = np.minimum(1.0, weight_factor * selected.sampling_weights)
@@ -265,7 +265,7 @@ def _sample_level(level: Level) -> LevelSample:
 
 
 def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> LevelSample:
-    """Rows of a level that its coins would come up for first."""
+    """The rows of a level with the smallest random numbers."""
     rows, seed = level.rows, level.problem.seed
     size = min(size, n_rows)
     if isinstance(rows, NumberedSubset):
@@ -409,7 +409,7 @@ def select_by_ridge(
     """Algorithm 2: as many rows as λ asks for, at most `largest`."""
     needs_check = isinstance(rule, PracticalRidge)
     top, n = run_recursion(problem, rule), problem.source.n_rows
-    if top is None:  # so few rows that all are taken
+    if top is None:  # so few rows that all are landmarks
         sample = sample_all_rows(n, max_landmarks, problem.seed)
         fields: dict[str, Any] = {"ridge": rule.fixed_ridge}
     else:

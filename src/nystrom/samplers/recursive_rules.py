@@ -67,7 +67,7 @@ THEORY_C = 640
 OVERSAMPLING = 16.0
 #: Base case of Algorithm 2: m ≤ 192·log(1/δ).
 BASE_CASE_ROWS = 192
-#: In practice a level of so few rows is taken whole, also where s_l is less: it costs
+#: In practice a level of so few rows is used whole, also where s_l is less: it costs
 #: nothing, and scores from more rows are better ones.
 MIN_BASE_ROWS = 64
 #: How many times more rows than are allowed are counted, to say how many λ asks for.
@@ -75,7 +75,7 @@ COUNTED_CAP_FACTOR = 64
 
 
 def n_halvings(n_rows: int, size: int) -> int:
-    """How often n rows must be halved, rounding up, until at most `size` are left."""
+    """How often n rows must be halved, rounding up, until there are at most `size`."""
     n_levels = 0
     while -(-n_rows // 2**n_levels) > size:
         n_levels += 1
@@ -88,7 +88,7 @@ class ScoreTotals:
 
     scores: float  # Σ l̃
     capped_scores: float  # Σ min(1, l̃)
-    sampling_weights: float  # Σ of the rule's chances
+    sampling_weights: float  # Σ of the rule's sampling weights
     n_rows: float
 
     @classmethod
@@ -104,7 +104,7 @@ class ScoreTotals:
 class SamplingRule(ABC):
     """The constants of one variant of the algorithm.
 
-    A row of a level is kept with probability min(1, c·chance). Its chance follows from
+    A row of a level is kept with probability min(1, c·weight). Its weight follows from
     its own score; c may need the sum of all, which is known when the pass is over.
     """
 
@@ -122,10 +122,10 @@ class SamplingRule(ABC):
 
     @abstractmethod
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """The chance of each row."""
+        """The sampling weight of each row."""
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """c, by which all chances are multiplied."""
+        """c, by which all sampling weights are multiplied."""
         return 1.0
 
     def max_weight_factor(self, n_rows: int, level: int) -> float:
@@ -144,7 +144,7 @@ class SamplingRule(ABC):
 
     def min_sample(self) -> tuple[int, int]:
         """The fewest rows to go on with, and how many to draw uniformly below that."""
-        return 0, 0  # the coins decide
+        return 0, 0  # the Bernoulli sample decides
 
 
 class FixedSizeLevels(SamplingRule):
@@ -180,7 +180,7 @@ class PracticalSize(FixedSizeLevels):
         return math.ceil(self.sample_size / (4 * self.q))
 
     def n_levels(self, membership: LevelMembership) -> int:
-        """Halvings until at most s_l rows are left, or 64; at least one."""
+        """Halvings until there are at most s_l rows, or 64; at least one."""
         return max(
             1, n_halvings(membership.n_rows, max(self.sample_size, MIN_BASE_ROWS))
         )
@@ -215,7 +215,7 @@ class TheorySize(BernoulliLevels):
     oversampling: float = OVERSAMPLING
 
     def n_levels(self, membership: LevelMembership) -> int:
-        """Halvings until at most s rows are left."""
+        """Halvings until there are at most s rows."""
         n_levels = 0  # at most 1075, where 0.5ˡ has vanished
         while membership.count_below(0.5**n_levels) > self.sample_size:
             n_levels += 1
@@ -341,7 +341,7 @@ def bernoulli_probabilities(
 
 
 def _capped_factor(max_sum: float, weight_factor: float, totals: ScoreTotals) -> float:
-    """The multiple, or less where chances would add up to more than `total`."""
+    """The factor, or less where weights would add up to more than `max_sum`."""
     return (
         min(weight_factor, max_sum / totals.sampling_weights)
         if totals.sampling_weights > 0

@@ -26,12 +26,12 @@ from .weighted_sampling import (
     sample_by_residual,
 )
 
-#: Rows that are drawn to look at: as many as there are landmarks, at least so many.
+#: Rows that are drawn for a check: as many as there are landmarks, at least so many.
 MIN_CHECK_ROWS = 256
 #: Landmarks are added until what is estimated falls to this share of λ, so that other
 #: rows are likely to agree.
 TARGET_SHARE = 0.8
-#: Looks, each of which but the last adds landmarks.
+#: Checks, each of which but the last adds landmarks.
 MAX_CHECKS = 8
 
 
@@ -43,7 +43,7 @@ def ensure_spectral_error(
 ) -> Landmarks:
     """These landmarks, and as many more as ‖K − K̃‖₂ ≤ ridge takes.
 
-    Their `certificate` says how that is known. Where `largest` allows no more,
+    Their `certificate` says how that is known. Where `max_landmarks` allows no more,
     `n_requested` says how many there would be.
     """
     claim = format_norm_bound(ridge, problem.source.is_weighted)
@@ -52,7 +52,7 @@ def ensure_spectral_error(
         problem.ledger.count_evaluations(
             problem.kernel.gram_evaluations(len(landmarks))
         )
-        if landmarks.indefinite:  # less than nothing may be left
+        if landmarks.indefinite:  # residuals may be negative
             return landmarks
         check = SpectralCheck.from_pass(landmarks, problem, round_number)
         n_added = len(landmarks) - n_first
@@ -80,7 +80,7 @@ def ensure_spectral_error(
 def _add_rows(
     landmarks: Landmarks, rows: WeightedSample, problem: SamplingProblem
 ) -> Landmarks:
-    """These landmarks and other rows, which are certain to be taken: p = 1."""
+    """These landmarks and other rows, with certainty: p = 1."""
     assert landmarks.indices is not None
     assert landmarks.probabilities is not None
     p = np.concatenate([landmarks.probabilities, np.ones(len(rows))])
@@ -95,14 +95,14 @@ def _add_rows(
 
 @dataclass(frozen=True)
 class SpectralCheck:
-    """What landmarks leave: of all rows in sum, and of a few that stand for them."""
+    """The residual of landmarks: its trace, and a few weighted rows."""
 
     landmarks: Landmarks
     problem: SamplingProblem
     trace: float  # tr(K − K̃)
-    rounding: float  # rows with less left than rounding count as 0: no more in all
-    rows: WeightedSample  # drawn by what is left of them
-    weights: np.ndarray  # how much each of them counts for
+    rounding: float  # residuals below rounding count as 0: no more in all
+    rows: WeightedSample  # drawn by their residual
+    weights: np.ndarray  # how many rows each of them stands for
 
     @classmethod
     def from_pass(
@@ -137,7 +137,7 @@ class SpectralCheck:
         return cls(landmarks, problem, float(trace), rounding, rows, weights)
 
     def norm_and_missing(self, ridge: float) -> tuple[float, WeightedSample]:
-        """The norm as the rows drawn tell it, and those that bring it below λ."""
+        """The norm as the rows drawn estimate it, and those that bring it below λ."""
         residual, positions = self._weighted_residual_matrix(), list[int]()
         estimate, eigenvector = top_eigenpair(residual)
         norm, target = estimate, ridge if estimate <= ridge else TARGET_SHARE * ridge
@@ -156,7 +156,7 @@ class SpectralCheck:
         return estimate, self.rows.take(np.array(positions, dtype=np.intp))
 
     def _weighted_residual_matrix(self) -> np.ndarray:
-        """(q, q): what is left of K at the rows drawn, as they count."""
+        """(q, q): the weighted residual of K at the rows drawn."""
         kernel, ledger, q = self.problem.kernel, self.problem.ledger, len(self.rows)
         X = self.rows.points_from(self.problem.source)
         Z = self.landmarks.columns(wide=True).to_host(X) @ self.landmarks.factor.root
@@ -166,7 +166,7 @@ class SpectralCheck:
         residual *= root_weights[:, None]
         residual *= root_weights
         check_finite(residual)
-        # Nothing but rounding is left of a landmark, which may still have been drawn.
+        # The residual of a landmark is rounding, and it may still have been drawn.
         assert self.landmarks.indices is not None
         is_landmark = np.isin(self.rows.numbers, self.landmarks.indices)
         residual[is_landmark], residual[:, is_landmark] = 0.0, 0.0

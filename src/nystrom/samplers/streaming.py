@@ -114,7 +114,7 @@ class Reservoir:
     def thinned_for(
         self, landmarks: Landmarks, engine: Engine
     ) -> tuple[Reservoir, TraceError]:
-        """With as many rows as these landmarks take, and what they leave of all."""
+        """With as many rows as these landmarks take, and their error on all rows."""
         leverages = RowLeverages.from_pass(landmarks, self.source, engine)
         error = self._error(leverages, landmarks)
         updated = replace(self, n_new_rows=0, n_selections=self.n_selections + 1)
@@ -137,7 +137,7 @@ class Reservoir:
     def _error(self, leverages: RowLeverages, landmarks: Landmarks) -> TraceError:
         """From rows that are no landmarks, unless these are all rows.
 
-        Nothing is left of a landmark, but of the rows that it stands for there is.
+        A landmark has no residual, but the rows that it stands for have.
         """
         values = [leverages.residual, leverages.diagonal, self.weights]
         if landmarks.indices is not None and not self.has_all_rows:
@@ -147,10 +147,10 @@ class Reservoir:
         return TraceError.from_sample(residual, diagonal, weights, self.n_rows)
 
     def _thinned_to(self, sampling_weights: np.ndarray, size: int) -> Reservoir:
-        """The first to arrive; who is first of the others tells how likely they were.
+        """The rows with the smallest keys; the next key gives their probabilities.
 
-        p = min(1, c·chance), where c is the arrival u/chance of the first that is let
-        go: rows that are here have u < p.
+        p = min(1, c·weight), where c is the key u/weight of the first that is dropped:
+        rows that are here have u < p.
         """
         with np.errstate(divide="ignore", over="ignore"):
             keys = self.uniforms / sampling_weights
@@ -179,7 +179,7 @@ class Reservoir:
 
 @dataclass(frozen=True, eq=False)
 class RowLeverages:
-    """Rows beside landmarks: leverage in their span, what is left, and k(x, x)."""
+    """Rows beside landmarks: leverage in their span, residual, and k(x, x)."""
 
     leverage: np.ndarray
     residual: np.ndarray
@@ -218,7 +218,7 @@ class RowLeverages:
 def whitened_feature_map(
     landmarks: Landmarks, target_shift: np.ndarray | None = None
 ) -> FeatureMap:
-    """Z in float64, made in every tile: right for sums that are carried along."""
+    """Z in float64, computed in every tile: right for sums that are carried along."""
     shift = np.zeros(1) if target_shift is None else target_shift
     columns = landmarks.columns(wide=True)
     no_shift = np.zeros(len(landmarks))
@@ -238,7 +238,7 @@ def _block_leverages(
 SelectFunction = Callable[[Source, int, StoppingRule], Landmarks]
 #: How often a smaller error is aimed at, each time by this more than what was missed.
 MAX_ATTEMPTS, TOLERANCE_MARGIN = 4, 0.95
-#: Landmarks that leave so many times what they left before a batch are chosen anew.
+#: Landmarks are chosen anew where a batch multiplies their error by this.
 MAX_ERROR_GROWTH = 1.5
 
 
@@ -254,8 +254,8 @@ def update_from_batch(
 ) -> Landmarks:
     """Landmarks for all rows so far, which `choose` finds among those that are kept.
 
-    They stay as they are until enough rows have come, or rows that they leave too much
-    of, and where new ones would not leave `steady` times less.
+    They stay as they are until enough rows have come, or rows with too large an error,
+    and where the error of new ones would not be `min_improvement` times less.
     """
     tolerance = goal.tolerance if isinstance(goal, TraceTolerance) else np.inf
     if previous is None:
@@ -281,10 +281,10 @@ def update_from_batch(
 def _select_from_reservoir(
     reservoir: Reservoir, select: SelectFunction, goal: StoppingRule, engine: Engine
 ) -> tuple[Landmarks, Reservoir, TraceError]:
-    """Landmarks of kept rows, what is kept from now on, and what they leave of all.
+    """Landmarks of kept rows, what is kept from now on, and their error on all rows.
 
-    Of kept rows they leave less than of those that these stand for: where that is more
-    than was asked for, less is aimed at.
+    Their error on kept rows is below that on the rows that these stand for: where that
+    is more than was asked for, the tolerance is lowered.
     """
     seed = (reservoir.seed + reservoir.n_selections) % 2**64
     attempt = goal
@@ -312,7 +312,7 @@ def _select_from_reservoir(
 def _error_with_batch(
     batch: Source, previous: Landmarks, reservoir: Reservoir, engine: Engine
 ) -> TraceError | None:
-    """What landmarks leave of all rows: as was known of the others, and of a batch."""
+    """The error of landmarks on all rows: the known one, and that on a batch."""
     if previous.error is None:
         return None
     mapping = whitened_feature_map(previous)

@@ -20,18 +20,18 @@ from .weighted_sampling import KeyedSampler, as_landmarks, sample_uniformly
 
 #: Rows that become pivots together.
 BATCH_ROWS = 128
-#: Powers of rounding that must be left of a row, as a share of k(x, x): at first, and
-#: of rows that were passed over.
+#: Powers of rounding that a residual must exceed, as a share of k(x, x): at first, and
+#: for rows that were skipped.
 ROUNDING_POWERS = (0.5, 0.75, 1.0)
 
 
 @dataclass(unsafe_hash=True)
 class Uniform(GrowingSampler):
-    """Every row with the same chance (∝ its weight, where rows have weights).
+    """Every row with the same probability (∝ its weight, where rows have weights).
 
-    For a trace error the rows become pivots in the order of the draw. Rows with less
-    left than the root of rounding would multiply the rounding of all that has more
-    left: they are passed over, and seen again once all others have been.
+    For a trace error the rows become pivots in the order of the draw. Rows with
+    a residual below the root of rounding would multiply the rounding of all others:
+    they are skipped, and seen again once all others have been.
 
     Examples
     --------
@@ -66,8 +66,8 @@ class Uniform(GrowingSampler):
         self.n_seen = 0
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or no row is left."""
-        # Ends: rows are seen once for each share that must be left of them.
+        """Pivots until there are `size`, or every row has been seen."""
+        # Ends: rows are seen once for each of the powers.
         while len(self.pivots) < size and not self.exhausted:
             n_next = min(BATCH_ROWS, size - len(self.pivots))
             rows = self._next_rows(n_next)
@@ -77,17 +77,14 @@ class Uniform(GrowingSampler):
                 self._retry_skipped()
 
     def _retry_skipped(self) -> None:
-        """Begin anew with the rows that were passed over, and need less left of them.
-
-        Unless it was rounding that was left.
-        """
+        """Begin anew with the rows that were skipped, and less to exceed."""
         self.order, self.n_seen = np.concatenate(self.skipped), 0
         self.skipped = []
         self.exhausted = len(self.min_residual_shares) == 1 or not len(self.order)
         self.min_residual_shares = self.min_residual_shares[1:]
 
     def _next_rows(self, size: int) -> np.ndarray:
-        """The next rows of the draw, which is made longer as it is needed."""
+        """The next rows of the draw, which is extended as it is needed."""
         begin, self.n_seen = self.n_seen, self.n_seen + size
         source, seed = self.problem.source, self.problem.seed
         is_first_round = len(self.min_residual_shares) == len(ROUNDING_POWERS)

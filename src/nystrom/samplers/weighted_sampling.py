@@ -88,7 +88,7 @@ class NumberedSubset(Subset):
     def fetch(
         cls, source: Source, numbers: np.ndarray, engine: Engine, ledger: Ledger
     ) -> NumberedSubset:
-        """These rows; where they are not at hand they are fetched, in one pass."""
+        """These rows; without random access they are fetched, in one pass."""
         if source.supports_random_access:
             return cls(source, numbers)
         weights = source.weights_of(numbers) if source.is_weighted else None
@@ -115,8 +115,8 @@ class NumberedSubset(Subset):
 class BernoulliSubset(Source):
     """The rows of another source with u(seed, …, row) < share, tile by tile.
 
-    As many as `share` of them, about, and no list of them anywhere: a tile of this is
-    what is left of a tile of the other, which a pass that adds up does not mind.
+    About that share of them, and no list of them anywhere: a tile of this is a subset
+    of a tile of the other, which passes that sum accept.
     """
 
     def __init__(
@@ -156,13 +156,13 @@ class BernoulliSubset(Source):
 @storable
 @dataclass(frozen=True)
 class WeightedSample:
-    """The first rows to arrive, with what is needed of them."""
+    """The rows with the smallest keys, with what is needed of them."""
 
     numbers: np.ndarray
     keys: np.ndarray
     sampling_weights: np.ndarray
     weights: np.ndarray
-    points: Any  # None where the source has them at hand
+    points: Any  # None where the source has random access
     max_rows: int | None  # so many are remembered
 
     def __len__(self) -> int:
@@ -192,7 +192,7 @@ class WeightedSample:
         )
 
     def first(self, size: int | None) -> WeightedSample:
-        """The first of them; of equal ones those with the smaller number."""
+        """Those with the smallest keys; of equal ones those with the smaller number."""
         if size is None or len(self) <= size:
             return self
         threshold = np.partition(self.keys, size - 1)[size - 1]
@@ -203,11 +203,11 @@ class WeightedSample:
         return self.take(positions)
 
     def below(self, threshold: float) -> WeightedSample:
-        """Those who arrive before the limit."""
+        """Those with keys below the threshold."""
         return self.take(np.flatnonzero(self.keys < threshold))
 
     def sorted_by_key(self) -> WeightedSample:
-        """The same, the first to arrive first."""
+        """The same, the smallest key first."""
         return self.take(np.lexsort((self.numbers, self.keys)))
 
     def take(self, positions: np.ndarray) -> WeightedSample:
@@ -236,12 +236,12 @@ class WeightedSample:
 
 @dataclass(frozen=True)
 class KeyedSampler:
-    """When rows arrive, and how many are remembered.
+    """The keys of rows, and how many are remembered.
 
-    By coins a row of chance p arrives at u/p: before 1 with probability p, and before c
-    with probability min(1, c·p), so that a common factor may be left open until all
-    chances are known. Otherwise at −log(1 − u)/p, and the first s are drawn one after
-    the other ∝ p.
+    In Bernoulli sampling the key of a row of weight p is u/p: below 1 with probability
+    p, and below c with probability min(1, c·p), so that a common factor may stay open
+    until all weights are known. Otherwise it is −log(1 − u)/p, an exponential key, and
+    the s smallest are a draw of one row after the other ∝ p.
     """
 
     seed: int
@@ -250,12 +250,12 @@ class KeyedSampler:
     round: int = 0
     bernoulli: bool = False
     max_rows: int | None = None
-    max_key: float = np.inf  # who arrives later cannot win
+    max_key: float = np.inf  # rows with larger keys are dropped
 
     def sample_block(
         self, block: Block, sampling_weights: np.ndarray, carry_points: bool
     ) -> WeightedSample:
-        """Those of a tile who may win."""
+        """The rows of a tile with the smallest keys."""
         u = row_uniforms(block, self.seed, self.purpose, self.level, self.round)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             keys = (u if self.bernoulli else -np.log1p(-u)) / sampling_weights
@@ -276,19 +276,19 @@ class KeyedSampler:
         return replace(sample, points=arrays.take_rows(block.X, kept_positions))
 
     def sample(self, sampling_weights: np.ndarray) -> WeightedSample:
-        """Those of rows 0, 1, …, whose chances are all known."""
+        """Those of rows 0, 1, …, whose weights are all known."""
         return self.sample_block(
             Block(0, None, np.ones(len(sampling_weights))), sampling_weights, False
         )
 
 
-#: (what is left of each row, weights) ↦ (chances, sums that the pass is asked for)
+#: (residuals, weights of rows) ↦ (sampling weights, sums that the pass is asked for)
 WeightFunction = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class ResidualWeights:
-    """A row's chance is what is left of it, as it counts; and the sum of that."""
+    """Weight times residual of each row; and the sum of that."""
 
     def __call__(
         self, row_residuals: np.ndarray, weights: np.ndarray
@@ -306,7 +306,7 @@ def sample_by_residual(
     engine: Engine,
     name: str,
 ) -> tuple[WeightedSample, np.ndarray]:
-    """One pass: who arrives first by what is left of each row, and sums over all rows.
+    """One pass: a sample of rows by their residual, and sums over all rows.
 
     The last of the sums is the number of rows.
     """
@@ -331,7 +331,7 @@ def _sample_block(
     carry_points: bool,
 ) -> tuple[WeightedSample, np.ndarray]:
     row_residuals = np.empty(0)
-    if len(block):  # a sifted tile may have no row left
+    if len(block):  # a tile of a subset may have no rows
         row_residuals = block_residuals(block, columns, operand, rounding)
     sampling_weights, sums = weight_function(row_residuals, block.weights)
     return sampler.sample_block(block, sampling_weights, carry_points), np.append(
@@ -400,7 +400,7 @@ def sample_uniformly(source: Source, size: int, seed: int) -> SampledRows:
 def inclusion_probabilities_with_sum(
     sampling_weights: np.ndarray, size: float
 ) -> np.ndarray:
-    """Probabilities ∝ chances, none above 1, that add up to `size` where they can."""
+    """Probabilities ∝ weights, none above 1, that add up to `size` where they can."""
     certain = np.zeros(len(sampling_weights), dtype=bool)
     if np.count_nonzero(sampling_weights) <= size:
         return (sampling_weights > 0).astype(np.float64)
@@ -426,7 +426,7 @@ def sample_bernoulli(
     max_landmarks: int | None = None,
     effective_dimension: float = np.inf,
 ) -> SampledRows:
-    """Each row with its own probability; see `drawn_by_coins`."""
+    """Each row with its own probability; see `bernoulli_from_keys`."""
     sampler = KeyedSampler(seed, Purpose.KEEP, bernoulli=True)
     return bernoulli_from_keys(
         sampler.sample(p), 1.0, len(p), seed, max_landmarks, effective_dimension
@@ -441,10 +441,10 @@ def bernoulli_from_keys(
     max_landmarks: int | None = None,
     effective_dimension: float = np.inf,
 ) -> SampledRows:
-    """Each row with probability min(1, multiple·chance), ascending; at least one.
+    """Each row with probability min(1, factor·weight), ascending; at least one.
 
-    Where more are kept than `largest`, those whose coins come up first: with a smaller
-    multiple, just so many are.
+    Where more are kept than `max_landmarks`, those with the smallest keys: with a
+    smaller factor, just so many are.
     """
     selected = sample.below(weight_factor)
     if len(selected) == 0 or effective_dimension < 0.5:

@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 
 from nystrom import Nystroem, approximate, select_landmarks
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import (
     RBF,
     Cosine,
@@ -26,6 +25,8 @@ from nystrom.samplers import moved as lloyd
 from nystrom.samplers.base import SamplingProblem
 from nystrom.sources import as_source
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 GAMMA = 0.3
 OF_DISTANCE = [
     RBF(GAMMA),
@@ -36,13 +37,6 @@ OF_DISTANCE = [
     RBF(0.1) + 0.5 * RBF(1.0),
     RBF(0.1) * Laplacian(0.1),
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture
@@ -145,13 +139,6 @@ def test_a_row_far_from_every_landmark_pulls_none(X, seed, monkeypatch):
 # The guard
 
 
-def test_no_length_no_step(X, seed, monkeypatch):
-    monkeypatch.setattr(lloyd, "STEP_LENGTHS", ())
-    found = chosen(X, seed)
-    np.testing.assert_array_equal(found.points, chosen(X, seed, "auto").points)
-    assert found.notes[-1] == "not moved"
-
-
 def test_where_rows_have_nothing_in_common_nothing_moves(X, seed):
     """K = I: the means of rows are worse than rows."""
     found, start = (chosen(X, seed, name, RBF(1e4)) for name in ("kmeans", "auto"))
@@ -226,15 +213,6 @@ def test_the_error_on_all_rows_does_not_rise(rows, kernel, rng, seed):
 # Rows and kernels it takes, and those it does not
 
 
-def test_float32_stays_float32(X, seed):
-    found = chosen(X.astype(np.float32), seed)
-    assert found.points.dtype == np.float32
-    wide = chosen(X, seed)
-    assert length_of(found) > 0
-    distances = cdist(found.points, wide.points).min(axis=1)
-    assert np.median(distances) < 1e-4
-
-
 def dot(x, y):
     return float(x @ y)
 
@@ -281,35 +259,3 @@ def test_the_estimator_says_why_there_are_no_row_numbers(X, seed):
     with pytest.raises(AttributeError, match="kmeans are not rows of the data"):
         _ = model.component_indices_
     assert np.all(np.isfinite(model.transform(X)))
-
-
-@pytest.mark.parametrize("n_landmarks", [600, 601])
-def test_as_many_landmarks_as_rows_are_the_rows(n_landmarks, X, seed):
-    found = chosen(X, seed, s=n_landmarks)
-    np.testing.assert_array_equal(found.points, X)
-    assert found.indices is None
-    assert found.sampler == "kmeans"
-    assert approximate(X, found).relative_trace_error.value < 1e-10
-
-
-@pytest.mark.parametrize("s", [1, 2, 300])
-def test_any_number_of_landmarks(s, X, seed):
-    found = chosen(X, seed, s=s)
-    assert found.points.shape == (s, 3)
-    start = approximate(X, chosen(X, seed, "auto", s=s)).trace_error
-    assert approximate(X, found).trace_error <= 1.05 * start + 1e-9
-
-
-def test_rows_of_weight_0_count_among_the_rows(X, seed):
-    weights = np.ones(len(X))
-    weights[::3] = 0
-    for size in (20, 590):
-        landmarks = select_landmarks(
-            X,
-            gamma=GAMMA,
-            n_landmarks=size,
-            sampler="kmeans",
-            sample_weight=weights,
-            random_state=seed,
-        )
-        assert landmarks.n_rows == len(X)

@@ -6,21 +6,22 @@ whole matrix; what is random has bounds calibrated over many seeds.
 
 from __future__ import annotations
 
-import tracemalloc
+import math
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles_sampling import rbf_matrix
+from sklearn import config_context
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nystrom import approximate, select_landmarks
 from nystrom._precision import MIN_FLOAT32_TRACE_ERROR
-from nystrom.engines import Threads, single_threaded_blas, threads
-from nystrom.kernels import RBF, Linear, blockwise
+from nystrom.engines import Threads
+from nystrom.kernels import RBF, Polynomial
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import pool as pools
 from nystrom.samplers import pooled_greedy as by_gain
@@ -31,23 +32,27 @@ from nystrom.samplers.pool import (
     MAX_PART_ROWS,
     MIN_RESIDUAL_SHARE,
     RowPool,
-    as_float32_rows,
     part_bounds,
     rank_by_gain,
 )
-from nystrom.samplers.pooled_greedy import PooledGreedy, PoolPlan
-from nystrom.samplers.weighted_sampling import inclusion_probabilities_with_sum
+from nystrom.samplers.pooled_greedy import (
+    VALIDATION_SHARES,
+    PooledGreedy,
+    PoolPlan,
+    pool_sampling_weights,
+)
+from nystrom.samplers.recursive import run_recursion
+from nystrom.samplers.recursive_rules import PracticalSize
+from nystrom.samplers.weighted_sampling import (
+    ResidualWeights,
+    inclusion_probabilities_with_sum,
+)
 from nystrom.sources import as_source
+
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 GAMMA = 0.3
 ENGINE = Threads(1)
-
-
-@pytest.fixture(autouse=True)
-def one_blas_thread():
-    """Many small matrices: threads inside BLAS only wait for each other."""
-    with single_threaded_blas():
-        yield
 
 
 @pytest.fixture
@@ -119,16 +124,7 @@ def test_best_pivots_are_those_of_explicit_deflation(some):
     assert np.all(found.gains[chosen] == -1)
 
 
-def test_ranking_once_is_not_ranking_after_each_pivot(rng, seed):
-    """The planted fault: without deflation near-copies of the best are taken too."""
-    centers = np.repeat(4.0 * np.arange(5), [8, 7, 6, 5, 4])[:, None]
-    K, w = rbf_matrix(centers + 0.3 * rng.standard_normal((30, 1)), 1.0), np.ones(30)
-    once = np.argsort(-dense_gains(K, w, np.arange(30)))[:5]
-    chosen = ranked(K, w, np.arange(30), 5).chosen
-    assert len(np.unique(centers[chosen])) == 5 > len(np.unique(centers[once]))
-
-
-def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
+def test_a_proposal_with_a_small_residual_is_not_chosen():
     """Row 1 has most gain but for the first pivot, which leaves 1 % of it."""
     x = np.sqrt(1 - 0.5 * MIN_RESIDUAL_SHARE)
     P = np.array([[1.0, x, 0], [x, 1.0, 0], [0, 0, 1.0]])
@@ -141,14 +137,8 @@ def test_a_proposal_of_which_a_small_share_is_left_is_not_taken():
     assert 1 in found.chosen
 
 
-def test_a_proposal_at_its_floor_is_not_taken():
-    P, H = np.eye(3), np.diag([3.0, 2.0, 1.0])
-    found = rank_by_gain(P, H, np.zeros(3), np.array([0.0, 1.0, 0.5]), 3)
-    np.testing.assert_array_equal(found.chosen, [0, 2])
-
-
 @pytest.mark.parametrize("above", [1.6, 100.0])
-def test_of_equal_gains_the_one_that_is_better_known_is_taken(above):
+def test_of_equal_gains_the_better_known_is_chosen(above):
     """Row 0 has as much gain as row 1, and a thousandth more, but is near rounding."""
     floor = 1e-12
     p = np.array([above * floor, 1e-4])
@@ -159,15 +149,6 @@ def test_of_equal_gains_the_one_that_is_better_known_is_taken(above):
     # Where rounding is farther below, the thousandth counts.
     found = rank_by_gain(P, H, p, np.full(2, floor / 1e4), 1)
     np.testing.assert_array_equal(found.chosen, [0])
-
-
-def test_copies_are_taken_once(rng):
-    X = rng.standard_normal((4, 2)) + 8.0 * np.arange(4)[:, None]  # none hides another
-    K = rbf_matrix(X[[0, 1, 2, 3, 0, 1, 1, 0, 3]], 1.0)
-    found = ranked(K, np.ones(9), np.arange(9), 9, floor=1e-12)
-    kinds = np.array([0, 1, 2, 3, 0, 1, 1, 0, 3])[found.chosen]
-    np.testing.assert_array_equal(np.sort(kinds), np.arange(4))
-    assert np.all(found.gains == -1)
 
 
 # A pool
@@ -245,52 +226,6 @@ def test_a_pool_of_several_parts_is_the_dense_algorithm(rng, monkeypatch):
     run(pool, Spy(monkeypatch), rbf_matrix(X, GAMMA), n_blocks=3)
 
 
-def test_a_float32_pool_is_close_to_a_float64_one(X, rng, monkeypatch):
-    X, w = X.astype(np.float32), rng.uniform(0.5, 30, 60)
-    K = rbf_matrix(X.astype(np.float64), GAMMA)
-    narrow, wide = make_pool(X, w, wide=False), make_pool(X, w)
-    assert [pool.parts[0].F.dtype for pool in (narrow, wide)] == [np.float32, float]
-    run(narrow, Spy(monkeypatch), K, n_blocks=3, atol=1e-5)
-    run(wide, Spy(monkeypatch), K, n_blocks=3)
-
-
-def test_the_gain_of_a_pivot_is_the_fall_of_the_trace_error(X, rng, monkeypatch):
-    spy, K = Spy(monkeypatch), rbf_matrix(X, GAMMA)
-    pool = make_pool(X)
-    for _ in range(6):
-        before = np.trace(left_of(K, pool.pivots.indices))
-        assert pool.residual_trace == pytest.approx(before)
-        proposals = rng.permutation(np.flatnonzero(pool.sampling_weights()))[:8]
-        c = np.concatenate([pool.candidates, proposals])
-        assert pool.choose(proposals, 1, keep=5) == 1
-        assert not len(pool.flush_pivots())
-        after = np.trace(left_of(K, pool.pivots.indices))
-        gains = np.diagonal(spy.H) / np.diagonal(spy.P)
-        assert gains[spy.ranked.chosen[0]] == pytest.approx(before - after)
-        # No other candidate would have taken off more.
-        falls = [before - np.trace(left_of(K, [*pool.pivots.indices[:-1], j]))
-                 for j in c]  # fmt: skip
-        fit = np.diagonal(spy.P) > MIN_RESIDUAL_SHARE * spy.initial_residuals
-        assert before - after == pytest.approx(np.max(np.array(falls)[fit]))
-
-
-def test_a_pool_of_what_the_pivots_span_has_nothing_left(X):
-    pool = make_pool(X[np.arange(60) % 5], begun=range(5))
-    assert pool.is_exhausted
-    assert not pool.residual.any()
-    assert not pool.sampling_weights().any()
-    assert not pool.needs_float64
-
-
-def test_what_seems_left_but_is_rounding_is_given_up(X):
-    """No pivot comes of it: the pool must say so, or the caller asks for ever."""
-    pool = make_pool(X[np.arange(60) % 5], begun=range(5))
-    pool.residual[10:20] = 1e-6
-    assert pool.choose(np.arange(10, 20), 3, keep=4) == 0
-    assert not pool.residual.any()
-    assert len(pool.candidates) == 0
-
-
 def test_a_pool_that_is_too_fine_for_float32_says_so(X):
     X = X.astype(np.float32)
     pool = make_pool(X, wide=False)
@@ -308,16 +243,7 @@ def grown(X, s, seed, gamma, weights=None):
     return growth
 
 
-def test_what_is_too_fine_for_float32_is_chosen_in_float64(rng, seed):
-    X = rng.standard_normal((1000, 2)).astype(np.float32)
-    coarse, fine = grown(X, 30, seed, 5.0), grown(X, 30, seed, 0.05)
-    assert not coarse.wide
-    assert coarse.pool.parts[0].F.dtype == np.float32
-    assert fine.wide
-    assert fine.pool.parts[0].F.dtype == np.float64
-
-
-def test_pivots_that_are_refused_are_never_taken_again(rng, seed, monkeypatch):
+def test_refused_pivots_are_not_proposed_again(rng, seed, monkeypatch):
     """Rounding may differ at each look: what is left of a row must not decide alone."""
     asked, add = [], Pivots.add
 
@@ -339,44 +265,6 @@ def test_pivots_that_are_refused_are_never_taken_again(rng, seed, monkeypatch):
         assert len(np.unique(seen)) == len(seen) > 40
 
 
-def test_float64_rows_are_ranked_in_float32_where_that_is_the_same(rng):
-    X, kernel = rng.standard_normal((700, 3)), RBF(0.5)
-    far = X + 1e6  # float32 would have but a few values for each feature
-    for rows in (X, far):
-        made = as_float32_rows(kernel, rows, Ledger())
-        assert made.dtype == np.float32
-        np.testing.assert_allclose(kernel(made, made[:9]), kernel(X, X[:9]), atol=1e-5)
-    ledger, spread = Ledger(), X * np.where(np.arange(700) == 9, 1e5, 1)[:, None]
-    spread[10] = spread[9] + 0.3  # two near rows, both far from all others
-    assert as_float32_rows(kernel, spread, ledger) is spread
-    assert ledger.n_evaluations == 2 * 8 * (8 + 256)
-    # Nothing to gain, or no distance: as they are.
-    narrow = X.astype(np.float32)
-    assert as_float32_rows(kernel, narrow, Ledger()) is narrow
-    assert as_float32_rows(Linear(), X, Ledger()) is X
-
-
-def test_what_is_chosen_in_float32_is_as_good(rng, seed, monkeypatch):
-    X = unbalanced(rng, 1500)
-    narrow = mean_error(X, "auto", seed, 0.1)
-    assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float32
-    monkeypatch.setattr(pools, "MIN_NARROWING_ROWS", 10**9)
-    assert grown(X, 40, seed, 0.1).pool.parts[0].F.dtype == np.float64
-    assert narrow == pytest.approx(mean_error(X, "auto", seed, 0.1), rel=0.02)
-
-
-def test_threads_on_the_parts_of_a_pool_change_nothing(rng, seed, monkeypatch):
-    X = rng.standard_normal((5000, 4)).astype(np.float32)
-    monkeypatch.setattr(threads, "MIN_THREADED_MULTIPLY_ADDS", 0)
-    one, two = (
-        select_landmarks(
-            X, gamma=0.1, n_landmarks=700, random_state=seed, n_jobs=n_jobs
-        )
-        for n_jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one.indices, two.indices)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
     """The first and the last row of each part lie far from all others."""
@@ -391,16 +279,6 @@ def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
         X.astype(dtype), gamma=GAMMA, n_landmarks=300, random_state=seed
     )
     assert np.isin(apart, found.indices).all()
-
-
-@pytest.mark.parametrize("n", [1, 2047, 2048, 2049, 4096, 4097, 12_000])
-def test_parts_have_all_rows_once(n):
-    cuts = part_bounds(n)
-    assert (cuts[0], cuts[-1]) == (0, n)
-    sizes = np.diff(cuts)
-    assert sizes.max() <= MAX_PART_ROWS
-    assert sizes.max() - sizes.min() <= 1
-    assert len(sizes) == 1 or len(sizes) % 2 == 0
 
 
 # Probabilities and weights of a pool
@@ -426,17 +304,6 @@ def test_probabilities_with_a_sum(chances, size):
         assert np.all(ratios[0] * chances[p == 1] >= 1 - 1e-9)
 
 
-@pytest.mark.parametrize("scale", [2.0**-1070, 2.0**-1000, 2.0**1013])
-def test_probabilities_of_chances_at_any_scale(scale, rng):
-    chances = rng.integers(1, 100, 40).astype(np.float64)
-    chances[:3] = 900
-    expected = inclusion_probabilities_with_sum(chances, 12)
-    assert 0 < np.count_nonzero(expected == 1) < 12
-    np.testing.assert_array_equal(
-        inclusion_probabilities_with_sum(scale * chances, 12), expected
-    )
-
-
 def test_probabilities_of_chances_beside_one_that_is_certain():
     p = inclusion_probabilities_with_sum(np.array([1e300, 1e-20, 1e-20, 2e-20]), 2)
     np.testing.assert_allclose(p, [1, 0.25, 0.25, 0.5])
@@ -451,8 +318,9 @@ def lopsided(rng, n=1500):
     return X
 
 
-def few_rows_are_drawn_from(monkeypatch):
-    """As many rows are: a pool by score, then one by what is left."""
+@pytest.fixture
+def small_pools(monkeypatch):
+    """Few rows are drawn from as many are: by score, then by what is left."""
     monkeypatch.setattr(plan, "MAX_WHOLE_POOL_ROWS", 64)
     monkeypatch.setattr(plan, "MIN_POOLS_TO_SCORE", 1)
 
@@ -484,6 +352,7 @@ def z_score(values, truth):
 @pytest.mark.parametrize(
     ("weighted", "some"), [(True, False), (False, True)], ids=["weighted", "some rows"]
 )
+@pytest.mark.usefixtures("small_pools")
 def test_pools_stand_for_all_rows(weighted, some, rng, seed, monkeypatch):
     """Within 5 standard errors of the truth: a false alarm in about 10⁶ runs."""
     X, n_runs = lopsided(rng), 100
@@ -491,7 +360,6 @@ def test_pools_stand_for_all_rows(weighted, some, rng, seed, monkeypatch):
     monkeypatch.setattr(by_gain, "RowPool", SeenPool)
     monkeypatch.setattr(SeenPool, "said", [])
     monkeypatch.setattr(by_gain, "VALIDATION_SHARES", ())
-    few_rows_are_drawn_from(monkeypatch)
     if some:  # too few evaluations are allowed for a look at all rows
         per_pair, per_square = plan.REFRESH_BUDGET
         monkeypatch.setattr(plan, "REFRESH_BUDGET", (per_pair - 0.85, per_square))
@@ -570,17 +438,6 @@ def test_all_of_150_distinct_rows_are_found(dtype, rng, seed):
     assert approximate(X, landmarks).relative_trace_error.value < 1e-12
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_many_copies_do_not_keep_a_rare_row_out(dtype, rng, seed):
-    """A pool of copies runs dry after few pivots, and one row in 4000 is not in it."""
-    kind = rng.integers(0, 14, 4000)
-    kind[7] = 14
-    X = (4 * rng.standard_normal((15, 6)))[kind].astype(dtype)
-    for run in range(5 * seed, 5 * seed + 5):
-        landmarks = select_landmarks(X, gamma=0.5, n_landmarks=40, random_state=run)
-        assert len(np.unique(kind[landmarks.indices])) == 15
-
-
 def rank_found(rng, seed, monkeypatch):
     """From pools of 30 rows, the first of which does not hold the five rare rows."""
     kind = zipf(rng, 3000, 60)
@@ -607,17 +464,6 @@ def test_a_dry_pool_is_not_a_rank_found(rng, seed, monkeypatch):
     assert growth.exhausted
 
 
-def test_a_dry_pool_taken_for_the_rank_would_show(rng, seed, monkeypatch):
-    """The planted fault for the test above."""
-
-    def dry(self):
-        return "pool" in vars(self) and self.pool.is_exhausted
-
-    exhausted = property(dry, lambda self, value: None)
-    monkeypatch.setattr(PooledGreedy, "exhausted", exhausted, raising=False)
-    assert rank_found(rng, seed, monkeypatch)[0] < 60
-
-
 def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
     """ω·r is 0 and r is not: such a pool is not dry, and a new one draws nothing."""
     asked, chances = [], RowPool.sampling_weights
@@ -642,100 +488,6 @@ def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
 # Rows and kernels of every kind
 
 
-def shared_letters(x, y):
-    """Pairs of neighbouring letters that two words share, as a cosine."""
-    a, b = ({w[i : i + 2] for i in range(len(w) - 1)} for w in (x, y))
-    return len(a & b) / np.sqrt(len(a) * len(b))
-
-
-def words(rng, n=150):
-    stems = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(12)]
-    kinds = zipf(rng, n, 12)
-    return [stems[k] + "".join(rng.choice(list("xyz"), 2)) for k in kinds]
-
-
-def input_of(kind, rng):
-    if kind == "words":
-        return words(rng, 120), {"kernel": shared_letters}
-    X = unbalanced(rng, 700)
-    if kind == "csr":
-        return sp.csr_array(np.where(np.abs(X) > 1, X, 0.0)), {"gamma": 0.1}
-    if kind == "precomputed":
-        return rbf_matrix(X, 0.1), {"kernel": "precomputed"}
-    kernel = blockwise(
-        lambda X, Y: rbf_kernel(X, Y, gamma=0.1), diag=lambda X: np.ones(len(X))
-    )
-    return X, {"kernel": kernel}
-
-
-@pytest.mark.parametrize("kind", ["words", "csr", "precomputed", "blockwise"])
-def test_every_kind_of_rows_and_kernel(kind, rng, seed):
-    X, options = input_of(kind, rng)
-    errors = {"auto": [], "uniform": []}
-    for run in range(3 * seed, 3 * seed + 3):
-        for sampler, values in errors.items():
-            landmarks = select_landmarks(
-                X, n_landmarks=20, sampler=sampler, random_state=run, **options
-            )
-            assert len(np.unique(landmarks.indices)) == 20
-            values.append(approximate(X, landmarks).trace_error)
-    assert np.mean(errors["auto"]) < np.mean(errors["uniform"])
-
-
-def test_a_function_of_pairs_and_few_rows_is_not_worth_ranking(rng, seed):
-    X = words(rng, 40)
-    options = {"kernel": shared_letters, "n_landmarks": 20, "random_state": seed}
-    found = select_landmarks(X, **options)
-    uniform = select_landmarks(X, sampler="uniform", **options)
-    np.testing.assert_array_equal(found.indices, uniform.indices)
-    assert found.n_kernel_evaluations == 0
-    more = select_landmarks(words(rng, 41), **options)
-    assert more.n_kernel_evaluations > 0
-
-
-def test_weights_are_copies_in_terms_of_error(rng, seed):
-    """Most of the weight lies on a few rows, which uniform draws by weight repeat."""
-    X = rng.standard_normal((1200, 3))
-    w = np.ceil(rng.pareto(1.0, 1200)).clip(1, 60).astype(int)
-    copies = np.repeat(X, w, axis=0)
-    errors = np.empty((5, 4))
-    for run in range(5):
-        options = {"gamma": 0.3, "n_landmarks": 30, "random_state": 5 * seed + run}
-        for j, sampler in enumerate(("auto", "uniform")):
-            found = select_landmarks(X, sample_weight=w, sampler=sampler, **options)
-            errors[run, j] = approximate(X, found, sample_weight=w).trace_error
-        repeated = select_landmarks(copies, **options)
-        errors[run, 2] = approximate(copies, repeated).trace_error
-        blind = select_landmarks(X, **options)
-        errors[run, 3] = approximate(X, blind, sample_weight=w).trace_error
-    weighted, uniform, repeated, blind = errors.mean(axis=0)
-    assert weighted < 0.9 * uniform
-    assert weighted < blind
-    assert weighted == pytest.approx(repeated, rel=0.15)
-
-
-@pytest.mark.parametrize("n", [200, 2000], ids=["all in the pool", "some"])
-def test_rows_of_weight_0_are_in_no_pool(n, rng, seed, monkeypatch):
-    drawn = []
-
-    class Seen(RowPool):
-        def __init__(self, work, indices, weights, *args, **options):
-            drawn.append((work.source.take(indices), weights))
-            super().__init__(work, indices, weights, *args, **options)
-
-    monkeypatch.setattr(by_gain, "RowPool", Seen)
-    few_rows_are_drawn_from(monkeypatch)
-    X = rng.standard_normal((n, 2))
-    w = np.where(rng.uniform(size=n) < 0.5, 0.0, 2.0)
-    landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w, random_state=seed)
-    assert np.all(w[landmarks.indices] > 0)
-    assert len(drawn) == 1 if n == 200 else len(drawn) > 1
-    kept = {tuple(x) for x in X[w > 0]}
-    for points, weights in drawn:
-        assert np.all(weights > 0)
-        assert {tuple(x) for x in points} <= kept
-
-
 # Cost
 
 
@@ -747,35 +499,6 @@ def test_kernel_evaluations_per_row_and_landmark(n, s, most, rng, seed):
     X = rng.standard_normal((n, 3))
     landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=s, random_state=seed)
     assert landmarks.n_kernel_evaluations <= most * n * s
-
-
-def test_nothing_of_size_n_times_s_is_kept(rng, seed):
-    X = rng.standard_normal((60_000, 4))
-    select_landmarks(X[:3000], gamma=GAMMA, n_landmarks=50)  # imports and caches
-    tracemalloc.start()
-    try:
-        select_landmarks(X, gamma=GAMMA, n_landmarks=50, random_state=seed, n_jobs=1)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 * 60_000 * 50 / 3
-
-
-@pytest.mark.parametrize("power", [-900, -600, 600, 900])
-@pytest.mark.parametrize("n_rows", [400, 5000])
-def test_the_scale_of_the_kernel_does_not_matter(power, n_rows, seed):
-    """Gains are sums of squares, of which neither overflows nor vanishes."""
-    X = np.random.default_rng(seed).standard_normal((n_rows, 3))
-    first, other = (
-        select_landmarks(X, kernel=kernel, n_landmarks=25, random_state=seed)
-        for kernel in (RBF(0.5), RBF(0.5) * 2.0**power)
-    )
-    if n_rows < pools.MIN_NARROWING_ROWS:  # in float64 both
-        np.testing.assert_array_equal(first.indices, other.indices)
-    errors = [
-        approximate(X, each).relative_trace_error.value for each in (first, other)
-    ]
-    np.testing.assert_allclose(errors[1], errors[0], rtol=0.2)
 
 
 def weighted_norms(X, w, gamma, n_landmarks, seed):
@@ -812,11 +535,162 @@ def test_rare_rows_that_hardly_count_are_left_out(weight, seed):
     assert gain_over_uniform(seed, weight) < 0.3  # .06 to .15
 
 
-def test_without_their_weights_they_would_be_taken(seed, monkeypatch):
-    """The planted fault: a pool in which all rows count alike."""
+# How a pool is drawn, and when another one is
 
-    def alike(work, indices, weights, *rest, **options):
-        return RowPool(work, indices, np.ones_like(weights), *rest, **options)
 
-    monkeypatch.setattr(by_gain, "RowPool", alike)
-    assert gain_over_uniform(seed, 1e-3) > 0.4  # .65 to 1.2
+def problem_on(X, seed, kernel=None, weights=None):
+    kernel = RBF(GAMMA) if kernel is None else kernel
+    return SamplingProblem(kernel, as_source(X, weights), seed, Threads(1), Ledger())
+
+
+def residual_diagonal(K, rows):
+    """The diagonal of what rows leave of K."""
+    S = np.asarray(rows)
+    left = np.diag(K) - np.sum(K[:, S] * np.linalg.solve(K[np.ix_(S, S)], K[S]).T, 1)
+    left[S] = 0.0
+    return left
+
+
+# What rows are drawn by
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+@pytest.mark.usefixtures("small_pools")
+def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
+    """The tenth bounds the weights: no row stands for more than ten times its share."""
+    X = rng.standard_normal((1500, 3))
+    X[:200] *= 3  # k(x, x) = (‖x‖² + 1)² is large there
+    w = rng.uniform(0.2, 5, 1500) if weighted else None
+    work = problem_on(X, seed, Polynomial(degree=2), w)
+    growth = PooledGreedy().begin(work)
+    growth._plan_for(60)
+    assert growth.plan.draws_by_score
+    chances = pool_sampling_weights(work, growth.plan)
+    scores = run_recursion(work, PracticalSize(growth.plan.level_size)).scores
+    scores = np.minimum(1.0, scores)
+    whole = (np.vecdot(X, X) + 1) ** 2 * (1.0 if w is None else w)
+    expected = 0.9 * scores / scores.sum() + 0.1 * whole / whole.sum()
+    np.testing.assert_allclose(chances, expected, rtol=1e-9)
+    assert chances.sum() == pytest.approx(1)
+    assert np.all(chances >= 0.1 * whole / whole.sum() * (1 - 1e-9))
+
+
+@pytest.mark.usefixtures("small_pools")
+def test_later_pools_are_drawn_by_what_is_left_as_it_counts(rng):
+    left, w = rng.uniform(size=50), rng.uniform(0.1, 9, 50)
+    chances, sums = ResidualWeights()(left.copy(), w)
+    np.testing.assert_allclose(chances, w * left)
+    np.testing.assert_allclose(sums, [w @ left])
+
+
+@pytest.mark.parametrize("begun", [(), (3, 40)])
+@pytest.mark.usefixtures("small_pools")
+def test_proposals_are_drawn_by_what_a_row_of_the_pool_stands_for(begun, rng):
+    X = rng.standard_normal((80, 3))
+    omega = rng.uniform(0.5, 20, 80)
+    work = problem_on(X, 0)
+    pivots = Pivots(work)
+    pivots.add(np.array(begun, dtype=np.intp))
+    pool = RowPool(work, np.arange(80), omega, pivots, 80, wide=True)
+    K = rbf_kernel(X, gamma=GAMMA)
+    left = residual_diagonal(K, begun) if begun else np.diag(K)
+    np.testing.assert_allclose(pool.sampling_weights(), omega * left, atol=1e-10)
+    # Those that are proposed already are not proposed again.
+    pool.choose(np.arange(50, 60), 3, keep=4)
+    assert len(pool.candidates)
+    assert not pool.sampling_weights()[pool.candidates].any()
+    S = np.concatenate([np.array(begun, dtype=np.intp), pool.indices[pool.pending]])
+    # And those that are kept have the largest gains by now, of those in the race.
+    others = np.setdiff1d(np.arange(50, 60), S)
+    R = K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S])
+    others = others[np.diag(R)[others] > MIN_RESIDUAL_SHARE * left[others]]
+    gains = omega @ R[:, others] ** 2 / np.diag(R)[others]
+    best = others[np.argsort(-gains)[:4]]
+    np.testing.assert_array_equal(np.sort(pool.candidates), np.sort(best))
+    assert pool.residual_trace == pytest.approx(
+        omega @ residual_diagonal(K, S), rel=1e-8
+    )
+
+
+# When another pool is drawn
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+@pytest.mark.usefixtures("small_pools")
+def test_a_pool_is_stale_at_one_and_a_half_times_what_it_says(weighted, rng, seed):
+    """Fresh rows, counted as they count, say how much is left of all."""
+    X = rng.standard_normal((2000, 3))
+    w = rng.pareto(1.0, 2000) + 0.01 if weighted else None
+    growth = PooledGreedy().begin(problem_on(X, seed, weights=w))
+    growth.grow(30)
+    w = np.ones(2000) if w is None else w
+    left = residual_diagonal(rbf_kernel(X, gamma=GAMMA), growth.pivots.indices)
+    seen = []
+    for look, rows in zip(VALIDATION_SHARES, growth.validation_subsets, strict=True):
+        numbers = rows.row_numbers
+        seen.append(numbers)
+        fresh = 2000 * np.mean(w[numbers] * left[numbers])
+        said = growth.pool.residual_trace
+        for share, stale in ((1.49, False), (1.51, True)):
+            growth.pool.weights = growth.pool.weights * (fresh / share / said)
+            said = growth.pool.residual_trace
+            assert said == pytest.approx(fresh / share)
+            assert growth._is_pool_stale(look) is stale
+    # Rows that were looked at once are not fresh.
+    for one, other in pairwise(seen):
+        assert len(np.intersect1d(one, other)) < 0.5 * len(one)
+
+
+def found_in_hidden(rng, seed, monkeypatch, until, s=40):
+    """Landmarks among rows that no pool has before there are so many pivots.
+
+    Two clouds that have nothing in common, a third of the rows in the hidden one.
+    """
+    X = rng.standard_normal((1800, 3))
+    hidden = rng.permutation(1800) < 600
+    X[hidden] += 50
+
+    def pool(work, indices, weights, pivots, *rest, points=None, **options):
+        if len(pivots) < until:
+            shown = ~hidden[indices]
+            indices, weights = indices[shown], weights[shown]
+        return RowPool(work, indices, weights, pivots, *rest, **options)
+
+    monkeypatch.setattr(by_gain, "RowPool", pool)
+    growth = PooledGreedy().begin(problem_on(X, seed))
+    growth.grow(s)
+    assert len(growth.pivots) == s
+    return np.flatnonzero(hidden[growth.pivots.indices]), growth
+
+
+@pytest.mark.usefixtures("small_pools")
+def test_after_a_quarter_all_rows_draw_a_pool(rng, seed, monkeypatch):
+    monkeypatch.setattr(by_gain, "VALIDATION_SHARES", ())
+    found, growth = found_in_hidden(rng, seed, monkeypatch, until=1)
+    assert growth.is_drawn_from_all_rows
+    assert f"residuals at {math.ceil(40 / 4)} landmarks" in growth.problem.engine.passes
+    # The hidden cloud had a third of the rows, and all of the pivots after that see it.
+    assert len(found) >= 5
+    assert found[0] >= 10
+
+
+@pytest.mark.parametrize(("until", "share"), [(15, 0.5), (25, 0.75), (33, 0.9)])
+@pytest.mark.usefixtures("small_pools")
+def test_a_pool_that_misses_rows_is_found_stale(until, share, rng, seed, monkeypatch):
+    """Also where the pool after a quarter, and the next ones, missed them."""
+    monkeypatch.setattr(plan, "REFRESH_BUDGET", (3.0, 50))  # as many looks as there are
+    found, growth = found_in_hidden(rng, seed, monkeypatch, until)
+    at = math.ceil(share * 40)
+    assert f"residuals at {at} landmarks" in growth.problem.engine.passes
+    assert len(found) >= 2
+    assert found[0] >= at
+
+
+@pytest.mark.usefixtures("small_pools")
+def test_a_pool_fits_the_working_memory():
+    """Its factor has a row for each landmark; two rows per landmark are the least."""
+    for megabytes in (1, 4, 1024):
+        with config_context(working_memory=megabytes):
+            size = PoolPlan(10**6, 300).pool_size
+        assert size == 600 or 8 * 300 * size <= megabytes * 2**20
+        assert size <= 12 * 300

@@ -16,22 +16,18 @@ import pytest
 from nystrom import _random as randomness
 from nystrom import select_landmarks, sources
 from nystrom._random import (
-    CHUNK_ROWS,
     Purpose,
-    rows_below,
-    uniform_row_sample,
     uniforms,
 )
-from nystrom.engines import Threads, single_threaded_blas
+from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import weighted_sampling as sifting
 from nystrom.samplers.base import SamplingProblem
 from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import LevelMembership, PracticalSize, TheoryRidge
+from nystrom.samplers.recursive_rules import PracticalSize
 from nystrom.samplers.weighted_sampling import (
     BernoulliSubset,
-    KeyedSampler,
     NumberedSubset,
     subsample,
 )
@@ -114,17 +110,11 @@ def test_memory_does_not_grow_with_the_rows(options):
     assert growth(FEW, **options) < 2
 
 
-@pytest.mark.usefixtures("short_lists")
-def test_one_number_per_row_would_be_seen():
-    """The planted fault: RPCholesky keeps bounds, and says so."""
-    assert growth(FEW // 8, sampler="rpcholesky", n_landmarks=SIZE) > 8
-
-
 # Sifted levels are the listed ones
 
 
 @pytest.mark.parametrize("sampler", ["recursive", "accelerated", "auto", "kmeans"])
-def test_landmarks_from_sifted_levels_do_not_depend_on_storage(
+def test_landmarks_from_subsampled_levels_do_not_depend_on_storage(
     sampler, seed, short_lists
 ):
     X = generated(40_000, seed).rows(0, 40_000)
@@ -139,50 +129,7 @@ def test_landmarks_from_sifted_levels_do_not_depend_on_storage(
         np.testing.assert_array_equal(X[held.indices], held.points)
 
 
-def test_a_sifted_level_keeps_what_a_listed_one_of_the_same_rows_does(
-    seed, monkeypatch
-):
-    """Algorithm 2's levels are the rows below a share: listed or sifted alike."""
-    X = generated(6000, seed).rows(0, 6000).astype(np.float64)
-    rule = TheoryRidge(30.0, 0.03, oversampling=2)
-
-    def levels():
-        work = SamplingProblem(RBF(0.3), as_source(X), seed, Threads(1), Ledger())
-        with single_threaded_blas():
-            return list(iterate_levels(work, rule))
-
-    listed = levels()
-    monkeypatch.setattr(sifting, "MAX_LISTED_ROWS", 1100)
-    monkeypatch.setattr(sifting, "MIN_LISTED_ROWS", 1100)
-    sifted = levels()
-    assert len(listed) == len(sifted) >= 2
-    kinds = [type(level.rows) for level in sifted]
-    assert BernoulliSubset in kinds
-    for one, other in zip(listed, sifted, strict=True):
-        np.testing.assert_array_equal(one.sample.indices, other.sample.indices)
-        np.testing.assert_allclose(one.sample.weights, other.sample.weights, rtol=1e-9)
-        assert one.ridge == pytest.approx(other.ridge, rel=1e-9)
-
-
-def test_halves_too_large_to_be_listed_are_about_half(seed):
-    n = 60_000
-    among = LevelMembership(as_source(np.zeros((n, 1))), seed)
-    among.max_rows = 10_000
-    share = PracticalSize(100).members(among, 1)
-    assert share == 0.5
-    listed = PracticalSize(100).members(among, 3)
-    assert len(listed) == n // 8
-    source = BernoulliSubset(
-        as_source(np.zeros((n, 1))), share, seed, Purpose.MEMBERSHIP
-    )
-    tiles = [source.block(i, i + 1000) for i in range(0, n, 1000)]
-    kept = np.concatenate([tile.numbers for tile in tiles])
-    # 8 standard deviations.
-    assert abs(len(kept) - n / 2) < 8 * np.sqrt(n / 4)
-    assert np.isin(listed, kept).all()
-
-
-def test_sifted_rows_bring_weights_targets_and_numbers(seed, rng):
+def test_subsampled_rows_bring_weights_targets_and_numbers(seed, rng):
     X, w, y = rng.standard_normal((5000, 2)), rng.uniform(0, 2, 5000), rng.random(5000)
     source = as_source(X, w).replace(targets=y[:, None])
     block = BernoulliSubset(source, 0.1, seed, Purpose.REFRESH, 3).block(1024, 2048)
@@ -194,7 +141,7 @@ def test_sifted_rows_bring_weights_targets_and_numbers(seed, rng):
     np.testing.assert_array_equal(block.targets[:, 0], y[expected])
 
 
-def test_rows_that_are_not_at_hand_come_back_with_the_pass(seed, monkeypatch):
+def test_rows_without_random_access_come_back_with_the_pass(seed, monkeypatch):
     """Else they would be read once more, and those that are at hand be copied."""
     source = generated(3000, seed)
     X = source.rows(0, 3000)
@@ -234,36 +181,3 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
 
 
 # Draws without vectors
-
-
-@pytest.mark.parametrize("n", [1, 3, 1000, CHUNK_ROWS + 7])
-@pytest.mark.parametrize("size", [1, 2, 100, 10**6])
-def test_first_rows_are_those_with_the_smallest_numbers(n, size, seed):
-    u = uniforms(seed, Purpose.DRAW, 0, n, round=2)
-    expected = np.argsort(u, kind="stable")[:size]
-    found = uniform_row_sample(seed, Purpose.DRAW, n, size, round=2)
-    np.testing.assert_array_equal(found, expected)
-    rows, values = rows_below(seed, Purpose.DRAW, n, 0.3, round=2)
-    np.testing.assert_array_equal(rows, np.flatnonzero(u < 0.3))
-    np.testing.assert_array_equal(values, u[rows])
-
-
-@pytest.mark.parametrize("by_coins", [False, True])
-@pytest.mark.parametrize("carried", [False, True])
-def test_a_race_run_tile_by_tile_is_the_race_of_all(by_coins, carried, seed, rng):
-    X = rng.standard_normal((2500, 3))
-    chances = rng.exponential(size=2500) * (rng.random(2500) < 0.7)
-    source = as_source(X)
-    race = KeyedSampler(seed, Purpose.POOL, bernoulli=by_coins, max_rows=40)
-    at_once = race.sample(chances)
-    tiles = [
-        race.sample_block(source.block(i, i + 500), chances[i : i + 500], carried)
-        for i in range(0, 2500, 500)
-    ]
-    together = ((tiles[0] + tiles[1]) + (tiles[2] + tiles[3])) + tiles[4]
-    one, other = at_once.sorted_by_key(), together.sorted_by_key()
-    np.testing.assert_array_equal(one.numbers, other.numbers)
-    np.testing.assert_array_equal(one.keys, other.keys)
-    assert len(one) == 40
-    assert np.all(chances[one.numbers] > 0)
-    np.testing.assert_array_equal(other.points_from(source), X[one.numbers])
