@@ -137,6 +137,16 @@ def test_a_filter_leaves_rows_out(threshold, partitioned, X):
     )
 
 
+def test_filters_that_leave_as_many_rows(X, tmp_path):
+    """Of one half of the row groups, then of the other: each has its own chunks."""
+    write_parquet(tmp_path / "rows.parquet", X, 300, i=np.arange(N_ROWS))
+    names, i = ["x0", "x1", "x2", "x3"], pc.field("i")
+    for chosen, rows in [(i < 1500, X[:1500]), (i >= 1500, X[1500:])]:
+        source = sources.open(tmp_path / "rows.parquet", columns=names, filter=chosen)
+        np.testing.assert_array_equal(all_rows(source), rows)
+        np.testing.assert_array_equal(source.take([5, 2]), rows[[5, 2]])
+
+
 def test_a_filter_is_for_tables_alone(X, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with pytest.raises(ValueError, match="filter= is for Parquet and Arrow"):
