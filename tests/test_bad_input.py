@@ -364,8 +364,18 @@ CONFLICTS += [
     for kernel in ("precomputed", shared_letters, kernels.Linear())
     for parameter in ("gamma", "degree", "coef0")
 ]
+
+
+def shown(options):
+    """Options in the name of a test, the same in every process."""
+    return ", ".join(
+        f"{name}={getattr(value, '__name__', value)!r}"
+        for name, value in options.items()
+    )
+
+
 CONFLICTS = [
-    pytest.param(name, words, options, id=f"{name}-{options!r:.70}")
+    pytest.param(name, words, options, id=f"{name}-{shown(options):.70}")
     for words, options, *whom in CONFLICTS
     for name in having(*options)
     if not whom or name in whom

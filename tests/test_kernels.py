@@ -647,8 +647,8 @@ def test_blockwise_may_take_objects_and_return_lists():
 def test_functions_that_pickle_make_kernels_that_pickle(rng):
     X = rng.random((4, 3))
     for kernel in [kernels.blockwise(minimum_blocks), as_kernel(np.dot)]:
-        again = pickle.loads(pickle.dumps(kernel.evaluator(X)))
-        np.testing.assert_array_equal(again(X), kernel(X, X))
+        again = pickle.loads(pickle.dumps(kernel))
+        np.testing.assert_array_equal(again(X, X), kernel(X, X))
 
 
 # --- a matrix -----------------------------------------------------------------------
