@@ -179,8 +179,8 @@ def open_rows(X: Any, names: Sequence[str] | None = None) -> Any:
 
     `names` are those of the features that are wanted of a path.
     """
-    check_input_type(X)
     source = as_source(X) if is_dask(X) else infer_source(X, names)
+    check_input_type(source)
     if isinstance(source, str):
         raise ValueError(
             f"X={X!r} is text that names no file; give rows, or the path of a file, "
