@@ -26,9 +26,9 @@ def explain_memory_errors(caller: str) -> Iterator[None]:
             raise
         what = f": {error}" if str(error) else ""
         raise MemoryError(
-            f"{caller} ran out of memory{what.rstrip('.')}. Use fewer landmarks (memory "
-            "grows with their square), fewer threads (n_jobs=1), rows in float32, or "
-            "rows that stay in a file (nystrom.sources.open)."
+            f"{caller} ran out of memory{what.rstrip('.')}. Use fewer landmarks "
+            "(memory grows with their square), fewer threads (n_jobs=1), rows "
+            "in float32, or rows that stay in a file (nystrom.sources.open)."
         ) from error
 
 
