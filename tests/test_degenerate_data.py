@@ -51,7 +51,7 @@ from nystrom.sources import RowNumbers
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The kernel matrix is nearly",
     "ignore:All rows of X are the same",
-    "ignore:alpha=.* is less than float64 resolves",
+    "ignore:alpha=.* is below the rounding",
 )
 
 DTYPES = [np.float64, np.float32]

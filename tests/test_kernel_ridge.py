@@ -61,7 +61,7 @@ N_ROWS, N_NEW, N_LANDMARKS = 500, 60, 40
 ERROR = {"direct": 1e-8, "cg": 1e-6}
 
 #: What is said of an alpha below rounding.
-SMALL = r"alpha=\S+ is less than float64 resolves.*raise it to \S+ or more"
+SMALL = r"alpha=\S+ is below the rounding.*Raise it to \S+ or more"
 
 both_solvers = pytest.mark.parametrize("solver", ["direct", "cg"])
 intercept_or_not = pytest.mark.parametrize("intercept", [False, True])
@@ -362,7 +362,7 @@ def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
         np.testing.assert_allclose(model.predict(X[:3]), mean, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
+@pytest.mark.filterwarnings("ignore:alpha=.* is below the rounding")
 def test_rows_far_larger_than_the_probe_rows_are_noticed(rng, seed, monkeypatch):
     tried = sorted_row_sample(3000, precision.N_PROBE_ROWS)
     X = rng.standard_normal((3000, 3))
@@ -1005,7 +1005,7 @@ def test_rows_that_are_all_alike_warn(y, seed, n_landmarks, kernel, dtype):
     model.fit(X, y)
 
 
-@pytest.mark.filterwarnings("ignore:alpha=.* is less than float64 resolves")
+@pytest.mark.filterwarnings("ignore:alpha=.* is below the rounding")
 @intercept_or_not
 def test_an_alpha_below_rounding_solves_for_no_noise(intercept):
     # Weights up to 1e30 make it so. A factor of the Gram matrix may exist, by chance,
