@@ -65,7 +65,7 @@ sphinx_gallery_conf = {
 
 
 def _skip(app, what, name, thing, skip, options):
-    """Methods that scikit-learn makes for every estimator are told of there."""
+    """Methods that scikit-learn makes for every estimator are documented there."""
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 

@@ -104,7 +104,7 @@ GUARANTEE_MARGIN = 100
 def min_guaranteed_ridge(trace: float, block_dtype: Any) -> float:
     """The least λ for which ‖K − K̃‖₂ ≤ λ can be promised of values so precise.
 
-    Factors of such values drop what is left of a row below rounding, and all rows may
+    Factors of such values drop residuals below rounding, and all rows may
     leave that much: 1500 rows with γ = .05 left 1.7e-3 in float32, where λ was 1e-5.
     """
     return GUARANTEE_MARGIN * block_residual_rounding(block_dtype) * trace
@@ -297,7 +297,7 @@ def min_alpha(norm: float, value_dtype: Any) -> float:
 # Pools of rows, on which landmarks are ranked.
 
 #: A pool of float32 rows is worked on in float32 until the trace error falls below this
-#: share of tr K: rounding is then about a hundredth of what is left.
+#: share of tr K: rounding is then about a hundredth of the residual.
 MIN_FLOAT32_TRACE_ERROR = 5e-4
 
 
@@ -331,7 +331,7 @@ def squares_scaling_exponent(diagonal: np.ndarray) -> int:
 def values_fit_float32(narrow: np.ndarray, wide: np.ndarray) -> bool:
     """Whether kernel values from rounded rows are right enough to rank by.
 
-    A hundredth of what float32 rows may be off by, and of what is left when a pool goes
+    A hundredth of what float32 rows may be off by, and of the residual when a pool goes
     over to float64.
     """
     error = np.abs(narrow - wide).max(initial=0.0)
