@@ -344,7 +344,7 @@ def _block_features(
     block: Block, columns: CrossKernel, root: ColumnBlocks, dtype: Any
 ) -> Array:
     Z = root.product(columns(block.X))
-    # The sum may overflow where no entry does: look closer before refusing.
+    # The sum may overflow where no entry does: check entries before refusing.
     if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
         check_finite(arrays.to_host(Z))
     return cast_output(Z, dtype)
