@@ -194,9 +194,11 @@ NOT_ALLOWED = [
     ("tol", "", [-1e-4, np.inf, "small", None]),
     ("max_spectral_error", "> 0", [0, 0.0, -1.0, np.inf, "a", [1.0], True]),
     ("max_trace_error", "", [0, 1, 3, -0.1, np.inf, "a", [0.1], True]),
+    ("epsilon", "0 < epsilon < 1", [0, 1, -0.5, 1.5, np.nan, "small", True]),
     ("ridge", "> 0", [0, -1.0, np.nan, np.inf, "a", None, True]),
     ("n_jobs", "use None .* >= 1, or -1", [0, 1.5, "a", "2", True]),
     ("gamma", ">=? 0", [0, 0.0, np.float32(0), -1.0, np.nan, np.inf]),
+    ("gamma", "", [[1.0, -1.0, 1.0, 1.0]], *MATRICES),
     ("degree", "", [-1, np.inf, True, [2], "three", {}]),
     ("coef0", "", [np.inf, True, [2], "three", {}]),
     ("kernel_params", "dict", [0, (), [], "gamma"]),
@@ -220,6 +222,7 @@ SAID = [
     ("gammas", "gamma=-1 is not allowed", [0.1, -1]),
     ("gamma", "gamma='scael' is unknown; .*'scale', 'auto', 'median'", "scael"),
     ("gamma", "gamma='' is unknown; .*'scale', 'auto', 'median'", ""),
+    ("gamma", "gamma has 2 dimensions; give one number", [[1.0]], *MATRICES),
     ("gamma", "2 values, but rows have 4 features", [1.0, 2.0]),
     ("gamma", "gamma=-1.0 is not allowed", (1.0, -1.0), "KernelCCA"),
     ("kernel", r"kernel='zzz' is unknown\. Allowed: .*'rbf'", "zzz"),
@@ -333,6 +336,9 @@ CONFLICTS = [
     ("=1.0 and max_trace_error=", {"max_spectral_error": 1.0, "max_trace_error": 0.1}),
     ("with the kernel RBF", {"kernel": kernels.RBF(), "kernel_params": {"gamma": 1.0}}),
     ("solver='cg' needs alpha > 0", {"alpha": 0, "solver": "cg"}),
+    ("epsilon=0.5 needs alpha > 0", {"alpha": 0, "epsilon": 0.5}),
+    ("=0.5 and max_spec.*=0.1 both say", {"epsilon": 0.5, "max_spectral_error": 0.1}),
+    ("=0.5 and max_trace.*=0.1 both say", {"epsilon": 0.5, "max_trace_error": 0.1}),
     (r"and gammas=\[0.1\] both set the width", {"gamma": 1.0, "gammas": [0.1]}),
     ("with kernel=RBF", {"gammas": [0.1], "kernel": kernels.RBF(1.0)}),
     ("with kernel='precomputed'", {"gammas": [0.1, 1.0], "kernel": "precomputed"}),
@@ -353,6 +359,15 @@ CONFLICTS = [
 CONFLICTS += [
     (r"with the sampler \w+; .*'recursive'", {"max_spectral_error": 1.0, "sampler": by})
     for by in [*but(RIDGED, ["auto"]), [1, 2]]
+]
+CONFLICTS += [
+    ("=0.01 cannot be combined with the s", {"delta": 0.01, "sampler": by}, *FUNCTIONS)
+    for by in [*but(RIDGED, ["auto"]), [1, 2]]
+]
+BY_SCORES = {"max_spectral_error": 1.0, "sampler": "leverage"}
+CONFLICTS += [
+    ("0 < delta < 1/8", {"delta": delta} | BY_SCORES, *FUNCTIONS)
+    for delta in (0, 1 / 8, 1)
 ]
 CONFLICTS += [
     ("0 < delta < 1/32", {"max_spectral_error": 1.0, "delta": delta}, *FUNCTIONS)
@@ -486,7 +501,6 @@ BAD_ROWS = {
     "lists of several lengths": ("of one length; row 0 of X has", RAGGED),
     "tuples of several lengths": ("row 0 of X", [tuple(row) for row in RAGGED]),
     "dates": (r"X holds datetime64\[.*not numbers", DAYS.to_numpy()[:, None]),
-    "lazy": (r"X is a LazyFrame.* pass X\.collect\(\)", LAZY),
     "dict": (r"X is a dict; .*DataFrame\(X\)", {"a": X[:, 0], "b": X[:, 1]}),
     "generator": (r"X is a generator.*list\(X\)", (row for row in X)),
     "set": ("X is a set", {1.0, 2.0}),
@@ -656,6 +670,9 @@ def test_bad_targets(kind, tmp_path):
 def test_another_number_of_alphas_than_targets():
     message = "alpha has 2 values, but y has 3 targets"
     refused("KernelRidge", message, y=X[:, :3], alpha=[1.0, 2.0])
+    for option in ({"solver": "cg"}, {"epsilon": 0.5}):
+        message, given = r"needs alpha > 0", {"alpha": [1.0, 0.0, 1.0]} | option
+        refused("KernelRidge", message, y=X[:, :3], **given)
 
 
 BAD_WEIGHTS = {

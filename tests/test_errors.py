@@ -487,14 +487,6 @@ def test_uniform_rows_that_were_passed_over_are_seen_again(rng, seed):
 # What is refused
 
 
-def test_a_ridge_as_well_is_refused(X):
-    message = r"max_spectral_error=1.0 and max_trace_error=0.1 both say"
-    with pytest.raises(ValueError, match=message):
-        select_landmarks(X, max_spectral_error=1.0, max_trace_error=0.1)
-    with pytest.raises(ValueError, match=message):
-        Nystroem(max_spectral_error=1.0, max_trace_error=0.1).fit(X)
-
-
 @pytest.mark.parametrize(
     "sampler",
     [*FIXED, samplers.Recursive(max_spectral_error=1.0), [0, 1, 2], np.zeros((2, 2))],

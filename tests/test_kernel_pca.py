@@ -366,9 +366,6 @@ def test_very_smooth_kernel_against_dense(X, X_new, center, dtype):
             assert relative(column, reference[:, [j]]) < 1.5 * MAX_RESULT_ERROR
 
 
-# Other rows than dense numbers
-
-
 def common_letters(a, b):
     """The number of letters that two words share: an inner product of indicators."""
     return float(len(set(a) & set(b)))

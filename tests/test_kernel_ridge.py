@@ -180,12 +180,6 @@ def test_alpha_zero_is_least_squares_on_the_features(X, X_new, Y, weights, seed)
     assert relative(model.predict(X_new), Z_new @ theta) < 1e-8
 
 
-@pytest.mark.parametrize("alpha", [0, [1.0, 0.0, 1.0]])
-def test_conjugate_gradients_refuse_alpha_zero(X, Y, alpha):
-    with pytest.raises(ValueError, match=r"solver='cg' needs alpha > 0"):
-        ridge(alpha, solver="cg").fit(X, Y)
-
-
 @both_solvers
 def test_a_target_of_zeros_is_predicted_as_zero(X, X_new, seed, solver):
     model = ridge(seed=seed, solver=solver).fit(X, np.zeros(N_ROWS))
@@ -356,7 +350,7 @@ def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rn
     np.testing.assert_allclose(error.value, exact.value, rtol=0.03)
 
 
-@pytest.mark.filterwarnings("ignore:All rows of X are alike")
+@pytest.mark.filterwarnings("ignore:All rows of X are the same")
 def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
     """About their mean they are rounding, which is no direction, also for alpha=0."""
     y = np.arange(99.0) % 3
@@ -667,24 +661,6 @@ def test_what_is_proven_takes_many_more_landmarks_and_says_so_at_once(X, y, seed
         ridge(100.0, seed, delta=0.01, **options).fit(X, y)
 
 
-@pytest.mark.parametrize("epsilon", [0, 1, -0.5, 1.5, np.nan, "small", True])
-def test_epsilon_outside_zero_and_one_is_refused(X, y, epsilon):
-    with pytest.raises(ValueError, match=r"0 < epsilon < 1"):
-        ridge(epsilon=epsilon).fit(X, y)
-
-
-@pytest.mark.parametrize("alpha", [0, [1.0, 0.0, 2.0]])
-def test_epsilon_needs_a_positive_alpha(X, Y, alpha):
-    with pytest.raises(ValueError, match=r"epsilon=0.5 needs alpha > 0"):
-        ridge(alpha, epsilon=0.5).fit(X, Y)
-
-
-@pytest.mark.parametrize("other", ["max_spectral_error", "max_trace_error"])
-def test_epsilon_and_another_way_to_say_how_many_are_refused(X, y, other):
-    with pytest.raises(ValueError, match=f"epsilon=0.5 and {other}=0.1 both say"):
-        ridge(epsilon=0.5, **{other: 0.1}).fit(X, y)
-
-
 # Predictive deviations
 
 
@@ -955,12 +931,6 @@ def test_dual_coefficients_and_intercept_predict(
     np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9, atol=1e-9)
 
 
-# What is reported
-
-
-# The same numbers, however they come
-
-
 # Which solver
 
 
@@ -1028,7 +998,7 @@ def test_an_alpha_below_rounding_warns(X, y, seed, n_landmarks):
 def test_rows_that_are_all_alike_warn(y, seed, n_landmarks, kernel, dtype):
     X = np.full((N_ROWS, 3), 0.7, dtype)
     model = ridge(0.1, seed, kernel=kernel, n_landmarks=n_landmarks)
-    with pytest.warns(UserWarning, match="All rows of X are alike to") as caught:
+    with pytest.warns(UserWarning, match="All rows of X are the same to") as caught:
         model.fit(X, y)
     assert len(caught) == 1
     X[::7] = 0.6

@@ -337,9 +337,11 @@ def test_too_many_features_have_no_width_each():
 def test_a_width_that_suits_no_rows_warns_once(scale):
     X, y = made(600)
     said = "diagonal" if scale > 1 else "constant"
-    with pytest.warns(UserWarning, match=f"K is nearly {said}.*scale of the f.*gamma"):
+    with pytest.warns(
+        UserWarning, match=f"matrix is nearly {said}.*Scale the f.*gamma"
+    ):
         KernelRidge(**FEW, gamma=1.0).fit(X * scale, y)
-    with pytest.warns(UserWarning, match=f"K is nearly {said}"):
+    with pytest.warns(UserWarning, match=f"matrix is nearly {said}"):
         Nystroem(gamma=1.0, n_components=30, random_state=0).fit(X * scale)
 
 

@@ -169,6 +169,19 @@ def of_landmarks(landmarks, name="landmarks"):
     return {f"{name}.{field}": value for field, value in fields.items()}
 
 
+def selected(X, name="landmarks", **options):
+    """What is told about landmarks that are selected from rows."""
+    return of_landmarks(select_landmarks(X, random_state=SEED, **options), name)
+
+
+def by_each(names, X, **options):
+    """The same by several samplers, each under its name."""
+    found = {}
+    for name in names:
+        found |= selected(X, name, sampler=name, **options)
+    return found
+
+
 def of_error(error, name="error"):
     told = ("value", "standard_error", "n_rows", "exact")
     return {f"{name}.{field}": getattr(error, field) for field in told}
@@ -223,19 +236,8 @@ def of_kernels(storage):
     return found
 
 
-@case
-def kernels_float64():
-    return of_kernels(np.asarray)
-
-
-@case
-def kernels_float32():
-    return of_kernels(narrow)
-
-
-@case
-def kernels_csr():
-    return of_kernels(sparse)
+for name, storage in (("float64", np.asarray), ("float32", narrow), ("csr", sparse)):
+    CASES[f"kernels_{name}"] = lambda storage=storage: of_kernels(storage)
 
 
 # Samplers
@@ -298,15 +300,9 @@ TABLE = [
 def chosen(sampler, storage, kernel, n, n_features, n_landmarks):
     X = clusters(n, n_features)
     rows = {"float32": narrow, "csr": sparse}.get(storage, np.asarray)(X)
-    landmarks = select_landmarks(
-        rows,
-        sampler=sampler,
-        n_landmarks=n_landmarks,
-        sample_weight=some_weights(n) if storage == "weights" else None,
-        random_state=SEED,
-        **KERNELS[kernel],
-    )
-    return of_landmarks(landmarks)
+    w = some_weights(n) if storage == "weights" else None
+    options = {"n_landmarks": n_landmarks, "sample_weight": w} | KERNELS[kernel]
+    return selected(rows, sampler=sampler, **options)
 
 
 for row in TABLE:
@@ -317,32 +313,22 @@ for row in TABLE:
 def select_precomputed():
     """A matrix of kernel values, in both precisions, by four samplers."""
     K = matrix(clusters(600, 4), 0.2)
-    options = {"kernel": "precomputed", "n_landmarks": 30, "random_state": SEED}
-    found = {}
-    for sampler in ("auto", "recursive", "greedy", "leverage"):
-        landmarks = select_landmarks(K, sampler=sampler, **options)
-        found |= of_landmarks(landmarks, sampler)
-    return found
+    names = ("auto", "recursive", "greedy", "leverage")
+    return by_each(names, K, kernel="precomputed", n_landmarks=30)
 
 
 @case
 def select_precomputed_float32():
     K = narrow(matrix(clusters(1100, 4), 0.2))
-    options = {"kernel": "precomputed", "n_landmarks": 30, "random_state": SEED}
-    return of_landmarks(select_landmarks(K, **options))
+    return selected(K, kernel="precomputed", n_landmarks=30)
 
 
 @case
 def select_by_a_function_of_two_rows():
     X = clusters(150, 3)
-    found = {}
-    for sampler in ("auto", "recursive", "rpcholesky"):
-        landmarks = select_landmarks(
-            X, kernel=falling, n_landmarks=15, sampler=sampler, random_state=SEED
-        )
-        found |= of_landmarks(landmarks, sampler)
-    few = select_landmarks(X, kernel=falling, n_landmarks=80, random_state=SEED)
-    return found | of_landmarks(few, "few rows")
+    names = ("auto", "recursive", "rpcholesky")
+    found = by_each(names, X, kernel=falling, n_landmarks=15)
+    return found | selected(X, "few rows", kernel=falling, n_landmarks=80)
 
 
 @case
@@ -351,47 +337,31 @@ def select_by_a_function_of_two_blocks():
     found = {}
     for name, diag in (("with diag", row_sums), ("without", None)):
         kernel = kernels.blockwise(overlap, diag=diag)
-        landmarks = select_landmarks(
-            X, kernel=kernel, n_landmarks=20, random_state=SEED
-        )
-        found |= of_landmarks(landmarks, name)
+        found |= selected(X, name, kernel=kernel, n_landmarks=20)
     return found
 
 
 @case
 def select_strings():
-    found = {}
-    for sampler in ("auto", "recursive", "greedy", "leverage", "uniform"):
-        landmarks = select_landmarks(
-            words(200),
-            kernel=common_pairs,
-            n_landmarks=12,
-            sampler=sampler,
-            random_state=SEED,
-        )
-        found |= of_landmarks(landmarks, sampler)
-    return found
+    names = ("auto", "recursive", "greedy", "leverage", "uniform")
+    return by_each(names, words(200), kernel=common_pairs, n_landmarks=12)
 
 
 @case
 def select_for_an_indefinite_kernel():
     """Uniform instead, with a note: known before, and found out on the way."""
     X = clusters(600, 4)
-    options = {"n_landmarks": 20, "random_state": SEED}
-    known = select_landmarks(X, kernel="sigmoid", gamma=0.5, **options)
-    K = matrix(X, 0.2) - 0.3
-    options["kernel"] = "precomputed"
-    found = of_landmarks(known, "known")
+    found = selected(X, "known", kernel="sigmoid", gamma=0.5, n_landmarks=20)
+    options = {"kernel": "precomputed", "n_landmarks": 20}
     for sampler in ("auto", "recursive"):
-        landmarks = select_landmarks(K, sampler=sampler, **options)
-        found |= of_landmarks(landmarks, f"found out by {sampler}")
+        name, K = f"found out by {sampler}", matrix(X, 0.2) - 0.3
+        found |= selected(K, name, sampler=sampler, **options)
     return found
 
 
 @case
 def select_all_rows():
-    landmarks = select_landmarks(clusters(300, 3), random_state=SEED)
-    return of_landmarks(landmarks)
+    return selected(clusters(300, 3))
 
 
 @case
@@ -407,12 +377,9 @@ def select_given_rows_and_points():
 def select_by_a_sampler_with_options():
     X = clusters(2100, 3)
     exact = samplers.Leverage(constants="practical")
-    some = select_landmarks(
-        X[::4], gamma=0.2, n_landmarks=20, sampler=exact, random_state=SEED
-    )
+    some = selected(X[::4], "exact", gamma=0.2, n_landmarks=20, sampler=exact)
     sampler = samplers.Recursive(max_spectral_error=20.0)
-    landmarks = select_landmarks(X, gamma=0.2, sampler=sampler, random_state=SEED)
-    return of_landmarks(some, "exact") | of_landmarks(landmarks, "recursive")
+    return some | selected(X, "recursive", gamma=0.2, sampler=sampler)
 
 
 @case
@@ -434,13 +401,9 @@ def select_by_every_kind_of_random_state():
 @case
 def select_widths_from_data():
     X = clusters(2100, 4)
-    found = {}
-    for gamma in ("scale", "median"):
-        landmarks = select_landmarks(
-            X, gamma=gamma, n_landmarks=20, sampler="rpcholesky", random_state=SEED
-        )
-        found |= of_landmarks(landmarks, gamma)
-    return found
+    options = {"n_landmarks": 20, "sampler": "rpcholesky"}
+    scale, median = (selected(X, g, gamma=g, **options) for g in ("scale", "median"))
+    return scale | median
 
 
 # As many landmarks as it takes
@@ -450,36 +413,28 @@ def select_widths_from_data():
 def select_by_ridge():
     """Algorithm 2 with practical constants: as many, at most so many, with weights."""
     X = clusters(2600, 4)
-    options = {"gamma": 0.2, "random_state": SEED}
-    free = select_landmarks(X, max_spectral_error=5.0, **options)
-    capped = select_landmarks(X, max_spectral_error=5.0, n_landmarks=40, **options)
-    w = some_weights(2600)
-    weighted = select_landmarks(X, max_spectral_error=10.0, sample_weight=w, **options)
+    weighted = {"max_spectral_error": 10.0, "sample_weight": some_weights(2600)}
     return (
-        of_landmarks(free, "free")
-        | of_landmarks(capped, "capped")
-        | of_landmarks(weighted, "weighted")
+        selected(X, "free", gamma=0.2, max_spectral_error=5.0)
+        | selected(X, "capped", gamma=0.2, max_spectral_error=5.0, n_landmarks=40)
+        | selected(X, "weighted", gamma=0.2, **weighted)
     )
 
 
 @case
 def select_by_ridge_float32():
     X = narrow(clusters(2300, 3))
-    return of_landmarks(
-        select_landmarks(X, gamma=0.2, max_spectral_error=5.0, random_state=SEED)
-    )
+    return selected(X, gamma=0.2, max_spectral_error=5.0)
 
 
 @case
 def select_with_a_guarantee():
     """The theory's constants."""
     X = clusters(2300, 3)
-    options = {"kernel": "laplacian", "gamma": 0.01, "random_state": SEED}
-    options["delta"] = 0.03
-    plain = select_landmarks(X, max_spectral_error=200.0, **options)
-    w = some_weights(2300)
-    weighted = select_landmarks(X, max_spectral_error=200.0, sample_weight=w, **options)
-    return of_landmarks(plain, "plain") | of_landmarks(weighted, "weighted")
+    options = {"kernel": "laplacian", "gamma": 0.01, "delta": 0.03}
+    options["max_spectral_error"] = 200.0
+    weighted = selected(X, "weighted", sample_weight=some_weights(2300), **options)
+    return selected(X, "plain", **options) | weighted
 
 
 @case
@@ -487,14 +442,10 @@ def select_by_exact_scores():
     """Algorithm 1: a ridge, a ridge with delta, a number with delta."""
     X = clusters(600, 3)
     options = {"kernel": "laplacian", "gamma": 0.02, "sampler": "leverage"}
-    options["random_state"] = SEED
-    practical = select_landmarks(X, max_spectral_error=1.0, **options)
-    proven = select_landmarks(X, max_spectral_error=30.0, delta=0.03, **options)
-    number = select_landmarks(X, n_landmarks=300, delta=0.03, **options)
     return (
-        of_landmarks(practical, "practical")
-        | of_landmarks(proven, "proven")
-        | of_landmarks(number, "number")
+        selected(X, "practical", max_spectral_error=1.0, **options)
+        | selected(X, "proven", max_spectral_error=30.0, delta=0.03, **options)
+        | selected(X, "number", n_landmarks=300, delta=0.03, **options)
     )
 
 
@@ -629,10 +580,8 @@ def operator_of_few_weighted_rows():
 @case
 def operator_of_a_matrix():
     K = matrix(clusters(300, 3), 0.2)
-    landmarks = select_landmarks(
-        K, kernel="precomputed", n_landmarks=20, random_state=SEED
-    )
-    return of_operator(approximate(K, landmarks))
+    options = {"kernel": "precomputed", "n_landmarks": 20, "random_state": SEED}
+    return of_operator(approximate(K, select_landmarks(K, **options)))
 
 
 @case
@@ -683,9 +632,8 @@ def nystroem_csr():
 @case
 def nystroem_by_ridge():
     X = clusters(2100, 3)
-    return features(
-        X, new_rows(X), gamma=0.1, max_spectral_error=20.0, n_components=None
-    )
+    options = {"max_spectral_error": 20.0, "n_components": None}
+    return features(X, new_rows(X), gamma=0.1, **options)
 
 
 @case

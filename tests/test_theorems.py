@@ -281,7 +281,7 @@ def test_algorithm_3_keeps_its_promise_with_its_own_c(rng, seed):
     assert spectral_error(B, landmarks.indices) <= landmarks.ridge
 
 
-# Power: the same checks with too few samples, or with a fault
+# Power: the same check with a fault
 
 
 def test_the_invariant_fails_without_weights(rng, seed):
@@ -293,6 +293,3 @@ def test_the_invariant_fails_without_weights(rng, seed):
     np.testing.assert_array_equal(ones.indices, kept.indices)
     assert not outside_invariant(B, kept, ridge)
     assert outside_invariant(B, ones, ridge)
-
-
-# K̃ ⪯ K whatever the rows
