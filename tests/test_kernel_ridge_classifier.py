@@ -226,8 +226,10 @@ def fitted(X, y, seed, weights=None, **options):
 def left_out(model, X, Y, weights, rows):
     source = sources.as_source(X).replace(targets=Y, weights=weights)
     fit = model._model.map, model._model.posterior
-    found = leave_one_out_predictions(model.landmarks_, source, rows, *fit, Threads(1))
-    return found.values[: len(rows)], found.targets[: len(rows)]
+    F, Y, _ = leave_one_out_predictions(
+        model.landmarks_, source, rows, *fit, Threads(1)
+    )
+    return F[: len(rows)], Y[: len(rows)]
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -11,17 +11,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace
 from array_api_compat import device as device
+from array_api_compat import is_array_api_obj as is_array
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 Array = Any
-
-
-def is_array(x: Any) -> bool:
-    """Whether x is an array of a library that follows the array API standard."""
-    return is_array_api_obj(x)
 
 
 def is_numpy(x: Any) -> bool:
@@ -38,12 +34,12 @@ def namespace(x: Array) -> Any:
 
 def is_array_or_csr(x: Any) -> bool:
     """Whether x is rows of numbers: an array or CSR, not a list of objects."""
-    return is_numpy(x) or sp.issparse(x) or is_array_api_obj(x)
+    return is_numpy(x) or sp.issparse(x) or is_array(x)
 
 
 def is_on_host(x: Any) -> bool:
     """Whether x is NumPy's, CSR or a list: not of a library with devices."""
-    return is_numpy(x) or not is_array_api_obj(x)
+    return is_numpy(x) or not is_array(x)
 
 
 def device_key(x: Any) -> tuple[str, str]:
@@ -54,7 +50,7 @@ def device_key(x: Any) -> tuple[str, str]:
 
 
 def has_float64(x: Array) -> bool:
-    """Whether the device of x can hold float64, in which sums are taken."""
+    """Whether the device of x can hold float64, in which sums are computed."""
     xp = array_namespace(x)
     try:
         xp.empty(1, dtype=xp.float64, device=device(x))

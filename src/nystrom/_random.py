@@ -1,4 +1,4 @@
-"""Uniform numbers u(seed, stream, row) addressed by row number, and draws made from
+"""Uniform numbers u(seed, stream, row) addressed by row number, and draws from
 them.
 
 A counter-based generator (Philox) gives row i its number independently of block
@@ -114,7 +114,7 @@ def sample_by_exponential_keys(
     of the first row that lost comes back too: given it, row i had won with probability
     1 − exp(−wᵢ·arrival). Without weights all are 1.
 
-    Rows run in heats, of which only those who may still win are remembered.
+    Rows run in heats, of which only those that may still win are kept.
     """
     rows, keys = np.empty(0, dtype=np.intp), np.empty(0)
     threshold = np.inf

@@ -390,7 +390,7 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
         if not isinstance(fit.posterior, Posterior):
             return
         rows = sorted_row_sample(task.source.n_rows, MAX_CALIBRATION_ROWS, task.seed)
-        left_out = leave_one_out_predictions(
+        F, Y, w = leave_one_out_predictions(
             landmarks,
             task.source,
             rows,
@@ -399,7 +399,6 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
             task.engine,
             given.class_weights,
         )
-        F, Y, w = left_out.values, left_out.targets, left_out.weights
         columns = (
             [[j] for j in range(Y.shape[1])] if given.is_multilabel else [slice(None)]
         )

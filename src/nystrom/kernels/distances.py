@@ -16,7 +16,7 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR
 
-#: Points that a median is taken of.
+#: Points whose median is used.
 MAX_MEDIAN_POINTS = 256
 #: CSR points become dense once, if they take no more bytes than this.
 MAX_DENSE_BYTES = 2**27
@@ -88,7 +88,7 @@ class DenseDistances:
         return is_finite
 
     def _replace_inexact_rows(self, D: Array, X: Array, left: Array) -> Array:
-        """D on a device, with rows that the product gives too inexactly made anew."""
+        """D on a device, with rows that the product gives too inexactly recomputed."""
         xp, norms = arrays.namespace(D), left[:, -2]
         inexact = ~(norms <= _far_limit(norms, self.c))
         if self.refine_near:

@@ -20,7 +20,7 @@ from .user import Blockwise, Pairwise, Precomputed, check_no_white_noise
 
 @dataclass(frozen=True)
 class NamedKernel:
-    """How to make a named kernel: its class and which parameters it takes."""
+    """How to construct a named kernel: its class and which parameters it takes."""
 
     make: Callable[..., Kernel]
     takes: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ def _from_gamma(make: Callable[..., Kernel], **params: Any) -> Kernel:
 
 
 def gamma_of(kernel: Any) -> float | tuple[float, ...]:
-    """The gamma that a kernel of a distance was made by, or would be."""
+    """The gamma of a kernel of a distance, or that of its length scale."""
     if hasattr(kernel, "gamma"):
         return kernel.gamma
     gamma = 1 / (2 * np.square(kernel.length_scale))
@@ -175,7 +175,7 @@ def _kernel_from_name(
         raise unknown_name_error("kernel", name, [*NAMES, "precomputed"], SYNONYMS)
     named = NAMES[name]
     for key, least in (("degree", 0.0), ("coef0", -np.inf)):
-        if key in given:  # looked at, also where the kernel does not take it
+        if key in given:  # checked, also where the kernel does not take it
             check_float(given[key], key, least)
     wrong = sorted(set(params) - named.takes)
     if wrong:

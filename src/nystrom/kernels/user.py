@@ -170,7 +170,7 @@ def blockwise(
         block is a slice of what was passed in: an array, CSR rows, or a list of
         objects.
     diag : callable, optional
-        `diag(X)` returns k(x, x) for each row. Without it they are taken from blocks
+        `diag(X)` returns k(x, x) for each row. Without it they come from blocks
         of 32 rows against themselves: 32 evaluations for each, which count as one.
 
     Returns

@@ -141,7 +141,7 @@ class TraceError:
         standard_error = (
             float(np.std(residual - ratio * diagonal)) / np.sqrt(m) / diagonal.mean()
         )
-        # Without replacement: no error is left once all rows are in.
+        # Without replacement: no error remains once all rows are in.
         standard_error *= np.sqrt(1 - m / n_rows)
         if m == n_rows:
             total = float(diagonal.sum())

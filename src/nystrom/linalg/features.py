@@ -27,6 +27,8 @@ from .factor import ColumnBlocks, Factor
 
 #: Targets that may be read at once.
 MAX_TARGETS_AT_ONCE = 2**20
+#: Sums are as accurate as for an alpha of this share of tr K, for the reported error.
+MIN_ALPHA_RATIO = precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +62,11 @@ class BlockFeatures:
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """How Z is made so that its Gram matrix is right to a thousandth of alpha.
+    """How Z is computed so that its Gram matrix is right to a thousandth of alpha.
 
-    The product with `root` costs as much as the Gram matrix does, and is put off to
-    after the sum where K_SS is conditioned well enough; a very smooth kernel needs it
-    in every tile, and may need float64 kernel values for float32 rows.
+    The product with `root` costs as much as the Gram matrix does, and comes after the
+    sum where K_SS is conditioned well enough; a very smooth kernel needs it in every
+    tile, and may need float64 kernel values for float32 rows.
     """
 
     columns: CrossKernel
@@ -90,12 +92,9 @@ class FeatureMap:
 
         Targets that are not held in memory are read on the engine.
         """
-        columns, n = landmarks.columns(), source.total_weight
-        factor, rows = (
-            landmarks.factor.for_block_dtype(columns.dtype),
-            probe_rows(source),
-        )
-        noise, resolves_trace = 0.0, True
+        columns, rows = landmarks.columns(), probe_rows(source)
+        factor = landmarks.factor.for_block_dtype(columns.dtype)
+        n, noise, resolves_trace = source.total_weight, 0.0, True
         with np.errstate(over="ignore", invalid="ignore"):
             K = columns.to_host(rows.points)
             if columns.narrow:
@@ -108,8 +107,7 @@ class FeatureMap:
                 if precision.ridge_needs_float64(
                     factor.inverse_norm, unresolved, noise, n, alpha
                 ):
-                    columns, factor, K = wide, landmarks.factor, exact
-                    noise = 0.0
+                    columns, factor, K, noise = wide, landmarks.factor, exact, 0.0
                 else:
                     resolves_trace = _float32_resolves_trace(landmarks, rows, K, exact)
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
@@ -117,26 +115,19 @@ class FeatureMap:
         # The reported error comes from the same sums, and right to a millionth of tr K.
         kernel_trace = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
         if kernel_trace > 0:
-            alpha = min(
-                alpha,
-                precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR * kernel_trace,
-            )
-        no_shift = np.zeros(K.shape[1])
-        mapping = cls(
-            columns, factor, alpha, False, no_shift, np.zeros(1), noise, resolves_trace
-        )
-        is_accurate = precision.is_unwhitened_gram_accurate(
-            mapping.gram_error(squares), alpha
-        )
-        mapping = replace(mapping, whiten=not is_accurate)
-        if not center:
-            return mapping
+            alpha = min(alpha, MIN_ALPHA_RATIO * kernel_trace)
+        inverse_diagonal = np.vecdot(factor.root, factor.root)
+        error = precision.unwhitened_gram_error(squares, inverse_diagonal)
+        whiten = not precision.is_unwhitened_gram_accurate(error, alpha)
+        shift, target_shift = np.zeros(K.shape[1]), np.zeros(1)
         # Where the Gram matrix is right its mean is too, and can be subtracted later.
-        shift = weighted_mean(rows.weights, K) if mapping.whiten else no_shift
-        if source.targets is None:
-            return replace(mapping, shift=shift)
-        target_shift = mean_target(source, engine or Threads(1))
-        return replace(mapping, shift=shift, target_shift=target_shift)
+        if center and whiten:
+            shift = weighted_mean(rows.weights, K)
+        if center and source.targets is not None:
+            target_shift = mean_target(source, engine or Threads(1))
+        return cls(
+            columns, factor, alpha, whiten, shift, target_shift, noise, resolves_trace
+        )
 
     @classmethod
     def whitened(
@@ -158,10 +149,8 @@ class FeatureMap:
         Of tr HKH/s where the mean is subtracted, which may be far less.
         """
         total = _mean_squared_norm(landmarks, source, center) * source.total_weight
-        alpha = precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR * total
-        return cls.for_ridge(
-            landmarks, source, alpha / max(1, len(landmarks)), center=center
-        )
+        alpha = MIN_ALPHA_RATIO * total / max(1, len(landmarks))
+        return cls.for_ridge(landmarks, source, alpha, center=center)
 
     @property
     def root(self) -> np.ndarray:
@@ -355,7 +344,7 @@ def _block_features(
     block: Block, columns: CrossKernel, root: ColumnBlocks, dtype: Any
 ) -> Array:
     Z = root.product(columns(block.X))
-    # The sum may overflow where no entry does: look closer before refusing.
+    # The sum may overflow where no entry does: check entries before refusing.
     if not np.isfinite(float(arrays.namespace(Z).sum(Z))):
         check_finite(arrays.to_host(Z))
     return cast_output(Z, dtype)

@@ -1,6 +1,6 @@
 """Moments Σz, Σzzᵀ and Σzyᵀ over all rows, z the features of a row, in one pass.
 
-Sums are float64 and taken about a shift near the mean. Moments of disjoint sets of
+Sums are float64 and about a shift near the mean. Moments of disjoint sets of
 rows add up.
 """
 
@@ -22,7 +22,7 @@ from .errors import TraceError
 from .factor import ColumnBlocks
 from .features import BlockFeatures, FeatureMap
 
-#: The Gram matrix is made in so many panels of columns, each of at least so many:
+#: The Gram matrix is computed in so many panels of columns, each of at least so many:
 #: without what is below them a partial sum takes five eighths of the memory. In time
 #: few are best in NumPy, whose product of a matrix with itself makes half of it anyway;
 #: libraries that make all of it gain from narrower ones.

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-#: What is tried; the rest of a link is a convex problem.
+#: Grid of candidates; the rest of a link is a convex problem.
 SHARPNESS_GRID = tuple(2.0**power for power in range(-1, 7))
 #: Where the search begins.
 INITIAL_SHARPNESS = 2.0
 #: Newton's method ends when no more than this is to be gained, or after so many steps.
 NEWTON_TOLERANCE, MAX_NEWTON_STEPS = 1e-13, 50
-#: Below it classes could not be told apart any more in float32.
+#: Below it float32 cannot separate classes any more.
 MIN_SLOPE = 0.01
-#: Values of left-out rows beyond this say no more: fits that pass through every target
+#: Values of held-out rows beyond this say no more: fits that pass through every target
 #: leave rounding, divided by rounding.
 MAX_DECISION_VALUE = 1e3
 
@@ -50,7 +50,7 @@ class ProbabilityLink:
         return np.exp(self.log_probabilities(F))
 
     def losses(self, F: np.ndarray, class_index: np.ndarray) -> np.ndarray:
-        """−log p of the class of each row, told by its number."""
+        """−log p of the class of each row, given by its index."""
         return -self.log_probabilities(F)[np.arange(len(F)), class_index]
 
 
@@ -75,9 +75,9 @@ def class_indices(Y: np.ndarray) -> np.ndarray:
 def fit_probability_link(
     F: np.ndarray, Y: np.ndarray, weights: np.ndarray
 ) -> ProbabilityLink:
-    """The link with the least log-loss on rows that were left out, with targets ±1.
+    """The link with the least log-loss on held-out rows, with targets ±1.
 
-    Classes are told with Platt's doubt, as if two more rows of each had been seen, one
+    Classes have Platt's smoothed targets, as if there were two more rows of each, one
     of them of other classes: no slope is infinite.
     """
     n_classes = max(2, Y.shape[1])

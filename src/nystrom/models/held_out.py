@@ -140,11 +140,11 @@ class HeldOutSet:
         subset = self.subset_of(source)
         assert subset.targets is not None
         n_targets = subset.targets.shape[1]
-        n_values = sum(fit.coef.shape[1] for fit in self.fits)
-        sink, shared = ArraySink((subset.n_rows, n_values)), (self.columns, self.fits)
-        name = "held-out values"
-        engine.map(_held_out_predictions_block, subset, sink, shared, name)
-        return sink.array.reshape(subset.n_rows, -1, n_targets)
+        n_fits = sum(fit.coef.shape[1] for fit in self.fits) // n_targets
+        sink = ArraySink((subset.n_rows, n_fits, n_targets))
+        shared = (self.columns, self.fits)
+        engine.map(held_out_predictions, subset, sink, shared, "held-out values")
+        return sink.array
 
     def restrict_to(self, rows: np.ndarray) -> HeldOutSet:
         """The part of this one that is among some rows, ascending."""
@@ -163,21 +163,6 @@ def held_out_predictions(
     return Y[:, None, :] - np.concatenate(residuals, axis=1)
 
 
-def _held_out_predictions_block(
-    block: Block, columns: CrossKernel, fits: list[PathResiduals]
-) -> np.ndarray:
-    return held_out_predictions(block, columns, fits).reshape(len(block), -1)
-
-
-@dataclass(frozen=True, eq=False)
-class LeftOutValues:
-    """Values of rows by fits without them, their targets and what they count for."""
-
-    values: np.ndarray  # (m, t)
-    targets: np.ndarray  # (m, t)
-    weights: np.ndarray  # (m,)
-
-
 def leave_one_out_predictions(
     landmarks: Landmarks,
     source: Source,
@@ -186,8 +171,10 @@ def leave_one_out_predictions(
     posterior: Posterior,
     engine: Engine,
     class_weights: np.ndarray | None = None,
-) -> LeftOutValues:
-    """Of some rows, in ascending order, by one fit; as exact as a fit without each.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions (m, t) for some rows, ascending, their targets and their weights.
+
+    By one fit, and as exact as a fit without each.
 
     A row of weight w is w rows, of which one is left out; but the weight of its class
     (k,), which weights of rows were multiplied by, is left out with it. If the row is a
@@ -213,7 +200,7 @@ def leave_one_out_predictions(
     rest = w[copies] - removed[copies, 0]
     copies, rest = copies[rest > 0], rest[rest > 0]
     w[copies] = removed[copies, 0]
-    return LeftOutValues(
+    return (
         np.concatenate([F, kept[copies]]),
         np.concatenate([Y, Y[copies]]),
         np.concatenate([w, rest]),

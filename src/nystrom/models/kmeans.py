@@ -29,7 +29,7 @@ from .linear_map import LinearMap
 
 #: Steps of Lloyd on the sample; the passes over all rows go on from there.
 SAMPLE_MAX_ITER = 50
-#: Rows whose features are made at a time.
+#: Rows whose features are computed at a time.
 FEATURE_BLOCK_ROWS = 4096
 #: Filters of warnings are the process's: threads that change them take turns, or what
 #: one of them found would stay.
@@ -83,7 +83,7 @@ class FeatureSample:
         weights = np.ldexp(self.weights, -np.frexp(self.weights.max())[1])
         weights[weights < np.finfo(np.float32).tiny] = 0.0
         with _WARNING_FILTER_LOCK, warnings.catch_warnings():
-            # Fewer distinct rows than clusters is told once, of all rows.
+            # Fewer distinct rows than clusters is reported once, for all rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
             kmeans.fit(self.Z, sample_weight=weights)
         return kmeans.cluster_centers_.astype(np.float64)

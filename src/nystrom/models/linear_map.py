@@ -22,7 +22,7 @@ from ..linalg.cross_kernel import CrossKernel, cast_output, probe_rows
 from ..sources import Block, Source
 from ..sources.output import NEW_ARRAY, Output
 
-#: Points whose kernel values with a tile are made at a time: many do not fit at once.
+#: Points whose kernel values with a tile are computed at once: many do not fit.
 MAX_POINTS_PER_BLOCK = 4096
 
 

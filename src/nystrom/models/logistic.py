@@ -147,7 +147,7 @@ def sample_rows_by_weight(
 def weighted_subset(
     source: Source, rows: np.ndarray, weights: np.ndarray, engine: Engine
 ) -> Source:
-    """Some rows with other weights; those that are not at hand are read once."""
+    """Some rows with other weights; without random access they are read once."""
     if source.supports_random_access:
         return Subset(source, rows).replace(weights=weights)
     in_memory = CachedRows(fetch_rows(source, rows, engine), weights)
@@ -172,15 +172,15 @@ def has_all_classes(sample: Source, min_rows: int = MIN_ROWS_PER_CLASS) -> bool:
     return bool(smallest_class >= min_rows)
 
 
-#: Rows that are looked at, for each landmark: of two classes, and of more, where their
+#: Rows in the sample, for each landmark: of two classes, and of more, where their
 #: features are held.
 ROWS_PER_LANDMARK, MULTICLASS_ROWS_PER_LANDMARK = 64, 16
 #: Conjugate gradients end at this share of the right-hand side, or after so many steps:
-#: with ten times as exact directions as many steps were made down.
+#: with ten times as exact directions the number of steps was the same.
 CG_RTOL, MAX_CG_STEPS = 0.1, 50
 #: Added to the diagonal, as a share of it, for each column: what rounding may take.
 DIAGONAL_ROUNDING = 4 * EPS64
-#: Factors with which they took more than this are made anew at the next place.
+#: Factors with which they took more than this are computed anew at the next iterate.
 REFACTOR_AFTER_CG_STEPS = 10
 
 
@@ -334,7 +334,7 @@ def _cho_solve(factor: tuple, V: np.ndarray) -> np.ndarray:
     return scipy.linalg.cho_solve(factor, V, check_finite=False)
 
 
-#: On the sample no more than this share of the objective is left, in so many steps:
+#: On the sample the objective is minimised to this share, in so many steps:
 #: its minimum is not that of all rows.
 SAMPLE_TOLERANCE, SAMPLE_MAX_ITERATIONS = 1e-3, 30
 
@@ -428,9 +428,9 @@ def to_linear_map(
     return LinearMap.with_sufficient_precision(landmarks, source, dual, coef[-1])
 
 
-#: Rows that C is chosen on at most; of each class one in so many is left out.
+#: Rows that C is chosen on at most; of each class one in so many is held out.
 MAX_SELECTION_ROWS, HELD_OUT_EVERY = 2**16, 5
-#: To compare them, no less of the objective need be left.
+#: To compare them, this share of the objective is accurate enough.
 SELECTION_TOLERANCE = 1e-6
 
 
@@ -439,7 +439,7 @@ class SelectedC:
     """One of several C, what each of them lost, and where to begin with it."""
 
     C: float
-    losses: np.ndarray  # −log p of a row that was left out, on the mean
+    losses: np.ndarray  # mean −log p of held-out rows
     coef: np.ndarray | None  # None where a class was not among the rows
 
 

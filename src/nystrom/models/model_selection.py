@@ -184,8 +184,13 @@ def score_path(
     else:
         sums = moments(mapping, source, engine)
         problems = nested_problems(mappings, sums, fit_intercept)
-        error_function = gcv_errors if splits == "gcv" else leave_one_out_errors
-        errors = error_function(problems, source, alphas, engine)
+        if splits == "gcv":
+            errors = gcv_errors(problems, source, alphas, engine)
+        else:  # rᵢ/(1 − Hᵢᵢ), exact for fixed landmarks, in a second pass
+            squares = squared_residuals(
+                problems, source, alphas, engine, leave_one_out=True
+            )
+            errors = squares / source.total_weight
     if by_split is not None:
         errors = by_split.mean(axis=0)
         if len(by_split) > 1:
@@ -222,20 +227,6 @@ def gcv_errors(
     _recompute_from_rows(squares, inaccurate, problems, source, alphas, engine)
     paths = [problem.path for _, problem in problems]
     return np.array([p.gcv(alphas, s) for p, s in zip(paths, squares, strict=True)])
-
-
-def leave_one_out_errors(
-    problems: Problems,
-    source: Source,
-    alphas: np.ndarray,
-    engine: Engine,
-) -> np.ndarray:
-    """(sizes, a, t): the mean of (rᵢ/(1 − Hᵢᵢ))², exact for fixed landmarks.
-
-    In a second pass, which evaluates the columns of the most landmarks once for all.
-    """
-    squares = squared_residuals(problems, source, alphas, engine, leave_one_out=True)
-    return squares / source.total_weight
 
 
 def cross_validation_errors(

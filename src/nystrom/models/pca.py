@@ -39,7 +39,7 @@ class PrincipalComponents:
     """Directions, as coefficients of kernel values with the landmarks."""
 
     dual: np.ndarray  # (s, k): k_S(x)·dual − offset are the coordinates of x
-    offset: np.ndarray  # (k,), 0 where no mean is taken off
+    offset: np.ndarray  # (k,), 0 where no mean is subtracted
     values: np.ndarray  # (k,) eigenvalues of K̃, or of HK̃H, descending
     total: float  # the trace of K, or of HKH as far as K̃ knows the mean
     error: TraceError | None

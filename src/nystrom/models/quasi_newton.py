@@ -12,11 +12,11 @@ InverseHessian = Callable[[np.ndarray], np.ndarray]  # V ↦ H⁻¹V
 
 #: Steps that are remembered.
 LBFGS_MEMORY = 10
-#: The curvature is looked at anew where a step left more than this share to be gained;
+#: The Hessian is evaluated anew where more than this share remains after a step;
 #: that of a sample after one step, and then each time after twice as many.
 SLOW_PROGRESS_RATIO = 0.1
-#: A step must take this share of what the gradient promises; else a shorter one is
-#: tried, so often at most.
+#: A step must take this share of what the gradient promises; else it is
+#: shortened, so often at most.
 ARMIJO_CONSTANT, MAX_LINE_SEARCH_STEPS = 1e-4, 20
 #: A value that falls by a smaller share is the same but for rounding; then a step is
 #: good if the gradient along it has fallen, and the last one if it has not.
@@ -84,7 +84,7 @@ def minimize_quasi_newton(
         accepted = None
         if not is_flat or gain < previous_gain / 2:
             accepted = _line_search(x, current, direction, gain, objective)
-        if accepted is None:  # what is left is rounding, or H is far from right
+        if accepted is None:  # the rest is rounding, or H is far from right
             tolerance = max(tolerance, ROUNDING_TOLERANCE)
             break
         next_x, next_point = accepted
@@ -102,7 +102,7 @@ def minimize_quasi_newton(
 
 
 def _drop_old_steps(steps: deque, n_kept: int) -> None:
-    """All but the last: they were made where the function is curved otherwise."""
+    """All but the last: the curvature was another one where they started."""
     while len(steps) > n_kept:
         steps.popleft()
 
@@ -148,10 +148,10 @@ def _line_search(
 def _apply_inverse_hessian(
     g: np.ndarray, steps: deque, solve: InverseHessian, hessian_is_exact: bool
 ) -> np.ndarray:
-    """The inverse curvature times g, corrected by the steps that were made.
+    """The inverse curvature times g, corrected by the steps so far.
 
     A sample may be flat where few of the rows are not: then less of its inverse counts,
-    as the last step tells, or every step would be found too long by several passes.
+    as the last step says, or every step would be found too long by several passes.
     """
     q, coefficients = g.copy(), []
     pairs = [(s, y, float(np.vdot(s, y))) for s, y in steps]

@@ -21,7 +21,7 @@ from ..linalg.errors import Guarantee
 from ..linalg.features import FeatureMap
 from ..linalg.moments import Moments
 
-#: Residuals that sums over rows tell to this share are not taken from the rows again.
+#: Residuals that sums resolve to this share are not recomputed from the rows.
 RESIDUAL_RTOL = 0.01
 #: Degrees of freedom whose square vanishes say nothing.
 MIN_RESIDUAL_DOF = 1e-150
@@ -38,8 +38,8 @@ class RidgePath:
     weight: float  # Σw
     n_rows: float  # how many rows these count as
     n_intercepts: int
-    max_rank: int  # no more directions do the rows have, less the intercept
-    gram_error: float  # how far rounding may have got G
+    max_rank: int  # n_samples, less one for an intercept
+    gram_error: float  # rounding of G at most
 
     @property
     def _eigenvalue_error(self) -> float:
@@ -67,7 +67,7 @@ class RidgePath:
     def coefficients(self, alpha: float, cross: np.ndarray | None = None) -> np.ndarray:
         """θ for one α; among the least-squares solutions the smallest for α = 0.
 
-        An α below rounding is 0 in directions that are noise, and these are left out.
+        An α below rounding is 0 in directions that are noise, and these are dropped.
         """
         cross = self.cross if cross is None else cross
         k = (
@@ -81,9 +81,9 @@ class RidgePath:
     def residual_squares(self, alphas: np.ndarray) -> np.ndarray:
         """(a, t): Σ w(y − ŷ)² on the rows themselves.
 
-        What is taken off Σ wy² is b²(σ² + 2α)/(σ² + α)². As b²/σ², less what α leaves
-        of it, it would be far off where σ² is rounding beside α. But where the rows are
-        interpolated the difference itself is rounding, and b²/σ² all there is.
+        Σ wy² less b²(σ² + 2α)/(σ² + α)². Written with b²/σ² it would be far off where
+        σ² is rounding beside α. But where the rows are interpolated the difference is
+        rounding itself, and b²/σ² is accurate.
         """
         k = self._numerical_rank
         if self.interpolates:
@@ -121,8 +121,8 @@ class RidgePath:
     def residual_degrees_of_freedom(self, alphas: np.ndarray) -> np.ndarray:
         """(a,): n − tr K̃(K̃ + αI)⁻¹, less one for an intercept.
 
-        As n less the directions, and what α leaves of each: where there are as many as
-        rows the degrees of freedom themselves would leave rounding.
+        Where the rows are interpolated it is a sum of α/(σ² + α): the difference of n
+        and the degrees of freedom would be rounding.
         """
         if self.interpolates:
             eigenvalues = self.values[: self._numerical_rank]
@@ -146,9 +146,9 @@ class RidgePath:
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """The ridge problem that is left once an intercept has been taken out.
+    """The ridge problem after centering, where there is an intercept.
 
-    Without an intercept the means are 0 and nothing is taken out.
+    Without an intercept the means are 0.
     """
 
     gram: np.ndarray  # (r, r) G = Σ w zzᵀ
@@ -158,48 +158,40 @@ class NormalEquations:
     target_mean: np.ndarray  # (t,) of y, about the shift
     total_weight: float
     n_rows: float  # how many rows these count as
-    max_rank: int  # no more directions do the rows have, less the intercept
-    gram_error: float  # how far rounding may have got G
+    max_rank: int  # n_samples, less one for an intercept
+    gram_error: float  # rounding of G at most
     fit_intercept: bool
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # refused where it is solved
     def from_moments(cls, sums: Moments, fit_intercept: bool) -> NormalEquations:
-        """Take the weighted means off, if there is to be an intercept."""
-        # A row of weight w counts as w rows; small weights do not make fewer rows.
+        """About the weighted means, if there is an intercept."""
+        # A row of weight w counts as w rows, but small weights not as fewer rows.
         n_effective = max(sums.weight, float(sums.n_rows))
         target_squares = np.maximum(sums.target_squares, 0.0)
-        # Before means are taken off, which may leave little.
+        # Before centering, after which little may remain.
         gram_error = max(sums.gram_error, gram_rounding(float(np.trace(sums.gram))))
-        if not fit_intercept:
-            r, t = sums.cross.shape
-            means = np.zeros(r), np.zeros(t)
-            return cls(
-                sums.gram,
-                sums.cross,
-                target_squares,
-                *means,
-                sums.weight,
-                n_effective,
-                max_rank=sums.n_rows,
-                gram_error=gram_error,
-                fit_intercept=False,
-            )
         z, y, W = sums.feature_sum, sums.target_sum, sums.weight
-        gram = np.outer(z, z)
-        gram /= -W  # in place, as these may be large
-        gram += sums.gram
+        gram, cross = sums.gram, sums.cross
+        feature_mean, target_mean = np.zeros(len(z)), np.zeros(len(y))
+        if fit_intercept:
+            gram = np.outer(z, z)
+            gram /= -W  # in place, as these may be large
+            gram += sums.gram
+            cross = sums.cross - np.outer(z, y) / W
+            target_squares = np.maximum(target_squares - y * y / W, 0.0)
+            feature_mean, target_mean = z / W, y / W
         return cls(
-            gram=gram,
-            cross=sums.cross - np.outer(z, y) / W,
-            target_squares=np.maximum(target_squares - y * y / W, 0.0),
-            feature_mean=z / W,
-            target_mean=y / W,
+            gram,
+            cross,
+            target_squares,
+            feature_mean,
+            target_mean,
             total_weight=W,
             n_rows=n_effective,
-            max_rank=sums.n_rows - 1,
+            max_rank=sums.n_rows - int(fit_intercept),
             gram_error=gram_error,
-            fit_intercept=True,
+            fit_intercept=fit_intercept,
         )
 
     def solve(self, alphas: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ from .ridge import add_ridge
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
 UNIFORM_ROWS_PER_LANDMARK, LEVERAGE_ROWS_PER_LANDMARK = 4, 8
-#: Values of K that are made and used at a time: with thousands of landmarks those of a
+#: Values of K computed and used at a time: with thousands of landmarks those of a
 #: tile do not stay in the cache between the two products.
 MAX_CACHED_KERNEL_VALUES = 2**19
 #: Columns of the random projection that leverage scores are read off.

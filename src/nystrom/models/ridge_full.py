@@ -196,7 +196,7 @@ class WoodburyPreconditioner:
         features = RowFeatures.stored_if_they_fit(tiles, source, mapping.rank, engine)
         name = "preconditioner"
         G, total, weight = engine.reduce(_gram_sums_block, source, (features,), name)
-        # Taking the mean off leaves the rounding of what it is taken off.
+        # A centred value keeps the rounding of the uncentred one.
         norm = largest_eigenvalue(lambda v: G @ v, len(G))
         min_ridge = min_cholesky_ridge(G)
         if center:
@@ -321,7 +321,7 @@ class FullRidge:
 
     @cached_property
     def kernel_operator(self) -> KernelOperator:
-        """K, made when it is first needed."""
+        """K, computed when it is first needed."""
         return KernelOperator(self._kernel, self.rows.points, self._engine)
 
     @property
@@ -441,7 +441,7 @@ def not_converged_message(fit: FullFit) -> str:
     )
 
 
-#: Numbers that are held at a time for each pair of a row and a new one, all told.
+#: Numbers that are held at a time for each pair of a row and a new one, in all.
 ARRAYS_PER_PAIR = 12
 #: New rows that are solved for at a time, at most.
 MAX_ROWS_PER_SOLVE = 1024

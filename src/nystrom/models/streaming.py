@@ -23,7 +23,7 @@ from ..sources import Block, Source
 from .ridge_solvers import RidgeFit, RidgeTask, fit_from_moments
 
 #: Directions in which kept rows have a smaller share of their features are projected:
-#: they are too few to tell more.
+#: they are too few to resolve more.
 TRANSFER_RIDGE = 1e-3
 
 
@@ -108,7 +108,7 @@ def transfer_moments(
         T = _regress_transfer(T, arrays.tree_to_host(products)[0], W)
         other_rows = T @ (_augmented_gram(sums) - W)  # Σ Tz(z, 1)ᵀ of all other rows
         gram = other_rows @ T.T + kept_new.gram
-        # What is estimated may have taken more than there was.
+        # An estimate may exceed the sums it is subtracted from.
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         gram = (vectors * np.maximum(values, 0.0)) @ vectors.T
     cross = sums.cross - kept_old.cross, (sums.target_sum - kept_old.target_sum)[None]
@@ -136,7 +136,7 @@ def _augmented_gram(sums: Moments) -> np.ndarray:
 
 
 def _regress_transfer(T: np.ndarray, products: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """(T, 0), and what Σ ω·z′(z, 1)ᵀ and W = Σ ω(z, 1)(z, 1)ᵀ tell beside it."""
+    """(T, 0), and what Σ ω·z′(z, 1)ᵀ and W = Σ ω(z, 1)(z, 1)ᵀ add to it."""
     T = np.append(T, np.zeros((len(T), 1)), axis=1)
     scale = np.sqrt(np.diagonal(W))
     scale = np.where(scale > 0, scale, 1.0)
