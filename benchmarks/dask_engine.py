@@ -102,7 +102,11 @@ def measure(n_rows: int) -> dict[str, float]:
     for _ in range(REPEATS):
         for n in (1, 2):
             with cluster(n) as there, Client(there) as client:
-                fit(Dask(client), Counted(20_000, FEATURES), y[:20_000])  # imports
+                fit(
+                    Dask(client, retain_memory=True),
+                    Counted(20_000, FEATURES),
+                    y[:20_000],
+                )  # imports
                 run(f"{n} worker processes", lambda c=client: Dask(c))  # type: ignore[misc]
                 if n == 2:
                     run("2, one killed", lambda c=client: Dask(c, Kill(c)))  # type: ignore[misc]

@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import signal
 import sys
 import time
@@ -22,7 +23,7 @@ import numpy as np
 import nystrom
 from nystrom import engines
 
-N_ROWS, N_KILLS = 9 * engines.TILE + 5, 8
+N_ROWS, N_KILLS = 9 * engines.TILE + 5, 12
 rng = np.random.default_rng(0)
 X = rng.standard_normal((N_ROWS, 3)) * rng.choice([0.2, 1.0, 3.0], (N_ROWS, 1))
 y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(N_ROWS)
@@ -69,16 +70,16 @@ def attempt(fit, path, result, log):
     child = os.fork()
     if child:
         return child
-    part = engines.CheckpointStore.part
+    next_pass = engines.CheckpointStore.next_pass
 
-    def noted(self, number):
-        found = part(self, number)
+    def noted(self, key):
+        found = next_pass(self, key)
         if found.next_tile:
             with open(log, "a") as file:
                 file.write("x")
         return found
 
-    engines.CheckpointStore.part = noted
+    engines.CheckpointStore.next_pass = noted
     # It may be killed once it is done, too.
     run = engines.CheckpointStore(path, every=0)
     with engines.using(checkpoint=run, keep_checkpoint=True):
@@ -95,12 +96,12 @@ def killed(name, folder, luck):
         folder / f"{name}.{end}" for end in ("ckpt", "whole", "result", "log")
     )
     log.touch()
-    # The seed of the run is in the file, so the file is made first, with no pass.
+    # The seed of the run is in the folder, so that is written first, with no pass.
     begun = engines.CheckpointStore(path)
     begun._begin()
-    begun.save()
+    begun._write(None)
     other = folder / f"{name}.other"
-    other.write_bytes(path.read_bytes())
+    shutil.copytree(path, other)
     started = time.monotonic()
     os.waitpid(attempt(FITS[name], other, whole, folder / "ignored"), 0)
     takes = time.monotonic() - started
@@ -114,7 +115,7 @@ def killed(name, folder, luck):
     os.waitpid(attempt(FITS[name], path, result, log), 0)
     same = result.exists() and result.read_bytes() == whole.read_bytes()
     size = len(pickle.loads(whole.read_bytes()))
-    left_over = len(list(folder.glob(f".{name}*")))
+    left_over = len(list(path.glob(".*")))
     return same, n_killed, len(log.read_text()), size, left_over
 
 

@@ -120,7 +120,7 @@ FORMULAS = {
 
 def dense_likelihood(C, alpha, observed):
     """−log p per row and target, by the inverse and the determinant of all rows."""
-    Y, w, c = observed.targets, observed.weights, observed.constant
+    Y, w, c = observed.targets, observed.weights, observed.intercept_std
     m, t = Y.shape
     s = C.shape[1]
     K = C @ np.linalg.solve(C[:s] + 1e-9 * np.eye(s), C.T) + c**2

@@ -501,7 +501,6 @@ BAD_ROWS = {
     "lists of several lengths": ("of one length; row 0 of X has", RAGGED),
     "tuples of several lengths": ("row 0 of X", [tuple(row) for row in RAGGED]),
     "dates": (r"X holds datetime64\[.*not numbers", DAYS.to_numpy()[:, None]),
-    "lazy": (r"X is a LazyFrame.* pass X\.collect\(\)", LAZY),
     "dict": (r"X is a dict; .*DataFrame\(X\)", {"a": X[:, 0], "b": X[:, 1]}),
     "generator": (r"X is a generator.*list\(X\)", (row for row in X)),
     "set": ("X is a set", {1.0, 2.0}),

@@ -17,8 +17,8 @@ from nystrom.engines import Bar
 from nystrom.engines import progress as bar_module
 from nystrom.engines.base import ProgressHooks, show_note
 from nystrom.engines.progress import WorkEstimate, format_duration
-from nystrom.estimators._inputs import warn
 from nystrom.estimators._progress import progress_bar
+from nystrom.estimators._warnings import warn
 
 
 class Clock:

@@ -35,7 +35,7 @@ from nystrom import (
 )
 from nystrom.engines import TILE, Threads
 from nystrom.engines.executor import MAX_INLINE_BYTES, SourcePayload
-from nystrom.sources import DenseRows, Source, Subset, as_source
+from nystrom.sources import DenseRows, Source, Subset, as_source, tabular
 from nystrom.sources import dask as dask_rows
 from nystrom.sources.output import ArraySink
 
@@ -449,11 +449,26 @@ def test_what_workers_read_or_hold_is_not_carried(client, many_rows, tmp_path):
     assert here.take_lazily(np.arange(5)).chunks.carried == many_rows.nbytes
 
 
+def test_workers_keep_freed_memory_only_when_asked(client, data):
+    def plugins(dask_worker):
+        return [name for name in dask_worker.plugins if "nystrom" in name]
+
+    with engines.using(client):
+        Nystroem(n_components=5).fit(Made(N_ROWS))
+    assert not any(client.run(plugins).values())
+    Dask(client, retain_memory=True)
+    try:
+        assert all(client.run(plugins).values())
+    finally:
+        client.unregister_worker_plugin("nystrom-memory")
+
+
 def test_large_chunks_are_read_by_slices(many_rows, monkeypatch):
     monkeypatch.setattr(dask_rows, "READ_BYTES", 2**20)
     source = as_source(da.from_array(many_rows, chunks=-1))
+    tabular.CHUNK_CACHE.clear()
     np.testing.assert_array_equal(source.rows(5_000, 5_010), many_rows[5_000:5_010])
-    assert sum(rows.nbytes for rows in source.chunks._cached_chunks.values()) <= 2**20
+    assert 0 < tabular.CHUNK_CACHE._bytes <= 2**20
     np.testing.assert_array_equal(source.rows(0, 4000), many_rows[:4000])
     taken = np.array([70_000, 3, 3])
     np.testing.assert_array_equal(source.take(taken), many_rows[taken])

@@ -49,8 +49,8 @@ from nystrom.sources import RowNumbers
 
 #: Such rows are what the warnings are about; here it is what comes of them.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:K is nearly",
-    "ignore:All rows of X are alike",
+    "ignore:The kernel matrix is nearly",
+    "ignore:All rows of X are the same",
     "ignore:alpha=.* is less than float64 resolves",
 )
 

@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,8 +73,9 @@ def release_control():
 
 
 @pytest.fixture
-def nothing_left():
+def nothing_left(monkeypatch):
     """BLAS has three threads before and after the test, and ours are gone."""
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
     release_control()
     before = threadpool_limits(3, user_api="blas")
     release_control()
@@ -876,7 +878,8 @@ def test_no_n_jobs_means_as_many_threads_as_blas(nothing_left):
 
 
 @counted
-def test_no_n_jobs_where_numpy_and_scipy_have_different_limits():
+def test_no_n_jobs_where_numpy_and_scipy_have_different_limits(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
     first, *_ = ThreadpoolController().select(user_api="blas").lib_controllers
     with threadpool_limits(3, user_api="blas"):
         first.set_num_threads(2)
@@ -886,15 +889,24 @@ def test_no_n_jobs_where_numpy_and_scipy_have_different_limits():
 
 
 def test_n_jobs_counts_threads_and_below_zero_leaves_cores_free(monkeypatch):
-    cores = set(range(6))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores, raising=False)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 6)
     numbers = {1: 1, 5: 5, np.int64(2): 2, -1: 6, -2: 5, -6: 1, -40: 1}
     assert {n: Threads(n).n_threads for n in numbers} == numbers
 
 
-def test_all_cores_also_where_affinity_is_unknown(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)  # macOS, Windows
-    assert Threads(-1).n_threads == os.cpu_count()
+@counted
+def test_no_n_jobs_is_what_joblib_says_within_a_quota(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    with threadpool_limits(3, user_api="blas"):
+        for n_jobs in (1, 5):
+            with joblib.parallel_config(n_jobs=n_jobs):
+                assert Threads().n_threads == n_jobs
+                assert Threads(2).n_threads == 2
+        assert Threads().n_threads == 3
+        # A container with a quota of two of the cores.
+        monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+        assert Threads().n_threads == 2
+        assert Threads(-1).n_threads == 2
 
 
 @pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2", "two", float("nan"), [1]])

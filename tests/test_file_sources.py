@@ -35,8 +35,14 @@ from nystrom import (
     sources,
 )
 from nystrom.engines import Threads, using
-from nystrom.sources import ConcatenatedRows, FileError, ObjectRows, Subset, as_source
-from nystrom.sources import csv as csv_files
+from nystrom.sources import (
+    ConcatenatedRows,
+    FileError,
+    ObjectRows,
+    Subset,
+    arrow,
+    as_source,
+)
 from nystrom.sources import tabular as recent
 from nystrom.sources import tabular as stored_files
 
@@ -47,8 +53,9 @@ N_ROWS = 3000
 def _small_chunks(monkeypatch):
     """Chunks of a few hundred rows: tiles lie across several of them."""
     monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
-    monkeypatch.setattr(csv_files, "PARSE_BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
     recent.CHUNK_CACHE.clear()
+    recent.TAKEN_ROWS.clear()
 
 
 @pytest.fixture
@@ -186,20 +193,15 @@ def test_few_rows_that_are_taken_again_are_not_read_again(X, y, tmp_path, monkey
     monkeypatch.setattr(type(source.file), "read", None)  # would be an error
     np.testing.assert_array_equal(source.replace(weights=y).take(numbers), rows)
     np.testing.assert_array_equal(source.targets[numbers], targets)
-    monkeypatch.undo()
-    for place in range(20):
-        source.take(np.array([place]))
-    assert len(source.file._cached_takes) == stored_files.N_CACHED_TAKES
-    assert len(pickle.loads(pickle.dumps(source)).file._cached_takes) == 0
 
 
 def test_few_chunks_are_kept(X, tmp_path, monkeypatch):
     source = opened(tmp_path, "parquet", X, chunk=125)
     size = 125 * 4 * 8
-    monkeypatch.setattr(recent, "MAX_CACHE_BYTES", 6 * size)
+    monkeypatch.setattr(recent.CHUNK_CACHE, "max_bytes", 6 * size)
     source.rows(0, N_ROWS)
     assert len(recent.CHUNK_CACHE._chunks) == 6
-    monkeypatch.setattr(recent, "MAX_CACHE_BYTES", 0)
+    monkeypatch.setattr(recent.CHUNK_CACHE, "max_bytes", 0)
     source.rows(0, N_ROWS)
     assert len(recent.CHUNK_CACHE._chunks) == recent.MIN_CACHED_CHUNKS
 
@@ -230,7 +232,7 @@ def test_rows_of_random_shapes(kind, rng, tmp_path):
 def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
     """What is alive does not grow with the rows; by a vector of targets it would."""
     monkeypatch.setattr("nystrom._random.CHUNK_ROWS", 2**12)  # numbers drawn at a time
-    monkeypatch.setattr(recent, "MAX_CACHE_BYTES", 0)
+    monkeypatch.setattr(recent.CHUNK_CACHE, "max_bytes", 0)
     monkeypatch.setattr("nystrom.linalg.features.MAX_TARGETS_AT_ONCE", 0)
     sizes, peaks = (20_000, 80_000), []
     for n in sizes:
@@ -760,9 +762,9 @@ def test_text_in_the_middle_of_a_csv_file_is_told(X, tmp_path):
     path.write_text("\n".join(lines))
     with pytest.raises(FileError, match="column 'x2', row 2345: 'three' is not a numb"):
         Nystroem(n_components=5).fit(path)
-    lines[1 + 2345] = '1.5,2.5,"3\n",4.5'
+    lines[1 + 2345] = '1.5,2.5,"3\nor 4",4.5'
     path.write_text("\n".join(lines))
-    with pytest.raises(FileError, match="from row"):
+    with pytest.raises(FileError, match=r"'x2', row 2345: '3\\nor 4' is not a number"):
         Nystroem(n_components=5).fit(path)
     lines[1 + 2345] = "1.5,2.5"
     path.write_text("\n".join(lines))
@@ -770,7 +772,7 @@ def test_text_in_the_middle_of_a_csv_file_is_told(X, tmp_path):
         Nystroem(n_components=5).fit(path)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FORMATS if "zarr" not in kind])
+@pytest.mark.parametrize("kind", [k for k in FORMATS if "zarr" not in k and k != "csv"])
 def test_a_file_that_changes_is_told(kind, X, tmp_path):
     source = opened(tmp_path, kind, X, chunk=200)
     source.rows(0, 10)

@@ -200,7 +200,7 @@ def rows_of(kind, rng):
     return kinds if kind is None else kinds[kind]
 
 
-@pytest.mark.filterwarnings("ignore:K is nearly")
+@pytest.mark.filterwarnings("ignore:The kernel matrix is nearly")
 @pytest.mark.parametrize("kernel", DEFINITE, ids=str)
 @pytest.mark.parametrize("kind", rows_of(None, np.random.default_rng(0)))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -213,7 +213,7 @@ def test_definite_kernels_do_not_warn(rng, seed, kernel, kind, dtype):
     assert "uniform instead" not in str(estimator.landmarks_)
 
 
-@pytest.mark.filterwarnings("ignore:K is nearly")
+@pytest.mark.filterwarnings("ignore:The kernel matrix is nearly")
 @pytest.mark.parametrize("name", DISTANCE_NAMES)
 @pytest.mark.parametrize("gamma", [1e-12, 1e-6, 1e-3, 1e6])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

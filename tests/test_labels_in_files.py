@@ -24,8 +24,7 @@ from nystrom import (
     save,
     sources,
 )
-from nystrom.sources import FileError
-from nystrom.sources import csv as csv_files
+from nystrom.sources import FileError, arrow
 from nystrom.sources import tabular as recent
 from nystrom.sources import tabular as stored_files
 
@@ -45,7 +44,7 @@ WRITERS = {
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
     monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
-    monkeypatch.setattr(csv_files, "PARSE_BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
     recent.CHUNK_CACHE.clear()
 
 

@@ -348,7 +348,7 @@ def test_rows_that_are_all_alike(rng):
     X, y = np.zeros((40, 2)), np.arange(40) % 4 // 2 + (np.arange(40) == 1)
     for weight in (1e-9, 1.0, 1e9):
         fitted = model(sampler="auto", n_landmarks=20)
-        with pytest.warns(UserWarning, match="All rows of X are alike to RBF"):
+        with pytest.warns(UserWarning, match="All rows of X are the same to RBF"):
             fitted.fit(X, y, np.full(40, weight))
         shares = np.bincount(y) / 40
         near = {"atol": 1e-5, "rtol": 0}

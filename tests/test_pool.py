@@ -13,6 +13,7 @@ from concurrent.futures import (
 )
 from multiprocessing import get_context
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -161,8 +162,8 @@ def test_local_passes_are_reported(data):
 
 def test_a_worker_that_dies_is_one_clear_error():
     with other_processes(1) as pool:
-        for where in ("in", "before"):  # the second one finds nobody
-            told = rf"ProcessPoolExecutor died {where} the pass 'sum'"
+        told = r"ProcessPoolExecutor died in the pass 'sum'"
+        for _ in range(2):  # the second one finds nobody
             with pytest.raises(RuntimeError, match=told):
                 ExecutorEngine(pool).reduce(deadly, Made(N_ROWS), (), "sum")
 
@@ -183,6 +184,48 @@ def test_a_worker_that_dies_while_tasks_are_handed_over_is_the_same_error():
     told = r"Breaking died in the pass 'sum', at rows \d+ to \d+ or soon after"
     with pytest.raises(RuntimeError, match=told):
         ExecutorEngine(Breaking()).reduce(squares, Made(N_ROWS), (), "sum")
+
+
+BACKENDS = [("loky", 2), ("threading", 3), ("sequential", 1)]
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
+def test_every_backend_of_joblib_gives_the_same_bits(backend, n_jobs, data, tmp_path):
+    X, y = data
+    np.save(tmp_path / "rows.npy", X)
+    model = KernelRidge(kernel="rbf", gamma=0.02, n_landmarks=30, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    with joblib.parallel_config(backend, n_jobs=n_jobs), engines.using("joblib"):
+        for rows in (X, tmp_path / "rows.npy"):  # sent, and read there
+            same(model.fit(rows, y).predict(rows), expected)
+        out = model.predict(X, out=tmp_path / "predicted.npy")
+    same(np.load(out), expected)
+
+
+def test_a_backend_without_generators_gives_the_same_bits(data, monkeypatch):
+    """As Ray's, which collects what it was given."""
+    parallel = joblib.Parallel
+
+    def without(*args, return_as="list", **options):
+        if return_as != "list":
+            raise ValueError("not supported")
+        return parallel(*args, **options)
+
+    monkeypatch.setattr(joblib, "Parallel", without)
+    engine = engines.JoblibEngine(2)
+    whole = Threads(1).reduce(squares, Made(N_ROWS), (), "sum")
+    for here, there in zip(
+        whole, engine.reduce(squares, Made(N_ROWS), (), "sum"), strict=True
+    ):
+        same(here, there)
+
+
+def test_an_error_on_a_worker_of_joblib_is_the_error():
+    with (
+        joblib.parallel_config("threading", n_jobs=2),
+        pytest.raises(ArithmeticError, match="cannot be summed"),
+    ):
+        engines.JoblibEngine().reduce(failing, Made(N_ROWS), (), "sum")
 
 
 def failing(block):

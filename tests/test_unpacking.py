@@ -104,7 +104,7 @@ def test_centres_of_another_type_do_not_end_the_process(kind, path):
     save(model.fit(X), path)
     loaded = load(path)
     assert np.array_equal(loaded.predict(X), model.labels_)
-    centers = loaded._centers_of_embedding.cluster_centers_
-    loaded._centers_of_embedding.cluster_centers_ = np.zeros(centers.shape, kind)
+    centers = loaded._clusters.centers.cluster_centers_
+    loaded._clusters.centers.cluster_centers_ = np.zeros(centers.shape, kind)
     with suppress(TypeError, ValueError):
         loaded.predict(X)

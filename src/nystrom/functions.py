@@ -12,16 +12,18 @@ from . import _arrays as arrays
 from ._precision import min_cholesky_ridge
 from ._random import as_seed
 from ._validation import check_int, check_positive
-from .estimators._inputs import (
+from .estimators._inputs import check_rows
+from .estimators._problem import (
     KernelProblem,
     check_landmark_width,
-    check_rows,
-    explain_memory_errors,
     stopping_rule_from_params,
+)
+from .estimators._progress import with_function_progress_bar
+from .estimators._warnings import (
+    explain_memory_errors,
     warn_about_landmarks,
     warn_indefinite,
 )
-from .estimators._progress import with_function_progress_bar
 from .landmarks import Landmarks, check_landmarks
 from .linalg.cross_kernel import CrossKernel
 from .linalg.operator import Approximation

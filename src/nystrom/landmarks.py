@@ -182,21 +182,21 @@ class Landmarks:
         >>> len(landmarks), landmarks.n_rows
         (20, 1000)
         """
-        from .estimators import _inputs
+        from .estimators import _inputs, _problem
 
         caller = "Landmarks.update"
-        _inputs.check_streamable(self.kernel, sampler, caller)
-        batch = _inputs.KernelProblem.from_params(
+        _problem.check_streamable(self.kernel, sampler, caller)
+        batch = _problem.KernelProblem.from_params(
             _inputs.check_rows(new_rows),
             self.kernel,
             caller=caller,
             sample_weight=sample_weight,
             n_jobs=n_jobs,
         )
-        return _inputs.update_landmarks(
+        return _problem.update_landmarks(
             self,
             batch,
-            _inputs.FixedSize(len(self) if n_landmarks is None else n_landmarks),
+            _problem.FixedSize(len(self) if n_landmarks is None else n_landmarks),
             sampler,
             random_state=random_state,
             caller=caller,

@@ -15,7 +15,7 @@ import sklearn
 import nystrom
 from nystrom import engines
 from nystrom._validation import KernelNotFiniteError
-from nystrom.estimators._inputs import KernelProblem
+from nystrom.estimators._problem import KernelProblem
 
 from .answers import check_functions
 from .cases import case_of

@@ -3,16 +3,15 @@
 An engine has two verbs: `map(f, source, sink, shared, name)` writes rows out and
 `reduce(f, source, shared, name)` sums. `Threads` is the default; every estimator and
 function takes `n_jobs` and makes one. `using` sets another for a block of code: a
-Dask client, an executor of `concurrent.futures`, or an engine of your own.
+Dask client, an executor of `concurrent.futures`, joblib, or an engine of your own.
 """
 
 from .base import TILE, Engine, ProgressHook, SumSink, silent
 from .blas import single_threaded_blas
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, CheckpointError, CheckpointStore, storable
 from .context import as_engine, checkpointed, current, using
-from .executor import ExecutorEngine
+from .executor import ExecutorEngine, JoblibEngine
 from .progress import Bar
-from .run_file import CheckpointError, CheckpointStore, storable
 from .threads import Threads
 
 __all__ = [
@@ -23,6 +22,7 @@ __all__ = [
     "CheckpointStore",
     "Engine",
     "ExecutorEngine",
+    "JoblibEngine",
     "ProgressHook",
     "SumSink",
     "Threads",

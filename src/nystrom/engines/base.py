@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import cached_property
 from typing import Any
 
@@ -103,7 +105,7 @@ class SumTree:
 
 
 class SumSink:
-    """A sink that adds up what each tile hands over, in the order of the tiles.
+    """A sink that adds up what each tile gives, in the order of the tiles.
 
     For passes that make rows and sums at once.
     """
@@ -297,7 +299,7 @@ def map_tiles(
 def _apply_to_tile(
     f: Callable, source: Source, shared: tuple[Any, ...], start: int
 ) -> Any:
-    # A result that is not finite is refused once, by whoever asked for it.
+    # A result that is not finite is refused once, by the caller.
     with np.errstate(over="ignore", invalid="ignore"):
         stop = min(start + TILE, source.n_rows)
         return f(source.block(start, stop), *shared)
@@ -316,3 +318,26 @@ def sum_tiles(
         tree.push(term)
         del term  # not to be held while the next one is computed
     return tree.total()
+
+
+#: (tiles in a block, what was computed of it), block after block.
+BlockResults = Generator[tuple[int, Any], None, None]
+
+
+def results_in_order(
+    submit: Callable[..., Future], calls: Iterable[tuple[Any, ...]], window: int
+) -> Generator[Any, None, None]:
+    """What submitted calls return, in order; a window of them runs at a time, so that
+    results never pile up.
+    """
+    waiting: deque[Future] = deque()
+    try:
+        for call in calls:
+            waiting.append(submit(*call))
+            if len(waiting) >= window:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()

@@ -16,7 +16,9 @@ from functools import cache
 from numbers import Integral
 from typing import Any
 
+import joblib
 import scipy.linalg  # noqa: F401  (loads SciPy's BLAS before the libraries are listed)
+from joblib.parallel import get_active_backend
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = threading.Lock()
@@ -54,24 +56,25 @@ def _take_control() -> None:
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """The number of threads that scikit-learn's `n_jobs` stands for."""
+    """The number of threads that scikit-learn's `n_jobs` stands for.
+
+    None: as `joblib.parallel_config` says, else as many as BLAS may use. joblib counts
+    the cores that a container's quota allows.
+    """
     if n_jobs is None:
-        return available_blas_threads()
+        _, n_jobs = get_active_backend()
+    if n_jobs is None:
+        return min(available_blas_threads(), joblib.cpu_count())
     is_int = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if not is_int or n_jobs == 0:
         raise ValueError(
-            f"n_jobs={n_jobs!r} is not allowed; use None (as many threads as BLAS), a "
-            "whole number >= 1, or -1 for all cores."
+            f"n_jobs={n_jobs!r} is not allowed; use None (as joblib.parallel_config "
+            "says, else as many threads as BLAS), a whole number >= 1, or -1 for all "
+            "cores."
         )
     if n_jobs > 0:
         return int(n_jobs)
-    return max(1, _cores() + 1 + int(n_jobs))
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: the cores this process may use
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
 @contextmanager

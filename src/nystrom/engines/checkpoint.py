@@ -1,23 +1,35 @@
-"""An engine around an engine, which saves the results of passes and replays them in a
-repeated run.
+"""Runs that survive a kill: an engine around an engine saves the results of passes in a
+folder, and a repeated run replays them.
 
-A repeated run takes the same way: what lies between passes follows from their
-results and the seed. Passes are numbered and identified by digests of rows, function
-and arguments.
+A repeated run takes the same way: what lies between passes follows from their results
+and the seed. Passes are numbered and identified by digests of rows, function and
+arguments. The folder holds one `.npz` file per pass, JSON and arrays without code, each
+written atomically.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import secrets
+import sys
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..sources import Block, Source
-from ..sources.base import digest, digest_row_indices
+from ..sources.base import digest
 from ..sources.output import ArraySink, Sink, open_sink
+from ..sources.output_files import atomic_write
 from .base import (
     FAN_IN,
     TILE,
@@ -28,51 +40,361 @@ from .base import (
     count_tiles,
     show_note,
 )
-from .run_file import CheckpointStore, PartialSum, PassKey
-
-__all__ = ["digest", "source_fingerprint"]
-
-
-def source_fingerprint(source: Source) -> str:
-    """What the rows, weights and targets of a source are known by.
-
-    Its own `fingerprint()` where it has one, as files do; a view of another source is
-    that source and what the view adds to it.
-    """
-    own_fingerprint, inner = (
-        getattr(source, "fingerprint", None),
-        getattr(source, "source", None),
-    )
-    state = dict(vars(source))
-    weights_and_targets = state.get("_weights"), state.get("targets")
-    rows: Any
-    if callable(own_fingerprint):
-        rows = str(own_fingerprint())
-    elif isinstance(inner, Source):
-        rows = (
-            source_fingerprint(inner),
-            {k: v for k, v in state.items() if k != "source"},
-        )
-    else:
-        rows = source.take(
-            digest_row_indices(source.n_rows, 8 * (source.n_features or 1))
-        )
-    return digest(source.n_rows, source.n_features, rows, weights_and_targets)
-
 
 _LOG = logging.getLogger("nystrom")
+_PACKAGE = sys.modules["nystrom"]
+#: Counts up when a folder can no longer be read by the versions before.
+CHECKPOINT_FORMAT = 2
+MANIFEST_FILE, PARTIAL_FILE = "run.json", "partial.npz"
+#: Saving between passes may take this share of the time.
+MAX_SAVING_SHARE = 0.05
 #: Bytes of rows that are saved with a run.
 MAX_SAVED_BYTES = 2**24
 
+_STORABLE: dict[str, type] = {}
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is damaged, or of other data, parameters or versions."""
+
+
+class NotStorableError(TypeError):
+    """A value that has no place in such a file."""
+
+
+def storable(cls: type) -> type:
+    """Mark a dataclass, whose fields are storable, by its name."""
+    if _STORABLE.setdefault(cls.__name__, cls) is not cls:
+        raise ValueError(f"Two storable classes are called {cls.__name__}.")
+    return cls
+
+
+def encode_value(value: Any, arrays: list[np.ndarray]) -> Any:
+    """The value as JSON; arrays are put behind those found so far."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf":
+        arrays.append(np.asarray(value))
+        kind = "array" if isinstance(value, np.ndarray) else "scalar"
+        return [kind, len(arrays) - 1]
+    if type(value) in (tuple, list):
+        kind, parts = type(value).__name__, value
+    elif isinstance(value, sp.csr_array):
+        kind, parts = "csr", [value.data, value.indices, value.indptr, value.shape]
+    elif _STORABLE.get(type(value).__name__) is type(value):
+        kind = type(value).__name__
+        parts = [getattr(value, f.name) for f in fields(_STORABLE[kind])]
+    else:
+        raise NotStorableError(f"{type(value).__name__} cannot be stored.")
+    return [kind, *(encode_value(part, arrays) for part in parts)]
+
+
+def decode_value(tree: Any, arrays: list[np.ndarray]) -> Any:
+    """The value that `encode_value` turned into JSON."""
+    if not isinstance(tree, list):
+        return tree
+    kind, *parts = tree
+    if kind in ("array", "scalar"):
+        array = arrays[parts[0]]
+        return array if kind == "array" else array[()]
+    values = [decode_value(part, arrays) for part in parts]
+    if kind == "csr":
+        return sp.csr_array(tuple(values[:3]), shape=values[3])
+    if kind in ("tuple", "list"):
+        return tuple(values) if kind == "tuple" else values
+    return _STORABLE[kind](*values)
+
+
+@dataclass(frozen=True)
+class PassKey:
+    """What a pass is known by: its name, and digests."""
+
+    name: str
+    function: str
+    rows: str
+    parameters: str
+
+    def differs_from(self, other: PassKey) -> str:
+        """In what, in words."""
+        if (self.name, self.function) != (other.name, other.function):
+            return f"is {self.name!r} and would now be {other.name!r}"
+        if self.rows != other.rows:
+            return f"({self.name!r}) was over other rows, weights or targets"
+        return f"({self.name!r}) had other parameters"
+
+
+@dataclass(frozen=True)
+class SavedPass:
+    """What is known of a pass that begins: its result, the sum over its first tiles (as
+    (how many tiles, their sum), in order), or nothing.
+    """
+
+    number: int
+    is_done: bool = False
+    result: Any = None
+    next_tile: int = 0
+    sums: list[tuple[int, Any]] = field(default_factory=list)
+
+
+class CheckpointStore:
+    """Where a run is saved: a folder, and how often.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder. It is created where there is none, and else continued.
+    every : float, default=300
+        Within a pass it is saved after so many seconds. Between passes it is saved at
+        once, unless that would take more than a twentieth of the time.
+    """
+
+    path: Path
+    every: float
+    n_passes: int
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 300.0) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(
+                f"checkpoint={path!r} is not allowed; give the path of a folder, or "
+                "nystrom.engines.CheckpointStore(path, every=seconds)."
+            )
+        if not every >= 0:
+            raise ValueError(f"every={every!r} is not allowed; give seconds >= 0.")
+        # A link is followed, not replaced.
+        self.path, self.every = Path(os.path.realpath(path)), float(every)
+
+    @contextmanager
+    def running(self, *, keep: bool = True) -> Iterator[CheckpointStore]:
+        """One run: from its first pass, or on from where it was saved.
+
+        Unless it is to be kept, the folder is removed where the run ends without an
+        error; not one of a longer run, of which this was the beginning.
+        """
+        self._begin()
+        try:
+            yield self
+        except BaseException:
+            self._flush()
+            raise
+        if keep or self.n_passes < self._n_saved or self._partial is not None:
+            self._flush()
+        else:
+            self._remove()
+
+    def _begin(self) -> None:
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"The folder {self.path.parent} does not exist; create it first, or "
+                "keep the checkpoint in a folder that exists."
+            )
+        if self.path.exists() and not self.path.is_dir():
+            raise NotADirectoryError(
+                f"checkpoint={str(self.path)!r} is a file; give the name of a folder."
+            )
+        for stale in self.path.glob(".*.part"):
+            with suppress(OSError):  # a process was killed while it wrote
+                stale.unlink()
+        self._has_manifest = self.path.is_dir() and any(self.path.iterdir())
+        self._seed = self._read_seed() if self._has_manifest else secrets.randbits(63)
+        self._n_saved = 0
+        while self._pass_file(self._n_saved).exists():
+            self._n_saved += 1
+        self._partial: dict[str, Any] | None = None
+        if (self.path / PARTIAL_FILE).exists():
+            partial, _ = self._read(self.path / PARTIAL_FILE)
+            # One that is older than the last pass belongs to a pass that is done.
+            self._partial = partial if partial["number"] == self._n_saved else None
+        self._resumed = self._n_saved > 0 or self._partial is not None
+        self._pending: list[tuple[dict[str, Any], list[np.ndarray]]] = []
+        self.n_passes = self._n_seeds = 0
+        self._warned, self._last_save_seconds = False, 0.0
+        self._saved_at = time.perf_counter()
+
+    def _read_seed(self) -> int:
+        try:
+            manifest = json.loads((self.path / MANIFEST_FILE).read_bytes())
+            format_number, version = manifest["format"], manifest["nystrom"]
+            seed = manifest["seed"]
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            raise self._damaged_error(self.path, error) from None
+        if (format_number, version) != (CHECKPOINT_FORMAT, _PACKAGE.__version__):
+            raise CheckpointError(
+                f"{self.path} was written by nystrom {version}, and this is nystrom "
+                f"{_PACKAGE.__version__}: passes may differ. Continue with that "
+                "version, or delete the folder to begin anew."
+            )
+        return seed
+
+    def _remove(self) -> None:
+        try:
+            if self.path.is_dir():
+                for file in [*self.path.glob("pass *.npz"), self.path / PARTIAL_FILE]:
+                    file.unlink(missing_ok=True)
+                (self.path / MANIFEST_FILE).unlink(missing_ok=True)
+                self.path.rmdir()
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint {self.path} of a run that is done could not be "
+                f"removed: {error}. Delete it.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def seed(self) -> int:
+        """The next seed where the user gave none: the same when the run is repeated."""
+        self._n_seeds += 1
+        return int(digest(self._seed, self._n_seeds), 16) >> 1
+
+    def next_pass(self, key: PassKey) -> SavedPass:
+        """What is known of the pass that begins, if it is the one that was saved."""
+        number = self.n_passes
+        self.n_passes += 1
+        if number < self._n_saved:
+            about, arrays = self._read(self._pass_file(number))
+        elif self._partial is not None and number == self._n_saved:
+            about, arrays = self._read(self.path / PARTIAL_FILE)
+        else:
+            return SavedPass(number)
+        before = PassKey(**about["key"])
+        if before != key:
+            raise CheckpointError(
+                f"{self.path} is of another run: its pass {number + 1} "
+                f"{before.differs_from(key)}. Repeat that run, with the same data, "
+                "parameters and versions, or delete the folder to begin anew."
+            )
+        value = decode_value(about["tree"], arrays)
+        if "next_tile" in about:
+            return SavedPass(number, next_tile=about["next_tile"], sums=value)
+        return SavedPass(number, about["is_kept"], value)
+
+    def resumed_at(self, number: int) -> bool:
+        """Whether this is the pass at which a saved run continues: true once."""
+        if not self._resumed or number < self._n_saved:
+            return False
+        self._resumed = False
+        return True
+
+    def finish(self, number: int, key: PassKey, result: Any, *, keep: bool) -> None:
+        """A pass is done. What is not kept, or cannot be, is computed again."""
+        if number < self._n_saved:
+            return
+        tree, arrays = None, list[np.ndarray]()
+        if keep:
+            try:
+                tree = encode_value(result, arrays)
+            except NotStorableError:
+                keep, arrays = False, []
+        about = {"number": number, "key": asdict(key), "tree": tree, "is_kept": keep}
+        self._partial = None
+        self._pending.append((about, arrays))
+        seconds = time.perf_counter() - self._saved_at
+        wait = min(self.every, self._last_save_seconds / MAX_SAVING_SHARE)
+        if seconds < wait or not self._flush():
+            # The result goes to the caller, and may be changed there.
+            copies = [np.array(array, order="K") for array in arrays]
+            self._pending[-1] = about, copies
+
+    def save_partial(
+        self,
+        number: int,
+        key: PassKey,
+        next_tile: int,
+        sums: list[tuple[int, Any]],
+        *,
+        force: bool = False,
+    ) -> None:
+        """Save a pass that goes on, if it is time to."""
+        if not force and time.perf_counter() - self._saved_at < self.every:
+            return
+        arrays = list[np.ndarray]()
+        try:
+            tree = encode_value(sums, arrays)
+        except NotStorableError:
+            return
+        about = {"number": number, "key": asdict(key), "tree": tree}
+        about["next_tile"] = next_tile
+        if self._flush((about, arrays)):
+            self._partial = about
+
+    def _flush(
+        self, partial: tuple[dict[str, Any], list[np.ndarray]] | None = None
+    ) -> bool:
+        """Write what waits, and say whether that worked; one warning if not."""
+        if not self._pending and partial is None:
+            return True
+        started = time.perf_counter()
+        try:
+            self._write(partial)
+        except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
+            if not self._warned:
+                warnings.warn(
+                    f"The checkpoint {self.path} could not be written: {error}. It "
+                    "stays as it was, and the run goes on without saving until it can "
+                    "be written again.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self._warned = True
+            return False
+        finally:
+            self._saved_at = time.perf_counter()
+            self._last_save_seconds = self._saved_at - started
+        return True
+
+    def _write(self, partial: tuple[dict[str, Any], list[np.ndarray]] | None) -> None:
+        self.path.mkdir(exist_ok=True)
+        if not self._has_manifest:
+            manifest = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
+            with atomic_write(self.path / MANIFEST_FILE) as temporary:
+                temporary.write_text(json.dumps({**manifest, "seed": self._seed}))
+            self._has_manifest = True
+        while self._pending:
+            _write_npz(self._pass_file(self._n_saved), *self._pending[0])
+            del self._pending[0]
+            self._n_saved += 1
+        if partial is not None:
+            _write_npz(self.path / PARTIAL_FILE, *partial)
+
+    def _pass_file(self, number: int) -> Path:
+        return self.path / f"pass {number}.npz"
+
+    def _read(self, file: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+        try:  # zipfile compares the checksums
+            with open(file, "rb") as stream, np.load(stream) as stored:
+                about = json.loads(stored["about"].tobytes())
+                return about, [stored[f"{i}"] for i in range(len(stored.files) - 1)]
+        except (OSError, BadZipFile, KeyError, ValueError, EOFError) as error:
+            raise self._damaged_error(file, error) from None
+
+    def _damaged_error(self, path: Path, error: Exception) -> CheckpointError:
+        return CheckpointError(
+            f"{path} is no checkpoint, or a damaged one ({error}). Delete the folder "
+            "to begin anew, or give the name of another one."
+        )
+
+
+def _write_npz(file: Path, about: dict[str, Any], arrays: list[np.ndarray]) -> None:
+    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    named = {f"{i}": array for i, array in enumerate(arrays)}
+    with atomic_write(file) as temporary, open(temporary, "xb") as stream:
+        np.savez(stream, about=text, **named)  # type: ignore[arg-type]
+
+
+def source_fingerprint(source: Source) -> str:
+    """What the rows, weights and targets of a source are known by."""
+    # Weights and targets once more: a source of one's own may say nothing of them.
+    extra = source._weights_and_targets_digest()
+    return digest(source.n_rows, source.n_features, source.fingerprint(), extra)
+
 
 class Checkpoint(Engine):
-    """Runs passes on another engine and keeps their results in a file.
+    """Runs passes on another engine and keeps their results in a folder.
 
     Parameters
     ----------
     inner : Engine
         What runs the passes.
-    run : RunFile
+    run : CheckpointStore
         Where their results are kept, inside of `run.running()`.
     """
 
@@ -83,9 +405,7 @@ class Checkpoint(Engine):
     def __init__(self, inner: Engine, run: CheckpointStore) -> None:
         self.inner, self.run = inner, run
         self.progress = inner.progress
-        self._last_fingerprint: list[
-            tuple[Source, str]
-        ] = []  # the last rows, by which they go
+        self._last_fingerprint: list[tuple[Source, str]] = []
 
     def map(
         self,
@@ -97,33 +417,26 @@ class Checkpoint(Engine):
     ) -> None:
         """Put f(block, *shared) into the sink for every tile."""
         key = self._key(f, source, shared, name)
-        number = self.run.next_pass(key)
-        if self.run.is_done(number):
-            self._report_skipped(source, shared, name)
+        saved = self._begin_pass(key, source, shared, is_sum=False)
+        if saved.is_done:
             with open_sink(sink):
-                sink.put(0, self.run.result(number))
+                sink.put(0, saved.result)
             return
-        self._say_resumed(number, source, 0)
-        self.passes.append(name)
         self.inner.with_progress(self.progress).map(f, source, sink, shared, name)
         rows = sink.array if type(sink) is ArraySink else None
         keep_rows = isinstance(rows, np.ndarray) and rows.nbytes <= MAX_SAVED_BYTES
-        self.run.finish(number, key, rows, keep=keep_rows)
+        self.run.finish(saved.number, key, rows, keep=keep_rows)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
         """The sum of f(block, *shared) over all tiles, in a fixed order."""
         key = self._key(f, source, shared, name)
-        number = self.run.next_pass(key)
-        if self.run.is_done(number):
-            self._report_skipped(source, shared, name)
-            return self.run.result(number)
-        done = self.run.part(number)
-        self._say_resumed(number, source, done.next_tile)
-        self.begin_pass(name, source.n_rows, shared)
-        total = self._sum(f, source, shared, key, done)
-        self.run.finish(number, key, total, keep=True)
+        saved = self._begin_pass(key, source, shared, is_sum=True)
+        if saved.is_done:
+            return saved.result
+        total = self._sum(f, source, shared, key, saved)
+        self.run.finish(saved.number, key, total, keep=True)
         return total
 
     def _sum(
@@ -132,63 +445,66 @@ class Checkpoint(Engine):
         source: Source,
         shared: tuple[Any, ...],
         key: PassKey,
-        saved: PartialSum,
+        saved: SavedPass,
     ) -> Any:
-        """The sum, stretch by stretch: between two of them it can be saved."""
+        """The sum, range by range: between two of them it can be saved."""
         n_tiles = count_tiles(source.n_rows)
         if n_tiles == 0:
             return self.inner.reduce(f, source, shared, key.name)
         tree, tile = SumTree.replace(saved.sums), saved.next_tile
-        range_size = AdaptiveRangeSize(self.run.every / 4)
+        size, seconds = 1, 0.0
         try:
             while tile < n_tiles:
-                size = range_size.next(tile)
+                size = next_range_size(tile, size, seconds, self.run.every / 4)
                 tile_range = TileRange.of(source, tile, min(tile + size, n_tiles))
                 started = time.perf_counter()
                 inner = self.inner.with_progress(self._offset_progress(tile, n_tiles))
                 tree.push(inner.reduce(f, tile_range, shared, key.name), size)
-                range_size.record_seconds(time.perf_counter() - started)
+                seconds = time.perf_counter() - started
                 tile += size
                 if tile < n_tiles:
-                    self.run.save_partial(key, PartialSum(tile, tree.partial))
+                    self.run.save_partial(saved.number, key, tile, tree.partial)
         except BaseException:
             if saved.next_tile < tile < n_tiles:
-                self.run.save_partial(key, PartialSum(tile, tree.partial), force=True)
+                number, sums = saved.number, tree.partial
+                self.run.save_partial(number, key, tile, sums, force=True)
             raise
         return tree.total()
 
     def _key(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> PassKey:
-        """What the pass is known by; its rows are looked at once for many passes."""
+        """What the pass is known by; many passes over the same rows read them once."""
         if not self._last_fingerprint or self._last_fingerprint[0][0] is not source:
             self._last_fingerprint[:] = [(source, source_fingerprint(source))]
         function = f"{f.__module__}.{f.__qualname__}"
         return PassKey(name, function, self._last_fingerprint[0][1], digest(shared))
 
+    def _begin_pass(
+        self, key: PassKey, source: Source, shared: tuple[Any, ...], is_sum: bool
+    ) -> SavedPass:
+        """What was saved of the pass; it is said where a saved run goes on."""
+        saved, n_tiles = self.run.next_pass(key), count_tiles(source.n_rows)
+        if not saved.is_done and self.run.resumed_at(saved.number):
+            first_row = saved.next_tile * TILE
+            where = f", row {first_row:,} of {source.n_rows:,}" if first_row else ""
+            text = f"resumed at pass {saved.number + 1}{where} ({self.run.path.name})"
+            show_note(self.progress, text)
+            _LOG.info("%s", text)
+        if is_sum or saved.is_done:
+            self.begin_pass(key.name, source.n_rows, shared)
+        else:  # the inner engine reports it
+            self.passes.append(key.name)
+        if saved.is_done:
+            self.progress(key.name, n_tiles, n_tiles)
+        return saved
+
     def _offset_progress(self, first: int, n_tiles: int) -> Callable:
-        def tell(name: str, done: int, total: int) -> None:
+        def report(name: str, done: int, total: int) -> None:
             if done:  # else it is the beginning of a range of tiles
                 self.progress(name, first + done, n_tiles)
 
-        return tell
-
-    def _say_resumed(self, number: int, source: Source, tile: int) -> None:
-        """Where a run that was saved goes on, before its first new tile."""
-        if not self.run.resumed_at(number):
-            return
-        where = f", row {tile * TILE:,} of {source.n_rows:,}" if tile else ""
-        text = f"resumed at pass {number + 1}{where} ({self.run.path.name})"
-        show_note(self.progress, text)
-        _LOG.info("%s", text)
-
-    def _report_skipped(
-        self, source: Source, shared: tuple[Any, ...], name: str
-    ) -> None:
-        """A pass that was run before counts as one."""
-        n_tiles = count_tiles(source.n_rows)
-        self.begin_pass(name, source.n_rows, shared)
-        self.progress(name, n_tiles, n_tiles)
+        return report
 
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
@@ -204,29 +520,15 @@ class Checkpoint(Engine):
         return local
 
 
-class AdaptiveRangeSize:
-    """How many tiles are added up at a time: ever more, until that takes long.
-
-    Only so many as may be summed elsewhere: see `Tree` for why.
+def next_range_size(tile: int, size: int, seconds: float, target: float) -> int:
+    """How many tiles are summed next, where the last `size` took so many seconds: ever
+    more until that takes long, and only so many as may be one term of a `SumTree`.
     """
-
-    def __init__(self, target_seconds: float) -> None:
-        self.seconds, self.size, self._last_seconds = target_seconds, 1, 0.0
-
-    def next(self, tile: int) -> int:
-        """The size of the stretch that begins at this tile."""
-        if tile == 0:
-            return self.size
-        if FAN_IN * self._last_seconds <= self.seconds:
-            self.size *= FAN_IN
-        elif self._last_seconds > FAN_IN * self.seconds:
-            self.size = max(1, self.size // FAN_IN)
-        self.size = aligned_size(tile, self.size)
-        return self.size
-
-    def record_seconds(self, seconds: float) -> None:
-        """The last one took so long."""
-        self._last_seconds = seconds
+    if FAN_IN * seconds <= target and tile:
+        size *= FAN_IN
+    elif seconds > FAN_IN * target:
+        size = max(1, size // FAN_IN)
+    return aligned_size(tile, size)
 
 
 class TileRange(Source):
@@ -234,10 +536,8 @@ class TileRange(Source):
 
     def __init__(self, source: Source, first_row: int, n_rows: int) -> None:
         self.source, self.first, self.n_rows = source, first_row, n_rows
-        self.n_features, self.supports_random_access = (
-            source.n_features,
-            source.supports_random_access,
-        )
+        self.n_features = source.n_features
+        self.supports_random_access = source.supports_random_access
 
     @classmethod
     def of(cls, source: Source, tile: int, last: int) -> Source:

@@ -15,26 +15,29 @@ from typing import Any
 from .._random import seeds_from
 from ..sources.base import check_device
 from .base import Engine
-from .checkpoint import Checkpoint
-from .executor import ExecutorEngine
-from .run_file import CheckpointStore
+from .checkpoint import Checkpoint, CheckpointStore
+from .executor import ExecutorEngine, JoblibEngine
 
 
 def as_engine(engine: Any) -> Engine:
-    """An engine as it is, the one on a Dask client's cluster, or on an executor."""
+    """An engine as it is, or the one on a client's cluster, an executor, or joblib."""
     if isinstance(engine, Engine):
         return engine
-    distributed = sys.modules.get("distributed")  # who has a client has imported it
+    distributed = sys.modules.get(
+        "distributed"
+    )  # a client exists only where it is imported
     if distributed is not None and isinstance(engine, distributed.Client):
         from .dask import Dask
 
         return Dask(engine)
     if isinstance(engine, Executor):
         return ExecutorEngine(engine)
+    if isinstance(engine, str) and engine == "joblib":
+        return JoblibEngine()
     raise TypeError(
         f"engine={engine!r} is no engine; pass a value such as "
-        "nystrom.engines.Threads(n_jobs=2), a dask.distributed.Client, or a "
-        "concurrent.futures executor."
+        "nystrom.engines.Threads(n_jobs=2), a dask.distributed.Client, a "
+        'concurrent.futures executor, or "joblib".'
     )
 
 
@@ -57,27 +60,29 @@ def using(
 
     Parameters
     ----------
-    engine : Engine, distributed.Client or concurrent.futures.Executor, default=None
+    engine : Engine, distributed.Client, Executor or "joblib", default=None
         What runs the passes; it decides about threads, and `n_jobs` has no say. A
-        client stands for the workers of its Dask cluster, an executor for its own.
-        None: the engine in use around this block, if any.
+        client stands for the workers of its Dask cluster, an executor of
+        `concurrent.futures` for its own, "joblib" for those of the backend that
+        `joblib.parallel_config` names: loky, threading, Dask, Ray. None: the engine in
+        use around this block, if any.
     device : str, default=None
         Where blocks of dense rows are moved and worked on, as torch tensors: "cuda",
         "cuda:1", or "cpu". Results come back in the library of the rows. None: where
         the rows are.
-    checkpoint : str, path or RunFile, default=None
-        A file that keeps what passes have found: after every pass, and within one every
-        five minutes (`RunFile(path, every=seconds)`: more or less often). Where the
-        process is killed, the same code continues from there, to the same result to the
-        last bit; `random_state=None` stands for seeds that the file keeps. `verbose=1`
-        and the log "nystrom" say at which pass. Fits of one block follow each other in
-        it. The file is removed when the block ends without an error: so what is done
-        with a model, such as `nystrom.save`, belongs into the block. Other data,
-        parameters or versions are refused. A disk that is full is a warning, and the
-        file stays as it was.
+    checkpoint : str, path or CheckpointStore, default=None
+        A folder that keeps what passes have found: after every pass, and within one
+        every five minutes (`CheckpointStore(path, every=seconds)`: more or less often).
+        Where the process is killed, the same code continues from there, to the same
+        result to the last bit; `random_state=None` stands for seeds that the folder
+        keeps. `verbose=1` and the log "nystrom" say at which pass. Fits of one block
+        follow each other in it. The folder is removed when the block ends without an
+        error: so what is done with a model, such as `nystrom.save`, belongs into the
+        block. Other data, parameters or versions are refused. A disk that is full is a
+        warning, and what was saved stays as it was.
     keep_checkpoint : bool, default=False
-        Whether the file stays when all is done. The same code then returns at once, but
-        for what maps rows to rows, such as `transform`, which is saved up to 16 MB.
+        Whether the folder stays when all is done. The same code then returns at once,
+        but for what maps rows to rows, such as `transform`, which is saved up to 16 MB.
 
     Examples
     --------
@@ -102,7 +107,7 @@ def using(
     """
     if keep_checkpoint and checkpoint is None:
         raise ValueError(
-            "keep_checkpoint=True is given without a checkpoint; name its file, "
+            "keep_checkpoint=True is given without a checkpoint; name its folder, "
             "checkpoint='run.ckpt'."
         )
     keeps_engine = engine is None and (device, checkpoint) != (None, None)

@@ -8,18 +8,19 @@ weights and targets, or the rows of a large source, travel with each block of ti
 from __future__ import annotations
 
 import copy
-import hashlib
 import io
-import os
 import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
+import joblib
 import numpy as np
+from joblib.parallel import get_active_backend
 
 from .. import _arrays as arrays
 from ..sources import Block, Source
@@ -27,12 +28,14 @@ from ..sources.base import are_unit_weights, unit_weights
 from ..sources.output import Sink, open_sink
 from .base import (
     TILE,
+    BlockResults,
     Engine,
     ProgressHook,
     SumTree,
     add_terms,
     count_tiles,
     map_tiles,
+    results_in_order,
     silent,
     sum_tiles,
     tile_blocks,
@@ -103,19 +106,6 @@ class BlockPayload:
 
     entries: list[Any]
 
-    def fingerprint(self) -> tuple[bytes, int]:
-        """The same for the same content; and how many bytes that is."""
-        hasher, stream, n_bytes = hashlib.blake2b(digest_size=16), io.BytesIO(), 0
-
-        def hash_buffer(buffer: pickle.PickleBuffer) -> None:
-            nonlocal n_bytes
-            hasher.update(buffer.raw())
-            n_bytes += buffer.raw().nbytes
-
-        Pickler(stream, protocol=5, buffer_callback=hash_buffer).dump(self.entries)
-        hasher.update(stream.getbuffer())
-        return hasher.digest(), n_bytes + stream.tell()
-
 
 def pickle_to_bytes(value: Any) -> bytes:
     """The value, ready to travel."""
@@ -138,28 +128,28 @@ class LocalPayload:
 
 
 class SourcePayload:
-    """A source made ready to travel.
+    """A source, ready to travel.
 
-    What is of the class `lazily` in it stays behind: `left` lists it, and `unpacked`
-    puts in what stands for it there.
+    What is of the class `lazy_types` in it stays behind: `lazies` lists it, and
+    `rebuild_source` puts in what stands for it there.
     """
 
     def __init__(self, source: Source, lazy_types: type | tuple = ()) -> None:
         self.source, self.n_rows = source, source.n_rows
-        self.columns, self.left = list(_large_columns(source)), list[Any]()
+        self.columns, self.lazies = list(_large_columns(source)), list[Any]()
         self.content: bytes | None
         stream = _BoundedBuffer()
         pickler = _DetachingPickler(stream, protocol=5)
-        pickler.columns, pickler.left, pickler.lazy_types = (
+        pickler.columns, pickler.lazies, pickler.lazy_types = (
             self.columns,
-            self.left,
+            self.lazies,
             lazy_types,
         )
         try:
             pickler.dump(source)
             self.content = stream.getvalue()
         except _TooLargeError:
-            self.content, self.columns, self.left = None, [], []
+            self.content, self.columns, self.lazies = None, [], []
 
     def part(self, first: int, last: int) -> BlockPayload | None:
         """What tiles first to last need besides the content; None for nothing."""
@@ -186,7 +176,7 @@ class SourcePayload:
         if self.content is None:
             return TransferredTiles(self.n_rows, entries)
         unpickler = _AttachingUnpickler(io.BytesIO(self.content))
-        unpickler.found = {"column": entries, "left": replacements}
+        unpickler.found = {"column": entries, "lazy": replacements}
         return unpickler.load()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -199,7 +189,7 @@ def tile_row_bounds(first: int, last: int, n_rows: int) -> tuple[int, int]:
 
 
 def _large_columns(source: Any) -> Iterator[np.ndarray]:
-    """Weights and targets that are not small, of a source or those it is made of."""
+    """Weights and targets that are not small, of a source or those inside it."""
     for column in (source._weights, source.targets):
         if isinstance(column, np.ndarray) and column.nbytes > MAX_INLINE_BYTES // 16:
             yield column
@@ -225,7 +215,7 @@ class _DetachingPickler(Pickler):
     """Leaves out what travels another way."""
 
     columns: list[np.ndarray]
-    left: list[Any]
+    lazies: list[Any]
     lazy_types: type | tuple
 
     def persistent_id(self, value: Any) -> tuple[str, int] | None:
@@ -240,8 +230,8 @@ class _DetachingPickler(Pickler):
         elif self.lazy_types and isinstance(value, self.lazy_types):
             if getattr(value, "carried", 0):  # data of a graph is held here
                 raise _TooLargeError
-            self.left.append(value)
-            return "left", len(self.left) - 1
+            self.lazies.append(value)
+            return "lazy", len(self.lazies) - 1
         return None
 
 
@@ -323,8 +313,6 @@ def _task_source(
 #: Tasks for each worker, so many of them at a time, and the most tiles of one.
 TASKS_PER_WORKER, QUEUED_TASKS_PER_WORKER, MAX_TILES_PER_TASK = 8, 2, 16
 
-BlockResults = Generator[tuple[int, Any], None, None]
-
 
 class ExecutorEngine(RemoteEngine):
     """Runs passes on the workers of an executor.
@@ -333,7 +321,7 @@ class ExecutorEngine(RemoteEngine):
     ----------
     executor : concurrent.futures.Executor
         `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, ….
-        It stays the caller's, who shuts it down.
+        The caller shuts it down.
     progress : callable
         Called with (pass, tiles done, tiles in all).
     """
@@ -344,7 +332,9 @@ class ExecutorEngine(RemoteEngine):
 
     def __init__(self, executor: Executor, progress: ProgressHook = silent) -> None:
         self.executor, self.progress = executor, progress
-        self.n_workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        self.n_workers = getattr(executor, "_max_workers", None) or joblib.cpu_count()
+        self.label = type(executor).__name__
+        self.shares_memory = isinstance(executor, ThreadPoolExecutor)
 
     def map(
         self,
@@ -369,7 +359,7 @@ class ExecutorEngine(RemoteEngine):
         with closing(self._run(sum_task, f, source, shared, name)) as results:
             for size, term in results:
                 tree.push(term, size)
-                del term  # not to be held while the next one is made
+                del term  # not to be held while the next one is computed
         return tree.total()
 
     def _run(
@@ -387,59 +377,92 @@ class ExecutorEngine(RemoteEngine):
         max_tiles = min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
         blocks = list(tile_blocks(n_tiles, max_tiles))
         self.begin_pass(name, source.n_rows, shared)
-        submit = self._make_submit(task, f, source, shared, sink)
-        futures: dict[int, Future] = {}
-        n_submitted = 0
-        try:
-            for i, (first, size) in enumerate(blocks):
+        calls = self._calls(task, f, source, shared, sink, blocks)
+        with closing(self._results(calls)) as results:
+            for first, size in blocks:
                 last = min(first + size, n_tiles)
                 try:
-                    while n_submitted < min(
-                        len(blocks), i + QUEUED_TASKS_PER_WORKER * self.n_workers
-                    ):
-                        start, length = blocks[n_submitted]
-                        futures[n_submitted] = submit(
-                            start, min(start + length, n_tiles)
-                        )
-                        n_submitted += 1
-                    result = futures.pop(i).result()
+                    result = next(results)
                 except BrokenExecutor as error:
-                    location = f"before the pass {name!r}"
-                    if n_submitted:
-                        rows = tile_row_bounds(first, last, source.n_rows)
-                        location = "in the pass {!r}, at rows {} to {} or soon after"
-                        location = location.format(name, *rows)
+                    start, stop = tile_row_bounds(first, last, source.n_rows)
                     raise RuntimeError(
-                        f"A worker of {type(self.executor).__name__} died "
-                        f"{location}, and "
-                        f"the others with it ({error}). Make another executor and fit "
+                        f"A worker of {self.label} died in the pass "
+                        f"{name!r}, at rows {start} to {stop} or soon after, and the "
+                        f"others with it ({error}). Give another executor and fit "
                         "again."
                     ) from error
                 yield size, result
+                del result
                 self.progress(name, last, n_tiles)
-        finally:
-            for future in futures.values():
-                future.cancel()
 
-    def _make_submit(
+    def _calls(
         self,
         task: Callable,
         f: Callable,
         source: Source,
         shared: tuple[Any, ...],
         sink: Sink | None,
-    ) -> Callable[[int, int], Future]:
-        """What submits the task of some tiles."""
-        submit = self.executor.submit
-        if isinstance(self.executor, ThreadPoolExecutor):
-            payload_here = PassPayload(f, LocalPayload(source), shared)
-            return lambda first, last: submit(task, payload_here, first, last, None)
+        blocks: list[tuple[int, int]],
+    ) -> Iterator[tuple[Any, ...]]:
+        """The function and arguments of the call for each block."""
+        n_tiles = count_tiles(source.n_rows)
+        if self.shares_memory:
+            here = PassPayload(f, LocalPayload(source), shared)
+            for first, size in blocks:
+                yield task, here, first, min(first + size, n_tiles), None
+            return
         remote_sink = sink if sink is not None and sink.process_safe else None
         source_payload = SourcePayload(source)
         payload = pickle_to_bytes(PassPayload(f, source_payload, shared, remote_sink))
-        return lambda first, last: submit(
-            _run_in_worker, payload, task, first, last, source_payload.part(first, last)
-        )
+        for first, size in blocks:
+            last = min(first + size, n_tiles)
+            part = source_payload.part(first, last)
+            yield _run_in_worker, payload, task, first, last, part
+
+    def _results(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
+        """What the calls return, in order."""
+        window = QUEUED_TASKS_PER_WORKER * self.n_workers
+        return results_in_order(self.executor.submit, calls, window)
+
+
+class JoblibEngine(ExecutorEngine):
+    """Runs passes on joblib's workers: those of `joblib.parallel_config`.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        How many workers, as joblib counts them; None: as `parallel_config` says.
+    progress : callable
+        Called with (pass, tiles done, tiles in all).
+    """
+
+    def __init__(
+        self, n_jobs: int | None = None, progress: ProgressHook = silent
+    ) -> None:
+        self.n_jobs, self.progress = n_jobs, progress
+        self.label = "joblib"
+
+    @property
+    def n_workers(self) -> int:  # type: ignore[override]
+        """As many as joblib would use now."""
+        return joblib.effective_n_jobs(self.n_jobs)
+
+    @property
+    def shares_memory(self) -> bool:  # type: ignore[override]
+        """Whether the workers are threads, or this process itself."""
+        backend, _ = get_active_backend()
+        return self.n_workers == 1 or getattr(backend, "supports_sharedmem", False)
+
+    def _results(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
+        tasks = (joblib.delayed(function)(*given) for function, *given in calls)
+        try:
+            parallel = joblib.Parallel(self.n_jobs, return_as="generator")
+        except ValueError:  # Ray's backend has no generators: some tasks at a time
+            window = QUEUED_TASKS_PER_WORKER * self.n_workers
+            while some := list(islice(tasks, window)):
+                yield from joblib.Parallel(self.n_jobs)(some)
+        else:
+            yield from parallel(tasks)
 
 
 def _run_in_worker(

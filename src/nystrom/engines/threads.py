@@ -10,8 +10,8 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -20,11 +20,13 @@ from .._validation import check_int
 from ..sources import Source
 from ..sources.output import Sink, open_sink
 from .base import (
+    BlockResults,
     Engine,
     ProgressHook,
     SumTree,
     count_tiles,
     map_tiles,
+    results_in_order,
     silent,
     sum_tiles,
     term_bytes,
@@ -40,8 +42,6 @@ LARGE_RESULT_BYTES = 2**25
 #: Tiles per task on a device, which sums work on as one: 16 384 rows.
 DEVICE_TILES_PER_TASK = 16
 
-BlockResults = Generator[tuple[int, Any], None, None]
-
 
 class Threads(Engine):
     """Runs passes on `n_jobs` threads.
@@ -49,8 +49,9 @@ class Threads(Engine):
     Parameters
     ----------
     n_jobs : int or None
-        None: as many threads as BLAS may use when the engine is made, hence few inside
-        joblib's or Dask's workers. -1: all cores.
+        None: as `joblib.parallel_config` says, else as many threads as BLAS may use,
+        hence few inside joblib's or Dask's workers. -1: all cores that a container's
+        quota allows.
     progress : callable
         Called with (pass, tiles done, tiles in all).
     tiles_per_task : int
@@ -99,7 +100,7 @@ class Threads(Engine):
         with closing(self._run(task, source, shared, name)) as results:
             for size, term in results:
                 tree.push(term, size)
-                del term  # not to be held while the next one is made
+                del term  # not to be held while the next one is computed
         return tree.total()
 
     def each(
@@ -159,20 +160,15 @@ class Threads(Engine):
     ) -> BlockResults:
         stopped = threading.Event()
 
-        def run_unless_stopped(first: int, last: int) -> Any:
-            return None if stopped.is_set() else task(first, last)
+        def run_unless_stopped(first: int, size: int) -> Any:
+            return None if stopped.is_set() else task(first, min(first + size, n_tiles))
 
         pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="nystrom")
+        calls = ((run_unless_stopped, first, size) for first, size in blocks)
         try:
-            futures: dict[int, Future] = {}
-            n_submitted = 0
-            for i, (first, size) in enumerate(blocks):
-                while n_submitted < min(len(blocks), i + window):
-                    start, length = blocks[n_submitted]
-                    stop = min(start + length, n_tiles)
-                    futures[n_submitted] = pool.submit(run_unless_stopped, start, stop)
-                    n_submitted += 1
-                yield size, futures.pop(i).result()
+            results = results_in_order(pool.submit, calls, window)
+            for first, size in blocks:
+                yield size, next(results)
                 self.progress(name, min(first + size, n_tiles), n_tiles)
         finally:
             stopped.set()

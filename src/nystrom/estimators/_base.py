@@ -40,26 +40,27 @@ from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..samplers.weighted_sampling import all_rows_as_landmarks
 from ..sources import RowNumbers, Source
 from ._inputs import (
-    LEARN_ARD,
-    KernelProblem,
-    as_dense_kernel_values,
     check_namespace,
     check_numeric_rows,
     check_rows,
-    check_streamable,
     check_width,
-    explain_memory_errors,
-    gamma_from_data,
     has_object_rows,
-    is_learned_gamma,
     open_rows,
+)
+from ._problem import (
+    LEARN_ARD,
+    KernelProblem,
+    as_dense_kernel_values,
+    check_streamable,
+    gamma_from_data,
+    is_learned_gamma,
     resolve_kernel,
     source_from_rows,
     stopping_rule_from_params,
     update_landmarks,
-    warn_about_landmarks,
 )
 from ._progress import CallbackTask, model_work, progress_bar, resolve_engine
+from ._warnings import explain_memory_errors, warn_about_landmarks
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

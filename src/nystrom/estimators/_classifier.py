@@ -28,12 +28,8 @@ from ..models.ridge_solvers import RidgeFit, RidgeTask
 from ..sources import Source, Targets
 from ..sources.output import MappedSink, Output
 from ._dask import lazy_for_dask
-from ._inputs import (
-    KernelProblem,
-    check_labels,
-    check_sample_weight,
-    check_targets_in_source,
-)
+from ._inputs import check_labels, check_sample_weight, check_targets_in_source
+from ._problem import KernelProblem
 from ._progress import with_progress_bar
 from ._ridge import BaseKernelRidge
 

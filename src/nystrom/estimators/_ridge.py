@@ -32,18 +32,10 @@ from ..sources import Source, infer_source
 from ..sources.output import Output
 from ._base import BaseLandmarkEstimator, asarray_like
 from ._dask import lazy_for_dask
-from ._inputs import (
-    KernelProblem,
-    check_targets,
-    check_targets_in_source,
-    check_y_given,
-    load_values,
-    two_rules_error,
-    warn,
-    warn_alike,
-    warn_of_small_alpha,
-)
+from ._inputs import check_targets, check_targets_in_source, check_y_given, load_values
+from ._problem import KernelProblem, two_rules_error
 from ._progress import with_progress_bar
+from ._warnings import warn, warn_alike, warn_of_small_alpha
 
 #: With no limit on the number of landmarks, say so when more than this are needed.
 WARN_ABOVE_LANDMARKS = 5000

@@ -37,8 +37,9 @@ from ..models.ridge_solvers import RidgeFit, RidgeTask, fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
 from ._base import asarray_like
-from ._inputs import KernelProblem, gamma_from_data, two_rules_error, warn
+from ._problem import KernelProblem, gamma_from_data, two_rules_error
 from ._ridge import BaseKernelRidge, as_float_array
+from ._warnings import warn
 
 
 def resolve_splits(cv: Any, y: Any, seed: int, allowed: str) -> list[Split] | str:

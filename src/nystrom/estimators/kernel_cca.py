@@ -33,10 +33,10 @@ from ._inputs import (
     count_rows,
     has_object_rows,
     open_rows,
-    source_from_rows,
-    warn_about_landmarks,
 )
+from ._problem import source_from_rows
 from ._progress import resolve_engine, with_progress_bar
+from ._warnings import warn_about_landmarks
 
 
 def as_two_views(X: Any, y: Any) -> tuple[Any, Any]:

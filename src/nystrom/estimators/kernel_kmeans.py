@@ -34,8 +34,9 @@ from ._base import (
     with_callbacks,
 )
 from ._dask import lazy_for_dask
-from ._inputs import load_values, warn
+from ._inputs import load_values
 from ._progress import with_progress_bar
+from ._warnings import warn
 
 
 @dataclass(frozen=True, eq=False)

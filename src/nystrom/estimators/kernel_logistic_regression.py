@@ -24,8 +24,8 @@ from ..models.quasi_newton import DescentResult
 from ..sources import Source
 from ._base import asarray_like, fit_context, with_callbacks
 from ._classifier import BaseKernelClassifier, ClassLabels
-from ._inputs import warn, warn_alike
 from ._ridge import RidgeModel, as_float_array
+from ._warnings import warn, warn_alike
 
 
 class KernelLogisticRegression(BaseKernelClassifier):

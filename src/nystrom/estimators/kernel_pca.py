@@ -41,7 +41,8 @@ from ._base import (
     with_callbacks,
 )
 from ._dask import lazy_for_dask
-from ._inputs import KernelProblem, check_width
+from ._inputs import check_width
+from ._problem import KernelProblem
 from ._progress import resolve_engine, with_progress_bar
 
 #: What scikit-learn's own class takes, and runs exactly.

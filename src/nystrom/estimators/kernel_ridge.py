@@ -9,8 +9,9 @@ from typing import Any, Self
 from ..models.ridge_solvers import SOLVERS, Exact, RidgeSolver
 from ..models.streaming import StreamingMoments
 from ._base import exact_landmarks, fit_context, uses_exact_solver, with_callbacks
-from ._inputs import KernelProblem, warn
+from ._problem import KernelProblem
 from ._ridge import BaseKernelRegressor, check_solver
+from ._warnings import warn
 
 #: A stream's landmarks are changed where that leaves so many times less of K: to carry
 #: sums over loses a little.

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._random import as_seed
 from ._base import fit_context, with_callbacks
-from ._inputs import KernelProblem
+from ._problem import KernelProblem
 from ._ridge import BaseKernelRegressor
 from ._search import (
     RegressionScorerErrors,

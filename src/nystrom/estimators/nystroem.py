@@ -21,8 +21,10 @@ from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer, fit_context, with_callbacks
 from ._dask import lazy_for_dask
-from ._inputs import KernelProblem, check_learning_targets, is_learned_gamma, warn
+from ._inputs import check_learning_targets
+from ._problem import KernelProblem, is_learned_gamma
 from ._progress import with_progress_bar
+from ._warnings import warn
 
 
 class Nystroem(BaseLandmarkTransformer):

@@ -139,6 +139,17 @@ class FeatureMap:
         return replace(mapping, shift=shift, target_shift=target_shift)
 
     @classmethod
+    def whitened(
+        cls,
+        columns: CrossKernel,
+        factor: Factor,
+        target_shift: np.ndarray | None = None,
+    ) -> FeatureMap:
+        """Z in every tile, uncentered."""
+        target_shift = np.zeros(1) if target_shift is None else target_shift
+        return cls(columns, factor, 0.0, True, np.zeros(len(columns)), target_shift)
+
+    @classmethod
     def without_ridge(
         cls, landmarks: Landmarks, source: Source, *, center: bool
     ) -> FeatureMap:

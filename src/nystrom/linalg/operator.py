@@ -6,7 +6,7 @@ K̃‖₂ is bounded by Lanczos on all rows or on a sample of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from ..sources.base import weighted_sum
 from ..sources.output import ArraySink
 from .cross_kernel import CrossKernel, kernel_diagonal
 from .errors import TraceError, top_eigenpair
-from .factor import ColumnBlocks, Factor
+from .factor import ColumnBlocks
 from .features import BlockFeatures, FeatureMap, features, features_need_float64
 from .moments import Moments, moments, trace_error_from_moments
 from .residuals import block_residuals, prepare_residuals, residuals
@@ -62,86 +62,51 @@ class SpectralError:
         return self.lower
 
 
-def spectral_error(
-    landmarks: Landmarks,
-    source: Source,
-    engine: Engine,
-    n_rows: int,
-    seed: int,
-    upper: float,
-) -> SpectralError:
-    """Bounds on ‖K − K̃‖₂ from at most `n_rows` rows, drawn uniformly."""
-    rows = sorted_row_sample(source.n_rows, n_rows, seed)
-    n, m = source.n_rows, len(rows)
-    # Every row is a point too: they are held here, and so is the work.
-    operator = ResidualOperator(landmarks, CachedRows.of(source, rows), engine.local)
-    lower = min(operator.norm(), upper)
-    return SpectralError(lower, upper, m, m == n, lower * n / m)
+def residual_operator(
+    landmarks: Landmarks, source: Source, engine: Engine
+) -> LinearOperator:
+    """W^½(K − ZZᵀ)W^½ on some rows, held in memory if it fits, else computed anew."""
+    n = source.n_rows
+    K = BlockFeatures(
+        CrossKernel(landmarks.kernel, source.rows(0, n), wide=True), None, None
+    )
+    # On the device of the rows: Lanczos multiplies n numbers at a time.
+    like = landmarks.kernel.output_like(source.rows(0, 1))
+    float64 = arrays.library_dtype(np.dtype(np.float64), like)
+    sink = ArraySink((n, landmarks.rank), like, float64)
+    K_S = BlockFeatures(landmarks.columns(wide=True), None, None)
+    shared = (K_S, DeviceConstant(landmarks.factor.root))
+    engine.map(_block_product, source, sink, shared, "features of the rows")
+    Z, matrix = sink.array, None
+    if 8 * n * n <= get_config()["working_memory"] * 2**20:
+        kernel_sink = ArraySink((n, n), like, float64)
+        engine.map(_block_values, source, kernel_sink, (K,), "kernel matrix")
+        matrix = kernel_sink.array
+        matrix -= Z @ Z.T
 
+    def multiply(v: np.ndarray) -> np.ndarray:
+        root = np.sqrt(source.weights).reshape((-1,) + (1,) * (v.ndim - 1))
+        v = root * v
+        device_v = arrays.from_host(v, Z)
+        if matrix is not None:
+            return root * arrays.to_host(matrix @ device_v)
+        sink = ArraySink(v.shape, Z)
+        engine.map(_block_product, source, sink, (K, DeviceConstant(v)), "residual")
+        return root * arrays.to_host(sink.array - Z @ (Z.T @ device_v))
 
-class ResidualOperator:
-    """K − ZZᵀ on some rows, kept in memory if it fits, else made anew each time."""
-
-    def __init__(self, landmarks: Landmarks, source: Source, engine: Engine) -> None:
-        n = source.n_rows
-        self.source, self.engine = source, engine
-        self.columns = CrossKernel(landmarks.kernel, source.rows(0, n), wide=True)
-        # Where the rows are: Lanczos asks for n numbers at a time.
-        like = landmarks.kernel.output_like(source.rows(0, 1))
-        float64 = arrays.library_dtype(np.dtype(np.float64), like)
-        sink = ArraySink((n, landmarks.rank), like, float64)
-        shared = (landmarks.columns(wide=True), DeviceConstant(landmarks.factor.root))
-        engine.map(_residual_times, source, sink, shared, "features of the rows")
-        self.Z = sink.array
-        self.matrix: Array = None
-        if 8 * n * n <= get_config()["working_memory"] * 2**20:
-            kernel_sink = ArraySink((n, n), like, float64)
-            engine.map(
-                _kernel_block, source, kernel_sink, (self.columns,), "kernel matrix"
-            )
-            self.matrix = kernel_sink.array
-            self.matrix -= self.Z @ self.Z.T
-
-    def norm(self) -> float:
-        """The largest eigenvalue, at least 0."""
-        n, product = self.source.n_rows, self.__matmul__
-        return top_eigenpair(LinearOperator((n, n), product, matmat=product))[0]
-
-    def __matmul__(self, v: np.ndarray) -> np.ndarray:
-        # W^½(K − ZZᵀ)W^½
-        root = np.sqrt(self.source.weights).reshape((-1,) + (1,) * (v.ndim - 1))
-        return root * self._unweighted_product(root * v)
-
-    def _unweighted_product(self, v: np.ndarray) -> np.ndarray:
-        device_v = arrays.from_host(v, self.Z)
-        if self.matrix is not None:
-            return arrays.to_host(self.matrix @ device_v)
-        sink = ArraySink(v.shape, self.Z)
-        shared = (self.columns, DeviceConstant(v))
-        self.engine.map(_residual_times, self.source, sink, shared, "residual")
-        return arrays.to_host(sink.array - self.Z @ (self.Z.T @ device_v))
-
-
-def _kernel_block(block: Block, columns: CrossKernel) -> Array:
-    return columns.float64(block.X)
-
-
-def _residual_times(
-    block: Block, columns: CrossKernel, factor: DeviceConstant
-) -> Array:
-    K = columns.float64(block.X)
-    return K @ factor.to_device_of(K)
+    return LinearOperator((n, n), multiply, matmat=multiply)
 
 
 #: Rows on which the error is estimated where no pass over all of them gives it: about
-#: so many, drawn by the root of what so many landmarks leave of each, and of a share of
-#: the mean. Few rows may hold most of the residual: of 230 estimates from uniform rows
-#: one in nine was off by more than three standard errors, and of these none.
+#: so many, with a probability by the root of their residual under the first landmarks,
+#: and a share of the mean. Few rows may hold most of the residual: of 230 estimates
+#: from uniform rows one in nine was off by more than three standard errors, and of
+#: these none.
 N_ERROR_ROWS, FIRST_LANDMARKS, UNIFORM = 1024, 16, 0.1
-#: Of k(x, x), where the first landmarks leave nothing.
-LEAST_SIZE = 1e-8
-#: How often chances are scaled, until they add up to the rows wanted.
-SCALINGS = 20
+#: Of k(x, x), where the residual under the first landmarks is 0.
+MIN_RESIDUAL_RATIO = 1e-8
+#: Updates of the rate, until inclusion probabilities add up to the expected rows.
+MAX_RATE_UPDATES = 20
 TINY = np.finfo(np.float64).tiny
 
 
@@ -168,12 +133,13 @@ class Approximation:
 
     def features(self) -> Array:
         """Z = K_S·L⁻ᵀ, one column per landmark: K̃ = ZZᵀ."""
-        return features(self.landmarks, self.source, self.engine, wide=self._wide)
+        wide = self._mapping.columns.wide
+        return features(self.landmarks, self.source, self.engine, wide=wide)
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
         host = self._check_vectors(v)
-        root, K_S = self._root, self._tiles(whitened=False)
+        root, K_S = self._mapping.root, BlockFeatures(self._mapping.columns, None, None)
         t = self._transposed_product(K_S, host)
         return _to_library_of(v, self._product(K_S, root @ (root.T @ t)))
 
@@ -203,7 +169,8 @@ class Approximation:
         check_int(n_components, "n_components", minimum=0)
         values, vectors = self._gram_eigh
         n_kept = min(n_components, self._numerical_rank)
-        eigenvectors = self._multiply_Z(vectors[:, :n_kept] / np.sqrt(values[:n_kept]))
+        scaled = vectors[:, :n_kept] / np.sqrt(values[:n_kept])
+        eigenvectors = self._product(self._mapping.tiles(), scaled)
         return self._to_output(values[:n_kept]), self._to_output(eigenvectors)
 
     def leverage_scores(self, ridge: float) -> np.ndarray:
@@ -216,7 +183,7 @@ class Approximation:
         values, vectors = self._gram_eigh
         shrunk = DeviceConstant(vectors / np.sqrt(values + ridge))
         sink = ArraySink((self.shape[0],))
-        shared = (self._tiles(whitened=True), shrunk)
+        shared = (self._mapping.tiles(), shrunk)
         self.engine.map(_block_squared_norms, self.source, sink, shared, "scores")
         check_finite(sink.array)
         residual_scores = np.maximum(self._residuals, 0.0) / ridge
@@ -226,9 +193,15 @@ class Approximation:
         """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement, in O(ns²) time."""
         check_positive(ridge, "ridge")
         host = self._check_vectors(b)
-        x = self._solve_woodbury(host, ridge)
-        remainder = host - ridge * x - self._multiply_Z(self._multiply_Zt(x))
-        return _to_library_of(b, x + self._solve_woodbury(remainder, ridge))
+        Z, (values, vectors) = self._mapping.tiles(), self._gram_eigh
+
+        def solve_woodbury(r: np.ndarray) -> np.ndarray:
+            shrunk = (vectors.T @ self._transposed_product(Z, r)).T / (values + ridge)
+            return (r - self._product(Z, vectors @ shrunk.T)) / ridge
+
+        x = solve_woodbury(host)
+        fitted = self._product(Z, self._transposed_product(Z, x))
+        return _to_library_of(b, x + solve_woodbury(host - ridge * x - fitted))
 
     def _check_vectors(self, v: Any) -> np.ndarray:
         v = np.asarray(arrays.tree_to_host(v), dtype=np.float64)
@@ -279,14 +252,14 @@ class Approximation:
         """
         limit = 4000 if n_rows is None else n_rows
         check_int(limit, "n_rows")
-        return spectral_error(
-            self.landmarks,
-            self.source,
-            self.engine,
-            limit,
-            random_state,
-            self.trace_error,
+        rows = sorted_row_sample(self.shape[0], limit, random_state)
+        n, m, upper = self.shape[0], len(rows), self.trace_error
+        # Every row is a point too: they are held here, and so is the work.
+        operator = residual_operator(
+            self.landmarks, CachedRows.of(self.source, rows), self.engine.local
         )
+        lower = min(top_eigenpair(operator)[0], upper)
+        return SpectralError(lower, upper, m, m == n, lower * n / m)
 
     @cached_property
     def _residuals(self) -> np.ndarray:
@@ -301,11 +274,8 @@ class Approximation:
     @cached_property
     def _gram_eigh(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenpairs of ZᵀZ, descending. Whitened per block: safe where K_SS is not."""
-        columns, factor = self._columns, self._factor
-        no_shift = np.zeros(len(columns))
-        mapping = FeatureMap(columns, factor, 0.0, True, no_shift, no_shift[:1])
         unweighted = self.source.replace(weights=None, targets=None)
-        G = moments(mapping, unweighted, self.engine).gram
+        G = moments(self._mapping, unweighted, self.engine).gram
         with blas_limit_for_size(len(G)):
             values, vectors = np.linalg.eigh(G)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
@@ -316,29 +286,17 @@ class Approximation:
         floor = EPS64 * len(values) * values.max(initial=0.0)
         return int(np.count_nonzero(values > floor))
 
-    def _tiles(self, *, whitened: bool) -> BlockFeatures:
-        # Z is K_S·root per tile, then multiplied: where K_SS is badly conditioned, K_S
-        # times root·small would lose what `solve` and `eigh` need.
-        root = self._root if whitened else None
-        return BlockFeatures.from_root_and_shift(self._columns, root, None)
-
     @cached_property
-    def _wide(self) -> bool:
-        """Whether float32 rows are evaluated in float64: the same for all of K̃."""
-        return features_need_float64(self.landmarks, self.source)
+    def _mapping(self) -> FeatureMap:
+        """Z per tile, all of it in the same precision.
 
-    @property
-    def _columns(self) -> CrossKernel:
-        return self.landmarks.columns(wide=self._wide)
-
-    @property
-    def _root(self) -> np.ndarray:
-        """For the precision in which the rows are evaluated."""
-        return self._factor.root
-
-    @property
-    def _factor(self) -> Factor:
-        return self.landmarks.factor.for_block_dtype(self._columns.dtype)
+        Where K_SS is badly conditioned, K_S·(root·small) instead of Z·small would lose
+        what `solve` and `eigh` need.
+        """
+        wide = features_need_float64(self.landmarks, self.source)
+        columns = self.landmarks.columns(wide=wide)
+        factor = self.landmarks.factor.for_block_dtype(columns.dtype)
+        return FeatureMap.whitened(columns, factor)
 
     def _product(self, tiles: BlockFeatures, small: np.ndarray) -> np.ndarray:
         sink = ArraySink((self.shape[0], *small.shape[1:]))
@@ -353,17 +311,6 @@ class Approximation:
             _block_transposed_product, source, (tiles,), "product"
         )
         return arrays.to_host(product)
-
-    def _multiply_Z(self, small: np.ndarray) -> np.ndarray:  # noqa: N802
-        return self._product(self._tiles(whitened=True), small)
-
-    def _multiply_Zt(self, v: np.ndarray) -> np.ndarray:  # noqa: N802
-        return self._transposed_product(self._tiles(whitened=True), v)
-
-    def _solve_woodbury(self, b: np.ndarray, ridge: float) -> np.ndarray:
-        values, vectors = self._gram_eigh
-        shrunk = (vectors.T @ self._multiply_Zt(b)).T / (values + ridge)
-        return (b - self._multiply_Z(vectors @ shrunk.T)) / ridge
 
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
@@ -383,8 +330,8 @@ def estimate_trace_error(
 ) -> TraceError | None:
     """The relative trace error from some rows; what is known already, if it is exact.
 
-    For fits that make no pass which gives it exactly. One with few landmarks finds the
-    rows that much is likely to be left of; it is not made where a value is a call.
+    For fits without a pass that gives it exactly. A pass with few landmarks finds the
+    rows of large residuals; it is skipped where each value is a call of the user's.
     """
     if landmarks.error is not None and landmarks.error.exact:
         return landmarks.error
@@ -402,56 +349,29 @@ def estimate_trace_error(
     )
 
 
-@dataclass(frozen=True)
-class ResidualSampling:
-    """How rows are drawn: p = rate·w·(size + floor), at most 1."""
-
-    columns: CrossKernel  # of the first landmarks
-    operand: ColumnBlocks
-    floor: float = 0.0
-    rate: float = 0.0
-
-    def sizes(self, X: Any, kxx: np.ndarray) -> np.ndarray:
-        """The likely residual of each row."""
-        explained = arrays.to_host(self.operand.squared_norms(self.columns(X)))
-        return np.sqrt(np.maximum(kxx - explained, 0.0) * np.abs(kxx)) + self.floor
-
-    def sampling_weights(self, sizes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """p of each row."""
-        return np.minimum(self.rate * weights * sizes, 1.0)
-
-    def scaled(
-        self, sizes: np.ndarray, weights: np.ndarray, share: float
-    ) -> ResidualSampling:
-        """So that a share of such rows is drawn."""
-        rate = share / max(float(np.mean(weights * sizes)), TINY)
-        how = replace(self, rate=rate)
-        for _ in range(SCALINGS):  # what is cut at 1 is made up for by others
-            found = float(np.mean(how.sampling_weights(sizes, weights)))
-            if found <= 0:
-                break
-            how = replace(how, rate=how.rate * min(share / found, 10.0))
-        return how
-
-
 def _error_from_weighted_sample(
     landmarks: Landmarks, source: Source, pilot: np.ndarray, engine: Engine
 ) -> TraceError:
-    """From rows drawn by chances that a pilot of uniform rows scales."""
+    """From rows drawn with p = rate·w·(√residual + floor), at most 1.
+
+    A pilot of uniform rows gives the floor and the rate.
+    """
     first = landmarks[: min(FIRST_LANDMARKS, len(landmarks))]
     # In float64: what float32 rounds to 0 may be most of the residual.
     columns = first.columns(wide=True)
-    how = ResidualSampling(columns, columns.operand(first.factor.root))
+    operand = columns.operand(first.factor.root)
     few = Subset(source, pilot)
     block = few.block(0, few.n_rows)
-    X, weights = block.X, block.weights
-    kxx = arrays.to_host(columns.diag(X))
-    sizes = how.sizes(X, kxx)
-    floor = max(UNIFORM * float(np.mean(sizes)), LEAST_SIZE * float(np.mean(abs(kxx))))
-    how = replace(how, floor=floor)
-    how = how.scaled(sizes + floor, weights, N_ERROR_ROWS / source.n_rows)
+    kxx = arrays.to_host(columns.diag(block.X))
+    sizes = _root_residuals(block.X, kxx, columns, operand)
+    floor = max(
+        UNIFORM * float(np.mean(sizes)), MIN_RESIDUAL_RATIO * float(np.mean(abs(kxx)))
+    )
+    share = N_ERROR_ROWS / source.n_rows
+    rate = _sampling_rate(sizes + floor, block.weights, share)
     wide = landmarks.columns(wide=True)
-    shared = (how, wide, wide.operand(landmarks.factor.root))
+    residual_factors = wide, wide.operand(landmarks.factor.root)
+    shared = (columns, operand, floor, rate, *residual_factors)
     sums = engine.reduce(_sampled_residuals_block, source, shared, "trace error")
     residual, variance, kernel_trace, n_drawn = (
         float(x) for x in arrays.tree_to_host(sums)
@@ -463,13 +383,39 @@ def _error_from_weighted_sample(
     )
 
 
+def _root_residuals(
+    X: Any, kxx: np.ndarray, columns: CrossKernel, operand: ColumnBlocks
+) -> np.ndarray:
+    """√(residual·k(x, x)) of each row under the first landmarks."""
+    explained = arrays.to_host(operand.squared_norms(columns(X)))
+    return np.sqrt(np.maximum(kxx - explained, 0.0) * np.abs(kxx))
+
+
+def _sampling_rate(sizes: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """The rate by which a share of such rows is drawn."""
+    rate = share / max(float(np.mean(weights * sizes)), TINY)
+    for _ in range(MAX_RATE_UPDATES):  # others make up for probabilities cut at 1
+        mean = float(np.mean(np.minimum(rate * weights * sizes, 1.0)))
+        if mean <= 0:
+            break
+        rate *= min(share / mean, 10.0)
+    return rate
+
+
 def _sampled_residuals_block(
-    block: Block, how: ResidualSampling, columns: CrossKernel, root: ColumnBlocks
+    block: Block,
+    first_columns: CrossKernel,
+    first_root: ColumnBlocks,
+    floor: float,
+    rate: float,
+    columns: CrossKernel,
+    root: ColumnBlocks,
 ) -> tuple[float, float, float, float]:
     """Σ w·residual/p over sampled rows, its variance; Σ w·k(x, x); how many rows."""
     kxx = arrays.to_host(columns.diag(block.X))
     kernel_trace = float(weighted_sum(block.weights, kxx))
-    p = how.sampling_weights(how.sizes(block.X, kxx), block.weights)
+    sizes = _root_residuals(block.X, kxx, first_columns, first_root) + floor
+    p = np.minimum(rate * block.weights * sizes, 1.0)
     start, stop = block.start, block.start + len(block)
     rows = np.flatnonzero(uniforms(0, Purpose.CHECK, start, stop, level=2) < p)
     if not len(rows):
@@ -494,17 +440,19 @@ def trace_error_after_pass(
     return estimate_trace_error(landmarks, source, engine)
 
 
-def _block_product(
-    block: Block, tiles: BlockFeatures, factor: DeviceConstant
-) -> np.ndarray:
+def _block_values(block: Block, tiles: BlockFeatures) -> Array:
+    return tiles(block.X)
+
+
+def _block_product(block: Block, tiles: BlockFeatures, factor: DeviceConstant) -> Array:
     Z = tiles(block.X)
-    return arrays.to_host(Z @ factor.to_device_of(Z))
+    return Z @ factor.to_device_of(Z)
 
 
 def _block_squared_norms(
     block: Block, tiles: BlockFeatures, small: DeviceConstant
 ) -> np.ndarray:
-    product = _block_product(block, tiles, small)
+    product = arrays.to_host(_block_product(block, tiles, small))
     return np.einsum("ij,ij->i", product, product)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
-from ..estimators._inputs import warn
+from ..estimators._warnings import warn
 from ..sources.output_files import atomic_write
 from .limits import DamagedFileError, check_arrays, check_entries, check_schema
 from .table import (

@@ -219,10 +219,8 @@ def whitened_feature_map(
     landmarks: Landmarks, target_shift: np.ndarray | None = None
 ) -> FeatureMap:
     """Z in float64, computed in every tile: right for sums that are carried along."""
-    shift = np.zeros(1) if target_shift is None else target_shift
     columns = landmarks.columns(wide=True)
-    no_shift = np.zeros(len(landmarks))
-    return FeatureMap(columns, landmarks.factor, 0.0, True, no_shift, shift)
+    return FeatureMap.whitened(columns, landmarks.factor, target_shift)
 
 
 def _block_leverages(

@@ -1,6 +1,6 @@
 """Where rows come from.
 
-A `Source` hands out rows by number, block by block; nothing above it knows how they are
+A `Source` gives rows by number, block by block; nothing above it knows how they are
 stored. `as_source` finds the one for an array, memory map, CSR matrix, data frame, list
 or Dask array, `open` the one for files; `GeneratedRows` is for rows that a function
 computes. For other rows, subclass `Source`: two methods, `rows` and `take`.

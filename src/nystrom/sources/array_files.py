@@ -8,9 +8,10 @@ same length.
 from __future__ import annotations
 
 import os
+import uuid
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import Any
 
@@ -21,6 +22,7 @@ from .base import Source, digest
 from .tabular import (
     ColumnNames,
     FileError,
+    FileStamp,
     FolderStamp,
     TabularFile,
     as_float_rows,
@@ -46,7 +48,7 @@ class NpyFile(TabularFile):
 
     def __init__(self, path: str, allow_1d: bool = False) -> None:
         super().__init__(path)
-        with wrap_decoding_errors(path, self.stamp, path, 0), open(path, "rb") as file:
+        with wrap_decoding_errors(self, 0), open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
             if version == (1, 0):
                 header = np.lib.format.read_array_header_1_0(file)
@@ -189,11 +191,31 @@ class NpyRows(Source):
 
 
 class ArrayContainerFile(TabularFile):
-    """The columns of one matrix of a file, and the other arrays beside it."""
+    """The columns of one matrix of a file, and the other arrays beside it.
+
+    Parameters
+    ----------
+    path : str
+        The file, or what an open one is called.
+    dataset : str or None
+        Which array; None where there is but one.
+    root : file, group or array
+        What the library has opened, where that is not a path on the local disk.
+    filesystem : pyarrow.fs.FileSystem or None
+        Where the path is; None: on the local disk.
+    """
 
     is_row_major = True
 
-    def __init__(self, path: str, dataset: str | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        dataset: str | None,
+        root: Any = None,
+        filesystem: Any = None,
+    ) -> None:
+        self.root, self.filesystem = root, filesystem
+        self.token = "" if root is None else uuid.uuid4().hex
         super().__init__(path)
         with self.opened() as arrays:
             self.dataset = self._chosen(arrays, dataset)
@@ -212,6 +234,18 @@ class ArrayContainerFile(TabularFile):
             f", or the name of another array: {', '.join(other_names)}"
         )
         self.other_names_hint = self.other_names_hint if other_names else ""
+
+    def _read_stamp(self) -> Any:
+        """Of what has no time of its last change, the first and the last rows."""
+        if self.root is None:
+            return FileStamp.of(self.path, self.filesystem)
+        with self.opened() as arrays:
+            ends = {n: (a.shape, a[:1], a[-1:]) for n, a in arrays.items() if a.shape}
+        return digest(ends)
+
+    def _check_unchanged(self) -> None:
+        if self.root is None:
+            self.stamp.check(self.path, self.filesystem)
 
     @abstractmethod
     @contextmanager
@@ -289,9 +323,16 @@ class Hdf5File(ArrayContainerFile):
             if isinstance(thing, h5py.Dataset) and thing.shape is not None:
                 datasets[name] = thing
 
-        with wrap_decoding_errors(self.path, self.stamp, self.path, 0):
-            file = h5py.File(self.path, "r")
-        with file:
+        with ExitStack() as stack:
+            file = self.root
+            with wrap_decoding_errors(self, 0):
+                if self.filesystem is not None:
+                    stream = self.filesystem.open_input_file(self.path)
+                    file = h5py.File(stack.enter_context(stream), "r")
+                elif file is None:
+                    file = h5py.File(self.path, "r")
+            if self.root is None:
+                stack.enter_context(file)
             file.visititems(collect)
             yield datasets
 
@@ -302,11 +343,16 @@ ROOT_ARRAY = "the array"
 
 
 class ZarrFile(ArrayContainerFile):
-    """The columns of a matrix in a Zarr group, or of a Zarr array."""
+    """The columns of a matrix in a Zarr group, or of a Zarr array, in any store.
 
-    stamp: FolderStamp
+    Of a folder on the local disk, a chunk that changes is noticed.
+    """
 
-    def _read_stamp(self) -> FolderStamp:
+    stamp: Any
+
+    def _read_stamp(self) -> Any:
+        if self.root is not None:
+            return super()._read_stamp()
         return FolderStamp.of(self._metadata and self.path)
 
     @property
@@ -323,25 +369,28 @@ class ZarrFile(ArrayContainerFile):
         raise FileError(f"{self.path} {reason}, and so is no Zarr array.")
 
     def _check_unchanged(self) -> None:
-        self.stamp.check_file(self._metadata)
+        if self.root is None:
+            self.stamp.check_file(self._metadata)
+
+    def check_after_error(self) -> None:
+        if self.root is None and hasattr(self, "stamp"):
+            self.stamp.check(self.path)
 
     def _check_chunks(
         self, arrays: dict[str, Any], names: ColumnNames, start: int, stop: int
     ) -> None:
+        if self.root is not None:
+            return
         for array_name in {self._array_name(name) for name in names}:
             zarr_array = arrays[array_name]
-            folder = (
-                os.path.join(self.path, zarr_array.path)
-                if zarr_array.path
-                else self.path
-            )
+            folder = os.path.normpath(os.path.join(self.path, zarr_array.path))
             self.stamp.check_files(folder, chunk_files(zarr_array, start, stop))
 
     @contextmanager
     def opened(self) -> Iterator[dict[str, Any]]:
         zarr = import_optional("zarr", "zarr", "Reading Zarr arrays")
-        with wrap_decoding_errors(self.path, self.stamp, self.stamped_path, 0):
-            root = zarr.open(self.path, mode="r")
+        with wrap_decoding_errors(self, 0):
+            root = zarr.open(self.path, mode="r") if self.root is None else self.root
             if isinstance(root, zarr.Array):
                 arrays = {ROOT_ARRAY: root}
             else:

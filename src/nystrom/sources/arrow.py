@@ -1,196 +1,688 @@
-"""Parquet and Arrow IPC files: columns of Arrow tables as float rows, read by row
-group or record batch.
+"""Tables of Arrow columns, on a local disk or in an object store.
+
+Parquet files are fragments of a `pyarrow.dataset`, read by row groups, Arrow IPC files
+by record batches. CSV files and streams of batches are written once to a temporary
+Arrow IPC file, and read from there.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+import errno
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import and_
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
 from .._validation import import_optional
+from .base import digest
 from .tabular import (
     ColumnNames,
+    ColumnSelection,
+    FileError,
     FileStamp,
     TabularFile,
+    format_cell_location,
     merge_small_chunks,
     missing_value_error,
+    not_a_number_error,
     not_numeric_error,
     wrap_decoding_errors,
 )
 
 #: Rows that columns are turned into at a time, so that they stay in the cache.
 TRANSPOSE_ROWS = 4096
+#: Bytes of text that are parsed at a time.
+CSV_BLOCK_BYTES = 2**22
+#: Files whose footers are kept.
+MAX_OPEN_FILES = 64
+
+_FRAGMENTS: dict[Any, Any] = {}
 
 
-def numpy_dtype(path: str, name: Any, kind: Any) -> np.dtype:
-    """NumPy's dtype for an Arrow type, which must be of numbers."""
-    types = import_optional("pyarrow", "io", "Reading Arrow tables").types
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return np.dtype(kind.to_pandas_dtype())
-    raise not_numeric_error(path, name, kind)
+def _arrow(name: str = "pyarrow") -> Any:
+    return import_optional(name, "io", "Reading Parquet, CSV and Arrow files")
 
 
-def table_to_matrix(
-    path: str, table: Any, names: ColumnNames, first_row: int
-) -> np.ndarray:
-    """(rows, columns): the columns of a table, none of whose values may be missing."""
-    columns = []
-    for name in names:
-        column = table.column(name)
-        numpy_dtype(path, name, column.type)
-        if column.null_count:
-            row = column.is_null().to_numpy(zero_copy_only=False).argmax()
-            raise missing_value_error(path, name, first_row + int(row))
-        columns.append(column.to_numpy())
-    dtype = np.result_type(*columns) if columns else np.float64
-    out = np.empty((table.num_rows, len(columns)), dtype)
-    for start in range(0, len(out), TRANSPOSE_ROWS):
-        rows = slice(start, start + TRANSPOSE_ROWS)
-        for j, column in enumerate(columns):
-            out[rows, j] = column[rows]
-    return out
+# --- columns as rows ------------------------------------------------------------------
 
 
 def is_text_type(kind: Any) -> bool:
     """Whether an Arrow type is of text, in a dictionary or not."""
-    types = import_optional("pyarrow", "io", "Reading Arrow tables").types
+    types = _arrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    return types.is_string(kind) or types.is_large_string(kind)
+    is_view = getattr(types, "is_string_view", types.is_string)
+    return types.is_string(kind) or types.is_large_string(kind) or is_view(kind)
 
 
-def column_to_texts(path: str, table: Any, name: Any, first_row: int) -> np.ndarray:
-    """A column of text, none of whose values may be missing."""
-    column = table.column(name)
+def is_list_type(kind: Any) -> bool:
+    """Whether an Arrow type is of lists, such as embeddings."""
+    types = _arrow().types
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    return is_list or types.is_fixed_size_list(kind)
+
+
+def numpy_dtype(kind: Any) -> np.dtype | None:
+    """NumPy's dtype for an Arrow type of numbers, or of lists of them; else None."""
+    types = _arrow().types
+    kind = kind.value_type if is_list_type(kind) else kind
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    return None
+
+
+def _column_values(column: Any, width: int, path: str, name: Any, row: int) -> Any:
+    """(rows, width): a column without missing values."""
+    if numpy_dtype(column.type) is None:
+        raise not_numeric_error(path, name, column.type)
     if column.null_count:
-        row = column.is_null().to_numpy(zero_copy_only=False).argmax()
-        raise missing_value_error(path, name, first_row + int(row))
-    return np.array(column.to_pylist(), dtype=np.str_)
-
-
-class ArrowSchema:
-    """Names and types of the columns of a table."""
-
-    def __init__(self, path: str, schema: Any) -> None:
-        self.path = path
-        self.names = tuple(schema.names)
-        self.type_names = dict(zip(schema.names, map(str, schema.types), strict=True))
-        self.texts = frozenset(
-            name
-            for name, kind in zip(schema.names, schema.types, strict=True)
-            if is_text_type(kind)
+        null = column.is_null().to_numpy(zero_copy_only=False).argmax()
+        raise missing_value_error(path, name, row + int(null))
+    if not is_list_type(column.type):
+        return column.to_numpy()[:, None]
+    compute = _arrow("pyarrow.compute")
+    lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+    if (lengths != width).any():
+        bad = int((lengths != width).argmax())
+        raise FileError(
+            f"{format_cell_location(path, name, row + bad)}: a list of {lengths[bad]} "
+            f"values, where others have {width}; all must have the same."
         )
-        self._dtypes: dict[Any, np.dtype | None] = {}
-        for name, kind in zip(schema.names, schema.types, strict=True):
-            try:
-                self._dtypes[name] = numpy_dtype(path, name, kind)
-            except ValueError:
-                self._dtypes[name] = None
-
-    def dtype(self, names: ColumnNames) -> np.dtype:
-        """The common dtype of some columns."""
-        for name in names:
-            if self._dtypes[name] is None:
-                raise not_numeric_error(self.path, name, self.type_names[name])
-        return np.result_type(*(self._dtypes[name] for name in names))  # type: ignore[arg-type]
+    values = compute.list_flatten(column)
+    if values.null_count:
+        null = values.is_null().to_numpy(zero_copy_only=False).argmax()
+        raise missing_value_error(path, name, row + int(null) // width)
+    return values.to_numpy().reshape(-1, width)
 
 
-class ArrowTableFile(TabularFile):
-    """A file whose chunks are Arrow tables."""
+def table_to_matrix(
+    path: str, table: Any, widths: dict[Any, int], first_row: int
+) -> np.ndarray:
+    """(rows, features): columns of a table, a list as so many features as it has."""
+    columns = [
+        _column_values(column, width, path, name, first_row)
+        for (name, width), column in zip(widths.items(), table.columns, strict=True)
+    ]
+    dtype = np.result_type(*columns) if columns else np.float64
+    out = np.empty((table.num_rows, sum(widths.values())), dtype)
+    for start in range(0, len(out), TRANSPOSE_ROWS):
+        rows, j = slice(start, start + TRANSPOSE_ROWS), 0
+        for column in columns:
+            out[rows, j : j + column.shape[1]] = column[rows]
+            j += column.shape[1]
+    return out
 
-    schema: ArrowSchema
 
-    @abstractmethod
+def list_width(column: Any) -> int:
+    """How many features a column is: as many as the values of its first list."""
+    if not is_list_type(column.type):
+        return 1
+    if _arrow().types.is_fixed_size_list(column.type):
+        return column.type.list_size
+    return len(column[0]) if len(column) and column[0].is_valid else 1
+
+
+def expand_names(widths: dict[Any, int]) -> ColumnNames:
+    """What the features are called: a list e of two values is e_0 and e_1."""
+    names: list[Any] = []
+    for name, width in widths.items():
+        names += [name] if width == 1 else [f"{name}_{i}" for i in range(width)]
+    return tuple(names)
+
+
+def matrix_in_memory(table: Any) -> tuple[np.ndarray, ColumnNames]:
+    """The rows of an Arrow table that is held in memory, and their names."""
+    widths = {name: list_width(table.column(name)) for name in table.schema.names}
+    return table_to_matrix("X", table, widths, 0), expand_names(widths)
+
+
+# --- files of columns -----------------------------------------------------------------
+
+
+class ArrowFile(TabularFile):
+    """The columns of one Parquet or Arrow IPC file.
+
+    Parameters
+    ----------
+    path : str
+        The file, as its file system knows it.
+    file_format : "parquet" or "ipc"
+        How it is stored.
+    filesystem : pyarrow.fs.FileSystem or None
+        Where it is; None: on the local disk.
+    folder_columns : dict of str to (pyarrow.DataType, value)
+        Columns that are the same for all rows, by the names of the folders (Hive).
+    row_filter : pyarrow.compute.Expression or None
+        Only rows for which it is true.
+    schema : pyarrow.Schema or None
+        What columns there are, and of which types; None: as they are stored.
+    converted : TemporaryTable or None
+        Where the columns are that `path` was converted to.
+    stamp, key : values
+        What is known of `path` then, and of how it was converted.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        file_format: str,
+        *,
+        filesystem: Any = None,
+        folder_columns: dict[str, tuple[Any, Any]] | None = None,
+        row_filter: Any = None,
+        schema: Any = None,
+        converted: TemporaryTable | None = None,
+        stamp: Any = None,
+        key: Any = None,
+    ) -> None:
+        self.filesystem, self.file_format = filesystem, file_format
+        self.converted, self.row_filter = converted, row_filter
+        self.stamp, self.token = stamp, "" if converted is None else converted.path
+        self.folder_columns = folder_columns or {}
+        super().__init__(path)
+        self.label = {"ipc": "Arrow"}.get(file_format, file_format.title())
+        self._key = digest(
+            *(file_format, str(row_filter), str(schema), str(self.folder_columns)),
+            *(getattr(filesystem, "type_name", ""), key),
+        )
+        with wrap_decoding_errors(self, 0):
+            self.schema = self._own_schema() if schema is None else schema
+            self.names = tuple(self.schema.names)
+            bounds = np.cumsum([0, *self._group_sizes()])
+            self._read_widths()
+        groups = merge_small_chunks(bounds, len(self.names))
+        self.groups = np.column_stack([groups[:-1], groups[1:]])
+        self.bounds = bounds[groups]
+        if row_filter is not None:
+            with wrap_decoding_errors(self, 0):
+                self._count_filtered()
+
+    @property
+    def options(self) -> Any:
+        return self._key
+
+    @property
+    def _stored_in(self) -> Any:
+        return self.filesystem if self.converted is None else None
+
+    def _read_stamp(self) -> Any:
+        return self.stamp or FileStamp.of(self.path, self.filesystem)
+
+    def _check_unchanged(self) -> None:
+        if self.converted is None:  # what was converted is a copy
+            self.stamp.check(self.path, self.filesystem)
+
+    def _fragment(self) -> Any:
+        """The open file, with its footer; of some files it is kept."""
+        fragment = _FRAGMENTS.get(self.cache_key)
+        if fragment is None:
+            datasets = _arrow("pyarrow.dataset")
+            known = [
+                datasets.field(k) == v for k, (_, v) in self.folder_columns.items()
+            ]
+            formats = {
+                "parquet": datasets.ParquetFileFormat,
+                "ipc": datasets.IpcFileFormat,
+            }
+            fragment = formats[self.file_format]().make_fragment(
+                self.path if self.converted is None else self.converted.path,
+                self._stored_in or _arrow("pyarrow.fs").LocalFileSystem(),
+                *([reduce(and_, known)] if known else []),
+            )
+            while len(_FRAGMENTS) >= MAX_OPEN_FILES:
+                _FRAGMENTS.pop(next(iter(_FRAGMENTS)), None)
+            _FRAGMENTS[self.cache_key] = fragment
+        return fragment
+
+    def _own_schema(self) -> Any:
+        stored = self._fragment().physical_schema
+        others = [(k, kind) for k, (kind, _) in self.folder_columns.items()]
+        fields = [f for f in others if f[0] not in stored.names]
+        return _arrow().schema([*stored, *_arrow().schema(fields)])
+
+    def _group_sizes(self) -> list[int]:
+        if self.file_format == "parquet":
+            return [group.num_rows for group in self._fragment().row_groups]
+        with self._open_ipc(()) as file:
+            return [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+
+    def _read_widths(self) -> None:
+        """How many features each column is: of lists that have no fixed size, one is
+        read.
+        """
+        self._widths: dict[str, int] = {}
+        for field in self.schema:
+            column = _arrow().chunked_array([], field.type)
+            if is_list_type(field.type):
+                scanner = self._fragment().scanner(self.schema, columns=[field.name])
+                column = scanner.head(1).column(0)
+            self._widths[field.name] = list_width(column)
+
+    def _count_filtered(self) -> None:
+        counts = [
+            self._read_table(chunk, self.names[:1]).num_rows
+            for chunk in range(len(self.groups))
+        ]
+        kept = np.flatnonzero(counts)
+        self.groups = self.groups[kept]
+        self.bounds = np.cumsum([0, *np.asarray(counts, dtype=np.int64)[kept]])
+
     def _read_table(self, chunk: int, names: ColumnNames) -> Any:
         """Some columns of a chunk."""
-
-    def dtype(self, names: ColumnNames) -> np.dtype:
-        return self.schema.dtype(names)
-
-    def holds_text(self, name: Any) -> bool:
-        return name in self.schema.texts
-
-    def holds_booleans(self, name: Any) -> bool:
-        return self.schema.type_names.get(name) == "bool"
-
-    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
-        table = self._read_table(chunk, names)
-        return table_to_matrix(self.path, table, names, int(self.bounds[chunk]))
-
-    def read_text(self, chunk: int, name: Any) -> np.ndarray:
-        table = self._read_table(chunk, (name,))
-        return column_to_texts(self.path, table, name, int(self.bounds[chunk]))
-
-
-class ArrowIpcFile(ArrowTableFile):
-    """The columns of one Arrow file, compressed or not."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        with wrap_decoding_errors(path, self.stamp, path, 0):
-            with self._open_file(None) as file:
-                self.schema, n = ArrowSchema(path, file.schema), file.num_record_batches
-            self.names = self.schema.names
-            # One column tells how many rows a batch has.
-            with self._open_file(self.names[:1]) as file:
-                sizes = [file.get_batch(i).num_rows for i in range(n)]
-        bounds = np.cumsum([0, *sizes])
-        self.batches = merge_small_chunks(bounds, len(self.names))
-        self.bounds = bounds[self.batches]
-
-    def _read_table(self, chunk: int, names: ColumnNames) -> Any:
-        first, last = map(int, self.batches[chunk : chunk + 2])
-        with self._open_file(names) as file:
+        first, last = map(int, self.groups[chunk])
+        names = tuple(map(stored_name, names))
+        scan = {"columns": list(names), "filter": self.row_filter, "use_threads": False}
+        if self.file_format == "parquet":
+            part = self._fragment().subset(row_group_ids=list(range(first, last)))
+            return part.to_table(schema=self.schema, **scan)
+        with self._open_ipc(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
-            return _pyarrow().Table.from_batches(batches, file.schema)
+            table = _arrow().Table.from_batches(batches, file.schema)
+        for name, (kind, value) in self.folder_columns.items():
+            if name not in table.column_names:
+                constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
+                table = table.append_column(name, constant)
+        return _arrow("pyarrow.dataset").dataset(table).to_table(**scan)
 
     @contextmanager
-    def _open_file(self, names: ColumnNames | None) -> Iterator[Any]:
+    def _open_ipc(self, names: ColumnNames) -> Iterator[Any]:
         """The file, of which only some columns are read; by reading, not mapping."""
-        ipc = import_optional("pyarrow.ipc", "io", "Reading Arrow files")
-        field_indices = None if names is None else [self.names.index(n) for n in names]
-        options = ipc.IpcReadOptions(included_fields=field_indices)
+        ipc, fragment = _arrow("pyarrow.ipc"), self._fragment()
+        stored = fragment.physical_schema.names
+        fields = None
+        if self.row_filter is None:  # one column tells how many rows a batch has
+            fields = [stored.index(n) for n in names if n in stored] or [0]
+        options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         with (
-            _pyarrow().OSFile(self.path) as file,
+            fragment.filesystem.open_input_file(fragment.path) as file,
             ipc.open_file(file, options=options) as reader,
         ):
             yield reader
 
+    def feature_names(self, names: ColumnNames) -> ColumnNames:
+        return expand_names({name: self._widths[stored_name(name)] for name in names})
 
-def _pyarrow() -> Any:
-    return import_optional("pyarrow", "io", "Reading Arrow files")
+    def dtype(self, names: ColumnNames) -> np.dtype:
+        dtypes = []
+        for name in names:
+            kind = self.schema.field(stored_name(name)).type
+            dtypes.append(numpy_dtype(kind))
+            if dtypes[-1] is None:
+                raise not_numeric_error(self.path, name, kind)
+        return np.result_type(*dtypes)  # type: ignore[arg-type]
+
+    def holds_text(self, name: Any) -> bool:
+        return is_text_type(self.schema.field(stored_name(name)).type)
+
+    def holds_booleans(self, name: Any) -> bool:
+        return _arrow().types.is_boolean(self.schema.field(stored_name(name)).type)
+
+    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
+        table = self._read_table(chunk, names)
+        widths = {n: self._widths[stored_name(n)] for n in names}
+        return table_to_matrix(self.path, table, widths, int(self.bounds[chunk]))
+
+    def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        column = self._read_table(chunk, (name,)).column(0)
+        texts = np.array(column.cast(_arrow().string()).to_pylist(), dtype=object)
+        is_missing = (texts == None) | (texts == "")  # noqa: E711
+        if is_missing.any():
+            row = int(self.bounds[chunk]) + int(is_missing.argmax())
+            raise missing_value_error(self.path, name, row)
+        return texts.astype(np.str_)
 
 
-class ParquetFile(ArrowTableFile):
-    """The columns of one Parquet file."""
+# --- what is converted once -----------------------------------------------------------
 
-    def __init__(self, path: str) -> None:
+
+class TemporaryTable:
+    """A file of columns in a temporary folder, for this process and its neighbours.
+
+    It is removed when nothing refers to it any more, when the process ends, and when
+    writing it fails. On another machine it is written again.
+
+    Parameters
+    ----------
+    write : callable
+        Writes the file to the path that it is given.
+    name : str
+        What the file is called.
+    """
+
+    def __init__(self, write: Callable[[str], None], name: str = "rows.arrow") -> None:
+        folder = tempfile.mkdtemp(prefix="nystrom-")
+        self.path, self.write = os.path.join(folder, name), write
+        remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        try:
+            write(self.path)
+        except BaseException as error:
+            remove()
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                raise OSError(
+                    errno.ENOSPC,
+                    f"There is no room for a converted copy of the rows in {folder}; "
+                    "set TMPDIR to a folder on a larger disk, or write the rows to "
+                    "Parquet",
+                ) from error
+            raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen_temporary, (self.path, self.write)
+
+
+_WRITTEN_AGAIN: dict[str, TemporaryTable] = {}
+
+
+class _Borrowed(TemporaryTable):
+    """The file of another process, which removes it."""
+
+    def __init__(self, path: str, write: Callable[[str], None]) -> None:
+        self.path, self.write = path, write
+
+
+def _reopen_temporary(path: str, write: Callable[[str], None]) -> TemporaryTable:
+    if os.path.exists(path):
+        return _Borrowed(path, write)
+    if path not in _WRITTEN_AGAIN:
+        _WRITTEN_AGAIN[path] = TemporaryTable(write, os.path.basename(path))
+    return _WRITTEN_AGAIN[path]
+
+
+def write_batches(batches: Any, schema: Any, path: str) -> None:
+    """Write a stream of record batches to an Arrow IPC file."""
+    with _arrow("pyarrow.ipc").new_file(path, schema) as file:
+        for batch in batches:
+            file.write_batch(batch)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of batches that is written out once; it cannot be read again."""
+
+    batches: Any
+    schema: Any
+
+    def __call__(self, path: str) -> None:
+        write_batches(self.batches, self.schema, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Gone, ()
+
+
+class _Gone:
+    """Stands for a stream in another process."""
+
+    def __call__(self, path: str) -> None:
+        raise FileError(
+            "The rows came from a stream that was read on another machine. Write them "
+            "to Parquet files that all workers see, and open these."
+        )
+
+
+def stream_file(X: Any) -> ArrowFile:
+    """The rows of a data set, stream or lazy frame, written to a temporary file."""
+    if hasattr(X, "sink_parquet"):  # a lazy frame of polars
+        table = TemporaryTable(X.sink_parquet, "rows.parquet")
+    else:
+        reader = X.scanner().to_reader() if hasattr(X, "scanner") else None
+        reader = reader or _arrow().RecordBatchReader.from_stream(X)
+        table = TemporaryTable(Stream(reader, reader.schema))
+    kind = "parquet" if table.path.endswith(".parquet") else "ipc"
+    file = ArrowFile(type(X).__name__, kind, converted=table, stamp="read")
+    if len(file.groups):  # known by its first and its last rows
+        first, last = (file._read_table(i, file.names) for i in (0, -1))
+        ends = first.slice(0, 1).to_pylist(), last.slice(len(last) - 1).to_pylist()
+        file.stamp = digest(file.bounds, str(file.schema), ends)
+    return file
+
+
+def dataset_files(dataset: Any) -> list[ArrowFile]:
+    """The files of a `pyarrow.dataset`, read by its schema, filter and partitions."""
+    datasets = _arrow("pyarrow.dataset")
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # filtered, or with other columns: only a scan knows by what
+        fragments = []
+    is_parquet = [isinstance(f, datasets.ParquetFileFragment) for f in fragments]
+    if not fragments or not all(is_parquet):
+        return [stream_file(dataset)]
+    return [
+        ArrowFile(
+            fragment.path,
+            "parquet",
+            filesystem=None if _is_local(fragment) else fragment.filesystem,
+            folder_columns={
+                name: (dataset.schema.field(name).type, value)
+                for name, value in datasets.get_partition_keys(
+                    fragment.partition_expression
+                ).items()
+            },
+            schema=dataset.schema,
+        )
+        for fragment in fragments
+    ]
+
+
+def _is_local(fragment: Any) -> bool:
+    return isinstance(fragment.filesystem, _arrow("pyarrow.fs").LocalFileSystem)
+
+
+def folder_columns(
+    paths: Sequence[str], base: str | None
+) -> list[dict[str, tuple[Any, Any]]]:
+    """The columns that folders below `base` name, such as year=2025, of each file:
+    whole numbers where all of them are, else text.
+    """
+    found: list[dict[str, str]] = []
+    for path in paths:
+        folders = [] if base is None else path[len(base) :].split("/")[:-1]
+        pairs = [unquote(f).partition("=")[::2] for f in folders if "=" in f]
+        found.append(dict(pairs))
+    named = {name for each in found for name in each}
+    texts = {name: [each[name] for each in found if name in each] for name in named}
+    kinds: dict[str, tuple[Any, Callable]] = {}
+    for name, values in texts.items():
+        are_numbers = all(re.fullmatch(r"-?\d{1,18}", value) for value in values)
+        kinds[name] = (
+            (_arrow().int64(), int) if are_numbers else (_arrow().string(), str)
+        )
+    return [{k: (kinds[k][0], kinds[k][1](v)) for k, v in e.items()} for e in found]
+
+
+# --- CSV ------------------------------------------------------------------------------
+
+#: What stands for a missing value.
+_MISSING_MARKERS = ("", "#N/A", "NA", "N/A", "NULL", "null", "n/a", "NaN", "nan")
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How a CSV file is written."""
+
+    delimiter: str | None = None
+    header: bool = True
+    encoding: str = "utf8"
+    decimal: str = "."
+
+
+class CsvFile(TabularFile):
+    """A CSV file, compressed or not, of which the first lines are read; `convert` reads
+    the rest.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        csv: CsvOptions,
+        filesystem: Any = None,
+        folder_columns: dict[str, tuple[Any, Any]] | None = None,
+    ) -> None:
+        self.filesystem, self.csv = filesystem, csv
+        self.folder_columns = folder_columns or {}
         super().__init__(path)
-        with wrap_decoding_errors(path, self.stamp, path, 0):
-            footer = _read_footer(path, self.stamp)
-            self.schema = ArrowSchema(path, footer.schema.to_arrow_schema())
-        self.names = self.schema.names
-        sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-        bounds = np.cumsum([0, *sizes])
-        self.groups = merge_small_chunks(bounds, len(self.names))
-        self.bounds = bounds[self.groups]
+        self._bad_rows: list[Any] = []
+        with wrap_decoding_errors(self, 0), self._explain_errors():
+            with self._open() as reader:
+                head = next(iter(reader), None)
+            self.bounds = np.array([0, 0 if head is None else len(head)])
+            stored = reader.schema.names
+        self.names = tuple(stored) if csv.header else tuple(range(len(stored)))
+        columns = [] if head is None else zip(self.names, head.columns, strict=True)
+        self._texts = {name for name, column in columns if self._is_text(column)}
+        for name, (kind, _) in self.folder_columns.items():
+            self._texts |= {name} if is_text_type(kind) else set()
+        self.names += tuple(self.folder_columns)
 
-    def _read_table(self, chunk: int, names: ColumnNames) -> Any:
-        groups = list(range(*map(int, self.groups[chunk : chunk + 2])))
-        footer = _read_footer(self.path, self.stamp)
-        with _pyarrow_parquet().ParquetFile(self.path, metadata=footer) as file:
-            return file.read_row_groups(groups, columns=list(names))
+    def _read_stamp(self) -> FileStamp:
+        return FileStamp.of(self.path, self.filesystem)
+
+    @contextmanager
+    def _open(self, types: dict[str, Any] | None = None) -> Iterator[Any]:
+        """The stream of batches; of these columns, if they are given."""
+        arrow_csv, csv = _arrow("pyarrow.csv"), self.csv
+        is_tsv = ".tsv" in os.path.basename(self.path).lower()
+        delimiter = csv.delimiter or ("\t" if is_tsv else ",")
+        convert = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=None if types is None else list(types),
+            decimal_point=csv.decimal,
+        )
+        parse = arrow_csv.ParseOptions(
+            delimiter=delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=self._refuse_row,
+        )
+        read = arrow_csv.ReadOptions(
+            block_size=CSV_BLOCK_BYTES,
+            use_threads=False,  # else errors do not know their row
+            encoding=csv.encoding,
+            autogenerate_column_names=not csv.header,
+        )
+        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
+        with (
+            filesystem.open_input_stream(self.path) as stream,
+            arrow_csv.open_csv(stream, read, parse, convert) as reader,
+        ):
+            yield reader
+
+    def _refuse_row(self, row: Any) -> str:
+        self._bad_rows.append(row)
+        return "error"
+
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        """Around pyarrow's reader: its errors name row and column."""
+        try:
+            yield
+        except (_arrow().ArrowInvalid, UnicodeDecodeError) as error:
+            message = str(error)
+            if "Empty CSV" in message:
+                raise FileError(f"{self.path} is empty.") from None
+            if self._bad_rows:
+                bad = self._bad_rows[0]
+                raise FileError(
+                    f"{self.path}, row {self._data_row(bad.number)} has "
+                    f"{bad.actual_columns} values where there are "
+                    f"{bad.expected_columns} columns: {bad.text[:80]!r}. Put values "
+                    "with the delimiter in them into quotes, and write what is missing."
+                ) from None
+            where = re.match(r"In CSV column #(\d+): Row #(\d+): ", message)
+            if where is None:
+                raise
+            name, row = self.names[int(where[1])], self._data_row(int(where[2]))
+            if "UTF8" in message:
+                raise FileError(
+                    f"{format_cell_location(self.path, name, row)}: the text is not "
+                    "UTF-8. Say what it is, encoding='latin-1', or write it again."
+                ) from None
+            value = re.search(r"invalid value '(.*)'", message, re.DOTALL)
+            cell = value[1] if value else message
+            raise not_a_number_error(self.path, name, row, cell) from None
+
+    def _data_row(self, number: int | None) -> int:
+        return (number or 0) - (2 if self.csv.header else 1)
+
+    def _is_text(self, column: Any) -> bool:
+        """Whether half of the first cells are; a slip among numbers makes no text."""
+        types = _arrow().types
+        if types.is_floating(column.type) or types.is_integer(column.type):
+            return False
+        cells = [str(c) for c in column.to_pylist() if c is not None]
+        return len(cells) > 0 and 2 * sum(map(self._is_word, cells)) >= len(column)
+
+    def _is_word(self, cell: str) -> bool:
+        try:
+            if cell not in _MISSING_MARKERS:
+                float(cell.replace(self.csv.decimal, "."))
+        except ValueError:
+            return True
+        return False
+
+    def holds_text(self, name: Any) -> bool:
+        return name in self._texts
+
+    def dtype(self, names: ColumnNames) -> np.dtype:
+        return np.dtype(np.float64)
+
+    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
+        raise NotImplementedError("A CSV file is converted before it is read.")
+
+    def unknown_column_hint(self, name: Any) -> str:
+        """Other delimiters are common, and so are files without a header."""
+        first_name = str(self.names[0])
+        for character in ";\t| ":
+            if len(self.names) == 1 and character in first_name:
+                option = f"delimiter={character!r}"
+                return f"values seem to be separated by {character!r}: {option}."
+        if isinstance(name, int):
+            return (
+                f"columns of this file have names: {', '.join(map(repr, self.names))}. "
+                "Where its first line is a row, header=False gives them numbers."
+            )
+        return ""
+
+    def convert(self, selection: ColumnSelection) -> ArrowFile:
+        """The selected columns, as numbers and text, in a temporary file."""
+        kinds = dict.fromkeys(selection.numbers, _arrow().float64())
+        if selection.text:
+            kinds |= dict.fromkeys(selection.targets, _arrow().string())
+        stored = [name for name in kinds if name not in self.folder_columns]
+        types = {stored_name(name): kinds[name] for name in stored}
+        table = TemporaryTable(partial(self._write, types))
+        file = ArrowFile(
+            self.path,
+            "ipc",
+            filesystem=self.filesystem,
+            folder_columns=self.folder_columns,
+            converted=table,
+            stamp=self.stamp,
+            key=(str(self.csv), str(types)),
+        )
+        file.names, file.label = (*stored, *file.folder_columns), "Csv"
+        return file
+
+    def _write(self, types: dict[str, Any], path: str) -> None:
+        with (
+            wrap_decoding_errors(self, 0),
+            self._explain_errors(),
+            self._open(types) as reader,
+        ):
+            write_batches(reader, reader.schema, path)
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        self.stamp.check(self.path, self.filesystem)
 
 
-def _pyarrow_parquet() -> Any:
-    return import_optional("pyarrow.parquet", "io", "Reading Parquet files")
-
-
-@lru_cache(maxsize=64)
-def _read_footer(path: str, stamp: FileStamp) -> Any:
-    """What stands at the end of the file; of many row groups it is long."""
-    return _pyarrow_parquet().read_metadata(path)
+def stored_name(name: Any) -> str:
+    """The name of a column in a table, where a file without a header has numbers."""
+    return name if isinstance(name, str) else f"f{name}"

@@ -39,7 +39,7 @@ def multiply_weights(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
     """wᵢ·vᵢ; the values themselves where all count alike."""
     if are_unit_weights(weights):
         return values
-    with np.errstate(over="ignore"):  # what is not finite is refused by who uses it
+    with np.errstate(over="ignore"):  # what is not finite is refused by its user
         return weights * values
 
 
@@ -91,7 +91,7 @@ def digest(*values: Any) -> str:
 
 
 def digest_row_indices(n_rows: int, bytes_per_row: int) -> np.ndarray:
-    """The numbers of the rows that are looked at: all, or some, evenly spaced."""
+    """The numbers of the rows that a digest is of: all, or some, evenly spaced."""
     if n_rows * bytes_per_row <= MAX_FULL_DIGEST_BYTES or n_rows <= N_DIGEST_ROWS:
         return np.arange(n_rows)
     return np.arange(N_DIGEST_ROWS) * (n_rows - 1) // (N_DIGEST_ROWS - 1)
@@ -109,9 +109,9 @@ def _digest(value: Any, known: dict[int, tuple[Any, bytes]], depth: int) -> byte
     known[id(value)] = value, b"circle"
     hashed = hashlib.blake2b(digest_size=8)
     if arrays.is_array_or_csr(value) and not isinstance(value, np.generic):
-        parts = _fed(hashed, value)
+        parts = _hash_array(hashed, value)
     else:
-        named, parts = _taken_apart(value)
+        named, parts = _decompose(value)
         hashed.update(named.encode("utf-8", "surrogatepass"))
     found = [_digest(part, known, depth - 1) for part in parts]
     if isinstance(value, (set, frozenset)):  # in another order in every process
@@ -122,8 +122,8 @@ def _digest(value: Any, known: dict[int, tuple[Any, bytes]], depth: int) -> byte
     return hashed.digest()
 
 
-def _fed(hashed: Any, value: Any) -> list[Any]:
-    """Hash an array, or some of its rows; what is left of it are parts."""
+def _hash_array(hashed: Any, value: Any) -> list[Any]:
+    """Hash an array, or some of its rows; return the parts that it holds."""
     if sp.issparse(value):
         hashed.update(f"{value.format}{value.shape}".encode())
         if value.format != "csr":
@@ -142,8 +142,8 @@ def _fed(hashed: Any, value: Any) -> list[Any]:
     return []
 
 
-def _taken_apart(value: Any) -> tuple[str, list[Any]]:
-    """What a value says of itself, and the values that it is made of."""
+def _decompose(value: Any) -> tuple[str, list[Any]]:
+    """The name and kind of a value, and the values that it consists of."""
     if isinstance(value, np.generic):
         value = value.item()
     kind = type(value)
@@ -169,10 +169,10 @@ def _taken_apart(value: Any) -> tuple[str, list[Any]]:
     if is_dataclass(value):
         # What follows from the rest may be there or not; what `==` passes over has no
         # say.
-        told = [f.name for f in fields(value) if f.init and f.compare]
-        return named, [getattr(value, name) for name in told]
+        names = [f.name for f in fields(value) if f.init and f.compare]
+        return named, [getattr(value, name) for name in names]
     if kind.__reduce__ is not object.__reduce__:
-        # What another process would be given, without what is at hand here.
+        # What another process would be given, without caches of this one.
         _, *given = value.__reduce__()
         return named, [list(g) if _is_iterator(g) else g for g in given]
     return named, _state(value)
@@ -278,7 +278,7 @@ class Source(ABC):
     supports_random_access: bool = True
     #: Whether it is part of another source.
     is_subset: bool = False
-    #: A few rows that were read before; see `tried.py`.
+    #: A few rows that were read before.
     kept: Any = None
     #: Whether blocks are of a library with threads, or a device, of its own: one of
     #: them is then worked on at a time, and may be larger.
@@ -329,7 +329,7 @@ class Source(ABC):
 
     @property
     def original(self) -> Source:
-        """The rows as they were given: results are handed out in their library."""
+        """The rows as they were given: results are returned in their library."""
         return self
 
     def numbers(self, start: int, stop: int) -> np.ndarray | None:
@@ -346,7 +346,7 @@ class Source(ABC):
     def fingerprint(self) -> str:
         """16 hexadecimal digits that other rows, weights or targets would change.
 
-        Of many rows in memory some are looked at; of a file its path, size and time.
+        Of many rows in memory some count; of a file its path, size and time.
         """
         width = 8 * (self.n_features or 1)
         rows = self.take(digest_row_indices(self.n_rows, width))
@@ -366,10 +366,10 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         parts = getattr(self, "parts", None) or [self]
-        kinds = {type(getattr(part, "file", part)).__name__ for part in parts}
+        kinds = {part.file.label for part in parts if hasattr(part, "file")}
         kind, where = type(self).__name__, []
         if self.files and len(kinds) == 1:
-            kind = kinds.pop().removesuffix("File") + "Source"
+            kind = f"{kinds.pop()}Source"
         if len(self.files) == 1:
             where = [repr(os.path.basename(self.files[0]))]
         elif self.files:
@@ -587,8 +587,8 @@ class GeneratedRows(Source):
     n_rows, n_features : int
         The shape of all rows.
     chunk : int
-        Rows that are made at a time. Passes ask for 1024 rows from a multiple of 1024
-        on, and fewer calls are made where `chunk` divides that.
+        Rows that are generated at a time. Passes ask for 1024 rows from a multiple of
+        1024 on, and call less often where `chunk` divides that.
 
     Examples
     --------
@@ -634,7 +634,7 @@ class GeneratedRows(Source):
     def take(self, indices: np.ndarray) -> Any:
         order = np.argsort(indices, kind="stable")
         sorted_indices = np.asarray(indices, dtype=np.intp)[order]
-        # Each chunk is made once, and of it only what is wanted is kept.
+        # Each chunk is generated once, and of it only what is wanted is kept.
         chunks, starts = np.unique(sorted_indices // self.chunk, return_index=True)
         pieces = [
             arrays.take_rows(self._generate_chunk(chunk), rows - chunk * self.chunk)
@@ -654,7 +654,7 @@ class GeneratedRows(Source):
         rows = arrays.as_float(self.make(start, stop))
         if tuple(rows.shape) != (stop - start, self.n_features):
             raise ValueError(
-                f"{self.make!r} made rows of shape {tuple(rows.shape)} for rows "
+                f"{self.make!r} gave rows of shape {tuple(rows.shape)} for rows "
                 f"{start} to {stop}; it must be {(stop - start, self.n_features)}."
             )
         return rows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
-import threading
+import uuid
 from contextlib import nullcontext, suppress
 from itertools import pairwise
 from typing import Any
@@ -16,10 +16,8 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .base import Source, as_feature_names
+from .tabular import CHUNK_CACHE
 
-#: Chunks that are kept while their tiles are worked on: by a few threads, at places not
-#: far from each other, and a tile may be of two chunks.
-N_CACHED_CHUNKS = 3
 #: A graph that holds more bytes of arrays than this, and more than this share of what
 #: it makes, is not sent to workers: each of its tasks would take them along.
 MOST_CARRIED, SHARE_CARRIED = 2**21, 1 / 8
@@ -203,8 +201,7 @@ class DaskChunks:
             most = max(1, READ_BYTES // max(1, X.dtype.itemsize * X.shape[1]))
             between = [np.arange(a, b, most) for a, b in pairwise(self._bounds)]
             self._bounds = np.concatenate([*between, self._bounds[-1:]])
-        self._lock = threading.Lock()
-        self._cached_chunks: dict[int, np.ndarray] = {}
+        self._token = uuid.uuid4().hex  # what its chunks are kept by
 
     def __reduce__(self) -> tuple[type, tuple]:
         # Where it is copied to, it begins anew.
@@ -234,14 +231,13 @@ class DaskChunks:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _read(self, begin: int, end: int) -> np.ndarray:
-        with self._lock:  # those who want the same chunk wait for it
-            rows = self._cached_chunks.pop(begin, None)
-            if rows is None:
-                while len(self._cached_chunks) >= N_CACHED_CHUNKS:
-                    del self._cached_chunks[next(iter(self._cached_chunks))]
-                rows = np.asarray(self.compute(self.X[begin:end]))
-            self._cached_chunks[begin] = rows
-            return rows
+        return CHUNK_CACHE.get(
+            (self._token, begin), lambda: self._compute_chunk(begin, end)
+        )
+
+    def _compute_chunk(self, begin: int, end: int) -> np.ndarray:
+        # A view, since what is kept is read-only, and an array of the user's is not.
+        return np.asarray(self.compute(self.X[begin:end])).view()
 
     def compute(self, part: Any) -> Any:
         """Some of the array, by the cluster that holds it; here, where data is here."""

@@ -7,18 +7,26 @@ The format follows from the file name's suffix.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._validation import unknown_name_error
+from .._validation import import_optional, unknown_name_error
 from .array_files import METADATA_FILES, Hdf5File, NpyFile, ZarrFile
-from .arrow import ArrowIpcFile, ArrowSchema, ParquetFile, table_to_matrix
+from .arrow import (
+    ArrowFile,
+    CsvFile,
+    CsvOptions,
+    dataset_files,
+    folder_columns,
+    matrix_in_memory,
+    stream_file,
+)
 from .base import DenseRows, Source, Targets, as_feature_names
-from .csv import CsvFile
 from .tabular import (
     ClassCodes,
     ColumnNames,
@@ -33,32 +41,33 @@ from .tabular import (
 )
 from .views import ConcatenatedRows
 
+#: How a file is stored, by how its name ends.
+FORMATS = {
+    ".npy": "npy",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".zarr": "zarr",
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+}
+#: CSV files may be compressed, with one of these behind their ending.
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What some formats need to be told."""
+    """What some formats need besides the path."""
 
     dataset: str | None = None
-    delimiter: str | None = None
-    header: bool = True
+    csv: CsvOptions = field(default_factory=CsvOptions)
     flat: bool = False  # an array of one dimension is one column
-
-
-#: How a file is read, by how its name ends.
-READERS: dict[str, Callable[[str, FileOptions], TabularFile]] = {
-    ".npy": lambda path, options: NpyFile(path, options.flat),
-    ".parquet": lambda path, _: ParquetFile(path),
-    ".pq": lambda path, _: ParquetFile(path),
-    ".csv": lambda path, options: CsvFile(path, options.delimiter, options.header),
-    ".tsv": lambda path, options: CsvFile(path, options.delimiter, options.header),
-    ".csv.gz": lambda path, options: CsvFile(path, options.delimiter, options.header),
-    ".tsv.gz": lambda path, options: CsvFile(path, options.delimiter, options.header),
-    ".arrow": lambda path, _: ArrowIpcFile(path),
-    ".feather": lambda path, _: ArrowIpcFile(path),
-    ".zarr": lambda path, options: ZarrFile(path, options.dataset),
-    ".h5": lambda path, options: Hdf5File(path, options.dataset),
-    ".hdf5": lambda path, options: Hdf5File(path, options.dataset),
-}
+    row_filter: Any = None
+    storage_options: dict[str, Any] | None = None
+    filesystem: Any = None
 
 
 def open(
@@ -67,21 +76,30 @@ def open(
     target: Any = None,
     weight: Any = None,
     columns: Any = None,
+    filter: Any = None,
     dataset: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
+    decimal: str = ".",
+    encoding: str = "utf8",
+    storage_options: dict[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> Source:
     """The rows of a file, of the files of a folder, or of several one after the other.
 
     What a file has is read block by block, whenever it is needed; nothing is held but
-    the weights. It must not change meanwhile. The format is told by the name: `.npy`,
-    `.parquet`, `.csv` or `.csv.gz`, `.arrow` or `.feather`, `.zarr`, `.h5` or `.hdf5`.
+    the weights. It must not change meanwhile. The format is known by the name: `.npy`,
+    `.parquet`, `.csv` or `.tsv` (also compressed, `.csv.gz`), `.arrow` or `.feather`,
+    `.zarr`, `.h5` or `.hdf5`. CSV files are converted once to a temporary file, which
+    is removed when the source is.
 
     Parameters
     ----------
     path : str, Path, or sequence of them and of sources
-        A file, a folder of files of one format (in the order of their names), or
-        several of these.
+        A file, a folder of files of one format (in the order of their names), a pattern
+        ("songs/*.parquet"), or several of these; on the local disk or, as a URL such
+        as "s3://bucket/songs/", in an object store. Folders that are called
+        `year=2025` are a column `year` of Parquet, CSV and Arrow files.
     target : column, sequence of columns, Path or None
         What is to be predicted: `fit(source)` then needs no y. A name alone gives one
         number per row, a sequence as many as it has. One column of text in Parquet, CSV
@@ -90,13 +108,24 @@ def open(
     weight : column or None
         A row of weight w counts as w rows. Held as a vector, 8 bytes a row.
     columns : sequence of columns or None
-        The features, in this order. None: all columns but target and weight.
+        The features, in this order. None: all columns but target and weight. A column
+        of lists of numbers, such as embeddings, is as many features as a list has.
+    filter : pyarrow.compute.Expression or None
+        Only rows of Parquet and Arrow files for which it is true, such as
+        `pyarrow.compute.field("year") > 2000`.
     dataset : str or None
         Which array of an HDF5 or Zarr file; None where there is but one.
     delimiter : str or None
         What is between the values of a CSV file. None: a comma, in `.tsv` a tab.
     header : bool
         Whether the first line of a CSV file names the columns; else they have numbers.
+    decimal, encoding : str
+        How numbers and text of a CSV file are written, such as "," and "latin-1".
+    storage_options : dict or None
+        What fsspec needs to open a URL, such as keys and an endpoint. None: pyarrow's
+        own file systems where they know it.
+    filesystem : fsspec or pyarrow file system, or None
+        Where the paths are.
 
     Returns
     -------
@@ -125,7 +154,9 @@ def open(
     >>> bool(np.abs(model.predict(source) - np.sin(X[:, 0])).max() < 0.1)
     True
     """
-    options = FileOptions(dataset, delimiter, header)
+    csv = CsvOptions(delimiter, header, encoding, decimal)
+    where = {"storage_options": storage_options, "filesystem": filesystem}
+    options = FileOptions(dataset, csv, row_filter=filter, **where)
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     sources: list[Source] = []
     files: list[TabularFile] = []
@@ -133,7 +164,7 @@ def open(
         if isinstance(item, Source):
             sources.append(item)
         else:
-            files += [open_file(file, options) for file in list_files(os.fspath(item))]
+            files += open_files(os.fspath(item), options)
     if files and sources:
         raise ValueError(
             "Paths and sources are mixed; open the paths first, and give sources alone."
@@ -142,7 +173,7 @@ def open(
         source = source_from_files(
             files, select_columns(files[0], columns, None, weight)
         )
-        target_options = FileOptions(delimiter=delimiter, header=header, flat=True)
+        target_options = FileOptions(csv=csv, flat=True, **where)
         targets = open_targets(os.fspath(target), source, target_options)
         return source.replace(targets=targets)
     if files:
@@ -163,6 +194,7 @@ def source_from_files(
     """The chosen columns of files, one after the other."""
     for other in files[1:]:
         check_same_columns(other, selection)
+    files = [file.convert(selection) for file in files]
     for file in files:
         if file.is_row_major:
             file.columns_read_together = tuple(
@@ -174,7 +206,8 @@ def source_from_files(
         return parts[0] if len(parts) == 1 else ConcatenatedRows(parts)
 
     source = columns_source(selection.features)
-    source.feature_names = as_feature_names(selection.features)
+    feature_names = files[0].feature_names(selection.features)
+    source.feature_names = as_feature_names(feature_names)
     if not source.n_rows:
         raise FileError(f"{files[0].path} has no rows; at least one is needed.")
     if selection.weight:
@@ -212,15 +245,24 @@ def _text_targets(files: Sequence[TabularFile], name: Any) -> Targets:
 def open_columns(path: Any, names: Sequence[str] | None) -> Source:
     """The rows of a path that is given alone; only these columns if it has them all."""
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    files = [
-        open_file(file, FileOptions())
-        for item in paths
-        for file in list_files(os.fspath(item))
-    ]
-    has_all = names is not None and set(names) <= set(files[0].names)
-    return source_from_files(
-        files, select_columns(files[0], names if has_all else None, None, None)
-    )
+    files = [f for p in paths for f in open_files(os.fspath(p), FileOptions())]
+    columns = None if names is None else _columns_of_features(files[0], names)
+    return source_from_files(files, select_columns(files[0], columns, None, None))
+
+
+def _columns_of_features(file: TabularFile, names: Sequence[str]) -> list[Any] | None:
+    """The columns that have these features, in this order; None where some are not
+    there. A list is a column of several features.
+    """
+    features = {file.feature_names((name,)): name for name in file.names}
+    columns, rest = list[Any](), tuple(names)
+    while rest:
+        fitting = [f for f in features if rest[: len(f)] == f]
+        if not fitting:
+            return None
+        columns.append(features[fitting[0]])
+        rest = rest[len(fitting[0]) :]
+    return columns
 
 
 def open_targets(path: str, source: Source, options: FileOptions) -> Targets:
@@ -236,13 +278,13 @@ def open_targets(path: str, source: Source, options: FileOptions) -> Targets:
 
 def targets_in(path: str, options: FileOptions) -> Targets:
     """All that a file holds, as targets: numbers, or one column of text."""
-    files = [open_file(file, options) for file in list_files(path)]
+    files = open_files(path, options)
     names = files[0].names
     if len(names) == 1 and files[0].holds_text(names[0]):
+        selection = ColumnSelection((), names, (), single=True, text=True)
         for further in files[1:]:
-            check_same_columns(
-                further, ColumnSelection((), names, (), single=True, text=True)
-            )
+            check_same_columns(further, selection)
+        files = [file.convert(selection) for file in files]
         return _text_targets(files, names[0])
     rows = source_from_files(files, select_columns(files[0], None, None, None))
     return Targets(rows, rows.n_features == 1, _boolean_classes(files, names))
@@ -256,50 +298,166 @@ def values_in(path: str) -> np.ndarray:
     """
     if file_suffix(path) == ".npy":
         found = NpyFile(path, allow_1d=True)
-        with wrap_decoding_errors(path, found.stamp, path, 0):
+        with wrap_decoding_errors(found, 0):
             return np.load(path, allow_pickle=False)
     targets = targets_in(path, FileOptions(flat=True))
     values = targets[: len(targets)]
     values = values[:, 0] if targets.single else values
     if targets.names is not None:
         return targets.names[values.astype(int)]
-    files = [open_file(file, FileOptions(flat=True)) for file in list_files(path)]
+    files = open_files(path, FileOptions(flat=True))
     dtype = np.result_type(*(file.dtype(file.names) for file in files))
     return values.astype(dtype) if dtype.kind in "iu" else values
 
 
-def open_file(path: str, options: FileOptions) -> TabularFile:
+def open_files(path: str, options: FileOptions) -> list[TabularFile]:
+    """A file, the files of a folder, or those that fit a pattern."""
+    filesystem, path = find_filesystem(path, options)
+    if filesystem is not None and file_suffix(path) == ".zarr":
+        return [_open_remote_zarr(path, filesystem, options.dataset)]
+    paths, base = list_files(path, filesystem)
+    known = folder_columns(paths, base)
+    return [
+        open_file(file, options, filesystem, columns)
+        for file, columns in zip(paths, known, strict=True)
+    ]
+
+
+def open_file(
+    path: str, options: FileOptions, filesystem: Any, columns: dict[str, Any]
+) -> TabularFile:
     """A file, by how its name ends."""
-    suffix = file_suffix(path)
-    if suffix not in READERS:
+    file_format = FORMATS.get(_bare_suffix(path))
+    if file_format is None:
         raise unknown_name_error(
-            f"{path} cannot be read: the ending", suffix, list(READERS)
+            f"{path} cannot be read: the ending", file_suffix(path), list(FORMATS)
         )
-    return READERS[suffix](path, options)
+    if options.row_filter is not None and file_format not in ("parquet", "ipc"):
+        raise ValueError(
+            f"{path}: filter= is for Parquet and Arrow files; convert the rows, or "
+            "leave it out."
+        )
+    if file_format == "csv":
+        return CsvFile(path, options.csv, filesystem, columns)
+    if file_format in ("parquet", "ipc"):
+        return ArrowFile(
+            path,
+            file_format,
+            filesystem=filesystem,
+            folder_columns=columns,
+            row_filter=options.row_filter,
+        )
+    if file_format == "hdf5":
+        return Hdf5File(path, options.dataset, filesystem=filesystem)
+    if filesystem is not None:
+        raise ValueError(
+            f"{path}: .npy files are read from a local disk; copy it there, or write "
+            "the rows to Parquet."
+        )
+    return (
+        NpyFile(path, options.flat)
+        if file_format == "npy"
+        else ZarrFile(path, options.dataset)
+    )
 
 
-def list_files(path: str) -> list[str]:
-    """The file itself, or the files of a folder in the order of their names."""
-    path = os.path.abspath(path)
-    if not os.path.exists(path):
+def _open_remote_zarr(path: str, filesystem: Any, dataset: str | None) -> ZarrFile:
+    zarr = import_optional("zarr", "zarr", "Reading Zarr arrays")
+    handler = getattr(filesystem, "handler", None)
+    if handler is None:
+        raise ValueError(
+            f"{path}: Zarr arrays in a store are opened by fsspec; give "
+            "storage_options={...}, or pass the open array of zarr."
+        )
+    store = zarr.storage.FsspecStore.from_mapper(handler.fs.get_mapper(path))
+    return ZarrFile(path, dataset, zarr.open(store, mode="r"))
+
+
+def find_filesystem(path: str, options: FileOptions) -> tuple[Any, str]:
+    """Where a path is (None: on the local disk), and what it is called there."""
+    scheme, found, rest = path.partition("://")
+    if not found and options.filesystem is None and options.storage_options is None:
+        return None, path
+    fs = import_optional("pyarrow.fs", "io", "Reading from a store")
+    filesystem, own_path = options.filesystem, rest if found else path
+    if hasattr(filesystem, "_strip_protocol"):  # one of fsspec's
+        own_path = filesystem._strip_protocol(path)
+    if filesystem is None and options.storage_options is None:
+        try:
+            filesystem, own_path = fs.FileSystem.from_uri(path)
+        except (ValueError, ImportError):  # a scheme that pyarrow does not know
+            filesystem = None
+    if filesystem is None:
+        fsspec = import_optional("fsspec", "remote", f"Reading {scheme}:// URLs")
+        given = options.storage_options or {}
+        filesystem, own_path = fsspec.core.url_to_fs(path, **given)
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return None, own_path
+    if not isinstance(filesystem, fs.FileSystem):
+        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    return filesystem, own_path
+
+
+def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str | None]:
+    """The file itself, or the files of a folder or of a pattern in the order of their
+    names; and the folder, below which names may be columns.
+    """
+    path = os.path.abspath(path) if filesystem is None else path.rstrip("/")
+    is_pattern = any(sign in path for sign in "*?[") and not os.path.exists(path)
+    base = path
+    if is_pattern:
+        base = os.path.dirname(re.split(r"[*?\[]", path)[0])
+    found = _walk(base, filesystem)
+    if not is_pattern and not found and not os.path.isdir(base):
         raise FileNotFoundError(f"{path} does not exist.")
-    if not os.path.isdir(path) or file_suffix(path) == ".zarr":
-        return [path]  # "rows.parquet" may be a folder: other libraries write such
-    paths = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
-    visible = [file for file in paths if not _is_hidden(os.path.relpath(file, path))]
-    readable = [file for file in visible if file_suffix(file) in READERS]
-    if len({file_suffix(file) for file in readable}) != 1:
+    if found == [path]:
+        return [
+            path
+        ], None  # "rows.parquet" may be a folder: other libraries write such
+    visible = [file for file in found if not _is_hidden(file[len(base) :])]
+    if is_pattern:
+        regex = re.compile(_pattern_regex(path))
+        visible = [file for file in visible if regex.fullmatch(file)]
+        if not visible:
+            raise FileNotFoundError(f"No file fits {path}.")
+    readable = [file for file in visible if _bare_suffix(file) in FORMATS]
+    n_formats = len({FORMATS[_bare_suffix(file)] for file in readable})
+    if n_formats != 1:
         raise FileError(
-            f"{path} is a folder with files of {len({*map(file_suffix, readable)})} "
-            "formats "
-            f"that are known ({', '.join(READERS)}); it must be one."
+            f"{path} is a folder with files of {n_formats} formats that are known "
+            f"({', '.join(FORMATS)}); it must be one."
         )
-    return readable
+    return readable, base
+
+
+def _walk(path: str, filesystem: Any) -> list[str]:
+    """The file of this name, or all files in a folder, in the order of their names."""
+    if filesystem is not None:
+        fs = import_optional("pyarrow.fs", "io", "Reading from a store")
+        info = filesystem.get_file_info(path)
+        if info.type == fs.FileType.File:
+            return [path]
+        selector = fs.FileSelector(path, allow_not_found=True, recursive=True)
+        files = filesystem.get_file_info(selector)
+        return sorted(file.path for file in files if file.type == fs.FileType.File)
+    if os.path.isfile(path) or (file_suffix(path) == ".zarr" and os.path.exists(path)):
+        return [path]
+    return sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+
+
+def _pattern_regex(pattern: str) -> str:
+    """A pattern of names as a regular expression: * is within a folder, ** is not."""
+    parts = re.split(r"(\*\*/?|\*|\?|\[[^\]]*\])", pattern)
+    signs = {"*": "[^/]*", "?": "[^/]", "**": ".*", "**/": "(?:.*/)?"}
+    return "".join(
+        signs.get(part) or (part if part.startswith("[") else re.escape(part))
+        for part in parts
+    )
 
 
 def _is_hidden(file: str) -> bool:
     """Whether a file, or a folder that it is in, is no part of the data by its name."""
-    return any(part[0] in "._" for part in Path(file).parts)
+    return any(part[0] in "._" for part in Path(file.strip("/")).parts)
 
 
 def file_suffix(path: str) -> str:
@@ -307,50 +465,81 @@ def file_suffix(path: str) -> str:
     if any(os.path.exists(os.path.join(path, name)) for name in METADATA_FILES):
         return ".zarr"
     stem, suffix = os.path.splitext(path.lower())
-    return os.path.splitext(stem)[1] + suffix if suffix == ".gz" else suffix
+    return os.path.splitext(stem)[1] + suffix if suffix in COMPRESSED else suffix
+
+
+def _bare_suffix(path: str) -> str:
+    """How a name ends, without that of a compression that its format may have."""
+    suffix = file_suffix(path)
+    stem, packed = os.path.splitext(suffix)
+    is_packed_csv = packed in COMPRESSED and FORMATS.get(stem) == "csv"
+    return stem if is_packed_csv else suffix
 
 
 def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
     """The source of X where X stands for files or tables; else X as it is.
 
     A path does, text that names a file or has the ending of one, and a list of paths,
-    of names of files that are there, or of sources;
-    Arrow tables and data sets; an open HDF5 data set or Zarr array, which is read from
-    its file from then on. Of a path that is given alone the columns with these `names`
-    are read, if there are any, whatever else the files hold.
+    of names of files that are there, or of sources; Arrow tables, data sets and
+    streams, lazy frames of polars and relations of DuckDB; an open HDF5 data set or
+    Zarr array. Of a path that is given alone the columns with these `names` are read,
+    if there are any, whatever else the files hold.
     """
+    if isinstance(X, Source):
+        return _with_matrix_targets(X)
     if isinstance(X, os.PathLike):
         return open_columns(X, names)
     if isinstance(X, str):
-        is_file_name = file_suffix(X) in READERS or (
-            len(X) < 4096 and os.path.exists(X)
+        is_file_name = _bare_suffix(X) in FORMATS or (
+            len(X) < 4096 and ("://" in X or os.path.exists(X))
         )
         return open_columns(X, names) if is_file_name else X
     if isinstance(X, (list, tuple)) and X:
         if all(isinstance(x, Source) for x in X):
-            return ConcatenatedRows(X)
+            return ConcatenatedRows([_with_matrix_targets(x) for x in X])
         are_paths = all(isinstance(x, os.PathLike) or _is_existing_file(x) for x in X)
         return open_columns(X, names) if are_paths else X
     library = type(X).__module__.partition(".")[0]
-    return CONVERTERS[library](X) if library in CONVERTERS else X
+    if library in CONVERTERS:
+        return CONVERTERS[library](X)
+    is_frame = hasattr(X, "to_numpy") or hasattr(X, "__array__")
+    if hasattr(X, "__arrow_c_stream__") and not is_frame:
+        return _all_columns_source([stream_file(X)])
+    return X
+
+
+def _with_matrix_targets(source: Source) -> Source:
+    """The source; a vector of targets is one number per row."""
+    targets = source.targets
+    if isinstance(targets, np.ndarray) and targets.ndim == 1:
+        return source.replace(targets=Targets(DenseRows(targets[:, None]), single=True))
+    return source
 
 
 def _is_existing_file(text: Any) -> bool:
     """Whether it is text that has the ending of a file, and there is one."""
-    has_known_suffix = isinstance(text, str) and file_suffix(text) in READERS
-    return has_known_suffix and os.path.exists(text)
+    has_known_suffix = isinstance(text, str) and _bare_suffix(text) in FORMATS
+    return has_known_suffix and ("://" in text or os.path.exists(text))
 
 
 def _from_arrow(X: Any) -> Any:
-    if hasattr(X, "files"):
-        return open_columns(list(X.files), None)
+    if hasattr(X, "get_fragments"):
+        return _all_columns_source(dataset_files(X))
     if not (hasattr(X, "schema") and hasattr(X, "num_rows") and hasattr(X, "column")):
-        return X
-    schema = ArrowSchema("X", X.schema)
-    schema.dtype(schema.names)
-    rows = DenseRows(table_to_matrix("X", X, schema.names, 0))
-    rows.feature_names = as_feature_names(schema.names)
+        is_stream = hasattr(X, "read_next_batch")
+        return _all_columns_source([stream_file(X)]) if is_stream else X
+    matrix, names = matrix_in_memory(X)
+    rows = DenseRows(matrix)
+    rows.feature_names = as_feature_names(names)
     return rows
+
+
+def _from_polars(X: Any) -> Any:
+    """Lazy frames are written out; frames with lists are Arrow tables."""
+    if hasattr(X, "sink_parquet"):
+        return _all_columns_source([stream_file(X)])
+    nested = [kind for kind in getattr(X, "dtypes", ()) if kind.is_nested()]
+    return _from_arrow(X.to_arrow()) if nested else X
 
 
 def _from_hdf5(X: Any) -> Any:
@@ -361,18 +550,27 @@ def _from_hdf5(X: Any) -> Any:
             f"{X.file.filename} is open for writing; close it and pass the path, or "
             "open it with mode 'r'."
         )
-    return _all_columns_source(Hdf5File(os.path.abspath(X.file.filename), X.name))
+    path = os.path.abspath(str(X.file.filename))
+    root = None if os.path.isfile(path) else X.file
+    return _all_columns_source([Hdf5File(path, X.name, root)])
 
 
 def _from_zarr(X: Any) -> Any:
-    folder = getattr(getattr(X, "store", None), "root", None)
-    if folder is None or not hasattr(X, "shape"):
-        return X  # in memory, or far away: as any other array
-    return _all_columns_source(ZarrFile(os.path.abspath(folder), X.path or None))
+    if not hasattr(X, "shape"):
+        raise ValueError(f"X is {X!r}; pass one of its arrays, X['...'].")
+    folder = getattr(X.store, "root", None)
+    if folder is None or not os.path.isdir(folder):
+        return _all_columns_source([ZarrFile(str(X.store_path), None, X)])
+    return _all_columns_source([ZarrFile(os.path.abspath(folder), X.path or None)])
 
 
-def _all_columns_source(file: TabularFile) -> Source:
-    return source_from_files([file], select_columns(file, None, None, None))
+def _all_columns_source(files: Sequence[TabularFile]) -> Source:
+    return source_from_files(files, select_columns(files[0], None, None, None))
 
 
-CONVERTERS = {"pyarrow": _from_arrow, "h5py": _from_hdf5, "zarr": _from_zarr}
+CONVERTERS = {
+    "pyarrow": _from_arrow,
+    "polars": _from_polars,
+    "h5py": _from_hdf5,
+    "zarr": _from_zarr,
+}

@@ -54,7 +54,7 @@ def open_sink(sink: Sink) -> Iterator[None]:
 
 
 class ArraySink:
-    """One array: made here, on the host in float64 unless `like` says otherwise."""
+    """One array: a new one, on the host in float64 unless `like` says otherwise."""
 
     process_safe = False
 
@@ -83,7 +83,7 @@ class ArraySink:
         pass
 
     def put(self, start: int, rows: Array) -> None:
-        if not arrays.is_on_host(rows):  # made on a device: it may be another one
+        if not arrays.is_on_host(rows):  # on a device: it may be another one
             rows = arrays.to_device_of(rows, self.array, self.array.dtype)
         self.array[start : start + rows.shape[0], ...] = rows
 
@@ -99,7 +99,7 @@ class MappedSink:
 
     @property
     def result(self) -> Any:
-        """What the other sink hands back."""
+        """What the other sink returns."""
         return self.sink.result
 
     def open(self) -> None:
@@ -242,7 +242,7 @@ class Output:
         return ArraySink.from_array(target)
 
     def result(self, sink: Any) -> Any:
-        """What is handed back once the sink has all rows."""
+        """What is returned once the sink has all rows."""
         if self.where is None:
             return sink.array[:, 0] if self.single else sink.array
         return self.where if arrays.is_array(self.where) else sink.result
@@ -274,7 +274,7 @@ def _is_array_or_sink(where: Any) -> bool:
 
 
 def _check_not_input(path: Path, files: Sequence[str]) -> None:
-    """Rows that are read are not replaced by what is made of them."""
+    """Rows that are read are not replaced by what is computed from them."""
     for file in files:
         if path.exists() and os.path.exists(file) and path.samefile(file):
             raise ValueError(

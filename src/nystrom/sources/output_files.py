@@ -26,9 +26,9 @@ from .._validation import import_optional
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The path of a file, or a folder, to write in place of another one.
 
-    Whoever looks at `path` finds all of it, or what was there before: it is written
+    A reader of `path` finds all of it, or what was there before: it is written
     under another name beside it, and moved once all went well. After an error, or
-    Ctrl-C, nothing is left behind.
+    Ctrl-C, nothing remains.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class OutputLayout:
 class AtomicFileSink(ABC):
     """Is written beside its place, under another name, and moved there at the end.
 
-    Whoever looks there finds all rows, or what was there before.
+    A reader finds all rows, or what was there before.
     """
 
     process_safe = False
@@ -126,7 +126,7 @@ class AtomicFileSink(ABC):
 
     @property
     def result(self) -> Path:
-        """What is handed back to whoever asked for the rows."""
+        """What the caller gets."""
         return self.path
 
     def open(self) -> None:
@@ -160,7 +160,7 @@ class AtomicFileSink(ABC):
 
     @abstractmethod
     def _end(self, complete: bool) -> None:
-        """Write what is left, if it is to be complete, and let go of the file."""
+        """Write the rest, if it is to be complete, and let go of the file."""
 
 
 #: Numbers that are written at a time, and rows at most.
@@ -249,7 +249,7 @@ class NpySink(AtomicFileSink):
         vars(self).update(state, _lock=threading.Lock())
 
     def _begin(self) -> None:
-        # Elsewhere it is there already; if not, the pass is over and nobody reads it.
+        # In another process it is there already; if not, the pass is over.
         creates_file = (
             os.getpid() == self._owner_pid and not self._temporary_path.exists()
         )

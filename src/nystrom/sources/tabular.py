@@ -7,7 +7,7 @@ and read from any thread. It refuses to go on once the file has changed.
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import os
 import stat
 import threading
@@ -39,17 +39,25 @@ class FileStamp:
     mtime_ns: int
 
     @classmethod
-    def of(cls, path: str) -> FileStamp:
-        """The stamp of a file as it is now."""
+    def of(cls, path: str, filesystem: Any = None) -> FileStamp:
+        """The stamp of a file as it is now, on the local disk or in a file system of
+        pyarrow's.
+        """
         try:
-            status = os.stat(path)
+            if filesystem is None:
+                status = os.stat(path)
+                return cls(status.st_size, status.st_mtime_ns)
+            info = filesystem.get_file_info(path)
         except OSError as error:
-            raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        return cls(status.st_size, status.st_mtime_ns)
+            reason = error.strerror or error
+            raise FileError(f"{path} cannot be read: {reason}.") from error
+        if info.size is None:
+            raise FileError(f"{path} cannot be read: there is no such file.")
+        return cls(info.size, info.mtime_ns or 0)
 
-    def check(self, path: str) -> None:
+    def check(self, path: str, filesystem: Any = None) -> None:
         """Refuse a file that is another one by now."""
-        now = FileStamp.of(path)
+        now = FileStamp.of(path, filesystem)
         if now == self:
             return
         change = "was written to"
@@ -67,26 +75,25 @@ def file_changed_error(path: str, change: str = "was written to") -> FileError:
 
 
 @contextmanager
-def wrap_decoding_errors(
-    path: str, stamp: Any, stamped_path: str, first_row: int
-) -> Iterator[None]:
-    """Around a library that reads rows from `start` on: its errors name the file."""
+def wrap_decoding_errors(file: TabularFile, first_row: int) -> Iterator[None]:
+    """Around a library that reads rows from one on: its errors name the file."""
     try:
         yield
     except (FileError, ImportError, MemoryError, AttributeError, TypeError):
         raise
     except Exception as error:
-        stamp.check(stamped_path)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        file.check_after_error()
+        where = f"{file.path}, from row {first_row} on"
         if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
             raise FileError(
-                f"{path}, from row {first_row} on: the text is not UTF-8 ({error}). "
-                "Write "
-                "it again in this encoding."
+                f"{where}: the text is not UTF-8 ({error}). Write it again in this "
+                "encoding."
             ) from error
         raise FileError(
-            f"{path}, from row {first_row} on: {error or type(error).__name__}. The "
-            "file "
-            "is damaged or was cut off; write it again."
+            f"{where}: {error or type(error).__name__}. The file is damaged or was cut "
+            "off, or could not be fetched; write it again, or try again."
         ) from error
 
 
@@ -172,13 +179,15 @@ class FolderStamp:
             entries = sorted(_walk_entries(path, ""), key=itemgetter(0))
         except OSError as error:
             raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        hasher = hashlib.sha256()
-        for name, status in entries:
-            last_change_ns = max(last_change_ns, _last_change_ns(status))
-            if not stat.S_ISDIR(status.st_mode):
-                line = f"{name}|{status.st_size}|{status.st_mtime_ns}|"
-                hasher.update(line.encode("utf-8", "surrogateescape"))
-        return cls(hasher.hexdigest()[:16], last_change_ns)
+        last_change_ns = max(
+            [last_change_ns, *(_last_change_ns(s) for _, s in entries)]
+        )
+        lines = [
+            f"{name}|{status.st_size}|{status.st_mtime_ns}"
+            for name, status in entries
+            if not stat.S_ISDIR(status.st_mode)
+        ]
+        return cls(digest("|".join(lines)), last_change_ns)
 
     def check(self, path: str) -> None:
         """Refuse a folder of which any file is another one by now."""
@@ -227,9 +236,14 @@ def _walk_entries(path: str, prefix: str) -> Iterator[tuple[str, os.stat_result]
                 yield from _walk_entries(path, name)
 
 
-#: Bytes that are kept, and how many chunks at least, whatever their size: a tile may
+#: Bytes of chunks that are kept, and how many at least, whatever their size: a tile may
 #: lie across two, and targets may be a chunk of their own.
 MAX_CACHE_BYTES, MIN_CACHED_CHUNKS = 2**27, 4
+#: Bytes that are kept of few rows that `take` returned: the same ones are measured on
+#: again and again, and to find them takes a read of the whole file.
+MAX_TAKEN_BYTES, MAX_CACHED_TAKE_ROWS = 2**24, 2**11
+#: Chunks with fewer numbers than this are read together with their neighbours.
+MIN_CHUNK_VALUES = 2**18
 
 
 class _CacheEntry:
@@ -243,8 +257,12 @@ class _CacheEntry:
 class ChunkCache:
     """A few chunks by what they are of; the one used longest ago is forgotten first."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = MAX_CACHE_BYTES) -> None:
+        self.max_bytes = max_bytes
         self.clear()
+        # A child that is forked while a lock is held would wait for it for ever.
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.clear)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -253,7 +271,7 @@ class ChunkCache:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, decode: Callable[[], np.ndarray]) -> np.ndarray:
-        """The values of a chunk, decoded if they are not here."""
+        """The values of a chunk, decoded if they are not here; not to be changed."""
         with self._lock:
             entry = self._chunks.setdefault(key, _CacheEntry())
             self._chunks.move_to_end(key)
@@ -261,6 +279,7 @@ class ChunkCache:
             values = entry.values
             if values is None:
                 values = decode()
+                values.flags.writeable = False
                 self._keep(key, entry, values)
             return values
 
@@ -271,23 +290,13 @@ class ChunkCache:
             entry.values = values
             self._bytes += values.nbytes
             while (
-                self._bytes > MAX_CACHE_BYTES and len(self._chunks) > MIN_CACHED_CHUNKS
+                self._bytes > self.max_bytes and len(self._chunks) > MIN_CACHED_CHUNKS
             ):
                 _, oldest = self._chunks.popitem(last=False)
                 self._bytes -= 0 if oldest.values is None else oldest.values.nbytes
 
 
-CHUNK_CACHE = ChunkCache()
-# A child that is forked while a lock is held would wait for it for ever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=CHUNK_CACHE.clear)
-
-
-#: Chunks with fewer numbers than this are read together with their neighbours.
-MIN_CHUNK_VALUES = 2**18
-#: Where few rows are taken they are remembered, the last so many times: the same ones
-#: are measured on again and again, and to find them takes a read of the whole file.
-MAX_CACHED_TAKE_ROWS, N_CACHED_TAKES = 2**11, 4
+CHUNK_CACHE, TAKEN_ROWS = ChunkCache(), ChunkCache(MAX_TAKEN_BYTES)
 
 ColumnNames = tuple[Any, ...]
 
@@ -301,6 +310,7 @@ class TabularFile(ABC):
 
     path: str
     stamp: Any  # of the file, or of a folder with one per chunk
+    label: str  # what it is called where it is printed
     names: ColumnNames  # of its columns; numbers where they have none
     bounds: np.ndarray  # (chunks + 1,) first row of each, and the number of all
     #: Whether rows lie one after the other, so that one column costs as much as all.
@@ -310,23 +320,19 @@ class TabularFile(ABC):
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.label = type(self).__name__.removesuffix("File")
         self.stamp = self._read_stamp()
-        self._cached_takes: dict[Hashable, np.ndarray] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_cached_takes": {}}
-
-    @property
-    def stamped_path(self) -> str:
-        """The file whose size and time tell of a change."""
-        return self.path
 
     def _read_stamp(self) -> Any:
-        return FileStamp.of(self.stamped_path)
+        return FileStamp.of(self.path)
 
     def _check_unchanged(self) -> None:
         """Before a chunk is read."""
-        self.stamp.check(self.stamped_path)
+        self.stamp.check(self.path)
+
+    def check_after_error(self) -> None:
+        """Where a chunk could not be read, since the file has changed, say that."""
+        self._check_unchanged()
 
     @abstractmethod
     def dtype(self, names: ColumnNames) -> np.dtype:
@@ -352,7 +358,7 @@ class TabularFile(ABC):
         """The texts of a column in one chunk, of a file that has not changed."""
         self._check_unchanged()
         start, stop = map(int, self.bounds[chunk : chunk + 2])
-        with wrap_decoding_errors(self.path, self.stamp, self.stamped_path, start):
+        with wrap_decoding_errors(self, start):
             texts = self.read_text(chunk, name)
         if len(texts) != stop - start:
             raise truncated_file_error(self.path, start + len(texts))
@@ -367,6 +373,14 @@ class TabularFile(ABC):
     def identity(self) -> Hashable:
         """What is read, in so far as it decides the values."""
         return type(self).__name__, self.path, self.stamp, self.options
+
+    #: Of what the library holds open, which may be written to: no others' chunks.
+    token = ""
+
+    @property
+    def cache_key(self) -> Hashable:
+        """What chunks are kept by."""
+        return self.identity, self.token
 
     @property
     def options(self) -> Hashable:
@@ -384,35 +398,33 @@ class TabularFile(ABC):
         """Whether there is such a column."""
         return name in self.names
 
+    def feature_names(self, names: ColumnNames) -> ColumnNames:
+        """What the features of some columns are called: a list is several."""
+        return names
+
+    def convert(self, selection: ColumnSelection) -> TabularFile:
+        """The file that the selected columns are read from."""
+        return self
+
     def source(self, names: ColumnNames) -> Source:
         """The rows of some columns."""
         return ChunkedFileRows(self, names)
 
-    def cached_take(self, key: Hashable, take: Callable[[], np.ndarray]) -> np.ndarray:
-        """Rows that were taken before, or are now."""
-        rows = self._cached_takes.get(key)
-        if rows is None:
-            rows = take()
-            rows.flags.writeable = False
-            recent = list(self._cached_takes.items())[1 - N_CACHED_TAKES :]
-            self._cached_takes = {**dict(recent), key: rows}  # at once: others may look
-        return rows
-
     def chunk(self, number: int, names: ColumnNames) -> np.ndarray:
         """One chunk of rows, checked: as it was decoded last, or now."""
-        key = (self.identity, *self.bounds[number : number + 2].tolist(), names)
+        key = (self.cache_key, *self.bounds[number : number + 2].tolist(), names)
         return CHUNK_CACHE.get(key, lambda: self._decode_chunk(number, names))
 
     def _decode_chunk(self, chunk: int, names: ColumnNames) -> np.ndarray:
         self._check_unchanged()
         start, stop = map(int, self.bounds[chunk : chunk + 2])
-        with wrap_decoding_errors(self.path, self.stamp, self.stamped_path, start):
+        with wrap_decoding_errors(self, start):
             values = self.read(chunk, names)
         if len(values) != stop - start:
             raise truncated_file_error(self.path, start + len(values))
         X = as_float_rows(values, self.dtype(names))
-        check_finite_rows(X, self.path, names, range(start, stop))
-        X.flags.writeable = False
+        features = self.feature_names(names)
+        check_finite_rows(X, self.path, features, range(start, stop))
         return X
 
 
@@ -427,7 +439,7 @@ class ChunkedFileRows(Source):
 
     def __init__(self, file: TabularFile, names: ColumnNames) -> None:
         self.file, self.names = file, names
-        self.n_rows, self.n_features = file.n_rows, len(names)
+        self.n_rows, self.n_features = file.n_rows, len(file.feature_names(names))
         self.files: tuple[str, ...] = (file.path,)
         decoded_columns = (
             file.columns_read_together
@@ -463,8 +475,8 @@ class ChunkedFileRows(Source):
         indices = np.asarray(indices, np.int64)  # equal bytes are equal numbers
         if not 0 < len(indices) <= MAX_CACHED_TAKE_ROWS:
             return self._take(indices)
-        key = (self._key, indices.tobytes())
-        return self.file.cached_take(key, lambda: self._take(indices))
+        key = (self.file.cache_key, self._key, indices.tobytes())
+        return TAKEN_ROWS.get(key, lambda: self._take(indices))
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
         out = np.empty((len(indices), self.n_features or 0), self._dtype)
@@ -491,7 +503,7 @@ class ChunkedFileRows(Source):
 
 
 def row_dtype(dtype: Any) -> np.dtype:
-    """The dtype that rows of it are handed out in."""
+    """The dtype of rows of such values."""
     return np.dtype(arrays.float_dtype(np.empty(0, dtype)))
 
 
@@ -533,14 +545,12 @@ class ClassCodes(ChunkedFileRows):
 
     def _read_chunk(self, chunk: int) -> np.ndarray:
         bounds = self.file.bounds[chunk : chunk + 2].tolist()
-        key = (self.file.identity, *bounds, self._key)
+        key = (self.file.cache_key, *bounds, self._key)
         return CHUNK_CACHE.get(key, lambda: self._encode_chunk(chunk))
 
     def _encode_chunk(self, chunk: int) -> np.ndarray:
         texts = self.file.texts(chunk, *self.names)
-        codes = np.searchsorted(self.found, texts).astype(np.float64)[:, None]
-        codes.flags.writeable = False
-        return codes
+        return np.searchsorted(self.found, texts).astype(np.float64)[:, None]
 
 
 def distinct_texts(files: Sequence[TabularFile], name: Any) -> np.ndarray:
@@ -585,7 +595,7 @@ class ColumnSelection:
 def select_columns(
     file: TabularFile, columns: Any, target: Any, weight: Any
 ) -> ColumnSelection:
-    """The columns that are asked for; all that are left are features."""
+    """The columns that are asked for; all others are features."""
     single = target is not None and not _is_collection(target)
     targets = _resolve_columns(file, target)
     weights = _resolve_columns(file, weight)

@@ -1,4 +1,4 @@
-"""Sources made of other sources: a subset of the rows, cached rows, pairs of views, a
+"""Sources of other sources: a subset of the rows, cached rows, pairs of views, a
 concatenation.
 """
 
@@ -107,7 +107,7 @@ class ConcatenatedRows(Source):
     """The rows of several sources, one after the other.
 
     Rows must be of one kind: arrays with as many columns, or objects. float32 rows
-    beside float64 ones are handed out as float64.
+    beside float64 ones become float64.
 
     Parameters
     ----------
@@ -202,6 +202,8 @@ def _concatenate(pieces: list[Any]) -> Any:
 
 
 def _stored_dtype(part: Source) -> Any:
+    if hasattr(part, "_dtype"):  # of a file, of which nothing need be read
+        return part._dtype
     rows = part.take(np.arange(min(1, part.n_rows)))
     return getattr(rows, "dtype", None)
 

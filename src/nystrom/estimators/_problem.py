@@ -1,0 +1,409 @@
+"""`KernelProblem`: validated rows, their kernel and an engine; gamma from the data,
+and the selection of landmarks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from .._random import as_seed
+from .._validation import check_int
+from ..engines import Engine, ProgressHook, Threads
+from ..engines.context import current_device
+from ..kernels import Kernel, Precomputed
+from ..kernels.names import as_kernel
+from ..landmarks import Landmarks
+from ..samplers import (
+    FixedSize,
+    SpectralTolerance,
+    StoppingRule,
+    TraceTolerance,
+    as_sampler,
+    run_sampler,
+)
+from ..samplers.base import GivenPoints, GivenRows
+from ..samplers.streaming import update_from_batch
+from ..sources import (
+    Block,
+    DenseRows,
+    ObjectRows,
+    RowNumbers,
+    Source,
+    Subset,
+    as_source,
+)
+from ..sources.base import DeviceRows
+from ._inputs import check_namespace, check_sample_weight, check_width
+from ._progress import active_engine, announce_selection, resolve_engine
+
+
+def source_from_rows(X: Any, weights: np.ndarray | None = None) -> Source:
+    """The source of X's rows, on the device in use if there is one."""
+    source, device = as_source(X, weights), current_device()
+    if device is None:
+        return source
+    if not arrays.is_array(source.rows(0, 1)):
+        raise ValueError(
+            f"using(device={device!r}) moves dense rows of numbers, and X holds others "
+            "(CSR, or objects); convert them, X.toarray(), or leave device out."
+        )
+    return DeviceRows(source, device)
+
+
+#: One width for all features, or one for each, learnt from targets.
+LEARN, LEARN_ARD = "learn", "ard"
+
+
+#: Rows whose pairwise distances give the median.
+MEDIAN_ROWS = 1000
+
+
+def is_learned_gamma(gamma: Any) -> bool:
+    """Whether the width is to be learnt from targets."""
+    return isinstance(gamma, str) and gamma in (LEARN, LEARN_ARD)
+
+
+def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> float:
+    """The number that gamma="scale", gamma="auto" or gamma="median" stands for.
+
+    "scale": 1/(n_features · variance of all entries), as scikit-learn's `SVC`.
+    "auto": 1/n_features, as there; that is the default of all kernels but chi2.
+    "median": 1/(2·m²) for the median distance m of 1000 evenly spaced rows, and 1/m
+    with city-block distances for the Laplacian kernel.
+    """
+    if source.is_weighted and not np.all(source.weights > 0):
+        source = Subset(source, np.flatnonzero(source.weights))
+    if rule == "scale":
+        variance = _entry_variance(source, engine)
+        assert source.n_features is not None
+        if not variance:
+            return 1.0
+        return _reciprocal_gamma(source.n_features * variance, rule)
+    if rule == "auto":
+        return 1.0 / source.n_features  # type: ignore[operator]
+    if is_learned_gamma(rule):
+        raise ValueError(
+            f"gamma={rule!r} is learnt from targets, and there are none here: it is "
+            "for regression, classification and Nystroem.fit(X, y). Use a number, "
+            "'scale' or 'median'."
+        )
+    if rule != "median":
+        raise ValueError(
+            f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
+            f"'scale', 'auto', 'median', {LEARN!r} or {LEARN_ARD!r} where there are "
+            "targets, or None for the kernel's default."
+        )
+    if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
+        raise ValueError(
+            f"gamma='median' is for kernels of a distance, not for kernel={kernel!r}; "
+            "use a number, 'scale' or None."
+        )
+    n = source.n_rows
+    m = min(n, MEDIAN_ROWS)
+    X = arrays.to_host_float64(source.take(np.arange(m) * n // m))
+    if not np.diff(X, axis=0).any():
+        return 1.0  # as scikit-learn has it: there is no scale to be had
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        distances, power = _pairwise_distances(X, kernel)
+    if not np.isfinite(distances).all():
+        raise _gamma_range_error(rule, np.inf)
+    # Many copies of one row would make the median 0: the rest still has a scale.
+    cutoff = arrays.epsilon(np.float64) * distances.max(initial=0.0) * 10**power
+    nonzero_distances = distances[distances > cutoff]
+    return _reciprocal_gamma(
+        float(np.median(nonzero_distances)) if len(nonzero_distances) else 0.0, rule
+    )
+
+
+def _pairwise_distances(X: np.ndarray, kernel: str) -> tuple[np.ndarray, float]:
+    """What gamma is to be one over, of all pairs of rows; and the power it grows by."""
+    pairs = np.triu_indices(len(X), 1)
+    if kernel == "laplacian":
+        return arrays.cityblock(X, X)[pairs], 1.0
+    X = X - X.mean(axis=0)
+    norms = arrays.squared_norms(X)
+    squares = norms[:, None] + norms - 2 * X @ X.T
+    return 2 * np.maximum(squares, 0)[pairs], 2.0
+
+
+def _reciprocal_gamma(spread: float, rule: str) -> float:
+    """gamma, if float64 has such numbers."""
+    with np.errstate(over="ignore", divide="ignore"):
+        gamma = float(1.0 / np.float64(spread))
+    if not 0 < gamma < np.inf:
+        raise _gamma_range_error(rule, spread)
+    return gamma
+
+
+def _gamma_range_error(rule: str, spread: float) -> ValueError:
+    size = "large" if not spread < 1 else "small"
+    return ValueError(
+        f"gamma={rule!r} is one over a squared distance of rows of X, which is too "
+        f"{size} for float64; bring X to a usual scale, by StandardScaler or the like."
+    )
+
+
+def _entry_variance(source: Source, engine: Engine) -> float:
+    first = arrays.to_host_float64(source.rows(0, 1))
+    origin = float(first.mean())  # near the data, so that squares do not cancel
+    sums = engine.reduce(_variance_sums_block, source, (origin,), "variance")
+    total, squares, absolute_deviation = arrays.tree_to_host(sums)
+    n_entries = source.n_rows * source.n_features  # type: ignore[operator]
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = float(squares / n_entries - np.square(np.float64(total / n_entries)))
+    if not np.isfinite(variance):
+        raise _gamma_range_error("scale", np.inf)
+    # Values that are all alike are apart from their mean by what it was rounded by.
+    rounding = 10 * arrays.epsilon(np.float64) * abs(origin) * n_entries
+    if variance <= 0 and rounding < absolute_deviation < 1:
+        raise _gamma_range_error("scale", 0.0)
+    return max(0.0, variance)
+
+
+def _variance_sums_block(block: Block, origin: float) -> tuple[Any, Any, Any]:
+    X = block.X.toarray() if sp.issparse(block.X) else block.X
+    with np.errstate(over="ignore"):  # refused once summed
+        X = arrays.widen(X) - origin
+        return (
+            arrays.sum_float64(X),
+            arrays.sum_float64(arrays.squared_norms(X)),
+            arrays.sum_float64(arrays.namespace(X).abs(X)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProblem:
+    """What functions and fits work on: validated rows, their kernel, and an engine."""
+
+    kernel: Kernel  # with all its numbers
+    source: Source  # rows with their targets and weights
+    engine: Engine
+    X: Any  # the rows as they were given, checked
+    is_single_target: bool = False  # y had one dimension
+
+    @classmethod
+    def from_params(
+        cls,
+        X: Any,
+        kernel: Any,
+        *,
+        caller: str,
+        targets: Any = None,
+        sample_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        hooks: tuple[ProgressHook, ...] = (),
+        **params: Any,
+    ) -> KernelProblem:
+        """From rows that are checked, and the parameters of a kernel."""
+        weights = check_sample_weight(sample_weight, X)
+        if isinstance(kernel, str) and kernel == "precomputed":
+            kernel = as_kernel(kernel, caller=caller, **params)
+        source: Source
+        if isinstance(kernel, Precomputed):
+            matrix = _check_square_matrix(X)
+            kernel, source = Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
+        else:
+            source = source_from_rows(X, weights)
+            kernel = resolve_kernel(kernel, source, caller, n_jobs, **params)
+        engine = resolve_engine(kernel, n_jobs, verbose, *hooks, source=source)
+        if targets is not None:
+            source = source.replace(targets=targets)
+        return cls(kernel, source, engine, X)
+
+    def select_landmarks(
+        self,
+        stopping_rule: StoppingRule,
+        sampler: Any,
+        *,
+        random_state: Any,
+        nested: bool = False,
+        **options: Any,
+    ) -> Landmarks:
+        """Landmarks by whatever stands for a sampler.
+
+        `nested` puts redundant ones last where they were drawn in no order, for callers
+        that need their factor anyway. A progress bar says first how many landmarks
+        `max_spectral_error` will take.
+        """
+        kernel, source, engine = self.kernel, self.source, self.engine
+        sampler = as_sampler(sampler, stopping_rule, **options)
+        announce_selection(sampler, kernel, source, stopping_rule, engine)
+        landmarks = run_sampler(
+            sampler,
+            kernel,
+            source,
+            stopping_rule,
+            random_state=random_state,
+            engine=engine,
+        )
+        if source.original is not source:  # a model holds points such as the rows given
+            points = arrays.to_device_of(landmarks.points, source.original.rows(0, 1))
+            landmarks = landmarks.replace(points=points)
+        is_nested = getattr(sampler, "is_ordered", True)
+        return landmarks.in_nested_order() if nested and not is_nested else landmarks
+
+
+def resolve_kernel(
+    kernel: Any,
+    source: Source,
+    caller: str,
+    n_jobs: int | None,
+    *,
+    gamma: Any = None,
+    **params: Any,
+) -> Kernel:
+    """The kernel with all its numbers, if it takes such rows."""
+    is_numeric = not isinstance(source, ObjectRows)
+    if isinstance(gamma, str) and isinstance(kernel, str):
+        engine = active_engine(source) or Threads(n_jobs)
+        # No named kernel takes objects: below the rows are refused, not gamma.
+        gamma = gamma_from_data(gamma, kernel, source, engine) if is_numeric else None
+    resolved = as_kernel(
+        kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
+    )
+    if not is_numeric and not resolved.traits.accepts_objects:
+        first = source.take(np.arange(1))[0]
+        if isinstance(first, (list, tuple, np.ndarray)):
+            raise ValueError(
+                f"The kernel {resolved} needs rows of numbers, all of one length; row "
+                f"0 of X has {len(first)} entries, and others have more, fewer, or "
+                "text. Give every row the same features, or pass a kernel for such "
+                "rows: a callable of two of them."
+            )
+        raise ValueError(
+            f"The kernel {resolved} needs rows of numbers, but X holds "
+            f"{type(first).__name__} values. Encode them as numbers, or pass a kernel "
+            "for such rows: a callable of two of them."
+        )
+    return resolved
+
+
+def as_dense_kernel_values(X: Any) -> Any:
+    """Values of a precomputed kernel as an array; they are not read from files."""
+    X = X.X if isinstance(X, DenseRows) else X
+    if isinstance(X, Source) or sp.issparse(X):
+        given = "a sparse matrix" if sp.issparse(X) else "a source, or a file"
+        raise ValueError(
+            f"A precomputed kernel must be a dense square array, and the values of new "
+            f"rows a dense array too; X is {given}. Load it, or convert it by "
+            "X.toarray()."
+        )
+    return X if arrays.is_array(X) else np.asarray(X)
+
+
+def _check_square_matrix(X: Any) -> Any:
+    X = as_dense_kernel_values(X)
+    if X.ndim != 2 or X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' takes the square matrix of k(x, y) for all pairs of "
+            f"training rows; X has shape {tuple(X.shape)}."
+        )
+    return X
+
+
+def stopping_rule_from_params(
+    n_landmarks: Any,
+    sampler: Any,
+    *,
+    max_spectral_error: float | None = None,
+    max_trace_error: float | None = None,
+    default: int | None = None,
+    name: str = "n_landmarks",
+) -> StoppingRule:
+    """What says how many landmarks there are to be; a number beside it is a cap.
+
+    A sampler's own `max_spectral_error` counts where none is given.
+    `default` stands for a number that is None.
+    """
+    if max_spectral_error is not None and max_trace_error is not None:
+        raise two_rules_error(
+            f"max_spectral_error={max_spectral_error!r}",
+            f"max_trace_error={max_trace_error!r}",
+        )
+    if max_trace_error is not None:
+        return TraceTolerance(
+            max_trace_error, check_int(n_landmarks, name, optional=True)
+        )
+    if max_spectral_error is None:
+        max_spectral_error = getattr(sampler, "max_spectral_error", None)
+    if max_spectral_error is not None:
+        return SpectralTolerance(
+            max_spectral_error, check_int(n_landmarks, name, optional=True)
+        )
+    size = check_int(n_landmarks, name, optional=default is not None) or default
+    assert size is not None  # None is refused where there is no default
+    return FixedSize(size)
+
+
+def two_rules_error(first: str, second: str) -> ValueError:
+    """The error for two parameters that both bound the number of landmarks."""
+    return ValueError(
+        f"{first} and {second} both say how many landmarks there are to be; give one "
+        "of them."
+    )
+
+
+def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:
+    """Row numbers of one batch mean nothing in the next."""
+    if kernel.traits.uses_row_numbers:
+        raise ValueError(
+            f"{caller} takes rows, batch by batch; kernel='precomputed' has values of "
+            "all pairs of them. Use fit, or a kernel that is a function of rows."
+        )
+    if isinstance(as_sampler(sampler), (GivenRows, GivenPoints)):
+        raise ValueError(
+            f"{caller} chooses landmarks again as rows come; a sampler that is row "
+            "numbers or points leaves nothing to choose. Use fit, or a name such as "
+            "sampler='auto'."
+        )
+
+
+def update_landmarks(
+    previous: Landmarks | None,
+    problem: KernelProblem,
+    stopping_rule: StoppingRule,
+    sampler: Any,
+    *,
+    random_state: Any,
+    caller: str,
+    nested: bool = False,
+    min_improvement: float = 1.0,
+) -> Landmarks:
+    """Landmarks of all rows so far: the previous ones, and a batch of new rows."""
+    batch, seed = problem.source, 0  # the first seed goes with the rows that are kept
+    if previous is not None:
+        check_namespace(problem.X, previous.points, f"{caller}()")
+        check_landmark_width(batch, previous.points)
+        if sp.issparse(previous.points) != sp.issparse(batch.take(np.arange(1))):
+            raise ValueError(
+                "The new rows and the landmarks must both be sparse, or both not."
+            )
+    if previous is None or previous.reservoir is None:
+        seed = as_seed(random_state)
+
+    def select(source: Source, seed: int, goal: StoppingRule) -> Landmarks:
+        rows = replace(problem, source=source)
+        return rows.select_landmarks(goal, sampler, random_state=seed, nested=nested)
+
+    return update_from_batch(
+        previous,
+        batch,
+        select,
+        stopping_rule,
+        seed=seed,
+        engine=problem.engine,
+        min_improvement=min_improvement,
+    )
+
+
+def check_landmark_width(source: Source, points: Any) -> None:
+    """New rows must have the features of the landmarks."""
+    has_columns = arrays.is_array_or_csr(points) and points.ndim == 2
+    width = points.shape[1] if has_columns else None
+    check_width(source.n_features, width, "the landmarks have")
