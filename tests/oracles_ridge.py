@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 
@@ -143,3 +144,9 @@ def _solve(A, b):
             i, i
         ]
     return x
+
+
+def relative(found, expected):
+    """Root mean square error as a share of the values' own size."""
+    error = np.asarray(found, dtype=np.float64) - expected
+    return math.sqrt(np.mean(error**2) / np.mean(np.asarray(expected) ** 2))

@@ -47,15 +47,18 @@ def blas_limits():
     return [(info["filepath"], info["num_threads"]) for info in threadpool_info()]
 
 
-def program(code, *args, **options):
-    """Run code in a process of its own, which must end well."""
+def program(code, *args, before=(), **options):
+    """Run code in a process of its own, which must end well or have nothing to do."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)],
+        [*before, sys.executable, "-c", code, *map(str, args)],
         capture_output=True,
         text=True,
         cwd=HERE,
+        timeout=300,
         **options,
     )
+    if "no threads" in done.stderr:
+        pytest.skip("BLAS has no threads here")
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -173,7 +176,7 @@ assert np.array_equal(model.predict(X), expected)
 
 @linux
 def test_without_memory_a_fit_says_what_takes_less_and_changes_nothing():
-    program(SHORT, timeout=120)
+    program(SHORT)
 
 
 def test_a_result_too_large_for_memory_suggests_a_file():
@@ -273,7 +276,7 @@ for name, writer in writers.items():
 
 @unix
 def test_a_file_that_may_grow_no_further_leaves_what_was_there(tmp_path):
-    assert program(FULL, tmp_path, "limit", timeout=120).count("\n") == 4
+    assert program(FULL, tmp_path, "limit").count("\n") == 4
 
 
 @linux
@@ -283,14 +286,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     alone = ["unshare", "--mount", "sh", "-c", mounted, "sh"]
     if not shutil.which("unshare") or subprocess.call([*alone, "true"], stderr=-3):
         pytest.skip("a small disk cannot be mounted here")
-    done = subprocess.run(
-        [*alone, sys.executable, "-c", FULL, tmp_path, "disk"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("\n") == 4
+    assert program(FULL, tmp_path, "disk", before=alone).count("\n") == 4
 
 
 # --- cores that are busy with other work --------------------------------------------
@@ -357,23 +353,9 @@ def test_small_algebra_wakes_no_thread_of_blas():
 
     Its threads sleep through every fit: none is given work that is not worth it.
     """
-    wanted = {
-        "OPENBLAS_NUM_THREADS": "2",
-        "MKL_NUM_THREADS": "2",
-        "OMP_NUM_THREADS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", ASLEEP],
-        capture_output=True,
-        text=True,
-        cwd=HERE,
-        env={**os.environ, **wanted},
-        timeout=300,
-    )
-    if "no threads" in done.stderr:
-        pytest.skip("BLAS has no threads here")
-    assert done.returncode == 0, done.stderr[-3000:]
-    first, *roused = done.stdout.splitlines()
+    wanted = {"OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    env = {**os.environ, **wanted, "OMP_NUM_THREADS": "1"}
+    first, *roused = program(ASLEEP, env=env).splitlines()
     if first == "blind":
         pytest.skip("BLAS does not use its threads here")
     assert [line for line in roused if line] == []

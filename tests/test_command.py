@@ -17,7 +17,7 @@ testing = pytest.importorskip("click.testing", reason="the command needs nystrom
 pytest.importorskip("pyarrow", reason="the command needs nystrom[cli]")
 
 from nystrom import cli, load  # noqa: E402
-from nystrom.cli.columns import guess_task, parse_columns  # noqa: E402
+from nystrom.cli.columns import parse_columns  # noqa: E402
 from nystrom.cli.commands import nystrom  # noqa: E402
 from nystrom.cli.tables import TableFile  # noqa: E402
 
@@ -304,24 +304,6 @@ def test_models_do_not_do_what_they_cannot(folder):
 def test_debug_shows_tracebacks():
     done = run("--debug", "fit", "none.csv", "--target", "a", "-o", "m")
     assert "There is no file none.csv" in str(done.exception)
-
-
-@pytest.mark.parametrize(
-    ("values", "task"),
-    [
-        (["yes", "no"] * 10, "classification"),
-        ([0, 1] * 10, "classification"),
-        ([0.5, 1.5] * 10, "classification"),
-        (list(range(20)), "classification"),
-        (list(range(21)), "regression"),
-        ([0.1 * i for i in range(10)], "regression"),
-        ([True, False] * 5, "classification"),
-        ([1.0, None, 2.0, None, 3.5], "regression"),
-    ],
-    ids=str,
-)
-def test_guesses(values, task):
-    assert guess_task(pd.Series(values))[0] == task
 
 
 def command(*words, **options):

@@ -46,8 +46,14 @@ def fitted(table, folder, ending=".csv", **options):
         ([*np.arange(99.5), "much"], "regression", "different numbers"),
         ([1, 2, "much"] * 20, "classification", "text"),
         (["01", "02", "13"] * 20, "classification", "codes"),
+        (["yes", "no"] * 10, "classification", ""),
+        ([0, 1] * 10, "classification", ""),
+        ([0.5, 1.5] * 10, "classification", ""),
+        ([*range(20)], "classification", ""),
+        ([*range(21)], "regression", ""),
+        ([0.1 * i for i in range(10)], "regression", ""),
+        ([1.0, None, 2.0, None, 3.5], "regression", ""),
     ],
-    ids=["booleans", "a slip among numbers", "text", "codes"],
 )
 def test_guesses_and_why(values, task, why):
     found = guess_task(pd.Series(values))

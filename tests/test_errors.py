@@ -235,20 +235,11 @@ def test_a_bound_is_one_of_few_landmarks_only_where_little_is_left():
     assert str(TraceError.from_sums(0.0, 1.0, 10)) == "0 (exact)"
 
 
-def test_a_bound_does_not_replace_a_value(data):
-    X = data[0]
-    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=5, random_state=0)
-    value = TraceError.from_sums(1e-9, 1.0, 1500)
-    bound = TraceError.from_sums(1e-9, 1.0, 1500, rounding=1e-6)
-    assert landmarks.with_error(value).with_error(bound).error is value
-    assert landmarks.with_error(bound).with_error(value).error is value
-
-
 def landmarks_in_float64(landmarks):
     return replace(landmarks, points=landmarks.points.astype(np.float64))
 
 
-def test_an_exact_error_outlasts_an_estimate(rng):
+def test_an_exact_error_outlasts_an_estimate_and_a_bound(rng):
     X = rng.standard_normal((300, 3))
     landmarks = select_landmarks(X, n_landmarks=10, random_state=0)
     exact = TraceError(0.1, 0.0, 300, exact=True)
@@ -256,6 +247,10 @@ def test_an_exact_error_outlasts_an_estimate(rng):
     assert landmarks.with_error(estimate).with_error(exact).error is exact
     assert landmarks.with_error(exact).with_error(estimate).error is exact
     assert landmarks.with_error(exact).with_error(None).error is exact
+    value = TraceError.from_sums(1e-9, 1.0, 300)
+    bound = TraceError.from_sums(1e-9, 1.0, 300, rounding=1e-6)
+    assert landmarks.with_error(value).with_error(bound).error is value
+    assert landmarks.with_error(bound).with_error(value).error is value
 
 
 def test_weights_count_in_the_error_that_features_bring(rng):

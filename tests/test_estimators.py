@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from lists import ESTIMATORS
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from nystrom import KernelCCA, KernelLogisticRegression, kernels
+from nystrom import KernelCCA, KernelLogisticRegression
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -107,41 +105,6 @@ def test_no_array_of_rows_by_landmarks_is_held(estimator, rng, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak < 8 * n * s / 2
-
-
-def breaking(n_calls):
-    """A kernel of blocks that fails after some calls."""
-    calls = []
-
-    def block(X, Y):
-        calls.append(1)
-        if len(calls) > n_calls:
-            raise ValueError("the kernel broke")
-        return kernels.RBF(GAMMA)(np.asarray(X, float), np.asarray(Y, float))
-
-    return kernels.blockwise(block)
-
-
-@each
-@pytest.mark.parametrize("when", ["early", "late"])
-def test_a_failed_fit_leaves_the_estimator_as_it_was(estimator, rng, when):
-    X, y = two_clouds(rng, 200)
-    fitted, fresh = given(estimator).fit(X, y), given(estimator)
-    expected, bad = answers(fitted, X), X[:, :2].copy()
-    if when == "early":
-        bad[7, 1] = np.nan
-    else:
-        n_calls = 3 if has_landmarks(estimator) else 0
-        for model in (fitted, fresh):
-            model.set_params(kernel=breaking(n_calls), gamma=None)
-    for model in (fitted, fresh):
-        before = dict(vars(model))
-        with pytest.raises(ValueError, match=r"NaN|the kernel broke"):
-            model.fit(bad, y)
-        assert vars(model) == before
-    np.testing.assert_array_equal(answers(fitted, X), expected)
-    with pytest.raises(NotFittedError):
-        check_is_fitted(fresh)
 
 
 @each

@@ -20,6 +20,7 @@ from oracles_ridge import (
     linear_digits,
     polynomial_digits,
     rbf_digits,
+    relative,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -104,12 +105,6 @@ def target_of(X, rng, noise=0.1):
 def ridge(alpha=0.1, seed=0, **options):
     options = {"kernel": "rbf", "gamma": GAMMA, "n_landmarks": N_LANDMARKS} | options
     return KernelRidge(alpha, random_state=seed, **options)
-
-
-def relative(found, expected):
-    """Root mean square error as a share of the values' own size."""
-    error = np.asarray(found, dtype=np.float64) - expected
-    return math.sqrt(np.mean(error**2) / np.mean(expected**2))
 
 
 # Against the dense formula
@@ -798,9 +793,6 @@ def test_landmarks_for_a_risk_know_the_white_noise(X, y, seed):
 def test_white_noise_that_is_no_term_of_a_sum_is_refused(X, y, kernel):
     with pytest.raises(ValueError, match=r"cannot be moved to alpha\. Write"):
         KernelRidge(0.1, kernel=kernel).fit(X, y)
-
-
-def test_white_noise_alone_is_refused(X, y):
     with pytest.raises(ValueError, match="white noise alone"):
         KernelRidge(0.1, kernel=2.0 * gp_kernels.WhiteKernel()).fit(X, y)
 

@@ -313,25 +313,15 @@ def test_a_cap_on_a_ridge_is_kept_and_warns(sampler, X, seed):
     assert landmarks.n_requested > 12
 
 
-def test_a_cap_that_is_reached_voids_the_guarantee(many):
+@pytest.mark.parametrize(
+    ("sampler", "gamma", "bound"), [("recursive", 0.01, 30.0), ("leverage", GAMMA, 0.5)]
+)
+def test_a_cap_that_is_reached_voids_the_guarantee(sampler, gamma, bound, X, many):
+    rows = X if sampler == "leverage" else many
+    options = {"gamma": gamma, "max_spectral_error": bound, "sampler": sampler}
+    assert chosen(rows, delta=0.01, **options).guarantee is not None
     with pytest.warns(UserWarning, match="asks for about"):
-        landmarks = chosen(
-            many, gamma=0.01, max_spectral_error=30.0, delta=0.01, n_landmarks=20
-        )
-    assert len(landmarks) == 20
-    assert landmarks.guarantee is None
-
-
-def test_a_cap_that_is_reached_voids_the_guarantee_of_exact_scores(X):
-    options = {
-        "gamma": GAMMA,
-        "max_spectral_error": 0.5,
-        "delta": 0.01,
-        "sampler": "leverage",
-    }
-    assert select_landmarks(X, **options).guarantee is not None
-    with pytest.warns(UserWarning, match="asks for about"):
-        landmarks = select_landmarks(X, n_landmarks=5, **options)
+        landmarks = chosen(rows, delta=0.01, n_landmarks=5, **options)
     assert len(landmarks) == 5
     assert landmarks.guarantee is None
 
