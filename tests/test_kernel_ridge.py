@@ -977,7 +977,7 @@ def test_an_alpha_below_rounding_warns(X, y, seed, n_landmarks):
     with pytest.warns(UserWarning, match=SMALL) as caught:
         ridge(1e-15, seed, **smooth).fit(X, y)
     told = " ".join(str(warning.message) for warning in caught)
-    least = float(re.search(r"raise it to (\S+)", told)[1])
+    least = float(re.search(r"Raise it to (\S+)", told)[1])
     assert 1e-14 < least < 1e-11
     ridge(1.1 * least, seed, **smooth).fit(X, y)  # warnings are errors here
     ridge(0.0, seed, **smooth).fit(X, y)
