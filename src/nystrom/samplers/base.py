@@ -130,14 +130,14 @@ class Sampler(ABC):
     #: Whether rows of weight 0 may be among the landmarks.
     accepts_zero_weights: ClassVar[bool] = False
 
-    #: Whether the order of its landmarks says something: that of pivots, or the user's.
+    #: Whether its landmarks are in the order of pivots, or the user's, and stay in it.
     is_ordered: ClassVar[bool] = False
 
     max_spectral_error: float | None = None
 
     @abstractmethod
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        """The landmarks; evaluations and notes go into `work.ledger`."""
+        """The landmarks; evaluations and notes go into `problem.ledger`."""
 
     def __call__(
         self,
