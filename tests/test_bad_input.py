@@ -1309,3 +1309,16 @@ def test_a_method_sent_to_another_process_is_still_found():
     for dumps in (pickle.dumps, cloudpickle.dumps):
         sent = pickle.loads(dumps(fitted.predict))
         assert_array_equal(sent(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize(
+    "rows", [["a", "bb"], [[1.0, 2.0], [1.0]]], ids=["words", "ragged"]
+)
+def test_new_rows_that_are_no_vectors_are_refused(rows):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    for model, method in (
+        (nystrom.Nystroem(n_components=5, random_state=0).fit(X), "transform"),
+        (nystrom.KernelRidge(kernel="rbf").fit(X, X[:, 0]), "predict"),
+    ):
+        with pytest.raises(ValueError, match="needs rows of numbers"):
+            getattr(model, method)(rows)

@@ -51,6 +51,7 @@ from ._problem import (
     LEARN_ARD,
     KernelProblem,
     as_dense_kernel_values,
+    check_row_type,
     check_streamable,
     gamma_from_data,
     is_learned_gamma,
@@ -487,6 +488,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             X = self._validate_rows(X, reset=False)
             check_namespace(X, like, name)
             source = source_from_rows(X).replace(targets=None)  # not to be read
+            check_row_type(landmarks.kernel, source)
         engine = resolve_engine(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine
 

@@ -267,21 +267,27 @@ def resolve_kernel(
     resolved = as_kernel(
         kernel, n_features=source.n_features, gamma=gamma, caller=caller, **params
     )
-    if not is_numeric and not resolved.traits.accepts_objects:
-        first = source.take(np.arange(1))[0]
-        if isinstance(first, (list, tuple, np.ndarray)):
-            raise ValueError(
-                f"The kernel {resolved} needs rows of numbers, all of one length; row "
-                f"0 of X has {len(first)} entries, and others have more, fewer, or "
-                "text. Give every row the same features, or pass a kernel for such "
-                "rows: a callable of two of them."
-            )
-        raise ValueError(
-            f"The kernel {resolved} needs rows of numbers, but X holds "
-            f"{type(first).__name__} values. Encode them as numbers, or pass a kernel "
-            "for such rows: a callable of two of them."
-        )
+    check_row_type(resolved, source)
     return resolved
+
+
+def check_row_type(kernel: Kernel, source: Source) -> None:
+    """Refuse objects, or rows of unequal length, for a kernel that takes vectors."""
+    if not isinstance(source, ObjectRows) or kernel.traits.accepts_objects:
+        return
+    first = source.take(np.arange(1))[0]
+    if isinstance(first, (list, tuple, np.ndarray)):
+        raise ValueError(
+            f"The kernel {kernel} needs rows of numbers, all of one length; row 0 of X "
+            f"has {len(first)} entries, and others have more, fewer, or text. Give "
+            "every row the same features, or pass a kernel for such rows: a callable "
+            "of two of them."
+        )
+    raise ValueError(
+        f"The kernel {kernel} needs rows of numbers, but X holds "
+        f"{type(first).__name__} values. Encode them as numbers, or pass a kernel for "
+        "such rows: a callable of two of them."
+    )
 
 
 def as_dense_kernel_values(X: Any) -> Any:

@@ -97,7 +97,7 @@ def open(
     ----------
     path : str, Path, or sequence of them and of sources
         A file, a folder of files of one format (in the order of their names), a pattern
-        ("songs/*.parquet"), or several of these; on the local disk or, as a URL such
+        (`songs/*.parquet`), or several of these; on the local disk or, as a URL such
         as "s3://bucket/songs/", in an object store. Folders that are called
         `year=2025` are a column `year` of Parquet, CSV and Arrow files.
     target : column, sequence of columns, Path or None
