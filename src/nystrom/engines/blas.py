@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from numbers import Integral
@@ -55,6 +55,12 @@ def _take_control() -> None:
         release(force=True)
 
 
+@cache
+def _n_cores(count: Callable[[], int]) -> int:
+    """The cores of this process, counted once: joblib reads files of the system."""
+    return count()
+
+
 def resolve_n_jobs(n_jobs: int | None) -> int:
     """The number of threads that scikit-learn's `n_jobs` stands for.
 
@@ -64,7 +70,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         _, n_jobs = get_active_backend()
     if n_jobs is None:
-        return min(available_blas_threads(), joblib.cpu_count())
+        return min(available_blas_threads(), _n_cores(joblib.cpu_count))
     is_int = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if not is_int or n_jobs == 0:
         raise ValueError(
@@ -74,7 +80,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
         )
     if n_jobs > 0:
         return int(n_jobs)
-    return max(1, joblib.cpu_count() + 1 + int(n_jobs))
+    return max(1, _n_cores(joblib.cpu_count) + 1 + int(n_jobs))
 
 
 @contextmanager
