@@ -269,6 +269,9 @@ def test_an_estimate_from_all_rows_has_no_error(rng):
     every = TraceError.from_sample(left, whole, w, 50)
     assert some.standard_error > 0
     assert every.standard_error == 0
+    # The correction for a finite population, in a sample of all rows but one.
+    few, most = (TraceError.from_sample(left, whole, w, n) for n in (10**12, 51))
+    assert most.standard_error == pytest.approx(few.standard_error / np.sqrt(51))
     assert every.value == some.value == pytest.approx(w @ left / (w @ whole))
 
 

@@ -56,7 +56,10 @@ def run(faults: list[Fault], at_once: int) -> list[Outcome]:
             for number, fault in enumerate(faults)
         ]
         for job in as_completed(jobs):
-            outcomes.append(job.result())
+            outcomes.append(outcome := job.result())
+            if not outcome.killed:  # now: a run that is stopped has said it
+                tests = ", ".join(outcome.fault.tests)
+                print(f"\n{outcome.fault}\n  {outcome.said}\n  {tests}", flush=True)
             survived = sum(not outcome.killed for outcome in outcomes)
             bar(f"faults, {survived} survived", len(outcomes), len(faults), begun)
     return outcomes
@@ -81,11 +84,9 @@ def main() -> int:
     if options.list:
         print(*faults, sep="\n")
         return 0
-    survivors = [each for each in run(faults, options.n) if not each.killed]
-    for each in survivors:
-        print(f"\n{each.fault}\n  {each.said}\n  {', '.join(each.fault.tests)}")
-    print(f"{len(faults) - len(survivors)} of {len(faults)} faults were noticed.")
-    return int(bool(survivors))
+    n_survived = sum(not each.killed for each in run(faults, options.n))
+    print(f"{len(faults) - n_survived} of {len(faults)} faults were noticed.")
+    return int(bool(n_survived))
 
 
 if __name__ == "__main__":
