@@ -35,6 +35,7 @@ from .kernels import (
     Kernel,
     Laplacian,
     Linear,
+    Mahalanobis,
     Matern,
     Polynomial,
     RationalQuadratic,
@@ -503,10 +504,17 @@ def _cosine(x: Value, kernel: Any, points: np.ndarray) -> Value:
     )
 
 
+def _mahalanobis(x: Value, kernel: Any, points: np.ndarray) -> Value:
+    center = np.median(points, axis=0)
+    mapped_points = (points - center) @ kernel.transform
+    return kernel_values((x - center) @ kernel.transform, kernel.kernel, mapped_points)
+
+
 KERNEL_FORMULAS: dict[type[Kernel], Callable[[Value, Any, np.ndarray], Value]] = {
     Cosine: _cosine,
     Laplacian: _laplacian,
     Linear: _linear,
+    Mahalanobis: _mahalanobis,
     Matern: _matern,
     Polynomial: _polynomial,
     RBF: _rbf,

@@ -21,7 +21,7 @@ RBF(gamma=0.5) + 2 * Linear()
 from .base import Kernel, Traits
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .stationary import RBF, Matern, RationalQuadratic
+from .stationary import RBF, Mahalanobis, Matern, RationalQuadratic
 from .user import (
     Blockwise,
     Cached,
@@ -42,6 +42,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "Mahalanobis",
     "Matern",
     "Pairwise",
     "Polynomial",

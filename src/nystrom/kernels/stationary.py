@@ -1,6 +1,7 @@
 """Stationary kernels of the Euclidean distance: RBF, Matérn, rational quadratic.
 
-Each is a profile of squared distances, applied in place. `WidthGradient`
+Each is a profile of squared distances, applied in place. `Mahalanobis` puts a linear
+map in front of one: a distance (x − y)ᵀM(x − y) with a matrix M. `WidthGradient`
 differentiates kernel values by the logarithm of their length scales, for few rows in
 NumPy.
 """
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .._arrays import Array
+from .._arrays import Array, DeviceConstant
 from .base import (
     Kernel,
     Traits,
@@ -25,7 +26,7 @@ from .base import (
     set_float_fields,
     set_per_feature,
 )
-from .distances import DenseDistances, SparseDistances
+from .distances import DenseDistances, SparseDistances, feature_medians
 from .entrywise import Laplacian, scale_features
 
 #: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
@@ -199,6 +200,97 @@ class RationalQuadratic(EuclideanKernel):
 
     def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
         return -self.alpha * (1 + D) ** (-self.alpha - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Mahalanobis(Kernel):
+    """k(x, y) = kernel(xT, yT), a kernel of (x − y)ᵀM(x − y) with M = TTᵀ.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel of a distance, such as `RBF` or `Matern`.
+    transform : array-like of shape (n_features, n_components)
+        The linear map T. With gamma="matrix" estimators learn it from the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import RBF, Mahalanobis
+    >>> kernel = Mahalanobis(RBF(1.0), [[1.0], [1.0]])  # the sum of two features
+    >>> kernel(np.array([[1.0, 2.0]]), np.array([[2.0, 1.0], [1.0, 3.0]])).round(4)
+    array([[1.    , 0.3679]])
+    """
+
+    kernel: Kernel
+    transform: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"kernel={self.kernel!r} is not a kernel; pass one of a distance, such "
+                "as kernels.RBF(1.0)."
+            )
+        if not self.kernel.traits.is_distance_based:
+            raise ValueError(
+                f"{self.kernel} is not a kernel of a distance; use one that is, such "
+                "as kernels.RBF or kernels.Matern."
+            )
+        T = np.array(self.transform, dtype=np.float64)
+        if T.ndim != 2 or not T.size or not np.isfinite(T).all() or not T.any():
+            raise ValueError(
+                f"transform has shape {T.shape}; it must be a matrix (n_features, "
+                "n_components) of finite numbers, not all of them 0."
+            )
+        T.flags.writeable = False
+        object.__setattr__(self, "transform", T)
+
+    @property
+    def traits(self) -> Traits:
+        return self.kernel.traits
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Mahalanobis)
+            and self.kernel == other.kernel
+            and np.array_equal(self.transform, other.transform)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.transform.tobytes()))
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return self.evaluator(Y)(X)
+
+    def evaluator(self, Y: Any) -> Callable[[Any], Array]:
+        n_features = len(self.transform)
+        if Y.shape[1] != n_features:
+            raise ValueError(
+                f"transform maps {n_features} features, but rows have {Y.shape[1]}."
+            )
+        # Distances do not depend on the origin; products are exact near it.
+        center = None if sp.issparse(Y) else DeviceConstant(feature_medians(Y))
+        T = DeviceConstant(self.transform)
+
+        def map_rows(X: Any) -> Array:
+            X = X.toarray() if sp.issparse(X) and center is not None else X
+            X = arrays.as_float(X)
+            if center is None:
+                return np.asarray(X @ self.transform.astype(X.dtype))
+            return (X - center.to_device_of(X)) @ T.to_device_of(X)
+
+        evaluate = self.kernel.evaluator(map_rows(arrays.widen(Y)))
+        return lambda X: arrays.as_float(evaluate(map_rows(X)), arrays.float_dtype(X))
+
+    def diag(self, X: Any) -> Array:
+        return self.kernel.diag(X)
+
+    def dtype(self, X: Any) -> np.dtype:
+        return self.kernel.dtype(X)
+
+    def __str__(self) -> str:
+        shape = " × ".join(map(str, self.transform.shape))
+        return f"Mahalanobis({self.kernel}, transform={shape})"
 
 
 #: Σ Gᵢₖ ∂kᵢₖ/∂log tⱼ for each j, given G.

@@ -7,7 +7,7 @@ never worse there than the starting values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,7 @@ class TrainingSubset:
     weights: np.ndarray  # (m,), > 0, of mean 1
     intercept_std: float  # 0 without an intercept
     n_landmarks: int
+    center: Any = 0.0  # what was subtracted from the rows
 
     @classmethod
     def from_source(
@@ -66,31 +67,46 @@ class TrainingSubset:
         intercept: bool,
         dense: bool,
         seed: int,
+        max_rows: int = MAX_SUBSET_ROWS,
     ) -> TrainingSubset:
-        """Rows drawn uniformly from a source with targets; at most `size` landmarks."""
+        """Rows drawn uniformly from a source with targets, the first `size` landmarks.
+
+        They are in random order.
+        """
         n = source.n_rows
         if source.is_weighted:  # rows of weight 0 are as if they were not there
             counts = (source.weights > 0).astype(np.float64)
             rows, _ = sample_by_exponential_keys(
-                counts, uniforms(seed, Purpose.LENGTH_SCALES, 0, n), MAX_SUBSET_ROWS
+                counts, uniforms(seed, Purpose.LENGTH_SCALES, 0, n), max_rows
             )
         else:
-            rows = uniform_row_sample(seed, Purpose.LENGTH_SCALES, n, MAX_SUBSET_ROWS)
+            rows = uniform_row_sample(seed, Purpose.LENGTH_SCALES, n, max_rows)
         Y = np.asarray(arrays.to_host(source.targets[rows]), np.float64)
         weights = source.weights_of(rows)
         w = weights / weights.mean()
-        X = fetch_rows(source, rows, engine)
+        X, center = fetch_rows(source, rows, engine), 0.0
         if sp.issparse(X) and not dense:
             X = X.astype(np.float64)
         else:
             X = arrays.to_host_float64(X)
-            X = X - np.median(X, axis=0)
+            center = np.median(X, axis=0)
+            X = X - center
         return cls(
             X,
             standardize_targets(Y, w, intercept=intercept),
             w,
             INTERCEPT_STD if intercept else 0.0,
-            min(size, MAX_SUBSET_LANDMARKS, len(rows)),
+            min(size, len(rows)),
+            center,
+        )
+
+    def __getitem__(self, rows: slice) -> TrainingSubset:
+        """Some of the rows, with their landmarks."""
+        return replace(
+            self,
+            X=self.X[rows],
+            targets=self.targets[rows],
+            weights=self.weights[rows],
         )
 
 

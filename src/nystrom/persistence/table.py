@@ -92,6 +92,7 @@ SAVED_CLASSES: dict[str, type] = {
     "Cosine": kernels.Cosine,
     "Laplacian": kernels.Laplacian,
     "Linear": kernels.Linear,
+    "Mahalanobis": kernels.Mahalanobis,
     "Matern": kernels.Matern,
     "Multiple": Scaled,
     "NewRows": kernels.PrecomputedCross,

@@ -1,0 +1,281 @@
+"""The collapsed variational bound of the landmark Gaussian process, and its gradient.
+
+With features of s landmarks, K̃ ≈ K, and noise α relative to the signal, the bound on
+the log likelihood of targets y is
+
+    log N(y; 0, σ²(K̃ + αI)) − tr(K − K̃)/(2α),
+
+maximised over σ² in closed form (Titsias 2009). `optimize_landmarks` moves landmarks,
+the linear map in front of the kernel and α along its gradient. A value and a gradient
+take two passes over the rows, 3·n·s² multiply-adds, and nothing of size n × s is held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from ..engines import Engine
+from ..kernels import Kernel
+from ..kernels.stationary import EuclideanKernel
+from ..sources import Block, DenseRows, Source
+from .length_scales import TrainingSubset
+from .metric import (
+    Metric,
+    MetricSearch,
+    kernel_slopes,
+    kernel_values,
+    profile_argument,
+)
+
+#: Added to K_SS, of diagonal 1.
+JITTER = 1e-6
+#: The least and largest α.
+ALPHA_RANGE = (1e-7, 1e4)
+#: The α to begin with is the best of these.
+INITIAL_ALPHAS = tuple(10.0**power for power in range(-5, 2))
+#: The value where the bound is not a number: a step to there is not made.
+REJECTED = 1e10
+#: Rows per landmark that the bound is summed over, at most, and rows in all.
+ROWS_PER_LANDMARK, MIN_BOUND_ROWS, MAX_BOUND_ROWS = 24, 2000, 25_000
+#: L-BFGS steps, each one value and gradient, seldom two.
+MAX_STEPS = 60
+
+
+class BoundSums(NamedTuple):
+    """Sums over all rows from which the bound follows."""
+
+    gram: np.ndarray  # (s, s) CᵀWC of the kernel values C with the landmarks
+    cross: np.ndarray  # (s, t) CᵀWy
+    target_squares: np.ndarray  # (t,) Σ wy²
+    weight: float  # Σ w, that is tr WK where k(x, x) = 1
+    n_rows: int
+
+
+class BoundGradient(NamedTuple):
+    """The bound per row with the other sign, and its derivatives."""
+
+    value: float
+    log_alpha: float
+    gram: np.ndarray  # by CᵀWC
+    cross: np.ndarray  # by CᵀWy
+    landmarks: np.ndarray  # (s, s) by K_SS
+
+
+def collapsed_bound(
+    sums: BoundSums, K_SS: np.ndarray, alpha: float, *, gradient: bool = True
+) -> BoundGradient:
+    """−bound/n, up to a constant, from sums over the rows.
+
+    A = L⁻¹CᵀWCL⁻ᵀ is the Gram matrix of the features, with K_SS = LLᵀ.
+    """
+    n, s, n_targets = sums.n_rows, len(K_SS), len(sums.target_squares)
+    L = cholesky(K_SS, lower=True)
+    L_inverse = _triangular_inverse(L)
+    A = L_inverse @ sums.gram @ L_inverse.T
+    A = (A + A.T) / 2
+    b = L_inverse @ sums.cross
+    R = cholesky(A + alpha * np.eye(s), lower=True)
+    R_inverse = _triangular_inverse(R)
+    B_inverse = R_inverse.T @ R_inverse  # (A + αI)⁻¹
+    coef = B_inverse @ b
+    # yᵀ(K̃ + αW⁻¹)⁻¹y of each target
+    fit = (sums.target_squares - np.einsum("st,st->t", b, coef)) / alpha
+    if not np.all(fit > 0):
+        raise LinAlgError("the targets are fitted to rounding")
+    log_determinant = 2 * np.log(np.diag(R)).sum() + (n - s) * np.log(alpha)
+    residual_trace = max(sums.weight - np.trace(A), 0.0)
+    value = log_determinant / (2 * n) + np.log(fit / n).mean() / 2
+    value += residual_trace / (2 * alpha * n)
+    if not gradient:
+        empty = np.empty(0)
+        return BoundGradient(float(value), 0.0, empty, empty, empty)
+    by_fit = 1 / (2 * n_targets * fit)
+    by_A = B_inverse / (2 * n) - np.eye(s) / (2 * alpha * n)
+    by_A += (coef * (by_fit / alpha)) @ coef.T
+    by_b = -2 * coef * (by_fit / alpha)
+    by_log_alpha = (alpha * np.trace(B_inverse) + n - s) / (2 * n)
+    by_log_alpha += (by_fit * (np.einsum("st,st->t", coef, coef) - fit)).sum()
+    by_log_alpha -= residual_trace / (2 * alpha * n)
+    # Back through L⁻¹ to K_SS: the derivative of a Cholesky factor.
+    by_L_inverse = 2 * by_A @ (L_inverse @ sums.gram) + by_b @ sums.cross.T
+    by_L = np.tril(-L_inverse.T @ by_L_inverse @ L_inverse.T)
+    lower = np.tril(L.T @ by_L)
+    lower[np.diag_indices(s)] /= 2
+    by_K_SS = L_inverse.T @ lower @ L_inverse
+    return BoundGradient(
+        float(value),
+        float(by_log_alpha),
+        L_inverse.T @ by_A @ L_inverse,
+        L_inverse.T @ by_b,
+        (by_K_SS + by_K_SS.T) / 2,
+    )
+
+
+def _triangular_inverse(L: np.ndarray) -> np.ndarray:
+    return solve_triangular(L, np.eye(len(L)), lower=True)
+
+
+def _sums_block(
+    block: Block, kernel: EuclideanKernel, points: np.ndarray, W: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    C, w = kernel_values(kernel, block.X @ W, points), block.weights[:, None]
+    weighted = C if np.all(w == 1) else w * C
+    return weighted.T @ C, weighted.T @ np.asarray(block.targets)
+
+
+def _gradient_block(
+    block: Block,
+    kernel: EuclideanKernel,
+    points: np.ndarray,
+    W: np.ndarray,
+    by_gram: np.ndarray,
+    by_cross: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the rows add to the derivatives by the points and by the map W."""
+    X = block.X @ W
+    D = profile_argument(kernel, X, points)
+    slopes = kernel_slopes(kernel, D)
+    G = kernel._profile(D) @ (2 * by_gram)
+    G += np.asarray(block.targets) @ by_cross.T
+    G *= block.weights[:, None]
+    G *= slopes
+    by_points = G.sum(axis=0)[:, None] * points - G.T @ X
+    by_rows = G.sum(axis=1)[:, None] * X - G @ points
+    return by_points, block.X.T @ by_rows
+
+
+@dataclass(frozen=True, eq=False)
+class BoundProblem:
+    """The bound as a function of landmarks, of the map of a metric and of α."""
+
+    metric: Metric
+    source: Source  # rows in the coordinates of the metric, standardised targets
+    engine: Engine
+    structure: str  # of the change of the map: "fixed", "width", "diagonal", "matrix"
+    n_landmarks: int
+    alpha: float | None = None  # None: learnt too
+
+    @property
+    def n_map_parameters(self) -> int:
+        """How many numbers change the map."""
+        r = self.metric.transform.shape[1]
+        return {"fixed": 0, "width": 1, "diagonal": r, "matrix": r * r}[self.structure]
+
+    def unpack(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """The change W of the map, the landmarks before it, and α."""
+        r, size = self.metric.transform.shape[1], self.n_map_parameters
+        if self.structure == "matrix":
+            W = np.eye(r) + theta[:size].reshape(r, r)
+        else:
+            W = np.diag(np.exp(np.broadcast_to(theta[:size] if size else 0.0, r)))
+        alpha = self.alpha
+        if alpha is None:
+            alpha = float(np.exp(np.clip(theta[size], *np.log(ALPHA_RANGE))))
+        return W, theta[-self.n_landmarks * r :].reshape(-1, r), alpha
+
+    def pack(self, points: np.ndarray, alpha: float) -> np.ndarray:
+        """The parameters of these landmarks and α, with the map as it is."""
+        noise = [np.log(alpha)] if self.alpha is None else []
+        return np.concatenate([np.zeros(self.n_map_parameters), noise, points.ravel()])
+
+    def sums(self, W: np.ndarray, points: np.ndarray) -> BoundSums:
+        """One pass, for points in the coordinates after W."""
+        source, shared = self.source, (self.metric.kernel, points, W)
+        gram, cross = self.engine.reduce(_sums_block, source, shared, "bound")
+        assert source.targets is not None
+        Y, w = np.asarray(source.targets[: source.n_rows]), source.weights
+        squares, weight = w @ Y**2, float(source.total_weight)
+        return BoundSums(gram, cross, squares, weight, source.n_rows)
+
+    def landmark_kernel(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """K_SS with its jitter, and the slopes of its entries."""
+        kernel = self.metric.kernel
+        D = profile_argument(kernel, points, points)
+        np.fill_diagonal(D, 0.0)
+        slopes = kernel_slopes(kernel, D)
+        np.fill_diagonal(slopes, 0.0)
+        K = kernel._profile(D)
+        np.fill_diagonal(K, 1 + JITTER)
+        return K, slopes
+
+    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """−bound/n and its gradient; a large value where it is not a number."""
+        W, landmarks, alpha = self.unpack(theta)
+        points = landmarks @ W
+        K_SS, slopes = self.landmark_kernel(points)
+        try:
+            bound = collapsed_bound(self.sums(W, points), K_SS, alpha)
+        except (LinAlgError, ValueError):
+            return REJECTED, np.zeros_like(theta)
+        shared = (self.metric.kernel, points, W, bound.gram, bound.cross)
+        by_points, by_W = self.engine.reduce(
+            _gradient_block, self.source, shared, "gradient of the bound"
+        )
+        G = bound.landmarks * slopes
+        by_points = by_points + 2 * (G.sum(axis=1)[:, None] * points - G @ points)
+        by_W = by_W + landmarks.T @ by_points
+        head = {
+            "fixed": np.empty(0),
+            "width": np.array([np.diag(by_W) @ np.diag(W)]),
+            "diagonal": np.diag(by_W) * np.diag(W),
+            "matrix": by_W.ravel(),
+        }[self.structure]
+        noise = [bound.log_alpha] if self.alpha is None else []
+        return bound.value, np.concatenate([head, noise, (by_points @ W.T).ravel()])
+
+    def best_alpha(self, points: np.ndarray) -> float:
+        """The best of some α for these landmarks."""
+        K_SS, _ = self.landmark_kernel(points)
+        sums = self.sums(np.eye(points.shape[1]), points)
+
+        def value(alpha: float) -> float:
+            try:
+                return collapsed_bound(sums, K_SS, alpha, gradient=False).value
+            except (LinAlgError, ValueError):
+                return np.inf
+
+        return min(INITIAL_ALPHAS, key=value)
+
+
+def optimize_landmarks(
+    kernel: Kernel,
+    points: np.ndarray,
+    subset: TrainingSubset,
+    engine: Engine,
+    *,
+    structure: str,
+    alpha: float | None = None,
+    max_steps: int = MAX_STEPS,
+) -> tuple[Kernel, np.ndarray]:
+    """Landmarks moved, and widths or the matrix of the kernel changed, by the bound.
+
+    `points` are centred as the rows of the subset. What is returned has no larger
+    error than what was given on a part of the subset that the bound has not seen. The
+    loop ends after `max_steps` steps, and evaluates the bound at most twice as often.
+    """
+    search = MetricSearch.from_subset(subset)
+    metric, rows = Metric.of(kernel, subset.X.shape[1]), search.train
+    source = DenseRows(metric.map(rows.X), rows.weights).replace(targets=rows.targets)
+    problem = BoundProblem(metric, source, engine, structure, len(points), alpha)
+    landmarks = metric.map(points)
+    start = problem.best_alpha(landmarks) if alpha is None else alpha
+    result: Any = minimize(
+        problem.value_and_gradient,
+        problem.pack(landmarks, start),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20},
+    )
+    W, landmarks, _ = problem.unpack(result.x)
+    moved = metric.unmap(landmarks)
+    learned = metric.with_transform(metric.transform @ W)
+    before = search.fit(metric, landmarks=points)
+    after = search.fit(learned, landmarks=moved)
+    if not after.error < before.error:
+        return kernel, points
+    return learned.as_kernel(), moved
