@@ -24,18 +24,12 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_bool
-from ..engines import Engine, ProgressHook
+from ..engines import Engine, ProgressHook, Threads
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
-from ..kernels.names import NAMES, as_kernel, gamma_of
-from ..kernels.stationary import has_width_gradient
+from ..kernels.names import gamma_of
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
-from ..models.length_scales import (
-    MAX_SUBSET_LANDMARKS,
-    TrainingSubset,
-    learn_length_scales,
-)
 from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..samplers.weighted_sampling import all_rows_as_landmarks
 from ..sources import RowNumbers, Source
@@ -47,17 +41,23 @@ from ._inputs import (
     has_object_rows,
     open_rows,
 )
+from ._learning import (
+    check_learnable_kernel,
+    learn_kernel,
+    metric_importances,
+    move_landmarks,
+)
 from ._problem import (
-    LEARN_ARD,
+    LEARN,
     KernelProblem,
     as_dense_kernel_values,
     check_row_type,
     check_streamable,
-    gamma_from_data,
     is_learned_gamma,
     resolve_kernel,
     source_from_rows,
     stopping_rule_from_params,
+    two_rules_error,
     update_landmarks,
 )
 from ._progress import CallbackTask, model_work, progress_bar, resolve_engine
@@ -162,25 +162,6 @@ def is_symmetric(matrix: Any) -> bool:
     return is_square and np.allclose(matrix, matrix.T, 0, 1e-6 * np.abs(matrix).max())
 
 
-#: More widths than this are not learnt.
-MAX_ARD_FEATURES = 2**14
-
-
-def check_learnable_kernel(gamma: str, kernel: Any) -> None:
-    """Refuse kernels whose widths cannot be learnt."""
-    if (
-        isinstance(kernel, str)
-        and kernel in NAMES
-        and has_width_gradient(as_kernel(kernel))
-    ):
-        return
-    allowed = [name for name in NAMES if has_width_gradient(as_kernel(name))]
-    raise ValueError(
-        f"gamma={gamma!r} is for kernels of a distance, by their name: "
-        f"{', '.join(allowed)}; not for kernel={kernel!r}."
-    )
-
-
 class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator with `kernel` and, once fitted, `landmarks_`."""
 
@@ -193,6 +174,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     sampler: Any
     max_spectral_error: float | None = None
     max_trace_error: float | None = None
+    optimize_landmarks: bool = False
     random_state: Any
     n_jobs: int | None
     verbose: int
@@ -338,29 +320,15 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         """The problem with the widths of its kernel, "scale" so far, learnt."""
         if gamma is None:
             return problem
-        source, engine, ard = problem.source, problem.engine, gamma == LEARN_ARD
-        if ard and (source.n_features or 0) > MAX_ARD_FEATURES:
-            raise ValueError(
-                f"gamma={gamma!r} has a width for each of {source.n_features} "
-                f"features, and takes at most {MAX_ARD_FEATURES}; use gamma='learn', "
-                "one for all."
-            )
-        if not source.weights.any():
-            return problem
         size = self._max_landmarks()
-        subset = TrainingSubset.from_source(
-            source,
-            engine,
-            size=size if isinstance(size, int) else MAX_SUBSET_LANDMARKS,
+        return learn_kernel(
+            problem,
+            name,
+            gamma,
+            n_landmarks=size if isinstance(size, int) else None,
             intercept=bool(getattr(self, "fit_intercept", True)),
-            dense=ard,
             seed=as_seed(self.random_state),
         )
-        scale = gamma_of(problem.kernel)
-        assert isinstance(scale, float)
-        starts = [scale, gamma_from_data("median", name, source, engine)]
-        learned = learn_length_scales(problem.kernel, starts, subset, ard=ard)
-        return replace(problem, kernel=learned)
 
     def _max_landmarks(self) -> Any:
         """How many landmarks there may be, as far as the parameters tell."""
@@ -387,14 +355,27 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         stopping_rule: StoppingRule | None = None,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by the sampler, as many as asked for."""
-        return problem.select_landmarks(
-            self._stopping_rule() if stopping_rule is None else stopping_rule,
-            self.sampler,
-            random_state=self.random_state,
-            nested=True,
-            **options,
+        """Landmarks by the sampler, as many as asked for; moved where that is asked."""
+        rule = self._stopping_rule() if stopping_rule is None else stopping_rule
+        landmarks = problem.select_landmarks(
+            rule, self.sampler, random_state=self.random_state, nested=True, **options
         )
+        if not self.optimize_landmarks:
+            return landmarks
+        if not isinstance(rule, FixedSize):
+            raise two_rules_error("optimize_landmarks=True", str(rule))
+        return move_landmarks(
+            problem,
+            landmarks,
+            Threads(self.n_jobs),
+            alpha=self._fixed_noise(),
+            intercept=bool(getattr(self, "fit_intercept", True)),
+            seed=as_seed(self.random_state),
+        )
+
+    def _fixed_noise(self) -> float | None:
+        """The alpha that landmarks are optimised for; None: the best for them."""
+        return None
 
     def _validate_batch(
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -405,6 +386,11 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             self._check_streamable(previous.kernel)
             names = ("gamma", "degree", "coef0", "kernel_params")
             changed = {"kernel": previous.kernel, **dict.fromkeys(names)}
+        if self.optimize_landmarks:
+            raise ValueError(
+                "partial_fit chooses landmarks again as rows come; leave "
+                "optimize_landmarks out, or use fit."
+            )
         batch = self._validate(X, y, sample_weight, reset=previous is None, **changed)
         self._check_streamable(batch.kernel)
         source = batch.source
@@ -449,14 +435,18 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     def _set_gamma(self, landmarks: Landmarks) -> None:
         """The widths that were learnt; a search sets the one that was selected."""
         is_search = hasattr(self, "gammas")
-        if is_learned_gamma(vars(self).get("gamma_") if is_search else self.gamma):
-            gamma = gamma_of(landmarks.kernel)
-            is_vector = isinstance(gamma, tuple)
-            self.gamma_ = (
-                asarray_like(landmarks, np.array(gamma)) if is_vector else gamma
-            )
-        elif not is_search:
-            self.__dict__.pop("gamma_", None)
+        rule = vars(self).get("gamma_") if is_search else self.gamma
+        for name in ("gamma_", "feature_importances_"):
+            if not (is_search and name == "gamma_"):
+                self.__dict__.pop(name, None)
+        if not is_learned_gamma(rule):
+            return
+        gamma = gamma_of(landmarks.kernel)
+        is_number = isinstance(gamma, float)
+        self.gamma_ = gamma if is_number else asarray_like(landmarks, np.array(gamma))
+        if rule != LEARN:
+            importances = metric_importances(landmarks)
+            self.feature_importances_ = asarray_like(landmarks, importances)
 
     def _basis_landmarks(self) -> Landmarks:
         """The points whose kernel values new rows are evaluated with."""

@@ -55,8 +55,8 @@ def source_from_rows(X: Any, weights: np.ndarray | None = None) -> Source:
     return DeviceRows(source, device)
 
 
-#: One width for all features, or one for each, learnt from targets.
-LEARN, LEARN_ARD = "learn", "ard"
+#: One width for all features, one for each, or a matrix, learnt from targets.
+LEARN, LEARN_ARD, LEARN_MATRIX = "learn", "ard", "matrix"
 
 
 #: Rows whose pairwise distances give the median.
@@ -65,7 +65,7 @@ MEDIAN_ROWS = 1000
 
 def is_learned_gamma(gamma: Any) -> bool:
     """Whether the width is to be learnt from targets."""
-    return isinstance(gamma, str) and gamma in (LEARN, LEARN_ARD)
+    return isinstance(gamma, str) and gamma in (LEARN, LEARN_ARD, LEARN_MATRIX)
 
 
 def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> float:
@@ -95,8 +95,8 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     if rule != "median":
         raise ValueError(
             f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
-            f"'scale', 'auto', 'median', {LEARN!r} or {LEARN_ARD!r} where there are "
-            "targets, or None for the kernel's default."
+            f"'scale', 'auto', 'median', {LEARN!r}, {LEARN_ARD!r} or {LEARN_MATRIX!r} "
+            "where there are targets, or None for the kernel's default."
         )
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
         raise ValueError(
@@ -185,6 +185,7 @@ class KernelProblem:
     engine: Engine
     X: Any  # the rows as they were given, checked
     is_single_target: bool = False  # y had one dimension
+    learned_gamma: str | None = None  # the rule by which the kernel was learnt
 
     @classmethod
     def from_params(

@@ -117,7 +117,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
-    _bool_params: ClassVar[tuple[str, ...]] = ("fit_intercept",)
+    _bool_params: ClassVar[tuple[str, ...]] = ("fit_intercept", "optimize_landmarks")
     #: Names of the solvers.
     _solvers: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
     landmarks_: Landmarks
@@ -132,6 +132,11 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     def _white_noise(self) -> float:
         """The variance of white noise in the kernel, which counts as alpha."""
         return split_white_noise(self.kernel)[1]
+
+    def _fixed_noise(self) -> float | None:
+        alpha = getattr(self, "alpha", None)  # a search has alphas, logistic has C
+        smallest = 0.0 if alpha is None else float(np.min(alpha))
+        return smallest + self._white_noise() if smallest > 0 else None
 
     def _ridge_task(self, problem: KernelProblem, alphas: np.ndarray) -> RidgeTask:
         return RidgeTask(

@@ -38,7 +38,13 @@ from ..models.ridge_solvers import fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
 from ._base import asarray_like
-from ._problem import KernelProblem, gamma_from_data, two_rules_error
+from ._problem import (
+    LEARN_ARD,
+    LEARN_MATRIX,
+    KernelProblem,
+    gamma_from_data,
+    two_rules_error,
+)
 from ._ridge import BaseKernelRidge, as_float_array
 from ._warnings import warn
 
@@ -123,6 +129,7 @@ def check_split_weights(source: Source, splits: list[Split]) -> None:
 
 #: The alphas where none are given, in units of a typical k(x, x).
 DEFAULT_ALPHAS = np.logspace(-3, 3, 13)
+LEARNED_METRIC_ALPHAS = np.logspace(-6, 3, 19)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
 DEFAULT_GAMMA_FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 #: The end of a grid is worth a word where the best there is better than its neighbour
@@ -147,14 +154,20 @@ def check_alpha_grid(alphas: Any) -> None:
         raise ValueError(f"alphas={alphas!r} is not allowed; all must be > 0.")
 
 
-def resolve_alpha_grid(alphas: Any, kernel: Kernel, source: Source) -> np.ndarray:
-    """What was given; else the default grid, scaled to the kernel's values."""
+def resolve_alpha_grid(
+    alphas: Any, kernel: Kernel, source: Source, *, is_learned: bool
+) -> np.ndarray:
+    """What was given; else the default grid, scaled to the kernel's values.
+
+    Under a metric that was learnt, far smaller ridges may be best.
+    """
     if alphas is not None:
         return np.atleast_1d(as_float_array(alphas))
     diagonal = arrays.to_host(kernel.diag(probe_rows(source).points))
     typical = float(np.mean(np.abs(diagonal), dtype=np.float64))
     is_in_range = 1e-100 < typical < 1e100
-    return DEFAULT_ALPHAS * (10.0 ** round(np.log10(typical)) if is_in_range else 1)
+    grid = LEARNED_METRIC_ALPHAS if is_learned else DEFAULT_ALPHAS
+    return grid * (10.0 ** round(np.log10(typical)) if is_in_range else 1)
 
 
 def resolve_gamma_grid(gamma: Any, gammas: Any, kernel: Any) -> list[Any] | None:
@@ -487,7 +500,13 @@ class RidgeSearchMixin(BaseKernelRidge):
         for gamma in gammas:
             problem = self._with_gamma(problem, gamma)
             if alphas is None:
-                alphas = resolve_alpha_grid(self.alphas, problem.kernel, source)
+                is_learned = problem.learned_gamma in (LEARN_ARD, LEARN_MATRIX)
+                alphas = resolve_alpha_grid(
+                    self.alphas,
+                    problem.kernel,
+                    source,
+                    is_learned=is_learned or bool(self.optimize_landmarks),
+                )
             scored = self._score_grid(problem, sizes, alphas, search)
             errors.append(scored.errors)
             min_error = self._min_errors(scored.errors).min()

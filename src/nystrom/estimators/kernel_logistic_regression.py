@@ -49,7 +49,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
         As for `KernelRidge`.
     degree, coef0, kernel_params, n_landmarks, sampler
         As for `KernelRidge`.
-    max_spectral_error, max_trace_error
+    max_spectral_error, max_trace_error, optimize_landmarks
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`.
@@ -108,6 +108,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
         sampler: Any = "auto",
         max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
+        optimize_landmarks: bool = False,
         fit_intercept: bool = True,
         tol: float = 1e-8,
         max_iter: int = 100,
@@ -126,6 +127,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
         self.sampler = sampler
         self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
+        self.optimize_landmarks = optimize_landmarks
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter

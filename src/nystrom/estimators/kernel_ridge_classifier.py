@@ -29,7 +29,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`, whose default is scikit-learn's "linear".
     gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon, delta,\
- max_spectral_error, max_trace_error
+ max_spectral_error, max_trace_error, optimize_landmarks
         As for `KernelRidge`.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the
@@ -80,6 +80,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         delta: Any = None,
         max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
+        optimize_landmarks: bool = False,
         fit_intercept: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -99,6 +100,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         self.delta = delta
         self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
+        self.optimize_landmarks = optimize_landmarks
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -67,7 +67,7 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     prefer_fewer : bool, default=False
         Which of several numbers of landmarks: the best, or with True the fewest that
         score within one standard error, over the folds of `cv`, of the best.
-    max_spectral_error, max_trace_error
+    max_spectral_error, max_trace_error, optimize_landmarks
         As for `KernelRidge`.
     fit_intercept : bool, default=True
         Whether to fit a constant, which the ridge does not shrink.
@@ -106,7 +106,7 @@ n_features_in_
     (597, 10)
     """
 
-    _bool_params = ("fit_intercept", "prefer_fewer")
+    _bool_params = ("fit_intercept", "optimize_landmarks", "prefer_fewer")
 
     def __init__(
         self,
@@ -126,6 +126,7 @@ n_features_in_
         sampler: Any = "auto",
         max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
+        optimize_landmarks: bool = False,
         fit_intercept: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -146,6 +147,7 @@ n_features_in_
         self.sampler = sampler
         self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
+        self.optimize_landmarks = optimize_landmarks
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -34,7 +34,8 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     ----------
     alphas : array-like of float > 0, default=None
         The ridges to try. None: 13 of them, from a thousandth to a thousand times the
-        power of ten nearest to a typical k(x, x), which of many kernels is 1.
+        power of ten nearest to a typical k(x, x), which of many kernels is 1; from a
+        millionth, where gamma is "ard" or "matrix" or landmarks are optimised.
     kernel : str, callable or Kernel, default="rbf"
         As for `KernelRidge`, whose default is scikit-learn's "linear".
     gamma, degree, coef0, kernel_params, sampler
@@ -62,7 +63,8 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     prefer_fewer : bool, default=False
         Which of several numbers of landmarks: the best, or with True the fewest that
         score within one standard error, over the folds of `cv`, of the best.
-    max_spectral_error, max_trace_error, random_state, n_jobs, verbose
+    max_spectral_error, max_trace_error, optimize_landmarks, random_state, n_jobs,\
+ verbose
         As for `KernelRidge`.
 
     Attributes
@@ -71,7 +73,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         The alpha chosen.
     gamma_ : object
         The width chosen, of `gammas`; `gamma` where none were given; where that is
-        "learn" or "ard", what was learnt.
+        "learn", "ard" or "matrix", what was learnt.
     n_landmarks_ : int
         How many landmarks the model has: the number chosen, where several were given.
     best_score_ : float or ndarray of shape (n_targets,)
@@ -101,7 +103,12 @@ risk_bound_, n_features_in_
     True
     """
 
-    _bool_params = ("alpha_per_target", "fit_intercept", "prefer_fewer")
+    _bool_params = (
+        "alpha_per_target",
+        "fit_intercept",
+        "optimize_landmarks",
+        "prefer_fewer",
+    )
 
     def __init__(
         self,
@@ -121,6 +128,7 @@ risk_bound_, n_features_in_
         sampler: Any = "auto",
         max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
+        optimize_landmarks: bool = False,
         fit_intercept: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -141,6 +149,7 @@ risk_bound_, n_features_in_
         self.sampler = sampler
         self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
+        self.optimize_landmarks = optimize_landmarks
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -85,7 +85,7 @@ class Nystroem(BaseLandmarkTransformer):
         tr(K − K̃)/tr K: exact after `fit_transform` and with `max_trace_error`,
         estimated on about 1024 rows after `fit`. None where the kernel is indefinite.
     gamma_ : float or ndarray of shape (n_features,)
-        What gamma="learn" or "ard" has learnt; absent otherwise.
+        What gamma="learn", "ard" or "matrix" has learnt; absent otherwise.
     n_features_in_ : int
         Number of features seen during fit.
 

@@ -14,7 +14,7 @@ from .._validation import check_float, unknown_name_error
 from .base import Kernel, check_per_feature
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .stationary import RBF, Matern, RationalQuadratic
+from .stationary import RBF, Mahalanobis, Matern, RationalQuadratic
 from .user import Blockwise, Pairwise, Precomputed, check_no_white_noise
 
 
@@ -41,8 +41,14 @@ def _from_gamma(make: Callable[..., Kernel], **params: Any) -> Kernel:
     return make(**params)
 
 
-def gamma_of(kernel: Any) -> float | tuple[float, ...]:
-    """The gamma of a kernel of a distance, or that of its length scale."""
+def gamma_of(kernel: Any) -> Any:
+    """The gamma of a kernel of a distance, or that of its length scale.
+
+    A number, a tuple with one per feature, or the matrix of a `Mahalanobis` kernel.
+    """
+    if isinstance(kernel, Mahalanobis):
+        scaled = kernel.transform * np.sqrt(gamma_of(kernel.kernel))
+        return scaled @ scaled.T
     if hasattr(kernel, "gamma"):
         return kernel.gamma
     gamma = 1 / (2 * np.square(kernel.length_scale))

@@ -1,0 +1,185 @@
+"""Kernels and landmarks learnt from targets: gamma="learn", "ard" and "matrix", and
+optimize_landmarks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _arrays as arrays
+from ..engines.base import Engine
+from ..kernels import Kernel, Mahalanobis
+from ..kernels.names import NAMES, as_kernel, gamma_of, with_gamma
+from ..kernels.stationary import EuclideanKernel, has_width_gradient
+from ..landmarks import Landmarks
+from ..models.collapsed_bound import (
+    MAX_BOUND_ROWS,
+    MIN_BOUND_ROWS,
+    ROWS_PER_LANDMARK,
+    optimize_landmarks,
+)
+from ..models.length_scales import (
+    MAX_SUBSET_LANDMARKS,
+    MAX_SUBSET_ROWS,
+    TrainingSubset,
+    learn_length_scales,
+)
+from ..models.metric import MAX_METRIC_LANDMARKS, MAX_METRIC_ROWS, learn_metric
+from ._problem import LEARN, LEARN_ARD, LEARN_MATRIX, KernelProblem, gamma_from_data
+
+#: More features than these are not learnt from: a width each, or a matrix of them.
+MAX_ARD_FEATURES, MAX_MATRIX_FEATURES = 2**14, 2**10
+#: Numbers of the rows that a metric is learnt on, at most: 64 MB.
+MAX_SUBSET_NUMBERS = 2**23
+#: What the bound may change of the kernel, by the rule for gamma.
+STRUCTURES = {LEARN: "width", LEARN_ARD: "diagonal", LEARN_MATRIX: "matrix"}
+
+
+def check_learnable_kernel(gamma: str, kernel: Any) -> None:
+    """Refuse kernels whose widths cannot be learnt."""
+    needed: Any = has_width_gradient
+    if gamma == LEARN_MATRIX:
+        needed = _is_euclidean
+    if isinstance(kernel, str) and kernel in NAMES and needed(as_kernel(kernel)):
+        return
+    allowed = [name for name in NAMES if needed(as_kernel(name))]
+    raise ValueError(
+        f"gamma={gamma!r} is for kernels of a distance, by their name: "
+        f"{', '.join(allowed)}; not for kernel={kernel!r}."
+    )
+
+
+def _is_euclidean(kernel: Kernel) -> bool:
+    return isinstance(kernel, (EuclideanKernel, Mahalanobis))
+
+
+def learn_kernel(
+    problem: KernelProblem,
+    name: str,
+    gamma: str,
+    *,
+    n_landmarks: int | None,
+    intercept: bool,
+    seed: int,
+) -> KernelProblem:
+    """The problem with the widths or the matrix of its kernel, "scale" so far, learnt.
+
+    `name` is the kernel's. The rules "ard" and "matrix" compare metrics on held-out
+    rows, beside "scale", "median" and "learn".
+    """
+    source, engine, kernel = problem.source, problem.engine, problem.kernel
+    n_features = source.n_features or 0
+    limit = {LEARN_ARD: MAX_ARD_FEATURES, LEARN_MATRIX: MAX_MATRIX_FEATURES}
+    if n_features > limit.get(gamma, np.inf):
+        what = "a width for each" if gamma == LEARN_ARD else "a matrix"
+        raise ValueError(
+            f"gamma={gamma!r} has {what} of {n_features} features, and takes at most "
+            f"{limit[gamma]}; use gamma='learn', one for all."
+        )
+    problem = replace(problem, learned_gamma=gamma)
+    if not source.weights.any():
+        return problem
+
+    def subset(max_rows: int, max_landmarks: int, dense: bool) -> TrainingSubset:
+        return TrainingSubset.from_source(
+            source,
+            engine,
+            size=min(n_landmarks or max_landmarks, max_landmarks),
+            intercept=intercept,
+            dense=dense,
+            seed=seed,
+            max_rows=max_rows,
+        )
+
+    rows = subset(MAX_SUBSET_ROWS, MAX_SUBSET_LANDMARKS, gamma != LEARN)
+    scale = gamma_of(kernel)
+    assert isinstance(scale, float)
+    starts = [scale, gamma_from_data("median", name, source, engine)]
+    if gamma == LEARN or not isinstance(kernel, EuclideanKernel):
+        learned = learn_length_scales(kernel, starts, rows, ard=gamma != LEARN)
+        return replace(problem, kernel=learned)
+    one_width = learn_length_scales(kernel, starts, rows, ard=False)
+    per_feature = learn_length_scales(kernel, starts, rows, ard=True)
+    max_rows = min(MAX_METRIC_ROWS, max(MAX_SUBSET_NUMBERS // n_features, 500))
+    learned = learn_metric(
+        [with_gamma(kernel, starts[0]), with_gamma(kernel, starts[1]), one_width],
+        per_feature,
+        subset(max_rows, MAX_METRIC_LANDMARKS, True),
+        matrix=gamma == LEARN_MATRIX,
+    )
+    return replace(problem, kernel=learned)
+
+
+def move_landmarks(
+    problem: KernelProblem,
+    landmarks: Landmarks,
+    engine: Engine,
+    *,
+    alpha: float | None,
+    intercept: bool,
+    seed: int,
+) -> Landmarks:
+    """Landmarks, and a kernel that was learnt, optimised for the targets.
+
+    They are no longer rows of the data. `alpha` is None where it is learnt too.
+    """
+    if not _is_euclidean(landmarks.kernel):
+        raise ValueError(
+            "optimize_landmarks=True moves landmarks along the gradient of a kernel of "
+            f"the Euclidean distance, such as 'rbf' or 'matern32'; {landmarks.kernel} "
+            "is none. Use another kernel, or leave optimize_landmarks out."
+        )
+    source, n_landmarks = problem.source, len(landmarks)
+    max_rows = max(ROWS_PER_LANDMARK * n_landmarks, MIN_BOUND_ROWS)
+    subset = TrainingSubset.from_source(
+        source,
+        problem.engine,
+        size=n_landmarks,
+        intercept=intercept,
+        dense=True,
+        seed=seed,
+        max_rows=min(max_rows, max(MAX_BOUND_ROWS, 4 * n_landmarks)),
+    )
+    if len(subset.X) < 10 or not subset.targets.shape[1]:
+        return landmarks
+    points = landmarks.points
+    points = points.toarray() if sp.issparse(points) else points
+    kernel, moved = optimize_landmarks(
+        landmarks.kernel,
+        arrays.to_host_float64(points) - subset.center,
+        subset,
+        engine,
+        structure=STRUCTURES.get(problem.learned_gamma or "", "fixed"),
+        alpha=alpha,
+    )
+    moved = moved + subset.center
+    if not sp.issparse(landmarks.points):
+        moved = arrays.from_host(moved, points, points.dtype)
+    return Landmarks(
+        moved,
+        kernel,
+        f"{landmarks.sampler}, optimized",
+        landmarks.n_rows,
+        n_kernel_evaluations=landmarks.n_kernel_evaluations,
+        seconds=landmarks.seconds,
+        n_passes=landmarks.n_passes,
+    )
+
+
+def metric_importances(landmarks: Landmarks) -> np.ndarray:
+    """The diagonal of the metric's matrix M for features of variance 1, of sum 1.
+
+    Variances are those of the landmarks.
+    """
+    points = landmarks.points
+    points = points.toarray() if sp.issparse(points) else points
+    variance = np.var(arrays.to_host_float64(points), axis=0)
+    gamma = np.asarray(gamma_of(landmarks.kernel))
+    diagonal = np.diag(gamma) if gamma.ndim == 2 else gamma
+    importances = np.broadcast_to(diagonal, variance.shape) * variance
+    total = importances.sum()
+    return importances / total if total > 0 else importances
