@@ -38,7 +38,7 @@ class Dense:
         beta = self._constant(y, alpha) if intercept else 0.0
         return self.K_new @ (half * np.linalg.solve(A, half * (y - beta))) + beta
 
-    def deviation(self, y, alpha, *, intercept=False, noise=False):
+    def deviation(self, y, alpha, *, intercept=False, noise=False, scale=None):
         """That of the Gaussian process with covariance K̃, noise α and scale σ̂².
 
         A constant has a flat prior.
@@ -50,7 +50,8 @@ class Dense:
         if intercept:
             left = 1 - half @ solved
             variance += left**2 / (half @ np.linalg.solve(A, half))
-        return np.sqrt(self.scale(y, alpha, intercept) * (variance + alpha * noise))
+        scale = self.scale(y, alpha, intercept) if scale is None else scale
+        return np.sqrt(scale * (variance + alpha * noise))
 
     def scale(self, y, alpha, intercept=False):
         """σ̂² = yᵀ(K̃ + αW⁻¹)⁻¹y over the number of rows."""
@@ -67,6 +68,29 @@ class Dense:
     def _constant(self, y, alpha):
         half, A = self._system(alpha)
         return half @ np.linalg.solve(A, half * y) / (half @ np.linalg.solve(A, half))
+
+
+def left_out_scores(kernel, X, landmarks, y, alpha, weights=None, intercept=False):
+    """Residuals over deviations of scale 1, of each row left out of a fit of its own.
+
+    Of all rows of weight > 0 that are no landmarks, with all landmarks kept.
+    """
+    w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
+    (Z,) = features(kernel, X[landmarks], X)
+    residual = kernel(X[:1], X[:1])[0, 0] - np.einsum("ij,ij->i", Z, Z)
+    ridge = alpha * np.eye(Z.shape[1])
+    scores = []
+    for i in np.setdiff1d(np.flatnonzero(w), landmarks):
+        rest = np.where(np.arange(len(X)) == i, 0.0, w)
+        center = np.average(Z, axis=0, weights=rest) * intercept
+        mean = np.average(y, weights=rest) * intercept
+        C, z = Z - center, Z[i] - center
+        B = C.T @ (rest[:, None] * C) + ridge
+        predicted = mean + z @ np.linalg.solve(B, C.T @ (rest * (y - mean)))
+        leverage = z @ np.linalg.solve(B, z) + intercept / rest.sum()
+        deviation = np.sqrt(residual[i] + alpha * (leverage + 1))
+        scores.append((y[i] - predicted) / deviation)
+    return np.array(scores)
 
 
 def features(kernel, points, *rows):

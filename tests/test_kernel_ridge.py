@@ -17,6 +17,7 @@ from oracles_ridge import (
     by_orthogonal_factor,
     features,
     in_sixty_digits,
+    left_out_scores,
     linear_digits,
     polynomial_digits,
     rbf_digits,
@@ -696,10 +697,73 @@ def test_deviations_are_those_of_the_dense_formula(
     assert std.shape == mean.shape == (N_NEW, 3)
     np.testing.assert_array_equal(mean, model.predict(X_new))
     reference = Dense.of(rbf, X, model.X_fit_, X_new, w)
+    landmarks = model.landmarks_.indices
     for t, alpha in enumerate(alphas):
+        scores = left_out_scores(rbf, X, landmarks, Y[:, t], alpha, w, intercept)
         options = {"intercept": intercept, "noise": noise}
+        options["scale"] = np.mean(scores**2)
         expected = reference.deviation(Y[:, t], alpha, **options)
-        np.testing.assert_allclose(std[:, t], expected, rtol=1e-7)
+        np.testing.assert_allclose(std[:, t], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.95])
+@pytest.mark.parametrize("mode", ["exact", "landmarks"])
+def test_intervals_hold_the_share_of_rows_left_out_that_is_asked_for(
+    X, X_new, y, seed, mode, coverage
+):
+    n = 200 if mode == "exact" else N_ROWS
+    X, y = X[:n], y[:n]
+    size = n if mode == "exact" else N_LANDMARKS
+    model = ridge(0.2, seed, n_landmarks=size, solver="direct").fit(X, y)
+    lower, upper = model.predict(X_new, interval=coverage)
+    mean, std = model.predict(X_new, return_std=True, noise=True)
+    np.testing.assert_allclose((lower + upper) / 2, mean, atol=1e-12)
+    if mode == "exact":
+        A = np.linalg.inv(rbf(X, X) + 0.2 * np.eye(n))
+        scale = y @ A @ y / n
+        scores = np.sort(np.abs(A @ y / np.sqrt(np.diag(A) * scale)))
+    else:
+        scores = left_out_scores(rbf, X, model.landmarks_.indices, y, 0.2)
+        scores = np.sort(np.abs(scores)) / np.sqrt(np.mean(scores**2))
+    quantile = scores[math.ceil((len(scores) + 1) * coverage) - 1]
+    np.testing.assert_allclose((upper - lower) / 2, quantile * std, rtol=1e-5)
+
+
+def test_intervals_cover_new_targets(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (6000, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_t(4, 6000)  # tails heavier than normal
+    model = KernelRidge(
+        3.0, kernel="rbf", gamma=1.0, n_landmarks=100, random_state=seed
+    )
+    model.fit(X[:3000], y[:3000])
+    for coverage in (0.5, 0.9, 0.99):
+        lower, upper = model.predict(X[3000:], interval=coverage)
+        share = np.mean((lower <= y[3000:]) & (y[3000:] <= upper))
+        # Deviations of the share here and of the quantile of 2000 rows there: 5 in all.
+        assert abs(share - coverage) < 5 * np.sqrt(coverage * (1 - coverage) / 1200)
+    _, std = model.predict(X[3000:], return_std=True, noise=True)
+    residuals = (y[3000:] - model.predict(X[3000:])) / std
+    assert 0.85 < np.sqrt(np.mean(residuals**2)) < 1.15
+
+
+@pytest.mark.parametrize("interval", [0, 1, 1.5, "0.9", True])
+def test_coverage_is_between_0_and_1(X, y, interval):
+    model = ridge().fit(X, y)
+    with pytest.raises((ValueError, TypeError), match="interval"):
+        model.predict(X, interval=interval)
+
+
+def test_intervals_say_what_they_need(X, y):
+    few = ridge(n_landmarks=20).fit(X[:50], y[:50])
+    with pytest.raises(ValueError, match="more rows"):
+        few.predict(X, interval=0.9)
+    with pytest.raises(ValueError, match=r"at most 0\.997"):
+        ridge(sampler="uniform").fit(X, y).predict(X, interval=0.9999)
+    with pytest.raises(ValueError, match="solver='direct'"):
+        ridge(solver="full").fit(X, y).predict(X, interval=0.9)
+    with pytest.raises(ValueError, match="return_std"):
+        ridge().fit(X, y).predict(X, return_std=True, interval=0.9)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
@@ -823,7 +887,10 @@ def test_deviations_of_float32_rows_where_alpha_needs_float64(seed):
     K, across = rbf_kernel(X, gamma=1.0), rbf_kernel(X_new, X, gamma=1.0)
     K[np.diag_indices(1500)] += 0.01
     left = 1 - np.einsum("mn,nm->m", across, np.linalg.solve(K, across.T))
+    model_scale = model._model.posterior.scales[0]  # by rows left out
     scale = y @ np.linalg.solve(K, y) / 1500
+    assert 0.3 < model_scale / scale < 1.1
+    scale = model_scale
     np.testing.assert_allclose(found, np.sqrt(scale * left), rtol=1e-3)
     both = np.empty((100, 2))
     model.predict(X_new.astype(np.float32), return_std=True, out=both)
@@ -840,12 +907,17 @@ def test_far_away_the_deviation_is_that_of_the_prior(X, y, seed, mode, intercept
     reference = Dense.of(rbf, X, model.X_fit_, far)
     _, std = model.predict(far, return_std=True)
     scale = reference.scale(y, 0.1, intercept)
+    if mode == "landmarks":
+        scores = left_out_scores(
+            rbf, X, model.landmarks_.indices, y, 0.1, intercept=intercept
+        )
+        scale = np.mean(scores**2)
     if not intercept:
-        assert std[0] == pytest.approx(math.sqrt(scale), rel=1e-7)
+        assert std[0] == pytest.approx(math.sqrt(scale), rel=1e-6)
     else:  # and that of the constant
         assert std[0] > math.sqrt(scale)
-        expected = reference.deviation(y, 0.1, intercept=True)[0]
-        assert std[0] == pytest.approx(expected, rel=1e-7)
+        expected = reference.deviation(y, 0.1, intercept=True, scale=scale)[0]
+        assert std[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_deviations_need_the_gram_matrix(X, y):

@@ -148,7 +148,7 @@ def move_landmarks(
         return landmarks
     points = landmarks.points
     points = points.toarray() if sp.issparse(points) else points
-    kernel, moved = optimize_landmarks(
+    kernel, moved, noise = optimize_landmarks(
         landmarks.kernel,
         arrays.to_host_float64(points) - subset.center,
         subset,
@@ -164,6 +164,7 @@ def move_landmarks(
         kernel,
         f"{landmarks.sampler}, optimized",
         landmarks.n_rows,
+        ridge=noise,
         n_kernel_evaluations=landmarks.n_kernel_evaluations,
         seconds=landmarks.seconds,
         n_passes=landmarks.n_passes,

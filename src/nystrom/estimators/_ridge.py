@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, is_classifier
+from sklearn.base import RegressorMixin, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import named_plainly, unknown_name_error
+from .._validation import check_float, named_plainly, unknown_name_error
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
@@ -145,6 +145,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
             bool(self.fit_intercept),
             problem.engine,
             as_seed(self.random_state),
+            calibrate=is_regressor(self),
         )
 
     def _check_alphas(self, problem: KernelProblem) -> np.ndarray:
@@ -291,6 +292,29 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         std = std[:, 0] if model.ravel else std
         return mean, std if arrays.is_on_host(mean) else arrays.from_host(std, mean)
 
+    def _predict_interval(
+        self, X: Any, coverage: Any, return_std: bool, out: Any
+    ) -> tuple[Any, Any]:
+        """The lower and upper ends of conformal intervals."""
+        if not 0 < check_float(coverage, "interval", 0.0) < 1:
+            raise ValueError(
+                f"interval={coverage!r} is not allowed; it is the coverage, a number "
+                "between 0 and 1, such as 0.95."
+            )
+        if return_std or out is not None:
+            raise ValueError(
+                "interval= returns lower and upper ends alone; call predict again for "
+                "return_std, and without out."
+            )
+        mean, std = self._predict_with_std(X, True, None)
+        model = self._model
+        posterior = model.require_posterior()
+        quantiles = posterior.quantiles(float(coverage), model.map.dual)
+        half = std * (
+            float(quantiles[0]) if model.ravel else arrays.from_host(quantiles, std)
+        )
+        return mean - half, mean + half
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R² of the predictions; of a classifier, the share that is right.
 
@@ -344,7 +368,12 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
     @lazy_for_dask
     @with_progress_bar
     def predict(
-        self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
+        self,
+        X: Any,
+        return_std: bool = False,
+        noise: bool = False,
+        out: Any = None,
+        interval: float | None = None,
     ) -> Any:
         """Predict the targets of rows, with s kernel evaluations each.
 
@@ -356,7 +385,8 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
             the landmarks alone.
         return_std : bool, default=False
             Whether to return the predictive standard deviation too: that of the
-            Gaussian process with kernel K̃ and noise alpha, scaled to the targets.
+            Gaussian process with landmarks and noise alpha, scaled so that the
+            residuals of rows that are left out have it on average.
             After solver="full" with K itself, by conjugate gradients for every few
             rows: each as long as the fit.
         noise : bool, default=False
@@ -369,6 +399,10 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
             all; or an array to be filled. A file that exists is replaced only by
             `out=nystrom.sources.Overwrite(path)`. With `return_std` twice as many
             columns: the predictions, and after them their deviations.
+        interval : float, default=None
+            The coverage of a prediction interval, such as 0.95: a new target is in it
+            with about this probability. It is as many deviations wide as holds this
+            share of rows that are left out of the fit one by one.
 
         Returns
         -------
@@ -376,7 +410,11 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
             Predictions, in the precision of X; `out` where it is given.
         std : ndarray of the same shape
             Only with `return_std`, and without `out`.
+        lower, upper : ndarrays of the same shape
+            Only with `interval`, and in place of the predictions.
         """
+        if interval is not None:
+            return self._predict_interval(X, interval, return_std, out)
         if return_std:
             return self._predict_with_std(X, noise, out)
         return self._predict(X, out)

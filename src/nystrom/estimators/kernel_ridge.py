@@ -4,8 +4,11 @@ solvers, a risk bound (epsilon) and partial_fit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
+from .._random import as_seed
+from ..models.posterior import Posterior
 from ..models.ridge_solvers import fit_exact, fit_ridge
 from ..models.streaming import StreamingMoments
 from ._base import exact_landmarks, fit_context, uses_exact_solver, with_callbacks
@@ -276,6 +279,12 @@ class KernelRidge(BaseKernelRegressor):
             fit = moments.solve(
                 landmarks, alphas, fit_intercept=bool(self.fit_intercept)
             )
+            assert isinstance(fit.posterior, Posterior)
+            # The rows of the batch stand for all.
+            posterior = fit.posterior.calibrate(
+                landmarks, source, fit.map, engine, as_seed(self.random_state)
+            )
+            fit = replace(fit, posterior=posterior)
             self._set_fit(landmarks, fit, batch, float(alphas.min()))
             self.residual_, self._running = None, moments
         return self

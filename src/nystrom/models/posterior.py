@@ -1,18 +1,19 @@
 """Predictive variance of ridge regression on Nyström features (the DTC Gaussian
-process).
+process), calibrated by rows that are left out, and prediction intervals.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .. import _arrays as arrays
 from .. import _precision as precision
 from .._arrays import DeviceConstant
+from .._random import sorted_row_sample
 from .._validation import check_finite
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
@@ -20,7 +21,7 @@ from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, probe_rows
 from ..linalg.features import FeatureMap
 from ..linalg.residuals import ResidualPass, block_residuals, prepare_residuals
-from ..sources import Block, Source
+from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink, Output
 from .linear_map import LinearMap, apply_to_block
 from .ridge import NormalEquations
@@ -40,18 +41,55 @@ class Posterior:
     center: np.ndarray  # (s,) z̄ as kernel values with the landmarks, or 0
     own: float  # 1/Σw where there is an intercept, else 0
     alphas: np.ndarray  # (t,)
-    scales: np.ndarray  # (t,) σ̂² = yᵀ(K̃ + αI)⁻¹y/n
-
-    @cached_property
-    def _eigh(self) -> tuple[np.ndarray, np.ndarray]:
-        with blas_limit_for_size(len(self.gram)):
-            values, vectors = np.linalg.eigh(self.gram)
-        return np.maximum(values, 0.0), vectors
+    scales: np.ndarray  # (t,) σ̂², by rows left out, or yᵀ(K̃ + αI)⁻¹y/n
+    #: (m, t): |y − ŷ| over the deviation of rows left out, ascending; None: not known.
+    scores: np.ndarray | None = None
 
     def regularized_root(self, alpha: float) -> np.ndarray:
         """R with ‖k_S·R‖² = zᵀ(G + αI)⁻¹z."""
-        values, vectors = self._eigh
-        return self.root @ (vectors / np.sqrt(values + alpha))
+        s = len(self.gram)
+        with blas_limit_for_size(s):
+            try:
+                L = cholesky(self.gram + alpha * np.eye(s), lower=True)
+                return self.root @ solve_triangular(L, np.eye(s), lower=True).T
+            except LinAlgError:  # α is below the rounding of G
+                values, vectors = np.linalg.eigh(self.gram)
+                return self.root @ (vectors / np.sqrt(np.maximum(values, 0.0) + alpha))
+
+    def calibrate(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        mapping: LinearMap,
+        engine: Engine,
+        seed: int,
+    ) -> Posterior:
+        """Deviations scaled so that those of rows left out are right on average.
+
+        Some rows are left out one by one, in closed form; landmarks and α are those of
+        all rows. A landmark's own row is none of them: it decided the basis.
+        """
+        rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
+        if landmarks.indices is not None:
+            rows = np.setdiff1d(rows, landmarks.indices)
+        rows = rows[source.weights_of(rows) > 0]
+        if len(rows) < MIN_CALIBRATION_ROWS or not np.all(self.alphas > 0):
+            return self
+        sample = Subset(source, rows)
+        sink = ArraySink((len(rows), len(self.alphas)))
+        dtype = landmarks.kernel.dtype(source.original.rows(0, 1))
+        variance = self._predictive_variance(landmarks, source, mapping.wide, True, 0.0)
+        shared = (mapping.block_arguments(landmarks, dtype), variance)
+        engine.map(_score_block, sample, sink, shared, "calibration")
+        scores = np.sort(np.abs(sink.array), axis=0)
+        factor = np.sqrt(np.mean(scores**2, axis=0))
+        if not np.all(np.isfinite(factor) & (factor > 0)):
+            return self
+        return replace(self, scales=self.scales * factor**2, scores=scores / factor)
+
+    def quantiles(self, coverage: float, dual: np.ndarray) -> np.ndarray:
+        """(t,): half the width of an interval of this coverage, in deviations."""
+        return conformal_quantiles(self.scores, coverage)
 
     def std(
         self,
@@ -118,6 +156,27 @@ class Posterior:
         )
 
 
+#: Rows that are left out to calibrate deviations, at most and at least.
+MAX_CALIBRATION_ROWS, MIN_CALIBRATION_ROWS = 2048, 40
+
+
+def conformal_quantiles(scores: np.ndarray | None, coverage: float) -> np.ndarray:
+    """The ⌈(m + 1)·coverage⌉-th smallest of m scores, for each target."""
+    if scores is None:
+        raise ValueError(
+            "interval= needs residuals of rows that were left out, and this model has "
+            "none: too few rows are no landmarks. Fit with more rows, or use "
+            "return_std=True."
+        )
+    k = int(np.ceil((len(scores) + 1) * coverage))
+    if k > len(scores):
+        raise ValueError(
+            f"interval={coverage:g} needs more than the {len(scores)} rows that were "
+            f"left out; at most {len(scores) / (len(scores) + 1):.4g} is possible here."
+        )
+    return scores[k - 1]
+
+
 #: α, its share that is noise, M and offset of the squared projections; for each α.
 Projections = list[tuple[float, float, DeviceConstant, DeviceConstant]]
 
@@ -133,13 +192,31 @@ class PredictiveVariance:
     alphas: np.ndarray
     scales: np.ndarray
 
-    def std(self, block: Block) -> np.ndarray:
-        """(rows, t)."""
+    def leave_one_out_scores(self, block: Block, mean: np.ndarray) -> np.ndarray:
+        """(rows, t): residuals over deviations, for each row left out of the fit."""
+        w, Y = np.asarray(block.weights), np.asarray(block.targets)
+        residual_diagonal, out = self._residual_diagonal(block), np.empty(Y.shape)
+        for alpha, _, M, offset in self.projections:
+            leverage = squared_projections_block(block, self.columns, M, offset)
+            leverage += self.own
+            not_own = np.maximum(1 - w * leverage, 10 * precision.EPS64)
+            variance = residual_diagonal + alpha * (leverage / not_own + 1)
+            mask = self.alphas == alpha
+            residuals = (Y[:, mask] - mean[:, mask]) / not_own[:, None]
+            out[:, mask] = residuals / np.sqrt(variance[:, None] * self.scales[mask])
+        return out
+
+    def _residual_diagonal(self, block: Block) -> np.ndarray:
         prepared = self.residual_pass
         residual_diagonal = block_residuals(
             block, prepared.columns, prepared.operand, prepared.rounding
         )
         check_finite(residual_diagonal)
+        return residual_diagonal
+
+    def std(self, block: Block) -> np.ndarray:
+        """(rows, t)."""
+        residual_diagonal = self._residual_diagonal(block)
         out = np.empty((len(block), len(self.alphas)))
         for alpha, share, M, offset in self.projections:
             squares = squared_projections_block(block, self.columns, M, offset)
@@ -147,6 +224,13 @@ class PredictiveVariance:
             mask = self.alphas == alpha
             out[:, mask] = np.sqrt(variance[:, None] * self.scales[mask])
         return out
+
+
+def _score_block(
+    block: Block, map_arguments: tuple, variance: PredictiveVariance
+) -> np.ndarray:
+    mean = arrays.to_host_float64(apply_to_block(block, *map_arguments))
+    return variance.leave_one_out_scores(block, mean)
 
 
 def _std_block(block: Block, variance: PredictiveVariance) -> np.ndarray:

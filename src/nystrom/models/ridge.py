@@ -350,6 +350,7 @@ class RidgeTask:
     fit_intercept: bool
     engine: Engine
     seed: int = 0
+    calibrate: bool = False  # deviations, by rows left out
 
     def features(self, landmarks: Landmarks) -> FeatureMap:
         """Z, in the precision that the least α needs."""

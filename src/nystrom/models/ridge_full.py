@@ -497,6 +497,13 @@ class FullPosterior:
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
     fit_intercept: bool
 
+    def quantiles(self, coverage: float, dual: np.ndarray) -> np.ndarray:
+        """Refused: no row is left out of a solution by conjugate gradients."""
+        raise ValueError(
+            "interval= needs residuals of rows that were left out, which solver='full' "
+            "does not give; fit with solver='direct', or use return_std=True."
+        )
+
     def std(
         self,
         rows: Landmarks,

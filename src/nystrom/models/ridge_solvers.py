@@ -24,7 +24,7 @@ from ..linalg.moments import Moments, are_alike, moments, trace_error_bound
 from ..linalg.operator import trace_error_after_pass
 from ..sources import Source
 from .linear_map import LinearMap
-from .posterior import Posterior, ridge_posterior
+from .posterior import Posterior, conformal_quantiles, ridge_posterior
 from .ridge import (
     EXACT_RISK,
     NormalEquations,
@@ -72,12 +72,17 @@ def fit_from_moments(
         )
         error = trace_error_after_pass(landmarks, mapping, sums, source, task.engine)
         residual_trace = trace_error_bound(mapping, sums)
+        posterior = ridge_posterior(mapping, problem, alphas, coef)
+        if task.calibrate:
+            posterior = posterior.calibrate(
+                landmarks, source, linear_map, task.engine, task.seed
+            )
         return RidgeFit(
             map=linear_map,
             solver="direct",
             error=error,
             risk_bound=task.risk_bound(landmarks, error, residual_trace),
-            posterior=ridge_posterior(mapping, problem, alphas, coef),
+            posterior=posterior,
             notes=precision_notes(mapping),
             least_alpha=problem.least_alpha(float(alphas.min())),
             alike=are_alike(sums),
@@ -156,13 +161,29 @@ class ExactPosterior:
         """As that of `Posterior`."""
         return self._posterior().predict_with_std(*args, **options)
 
+    def quantiles(self, coverage: float, dual: np.ndarray) -> np.ndarray:
+        """As those of `Posterior`, with every row left out once."""
+        K = self._kernel_matrix()
+        w = np.ones(len(K)) if self.weights is None else self.weights
+        kept, scores = np.flatnonzero(w), np.empty(dual.shape)
+        for alpha in np.unique(self.alphas):
+            # The variance of yᵢ given all others is 1/Gᵢᵢ, its residual xᵢ/Gᵢᵢ.
+            regularized = K[np.ix_(kept, kept)] + np.diag(alpha / w[kept])
+            precision = np.diag(np.linalg.pinv(regularized, hermitian=True))
+            mask = self.alphas == alpha
+            residuals = dual[np.ix_(kept, mask)] / np.sqrt(precision)[:, None]
+            scores[np.ix_(kept, mask)] = np.abs(residuals) / np.sqrt(self.scales[mask])
+        return conformal_quantiles(np.sort(scores[kept], axis=0), coverage)
+
+    def _kernel_matrix(self) -> np.ndarray:
+        if self.kernel is not None:
+            return self.kernel.gram(self.points)
+        K = np.asarray(self.points, dtype=np.float64)
+        return (K + K.T) / 2
+
     def _posterior(self) -> Posterior:
         """From the whole kernel matrix: only deviations need its eigenvectors."""
-        if self.kernel is not None:
-            K = self.kernel.gram(self.points)
-        else:
-            K = np.asarray(self.points, dtype=np.float64)
-            K = (K + K.T) / 2
+        K = self._kernel_matrix()
         factor = factorize(K)
         Z = K @ factor.root
         w = np.ones(len(K)) if self.weights is None else self.weights

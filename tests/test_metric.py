@@ -1,0 +1,257 @@
+"""Metrics and landmarks learnt from targets: gamma="ard" and "matrix",
+optimize_landmarks, and the collapsed bound behind them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nystrom import (
+    KernelLogisticRegression,
+    KernelRidge,
+    KernelRidgeClassifier,
+    KernelRidgeCV,
+    Nystroem,
+    kernels,
+    load,
+    save,
+)
+from nystrom.engines import Threads
+from nystrom.models.collapsed_bound import BoundProblem
+from nystrom.models.metric import Metric
+from nystrom.sources import DenseRows
+
+KERNELS = [
+    kernels.RBF(0.3),
+    kernels.RBF((0.1, 0.4, 0.2, 0.3)),
+    kernels.Matern(1.5, 1.5),
+    kernels.Matern(2.0, 2.5),
+    kernels.RationalQuadratic(1.2),
+]
+
+
+def mixed_directions(rng, n, n_features=6, noise=0.05):
+    """Targets of two of many directions, none of them a feature's."""
+    X = rng.standard_normal((n, n_features))
+    directions = np.linalg.qr(rng.standard_normal((n_features, 2)))[0]
+    u = X @ directions
+    y = np.sin(3 * u[:, 0]) + u[:, 1] ** 2 + noise * rng.standard_normal(n)
+    return X, y, directions
+
+
+def rmse(model, X, y):
+    return np.sqrt(np.mean((model.predict(X) - y) ** 2))
+
+
+def bound_problem(kernel, rng, structure, alpha):
+    X = rng.standard_normal((1500, 4))
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]])
+    weights = rng.uniform(0.5, 2.0, len(X))
+    metric = Metric.of(kernel, 4)
+    source = DenseRows(metric.map(X), weights).replace(targets=Y)
+    problem = BoundProblem(metric, source, Threads(1), structure, 20, alpha)
+    theta = problem.pack(metric.map(rng.standard_normal((20, 4))), 0.2)
+    theta[: problem.n_map_parameters] += 0.1 * rng.standard_normal(
+        problem.n_map_parameters
+    )
+    return problem, theta, X, Y, weights
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("structure", ["fixed", "width", "diagonal", "matrix"])
+def test_the_bound_is_the_dense_one_and_its_gradient_that_of_differences(
+    rng, kernel, structure
+):
+    alpha = None if structure != "width" else 0.1
+    problem, theta, X, Y, w = bound_problem(kernel, rng, structure, alpha)
+    value, gradient = problem.value_and_gradient(theta)
+    W, landmarks, alpha = problem.unpack(theta)
+    learned = problem.metric.with_transform(problem.metric.transform @ W).as_kernel()
+    points = problem.metric.unmap(landmarks)
+    C, K = learned(X, points), learned.gram(points) + 1e-6 * np.eye(20)
+    Q = C @ np.linalg.solve(K, C.T)
+    A = Q + alpha * np.diag(1 / w)
+    fit = np.einsum("nt,nt->t", Y, np.linalg.solve(A, Y)) / len(X)
+    log_determinant = np.linalg.slogdet(A)[1] + np.log(w).sum()
+    dense = log_determinant / (2 * len(X)) + np.log(fit).mean() / 2
+    dense += w @ (1 - np.diag(Q)) / (2 * alpha * len(X))
+    assert value == pytest.approx(dense, abs=1e-9)
+    chosen = rng.choice(len(theta), 8, replace=False)
+    for j in {0, *chosen.tolist(), problem.n_map_parameters}:
+        step = 1e-5 * (np.arange(len(theta)) == j)
+        ahead, behind = (
+            problem.value_and_gradient(theta + sign * step)[0] for sign in (1, -1)
+        )
+        assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_a_metric_is_its_kernel(rng, kernel):
+    X, points = rng.standard_normal((30, 4)), rng.standard_normal((5, 4))
+    metric = Metric.of(kernel, 4)
+    np.testing.assert_allclose(metric.as_kernel()(X, points), kernel(X, points))
+    T = rng.standard_normal((4, 2))
+    mapped = kernels.Mahalanobis(metric.kernel, T)
+    np.testing.assert_allclose(
+        mapped(X, points), metric.kernel(X @ T, points @ T), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        Metric.of(mapped, 4).as_kernel()(X, points), mapped(X, points), rtol=1e-12
+    )
+
+
+def test_mapped_rows_far_from_the_origin_in_float32_and_csr(rng):
+    X, T = rng.standard_normal((200, 5)), rng.standard_normal((5, 3))
+    kernel = kernels.Mahalanobis(kernels.Matern(2.0, 1.5), T)
+    expected = kernel(X, X[:20])
+    far = (X + 1000).astype(np.float32)
+    wide = far.astype(np.float64)
+    np.testing.assert_allclose(
+        kernel(far, far[:20]), kernel(wide, wide[:20]), atol=1e-5
+    )
+    sparse = sp.csr_array(X)
+    for left, right in [(sparse, sparse[:20]), (sparse, X[:20])]:
+        np.testing.assert_allclose(kernel(left, right), expected, atol=1e-12)
+    assert kernel == kernels.Mahalanobis(kernels.Matern(2.0, 1.5), T)
+    assert kernel != kernels.Mahalanobis(kernels.Matern(2.0, 1.5), 2 * T)
+
+
+@pytest.mark.parametrize("T", [np.zeros((3, 3)), [1.0, 2.0], [[np.nan]], [[]]])
+def test_a_transform_is_a_matrix_of_numbers(T):
+    with pytest.raises(ValueError, match="transform"):
+        kernels.Mahalanobis(kernels.RBF(1.0), T)
+
+
+def test_only_kernels_of_a_distance_have_a_metric():
+    with pytest.raises(ValueError, match="not a kernel of a distance"):
+        kernels.Mahalanobis(kernels.Linear(), np.eye(2))
+    with pytest.raises(TypeError, match="not a kernel"):
+        kernels.Mahalanobis("rbf", np.eye(2))
+
+
+def test_a_matrix_finds_directions_and_moved_landmarks_use_them(rng, seed):
+    X, y, directions = mixed_directions(rng, 4000)
+    train, test = slice(0, 3000), slice(3000, None)
+    options = {"kernel": "rbf", "n_landmarks": 60, "random_state": seed}
+    errors = {}
+    for gamma, optimize in [("learn", False), ("matrix", False), ("matrix", True)]:
+        model = KernelRidgeCV(gamma=gamma, optimize_landmarks=optimize, **options)
+        model.fit(X[train], y[train])
+        errors[gamma, optimize] = rmse(model, X[test], y[test])
+    assert errors["matrix", False] < 0.5 * errors["learn", False]
+    assert errors["matrix", True] < 0.7 * errors["matrix", False]
+    # Nearly all of the matrix is in the plane of the directions.
+    M = model.gamma_
+    inside = directions @ directions.T
+    assert np.trace(inside @ M @ inside) > 0.95 * np.trace(M)
+    assert model.feature_importances_.shape == (6,)
+    assert model.feature_importances_.sum() == pytest.approx(1)
+
+
+def test_ard_finds_the_few_features_that_matter(rng, seed):
+    X = rng.standard_normal((3000, 20))
+    y = np.sin(2 * X[:, 3]) * X[:, 7] + 0.1 * rng.standard_normal(3000)
+    options = {"kernel": "rbf", "n_landmarks": 150, "random_state": seed}
+    model = KernelRidgeCV(gamma="ard", **options).fit(X[:2500], y[:2500])
+    equal = KernelRidgeCV(gamma="learn", **options).fit(X[:2500], y[:2500])
+    assert set(np.argsort(model.feature_importances_)[-2:]) == {3, 7}
+    assert model.feature_importances_[[3, 7]].sum() > 0.9
+    assert rmse(model, X[2500:], y[2500:]) < 0.5 * rmse(equal, X[2500:], y[2500:])
+
+
+def test_the_same_seed_gives_the_same_model_for_every_number_of_jobs(rng):
+    X, y, _ = mixed_directions(rng, 2500)
+
+    def fitted(n_jobs):
+        model = KernelRidge(
+            0.01,
+            kernel="matern32",
+            gamma="matrix",
+            n_landmarks=30,
+            optimize_landmarks=True,
+            random_state=3,
+            n_jobs=n_jobs,
+        )
+        return model.fit(X, y).predict(X[:50])
+
+    np.testing.assert_array_equal(fitted(1), fitted(2))
+
+
+@pytest.mark.parametrize("form", ["float32", "csr"])
+def test_other_rows_learn_about_the_same(rng, form):
+    X, y, _ = mixed_directions(rng, 2000)
+    options = {"kernel": "rbf", "gamma": "matrix", "n_landmarks": 50}
+    model = KernelRidge(0.01, optimize_landmarks=True, random_state=0, **options)
+    expected = rmse(model.fit(X[:1500], y[:1500]), X[1500:], y[1500:])
+    rows = X.astype(np.float32) if form == "float32" else sp.csr_array(X)
+    found = rmse(model.fit(rows[:1500], y[:1500]), rows[1500:], y[1500:])
+    assert found < 1.3 * expected + 0.01
+    if form == "float32":
+        assert model.landmarks_.points.dtype == np.float32
+
+
+def test_classifiers_learn_the_metric_too(rng):
+    X, y, _ = mixed_directions(rng, 2400)
+    labels = np.array(["low", "mid", "high"])[np.digitize(y, [0.3, 1.2])]
+    options = {"kernel": "rbf", "n_landmarks": 50, "random_state": 0}
+    for estimator in (KernelRidgeClassifier, KernelLogisticRegression):
+        plain = estimator(gamma="scale", **options).fit(X[:1600], labels[:1600])
+        learned = estimator(gamma="matrix", optimize_landmarks=True, **options)
+        learned.fit(X[:1600], labels[:1600])
+        error = 1 - learned.score(X[1600:], labels[1600:])
+        assert error < 0.6 * (1 - plain.score(X[1600:], labels[1600:]))
+        probabilities = learned.predict_proba(X[1600:])
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+def test_a_learnt_model_is_saved_and_goes_into_pipelines(rng, tmp_path):
+    X, y, _ = mixed_directions(rng, 1000)
+    model = KernelRidge(0.1, kernel="matern32", gamma="matrix", n_landmarks=30)
+    model.set_params(optimize_landmarks=True, random_state=0).fit(X, y)
+    save(model, tmp_path / "model.nystrom")
+    loaded = load(tmp_path / "model.nystrom")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    lower, upper = loaded.predict(X, interval=0.9)
+    assert np.mean((lower <= y) & (y <= upper)) > 0.8
+    features = Nystroem("rbf", gamma="matrix", n_components=20, random_state=0)
+    assert features.fit_transform(X, y).shape == (1000, 20)
+
+
+def test_targets_that_are_constant_or_noise_do_no_harm(rng):
+    X = rng.standard_normal((600, 5))
+    options = {"kernel": "rbf", "gamma": "matrix", "n_landmarks": 40}
+    model = KernelRidge(1.0, optimize_landmarks=True, random_state=0, **options)
+    constant = model.set_params(fit_intercept=True).fit(X, np.full(600, 3.0))
+    np.testing.assert_allclose(constant.predict(X), 3.0)
+    y = rng.standard_normal(600)
+    noisy = KernelRidgeCV(optimize_landmarks=True, random_state=0, **options).fit(X, y)
+    new = rng.standard_normal((500, 5))
+    assert np.sqrt(np.mean(noisy.predict(new) ** 2)) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kernel": "laplacian"}, "Euclidean distance"),
+        ({"kernel": "linear"}, "Euclidean distance"),
+        ({"max_trace_error": 0.1}, "both say how many"),
+        ({"optimize_landmarks": "yes"}, "optimize_landmarks"),
+        ({"kernel": "laplacian", "gamma": "matrix"}, "kernels of a distance"),
+    ],
+)
+def test_what_cannot_be_optimised_is_refused_with_what_to_do(rng, options, words):
+    X, y, _ = mixed_directions(rng, 300)
+    options = {"kernel": "rbf", "n_landmarks": 20, "optimize_landmarks": True} | options
+    with pytest.raises((ValueError, TypeError), match=words):
+        KernelRidge(0.1, **options).fit(X, y)
+
+
+def test_streams_and_many_features_are_refused(rng):
+    X, y, _ = mixed_directions(rng, 300)
+    with pytest.raises(ValueError, match="partial_fit chooses landmarks again"):
+        KernelRidge(kernel="rbf", optimize_landmarks=True).partial_fit(X, y)
+    wide = rng.standard_normal((20, 1100))
+    with pytest.raises(ValueError, match="at most 1024"):
+        KernelRidge(kernel="rbf", gamma="matrix").fit(wide, y[:20])
