@@ -14,7 +14,8 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import and_
@@ -29,7 +30,6 @@ from .tabular import (
     ColumnNames,
     ColumnSelection,
     FileError,
-    FileStamp,
     TabularFile,
     format_cell_location,
     merge_small_chunks,
@@ -43,6 +43,10 @@ from .tabular import (
 TRANSPOSE_ROWS = 4096
 #: Bytes of text that are parsed at a time.
 CSV_BLOCK_BYTES = 2**22
+#: CSV files may be compressed, with one of these behind their ending.
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+#: Bytes of these that are read at a time: in a store each read is a request.
+READ_AHEAD_BYTES = 2**20
 #: Files whose footers are kept.
 MAX_OPEN_FILES = 64
 
@@ -215,11 +219,7 @@ class ArrowFile(TabularFile):
         return self.filesystem if self.converted is None else None
 
     def _read_stamp(self) -> Any:
-        return self.stamp or FileStamp.of(self.path, self.filesystem)
-
-    def _check_unchanged(self) -> None:
-        if self.converted is None:  # what was converted is a copy
-            self.stamp.check(self.path, self.filesystem)
+        return self.stamp or super()._read_stamp()
 
     def _fragment(self) -> Any:
         """The open file, with its footer; of some files it is kept."""
@@ -280,10 +280,11 @@ class ArrowFile(TabularFile):
         """Some columns of a chunk."""
         first, last = map(int, self.groups[chunk])
         names = tuple(map(stored_name, names))
-        scan = {"columns": list(names), "filter": self.row_filter, "use_threads": False}
         if self.file_format == "parquet":
             part = self._fragment().subset(row_group_ids=list(range(first, last)))
-            return part.to_table(schema=self.schema, **scan)
+            return part.to_table(
+                self.schema, list(names), self.row_filter, use_threads=False
+            )
         with self._open_ipc(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
             table = _arrow().Table.from_batches(batches, file.schema)
@@ -291,7 +292,9 @@ class ArrowFile(TabularFile):
             if name not in table.column_names:
                 constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
                 table = table.append_column(name, constant)
-        return _arrow("pyarrow.dataset").dataset(table).to_table(**scan)
+        if self.row_filter is not None:
+            table = table.filter(self.row_filter)
+        return table.select(names)
 
     @contextmanager
     def _open_ipc(self, names: ColumnNames) -> Iterator[Any]:
@@ -382,50 +385,63 @@ class TemporaryTable:
 _WRITTEN_AGAIN: dict[str, TemporaryTable] = {}
 
 
-class _Borrowed(TemporaryTable):
-    """The file of another process, which removes it."""
-
-    def __init__(self, path: str, write: Callable[[str], None]) -> None:
-        self.path, self.write = path, write
-
-
 def _reopen_temporary(path: str, write: Callable[[str], None]) -> TemporaryTable:
-    if os.path.exists(path):
-        return _Borrowed(path, write)
+    if os.path.exists(path):  # another process removes it
+        table = TemporaryTable.__new__(TemporaryTable)
+        table.path, table.write = path, write
+        return table
     if path not in _WRITTEN_AGAIN:
         _WRITTEN_AGAIN[path] = TemporaryTable(write, os.path.basename(path))
     return _WRITTEN_AGAIN[path]
 
 
-def write_batches(batches: Any, schema: Any, path: str) -> None:
-    """Write a stream of record batches to an Arrow IPC file."""
-    with _arrow("pyarrow.ipc").new_file(path, schema) as file:
+#: Called with a stage, the steps that are done and the number of all.
+ProgressHook = Callable[[str, int, int], None]
+_conversion_progress: ContextVar[ProgressHook] = ContextVar(
+    "nystrom_conversion_progress", default=lambda stage, done, total: None
+)
+
+
+@contextmanager
+def report_conversions(hook: ProgressHook | None) -> Iterator[None]:
+    """In this block of code, report the conversion of files to a hook, if there is one,
+    such as the bar of a call.
+    """
+    token = _conversion_progress.set(hook or _conversion_progress.get())
+    try:
+        yield
+    finally:
+        _conversion_progress.reset(token)
+
+
+def write_batches(
+    batches: Any, path: str, report: Callable[[], None] = lambda: None
+) -> None:
+    """Write a stream of record batches to an Arrow IPC file, one batch at a time."""
+    with _arrow("pyarrow.ipc").new_file(path, batches.schema) as file:
         for batch in batches:
             file.write_batch(batch)
+            report()
 
 
-@dataclass(frozen=True)
 class Stream:
     """A stream of batches that is written out once; it cannot be read again."""
 
-    batches: Any
-    schema: Any
+    def __init__(self, batches: Any) -> None:
+        self.batches = batches
 
     def __call__(self, path: str) -> None:
-        write_batches(self.batches, self.schema, path)
+        write_batches(self.batches, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Gone, ()
+        return partial, (_refuse_stream,)
 
 
-class _Gone:
-    """Stands for a stream in another process."""
-
-    def __call__(self, path: str) -> None:
-        raise FileError(
-            "The rows came from a stream that was read on another machine. Write them "
-            "to Parquet files that all workers see, and open these."
-        )
+def _refuse_stream(path: str) -> None:
+    raise FileError(
+        "The rows came from a stream that was read on another machine. Write them to "
+        "Parquet files that all workers see, and open these."
+    )
 
 
 def stream_file(X: Any) -> ArrowFile:
@@ -433,9 +449,9 @@ def stream_file(X: Any) -> ArrowFile:
     if hasattr(X, "sink_parquet"):  # a lazy frame of polars
         table = TemporaryTable(X.sink_parquet, "rows.parquet")
     else:
-        reader = X.scanner().to_reader() if hasattr(X, "scanner") else None
-        reader = reader or _arrow().RecordBatchReader.from_stream(X)
-        table = TemporaryTable(Stream(reader, reader.schema))
+        is_dataset = hasattr(X, "scanner")
+        reader = _scan(X) if is_dataset else _arrow().RecordBatchReader.from_stream(X)
+        table = TemporaryTable(Stream(reader))
     kind = "parquet" if table.path.endswith(".parquet") else "ipc"
     file = ArrowFile(type(X).__name__, kind, converted=table, stamp="read")
     if len(file.groups):  # known by its first and its last rows
@@ -443,6 +459,16 @@ def stream_file(X: Any) -> ArrowFile:
         ends = first.slice(0, 1).to_pylist(), last.slice(len(last) - 1).to_pylist()
         file.stamp = digest(file.bounds, str(file.schema), ends)
     return file
+
+
+def _scan(dataset: Any) -> Any:
+    """The batches of a data set; by itself, pyarrow would keep all bytes of a file."""
+    datasets = _arrow("pyarrow.dataset")
+    options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1}
+    if isinstance(getattr(dataset, "format", None), datasets.ParquetFileFormat):
+        unbuffered = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+        options["fragment_scan_options"] = unbuffered
+    return dataset.scanner(**options).to_reader()
 
 
 def dataset_files(dataset: Any) -> list[ArrowFile]:
@@ -525,13 +551,14 @@ class CsvFile(TabularFile):
         csv: CsvOptions,
         filesystem: Any = None,
         folder_columns: dict[str, tuple[Any, Any]] | None = None,
+        row_filter: Any = None,
     ) -> None:
-        self.filesystem, self.csv = filesystem, csv
+        self.filesystem, self.csv, self.row_filter = filesystem, csv, row_filter
         self.folder_columns = folder_columns or {}
         super().__init__(path)
         self._bad_rows: list[Any] = []
         with wrap_decoding_errors(self, 0), self._explain_errors():
-            with self._open() as reader:
+            with self._open() as (_, reader):
                 head = next(iter(reader), None)
             self.bounds = np.array([0, 0 if head is None else len(head)])
             stored = reader.schema.names
@@ -542,17 +569,16 @@ class CsvFile(TabularFile):
             self._texts |= {name} if is_text_type(kind) else set()
         self.names += tuple(self.folder_columns)
 
-    def _read_stamp(self) -> FileStamp:
-        return FileStamp.of(self.path, self.filesystem)
-
     @contextmanager
     def _open(self, types: dict[str, Any] | None = None) -> Iterator[Any]:
-        """The stream of batches; of these columns, if they are given."""
+        """The file, and the stream of its batches: of these columns, if they are given.
+        Those of type None are of the type that the first rows have.
+        """
         arrow_csv, csv = _arrow("pyarrow.csv"), self.csv
         is_tsv = ".tsv" in os.path.basename(self.path).lower()
         delimiter = csv.delimiter or ("\t" if is_tsv else ",")
         convert = arrow_csv.ConvertOptions(
-            column_types=types,
+            column_types={n: kind for n, kind in (types or {}).items() if kind},
             include_columns=None if types is None else list(types),
             decimal_point=csv.decimal,
         )
@@ -569,10 +595,11 @@ class CsvFile(TabularFile):
         )
         filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
         with (
-            filesystem.open_input_stream(self.path) as stream,
+            filesystem.open_input_file(self.path) as file,
+            _decompressed(file, self.path) as stream,
             arrow_csv.open_csv(stream, read, parse, convert) as reader,
         ):
-            yield reader
+            yield file, reader
 
     def _refuse_row(self, row: Any) -> str:
         self._bad_rows.append(row)
@@ -655,6 +682,10 @@ class CsvFile(TabularFile):
         kinds = dict.fromkeys(selection.numbers, _arrow().float64())
         if selection.text:
             kinds |= dict.fromkeys(selection.targets, _arrow().string())
+        condition = "" if self.row_filter is None else str(self.row_filter)
+        for name in self.names:
+            if stored_name(name) in condition:  # perhaps part of another name
+                kinds.setdefault(name, None)
         stored = [name for name in kinds if name not in self.folder_columns]
         types = {stored_name(name): kinds[name] for name in stored}
         table = TemporaryTable(partial(self._write, types))
@@ -663,6 +694,7 @@ class CsvFile(TabularFile):
             "ipc",
             filesystem=self.filesystem,
             folder_columns=self.folder_columns,
+            row_filter=self.row_filter,
             converted=table,
             stamp=self.stamp,
             key=(str(self.csv), str(types)),
@@ -674,13 +706,28 @@ class CsvFile(TabularFile):
         with (
             wrap_decoding_errors(self, 0),
             self._explain_errors(),
-            self._open(types) as reader,
+            self._open(types) as (file, reader),
         ):
-            write_batches(reader, reader.schema, path)
-        self._check_unchanged()
+            stage = f"converting {os.path.basename(self.path)}"
+            n_steps = -(-self.stamp.size // CSV_BLOCK_BYTES)
+            report = _conversion_progress.get()
+            report(stage, 0, n_steps)
+            write_batches(
+                reader,
+                path,
+                lambda: report(stage, file.tell() // CSV_BLOCK_BYTES, n_steps),
+            )
+            report(stage, n_steps, n_steps)
+        self.check_unchanged()
 
-    def _check_unchanged(self) -> None:
-        self.stamp.check(self.path, self.filesystem)
+
+def _decompressed(file: Any, path: str) -> Any:
+    """The text of a file, which is compressed if its name says so."""
+    if not path.lower().endswith(COMPRESSED):
+        return nullcontext(file)
+    codec = _arrow().Codec.detect(path.lower()).name
+    buffered = _arrow().BufferedInputStream(file, READ_AHEAD_BYTES)
+    return _arrow().CompressedInputStream(buffered, codec)
 
 
 def stored_name(name: Any) -> str:
