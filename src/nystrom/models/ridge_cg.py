@@ -23,9 +23,9 @@ from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel
+from ..linalg.errors import estimate_trace_error
 from ..linalg.features import FeatureMap
 from ..linalg.moments import moments
-from ..linalg.operator import estimate_trace_error
 from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
 from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights

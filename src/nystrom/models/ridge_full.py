@@ -32,9 +32,9 @@ from ..linalg.conjugate_gradients import (
     conjugate_gradients,
 )
 from ..linalg.cross_kernel import CrossKernel, Ledger, fetch_rows
+from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import largest_eigenvalue
 from ..linalg.features import BlockFeatures, FeatureMap
-from ..linalg.operator import estimate_trace_error
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink, Output
@@ -193,7 +193,7 @@ class WoodburyPreconditioner:
         mapping = FeatureMap.for_ridge(
             landmarks, source, float(alphas.min()), center=False
         )
-        tiles = BlockFeatures.from_root_and_shift(mapping.columns, mapping.root, None)
+        tiles = BlockFeatures(mapping.columns, mapping.root)
         features = RowFeatures.stored_if_they_fit(tiles, source, mapping.rank, engine)
         name = "preconditioner"
         G, total, weight = engine.reduce(_gram_sums_block, source, (features,), name)

@@ -20,8 +20,13 @@ from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..linalg.factor import factorize
 from ..linalg.features import FeatureMap
-from ..linalg.moments import Moments, are_alike, moments, trace_error_bound
-from ..linalg.operator import trace_error_after_pass
+from ..linalg.moments import (
+    Moments,
+    are_alike,
+    moments,
+    trace_error_after_pass,
+    trace_error_bound,
+)
 from ..sources import Source
 from .linear_map import LinearMap
 from .posterior import Posterior, ridge_posterior
