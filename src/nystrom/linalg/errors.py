@@ -1,4 +1,4 @@
-"""The relative trace error tr(K − K̃)/tr K, exact or estimated from rows, and guarantees."""
+"""The relative trace error tr(K − K̃)/tr K, exact or estimated, and guarantees."""
 
 from __future__ import annotations
 
