@@ -14,9 +14,9 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_
 from typing import Any
@@ -150,6 +150,15 @@ def matrix_in_memory(table: Any) -> tuple[np.ndarray, ColumnNames]:
 
 
 # --- files of columns -----------------------------------------------------------------
+
+
+def add_constants(table: Any, constants: dict[str, tuple[Any, Any]]) -> Any:
+    """A table with columns that are the same for all rows, of a type and value each."""
+    for name, (kind, value) in constants.items():
+        if name not in table.column_names:
+            constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
+            table = table.append_column(name, constant)
+    return table
 
 
 class ArrowFile(TabularFile):
@@ -288,13 +297,16 @@ class ArrowFile(TabularFile):
         with self._open_ipc(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
             table = _arrow().Table.from_batches(batches, file.schema)
-        for name, (kind, value) in self.folder_columns.items():
-            if name not in table.column_names:
-                constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
-                table = table.append_column(name, constant)
+        table = add_constants(table, self.folder_columns)
         if self.row_filter is not None:
             table = table.filter(self.row_filter)
         return table.select(names)
+
+    def iter_tables(self) -> Iterator[Any]:
+        """All columns, part by part, with their cells as they are."""
+        for chunk in range(len(self.groups)):
+            with wrap_decoding_errors(self, int(self.bounds[chunk])):
+                yield self._read_table(chunk, self.names)
 
     @contextmanager
     def _open_ipc(self, names: ColumnNames) -> Iterator[Any]:
@@ -557,6 +569,9 @@ class CsvFile(TabularFile):
         self.folder_columns = folder_columns or {}
         super().__init__(path)
         self._bad_rows: list[Any] = []
+        if csv.delimiter == "detect":
+            with wrap_decoding_errors(self, 0):
+                self.csv = replace(csv, delimiter=self._detect_delimiter())
         with wrap_decoding_errors(self, 0), self._explain_errors():
             with self._open() as (_, reader):
                 head = next(iter(reader), None)
@@ -570,16 +585,54 @@ class CsvFile(TabularFile):
         self.names += tuple(self.folder_columns)
 
     @contextmanager
-    def _open(self, types: dict[str, Any] | None = None) -> Iterator[Any]:
-        """The file, and the stream of its batches: of these columns, if they are given.
-        Those of type None are of the type that the first rows have.
+    def _stream(self) -> Iterator[tuple[Any, Any]]:
+        """The file, and the stream of its bytes, decompressed if its name says so."""
+        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
+        with filesystem.open_input_file(self.path) as file:
+            if not self.path.lower().endswith(COMPRESSED):
+                yield file, file
+                return
+            codec = _arrow().Codec.detect(self.path.lower()).name
+            buffered = _arrow().BufferedInputStream(file, READ_AHEAD_BYTES)
+            with _arrow().CompressedInputStream(buffered, codec) as stream:
+                yield file, stream
+
+    def _detect_delimiter(self) -> str:
+        """What the first line has most of, outside of quotes; else the usual one."""
+        usual = "\t" if ".tsv" in os.path.basename(self.path).lower() else ","
+        with self._stream() as (_, stream):
+            head = stream.read(CSV_BLOCK_BYTES).decode(self.csv.encoding, "replace")
+        lines = [line for line in head.splitlines() if line.strip()] or [""]
+        outside = "".join(lines[0].split('"')[::2])
+        return max(",;\t|", key=lambda d: (outside.count(d), d == usual))
+
+    def iter_tables(self) -> Iterator[Any]:
+        """All columns, part by part, with their cells as text."""
+        string = _arrow().string()
+        types = {stored_name(n): string for n in self.names}
+        with (
+            wrap_decoding_errors(self, 0),
+            self._explain_errors(),
+            self._open(types) as (_, reader),
+        ):
+            for batch in reader:
+                yield add_constants(
+                    _arrow().Table.from_batches([batch]), self.folder_columns
+                )
+
+    @contextmanager
+    def _open(
+        self, types: dict[str, Any] | None = None, columns: list[str] | None = None
+    ) -> Iterator[Any]:
+        """The file, and the stream of its batches; of these columns, if they are given,
+        where a type of None is found from the first rows.
         """
         arrow_csv, csv = _arrow("pyarrow.csv"), self.csv
         is_tsv = ".tsv" in os.path.basename(self.path).lower()
         delimiter = csv.delimiter or ("\t" if is_tsv else ",")
         convert = arrow_csv.ConvertOptions(
             column_types={n: kind for n, kind in (types or {}).items() if kind},
-            include_columns=None if types is None else list(types),
+            include_columns=columns,
             decimal_point=csv.decimal,
         )
         parse = arrow_csv.ParseOptions(
@@ -593,10 +646,8 @@ class CsvFile(TabularFile):
             encoding=csv.encoding,
             autogenerate_column_names=not csv.header,
         )
-        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
         with (
-            filesystem.open_input_file(self.path) as file,
-            _decompressed(file, self.path) as stream,
+            self._stream() as (file, stream),
             arrow_csv.open_csv(stream, read, parse, convert) as reader,
         ):
             yield file, reader
@@ -706,7 +757,7 @@ class CsvFile(TabularFile):
         with (
             wrap_decoding_errors(self, 0),
             self._explain_errors(),
-            self._open(types) as (file, reader),
+            self._open(types, list(types)) as (file, reader),
         ):
             stage = f"converting {os.path.basename(self.path)}"
             n_steps = -(-self.stamp.size // CSV_BLOCK_BYTES)
@@ -719,15 +770,6 @@ class CsvFile(TabularFile):
             )
             report(stage, n_steps, n_steps)
         self.check_unchanged()
-
-
-def _decompressed(file: Any, path: str) -> Any:
-    """The text of a file, which is compressed if its name says so."""
-    if not path.lower().endswith(COMPRESSED):
-        return nullcontext(file)
-    codec = _arrow().Codec.detect(path.lower()).name
-    buffered = _arrow().BufferedInputStream(file, READ_AHEAD_BYTES)
-    return _arrow().CompressedInputStream(buffered, codec)
 
 
 def stored_name(name: Any) -> str:
