@@ -8,7 +8,7 @@ proposals at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -286,6 +286,7 @@ class RowPool:
         *,
         points: Any = None,
         wide: bool = False,
+        excluded: Sequence[int] | np.ndarray = (),  # rows never to be selected
     ) -> None:
         self.kernel, self.ledger = problem.kernel, problem.ledger
         self.engine = problem.engine.local
@@ -308,7 +309,7 @@ class RowPool:
         unit = pivots.rounding_unit(capacity)
         unit = unit if self.wide else max(unit, residual_rounding(np.float32, capacity))
         self.floor = unit * np.abs(self.residual)
-        self.selected = np.isin(indices, pivots.indices)
+        self.selected = np.isin(indices, np.append(pivots.indices, excluded))
         self.pending = np.empty(0, dtype=np.intp)  # positions of pivots not flushed yet
         on_device = not arrays.is_on_host(self.kernel.output_like(self.rows))
         self.part_bounds = (
@@ -334,7 +335,10 @@ class RowPool:
 
     def _fill(self) -> None:
         """The factor of the pivots so far, in float64: residuals are small by now."""
-        columns, root = self.pivots.columns, ColumnBlocks.from_matrix(self.pivots.root)
+        columns, root = (
+            self.pivots.columns,
+            ColumnBlocks.from_matrix(self.pivots.factor.root),
+        )
 
         def fill(numbered: tuple[int, PoolPart]) -> np.ndarray:
             i, part = numbered
@@ -362,11 +366,6 @@ class RowPool:
     def residual_trace(self) -> float:
         """The trace error as the pool estimates it."""
         return float(self.weights @ self.residual)
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether every residual is rounding."""
-        return not self.residual.any()
 
     @property
     def needs_float64(self) -> bool:
@@ -468,11 +467,6 @@ class RowPool:
         new_rows = self.indices[positions]
         kept = self.pivots.add(new_rows, arrays.take_rows(self.points, positions))
         return np.delete(new_rows, kept)
-
-    def exclude_rows(self, rows: np.ndarray) -> None:
-        """Never select these rows."""
-        self.selected |= np.isin(self.indices, rows)
-        self._zero_rounding()
 
     def _columns_at(
         self, positions: np.ndarray, get_array: Callable[[Any], Array]
