@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeries
 from nystrom import KernelRidge, KernelRidgeCV, engines, kernels
 from nystrom._precision import EPS64, N_PROBE_ROWS
 from nystrom.estimators._search import random_folds
-from nystrom.models.ridge import RidgePath
+from nystrom.models.ridge import NormalEquations
 
 N_ROWS, N_LANDMARKS, GAMMA = 150, 18, 0.3
 ALPHAS = np.array([1e-3, 0.1, 3.0])
@@ -211,16 +211,17 @@ def test_rows_are_asked_again_only_where_sums_leave_rounding(X, Y, rng, seed):
 
 def path_with(rounding):
     """A part of the target is in a direction whose eigenvalue is 0, or the rounding."""
-    return RidgePath(
-        values=np.array([1.0, 0.0]),
-        vectors=np.eye(2),
+    return NormalEquations(
+        gram=np.diag([1.0, 0.0]),
         cross=np.array([[0.5], [-0.05]]),
         target_squares=np.array([1.0]),
-        weight=30.0,
+        feature_mean=np.zeros(2),
+        target_mean=np.zeros(1),
+        total_weight=30.0,
         n_rows=30.0,
-        n_intercepts=0,
         max_rank=30,
         gram_error=rounding,
+        fit_intercept=False,
     )
 
 
@@ -237,9 +238,9 @@ def test_directions_are_left_out_where_alpha_is_below_their_rounding_alone():
 
 def test_a_direction_that_the_eigensolver_rounded_up_is_left_out():
     """LAPACK told 5 units of the largest value where columns were dependent."""
-    rounded = replace(path_with(0.0), values=np.array([1.0, 5 * EPS64]))
+    rounded = replace(path_with(0.0), gram=np.diag([1.0, 5 * EPS64]))
     np.testing.assert_allclose(rounded.coefficients(0.0)[:, 0], [0.5, 0.0])
-    resolved = replace(path_with(0.0), values=np.array([1.0, 100 * EPS64]))
+    resolved = replace(path_with(0.0), gram=np.diag([1.0, 100 * EPS64]))
     assert abs(resolved.coefficients(0.0)[1, 0]) > 1e12
 
 

@@ -293,12 +293,13 @@ def map_tiles(
         start = tile * TILE
         # Nothing here holds the result: a sum that it was added to may be all there
         # is room for.
-        yield start, _apply_to_tile(f, source, shared, start)
+        yield start, apply_to_tile(f, source, shared, start)
 
 
-def _apply_to_tile(
+def apply_to_tile(
     f: Callable, source: Source, shared: tuple[Any, ...], start: int
 ) -> Any:
+    """f of the tile that begins at a row."""
     # A result that is not finite is refused once, by the caller.
     with np.errstate(over="ignore", invalid="ignore"):
         stop = min(start + TILE, source.n_rows)
@@ -314,9 +315,8 @@ def sum_tiles(
         with np.errstate(over="ignore", invalid="ignore"):
             return f(source.block(start, stop), *shared)
     tree = SumTree()
-    for _, term in map_tiles(f, source, shared, first, last):
-        tree.push(term)
-        del term  # not to be held while the next one is computed
+    for tile in range(first, last):
+        tree.push(apply_to_tile(f, source, shared, tile * TILE))
     return tree.total()
 
 

@@ -24,7 +24,7 @@ from ..models.calibration import ProbabilityLink, fit_probability_link
 from ..models.held_out import leave_one_out_predictions
 from ..models.model_selection import MAX_CALIBRATION_ROWS
 from ..models.posterior import Posterior
-from ..models.ridge_solvers import RidgeFit, RidgeTask
+from ..models.ridge import RidgeFit, RidgeTask
 from ..sources import Source, Targets
 from ..sources.output import MappedSink, Output
 from ._inputs import check_labels, check_sample_weight, check_targets_in_source

@@ -24,8 +24,9 @@ from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
 from ..models.posterior import Posterior
+from ..models.ridge import RidgeFit, RidgeTask
 from ..models.ridge_full import FullPosterior
-from ..models.ridge_solvers import ExactPosterior, RidgeFit, RidgeTask
+from ..models.ridge_solvers import ExactPosterior
 from ..samplers import SpectralTolerance, StoppingRule
 from ..samplers.cost import forecast
 from ..sources import Source, infer_source

@@ -33,7 +33,8 @@ from ..models.model_selection import (
     remove_class_weights,
     score_path,
 )
-from ..models.ridge_solvers import RidgeFit, RidgeTask, fit_from_moments
+from ..models.ridge import RidgeFit, RidgeTask
+from ..models.ridge_solvers import fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
 from ._base import asarray_like

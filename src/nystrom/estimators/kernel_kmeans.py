@@ -18,7 +18,7 @@ from .._random import as_seed
 from .._validation import check_float, check_int
 from ..engines import Engine
 from ..landmarks import Landmarks
-from ..linalg.operator import estimate_trace_error
+from ..linalg.errors import estimate_trace_error
 from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
 from ..models.spectral_embedding import (
     SpectralEmbeddingMap,

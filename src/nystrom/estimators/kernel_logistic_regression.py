@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._random import as_seed
 from .._validation import check_float, check_int
-from ..linalg.operator import estimate_trace_error
+from ..linalg.errors import estimate_trace_error
 from ..models.logistic import (
     LogisticSettings,
     fit_logistic,

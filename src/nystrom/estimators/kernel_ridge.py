@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..models.ridge_solvers import SOLVERS, Exact, RidgeSolver
+from ..models.ridge_solvers import fit_exact, fit_ridge
 from ..models.streaming import StreamingMoments
 from ._base import exact_landmarks, uses_exact_solver
 from ._problem import KernelProblem
@@ -195,17 +195,17 @@ class KernelRidge(BaseKernelRegressor):
         with fit_context(self, X, y):
             problem = self._validate(X, y, sample_weight)
             alphas = self._check_alphas(problem)
-            name = check_solver(self.solver, alphas, self._solvers)
+            solver = check_solver(self.solver, alphas, self._solvers)
             stopping_rule = self._stopping_rule_for_risk(alphas)
-            solver: RidgeSolver = SOLVERS[name]
+            task = self._ridge_task(problem, alphas)
             if not self.fit_intercept and uses_exact_solver(
                 stopping_rule, self.sampler, problem.source
             ):
-                solver = Exact(problem.X)
                 landmarks = exact_landmarks(problem.kernel, problem.source)
+                fit = fit_exact(landmarks, task, problem.X)
             else:
                 landmarks = self._select_landmarks_for_risk(problem, stopping_rule)
-            fit = solver.fit(landmarks, self._ridge_task(problem, alphas))
+                fit = fit_ridge(landmarks, task, solver)
             self._set_fit(landmarks, fit, problem, float(alphas.min()))
             self.residual_, self._running = fit.residual, None
         return self

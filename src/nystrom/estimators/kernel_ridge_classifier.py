@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..models.ridge_solvers import SOLVERS
+from ..models.ridge_solvers import fit_ridge
 from ._classifier import CalibratedClassifierMixin
 from ._progress import fit_context, with_callbacks
 from ._ridge import check_solver
@@ -128,11 +128,11 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         with fit_context(self, X, y):
             problem, given = self._validate_classes(X, y, sample_weight)
             alphas = self._check_alphas(problem)
-            solver = SOLVERS[check_solver(self.solver, alphas, self._solvers)]
+            solver = check_solver(self.solver, alphas, self._solvers)
             stopping_rule = self._stopping_rule_for_risk(alphas)
             landmarks = self._select_landmarks_for_risk(problem, stopping_rule)
             task = self._ridge_task(problem, alphas)
-            fit = solver.fit(landmarks, task)
+            fit = fit_ridge(landmarks, task, solver)
             self._set_fit(landmarks, fit, problem, float(alphas.min()))
             self._set_classes(given)
             self._calibrate(landmarks, fit, task, given)

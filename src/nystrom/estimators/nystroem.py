@@ -14,9 +14,8 @@ from .. import _arrays as arrays
 from .._validation import check_int
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..linalg.errors import TraceError
+from ..linalg.errors import TraceError, estimate_trace_error
 from ..linalg.features import features, features_and_error, features_need_float64
-from ..linalg.operator import estimate_trace_error
 from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer

@@ -54,17 +54,17 @@ class PathResiduals:
         leave_one_out: bool,
     ) -> PathResiduals:
         """In the eigenvectors of the Gram matrix where leverages are needed."""
-        path, basis, inverse = problem.path, mapping.root, None
+        basis, inverse = mapping.root, None
         center, intercept_leverage = mapping.center + problem.feature_mean, 0.0
         if leave_one_out:
-            basis = basis @ path.vectors
-            center = mapping.shift @ basis + problem.feature_mean @ path.vectors
-            inverse = 1 / (path.values[:, None] + alphas)
-            coefs = [path.cross * column[:, None] for column in inverse.T]
+            basis = basis @ problem.eigenvectors
+            center = mapping.shift @ basis + problem.feature_mean @ problem.eigenvectors
+            inverse = 1 / (problem.eigenvalues[:, None] + alphas)
+            coefs = [problem.rotated_cross * column[:, None] for column in inverse.T]
             if problem.fit_intercept:
                 intercept_leverage = 1 / problem.total_weight
         else:
-            coefs = [path.coefficients(alpha) for alpha in alphas]
+            coefs = [problem.coefficients(alpha) for alpha in alphas]
         return cls(
             ColumnBlocks.from_matrix(basis),
             DeviceConstant(center),

@@ -248,9 +248,7 @@ class SampledHessian:
         return np.append(np.ones(self.mapping.rank), [0.0] * bool(self.fit_intercept))
 
     def _sample_blocks(self) -> Iterator[SampleBlock]:
-        tiles = BlockFeatures.from_root_and_shift(
-            self.mapping.columns, self.mapping.root, None
-        )
+        tiles = BlockFeatures(self.mapping.columns, self.mapping.root)
         for start in range(0, self.sample.n_rows, TILE):
             block = self.sample.block(start, min(start + TILE, self.sample.n_rows))
             Z = tiles(block.X)

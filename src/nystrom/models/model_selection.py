@@ -218,15 +218,15 @@ def gcv_errors(
     Only where cancellation leaves nothing but rounding, as in fits that pass close to
     all targets, residuals are recomputed from the rows.
     """
-    squares = [problem.path.residual_squares(alphas) for _, problem in problems]
+    squares = [problem.residual_squares(alphas) for _, problem in problems]
     inaccurate = [
         i
         for i, (_, problem) in enumerate(problems)
-        if not problem.path.residuals_are_accurate(alphas)
+        if not problem.residuals_are_accurate(alphas)
     ]
     _recompute_from_rows(squares, inaccurate, problems, source, alphas, engine)
-    paths = [problem.path for _, problem in problems]
-    return np.array([p.gcv(alphas, s) for p, s in zip(paths, squares, strict=True)])
+    pairs = zip(problems, squares, strict=True)
+    return np.array([problem.gcv(alphas, each) for (_, problem), each in pairs])
 
 
 def cross_validation_errors(
@@ -267,7 +267,7 @@ def _test_squared_errors(
     for i, (mapping, problem) in enumerate(problems):
         sums, errors = test.first_features(mapping.rank), []
         for alpha in alphas:
-            coef = problem.path.coefficients(alpha)
+            coef = problem.coefficients(alpha)
             offset = problem.target_mean - problem.feature_mean @ coef
             errors.append(sum_of_squared_errors(sums, coef, offset))
         sums_of_squares, rounding = (

@@ -11,137 +11,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from .._precision import EPS64, gram_rounding, least_resolved_alpha
+from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
-from ..linalg.errors import Guarantee
+from ..landmarks import Landmarks
+from ..linalg.errors import Guarantee, TraceError
 from ..linalg.features import FeatureMap
 from ..linalg.moments import Moments
+from ..sources import Source
+from .linear_map import LinearMap
 
 #: Residuals that sums resolve to this share are not recomputed from the rows.
 RESIDUAL_RTOL = 0.01
 #: Degrees of freedom whose square vanishes say nothing.
 MIN_RESIDUAL_DOF = 1e-150
-
-
-@dataclass(frozen=True, eq=False)
-class RidgePath:
-    """Ridge solutions in the eigenvectors of G = QΣ²Qᵀ, where each α is a division."""
-
-    values: np.ndarray  # (r,) σ², descending, not negative
-    vectors: np.ndarray  # (r, r) Q
-    cross: np.ndarray  # (r, t) Qᵀb
-    target_squares: np.ndarray  # (t,)
-    weight: float  # Σw
-    n_rows: float  # how many rows these count as
-    n_intercepts: int
-    max_rank: int  # n_samples, less one for an intercept
-    gram_error: float  # rounding of G at most
-
-    @property
-    def _eigenvalue_error(self) -> float:
-        """How far each of the values may be off: by sums, and by the eigensolver."""
-        return self.gram_error + 10 * EPS64 * self.values.max(initial=0.0)
-
-    @property
-    def _eigenvalue_cutoff(self) -> float:
-        """σ² up to which a direction of G is rounding."""
-        largest = float(self.values.max(initial=0.0))
-        return max(EPS64 * len(self.values) * largest, self._eigenvalue_error)
-
-    @cached_property
-    def _numerical_rank(self) -> int:
-        """Directions of G above rounding."""
-        return min(
-            int(np.count_nonzero(self.values > self._eigenvalue_cutoff)), self.max_rank
-        )
-
-    @property
-    def interpolates(self) -> bool:
-        """Whether Z spans all that targets can be: no part of any is outside."""
-        return self._numerical_rank == self.max_rank
-
-    def coefficients(self, alpha: float, cross: np.ndarray | None = None) -> np.ndarray:
-        """θ for one α; among the least-squares solutions the smallest for α = 0.
-
-        An α below rounding is 0 in directions that are noise, and these are dropped.
-        """
-        cross = self.cross if cross is None else cross
-        k = (
-            self._numerical_rank
-            if alpha <= self._eigenvalue_cutoff
-            else len(self.values)
-        )
-        shrunk = cross[:k] / (self.values[:k] + alpha)[:, None]
-        return self.vectors[:, :k] @ shrunk
-
-    def residual_squares(self, alphas: np.ndarray) -> np.ndarray:
-        """(a, t): Σ w(y − ŷ)² on the rows themselves.
-
-        Σ wy² less b²(σ² + 2α)/(σ² + α)². Written with b²/σ² it would be far off where
-        σ² is rounding beside α. But where the rows are interpolated the difference is
-        rounding itself, and b²/σ² is accurate.
-        """
-        k = self._numerical_rank
-        if self.interpolates:
-            fitted = self.cross[:k] ** 2 / self.values[:k, None]  # (k, t)
-            shrunk = alphas[:, None] / (self.values[:k] + alphas[:, None])
-            return shrunk**2 @ fitted
-        explained = self._filter_factors(
-            alphas, lambda v, a: (v + 2 * a) / (v + a) ** 2
-        )
-        return np.maximum(0.0, self.target_squares - explained @ self.cross**2)
-
-    def residuals_are_accurate(self, alphas: np.ndarray) -> bool:
-        """Whether rounding may have changed these squares by a hundredth at most."""
-        if self.interpolates:
-            return True
-        eigenvalue_error = self._eigenvalue_error
-        error_factors = self._filter_factors(
-            alphas, lambda v, a: np.minimum(1.0, eigenvalue_error / (v + a)) / (v + a)
-        )
-        rounding = error_factors @ self.cross**2 + 10 * EPS64 * self.target_squares
-        return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
-
-    def _filter_factors(
-        self,
-        alphas: np.ndarray,
-        factor: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    ) -> np.ndarray:
-        """(a, r): a function of σ² and α; for α = 0 of directions above rounding."""
-        v, a = np.broadcast_arrays(self.values, alphas[:, None])
-        included = (a > 0) | (np.arange(len(self.values)) < self._numerical_rank)
-        out = np.zeros(v.shape)
-        out[included] = factor(v[included], a[included])
-        return out
-
-    def residual_degrees_of_freedom(self, alphas: np.ndarray) -> np.ndarray:
-        """(a,): n − tr K̃(K̃ + αI)⁻¹, less one for an intercept.
-
-        Where the rows are interpolated it is a sum of α/(σ² + α): the difference of n
-        and the degrees of freedom would be rounding.
-        """
-        if self.interpolates:
-            eigenvalues = self.values[: self._numerical_rank]
-            unfitted = np.sum(alphas[:, None] / (eigenvalues + alphas[:, None]), axis=1)
-            return self.n_rows - self.n_intercepts - len(eigenvalues) + unfitted
-        fitted_dof = self._filter_factors(alphas, lambda v, a: v / (v + a)).sum(axis=1)
-        return self.n_rows - self.n_intercepts - fitted_dof
-
-    def gcv(self, alphas: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """(a, t): the mean squared error by generalised cross-validation.
-
-        `squares` are the residuals', from `residual_squares` or from the rows.
-        """
-        residual_share = self.residual_degrees_of_freedom(alphas) / self.n_rows
-        # As many degrees of freedom as rows leave 0/0: nothing can be said of such α.
-        min_share = MIN_RESIDUAL_DOF if self.interpolates else EPS64
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores = squares / self.weight / residual_share[:, None] ** 2
-        return np.where(residual_share[:, None] > min_share, scores, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,15 +97,16 @@ class NormalEquations:
                 ridged = add_ridge(self.gram, alpha)
                 factor = scipy.linalg.cho_factor(ridged, lower=True, overwrite_a=True)
                 return scipy.linalg.cho_solve(factor, b)
-        return self.path.coefficients(alpha, self.path.vectors.T @ b)
+        return self.coefficients(alpha, self.eigenvectors.T @ b)
 
     def least_alpha(self, alpha: float) -> float:
         """What α must be at least to be resolved in all directions; 0 if it is."""
         least = least_resolved_alpha(float(np.trace(self.gram)))
         if not 0 < alpha < least or not len(self.gram):
             return 0.0
-        # Such an α is solved for by this path. It changes nothing in other directions.
-        return least if self.path.values[-1] < least else 0.0
+        # Such an α is solved for in eigenvectors; in other directions it
+        # changes nothing.
+        return least if self.eigenvalues[-1] < least else 0.0
 
     def inverse_quadratic_form(
         self, alphas: np.ndarray, coef: np.ndarray
@@ -227,8 +116,7 @@ class NormalEquations:
         return np.maximum(self.target_squares - fitted, 0.0) / alphas
 
     @cached_property
-    def path(self) -> RidgePath:
-        """The solutions for every α, from one eigendecomposition."""
+    def _eigh(self) -> tuple[np.ndarray, np.ndarray]:
         if not np.all(np.isfinite(self.gram)):
             raise ValueError(
                 "Sums over rows are too large for float64. Divide sample_weight by a "
@@ -237,18 +125,127 @@ class NormalEquations:
         with blas_limit_for_size(len(self.gram)):
             # Not numpy's, which is no faster and takes two more matrices to work in.
             values, vectors = scipy.linalg.eigh(self.gram)
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        return RidgePath(
-            values=values,
-            vectors=vectors,
-            cross=vectors.T @ self.cross,
-            target_squares=self.target_squares,
-            weight=self.total_weight,
-            n_rows=self.n_rows,
-            n_intercepts=int(self.fit_intercept),
-            max_rank=self.max_rank,
-            gram_error=self.gram_error,
+        return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """(r,): σ² of G = QΣ²Qᵀ, descending, not negative; each α is a division."""
+        return self._eigh[0]
+
+    @property
+    def eigenvectors(self) -> np.ndarray:
+        """(r, r): Q."""
+        return self._eigh[1]
+
+    @cached_property
+    def rotated_cross(self) -> np.ndarray:
+        """(r, t): Qᵀb."""
+        return self.eigenvectors.T @ self.cross
+
+    @property
+    def _eigenvalue_error(self) -> float:
+        """How far each of the values may be off: by sums, and by the eigensolver."""
+        return self.gram_error + 10 * EPS64 * self.eigenvalues.max(initial=0.0)
+
+    @property
+    def _eigenvalue_cutoff(self) -> float:
+        """σ² up to which a direction of G is rounding."""
+        largest = float(self.eigenvalues.max(initial=0.0))
+        return max(EPS64 * len(self.eigenvalues) * largest, self._eigenvalue_error)
+
+    @cached_property
+    def _numerical_rank(self) -> int:
+        """Directions of G above rounding."""
+        return min(
+            int(np.count_nonzero(self.eigenvalues > self._eigenvalue_cutoff)),
+            self.max_rank,
         )
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether Z spans all that targets can be: no part of any is outside."""
+        return self._numerical_rank == self.max_rank
+
+    def coefficients(self, alpha: float, cross: np.ndarray | None = None) -> np.ndarray:
+        """θ for one α; among the least-squares solutions the smallest for α = 0.
+
+        An α below rounding is 0 in directions that are noise, and these are dropped.
+        """
+        cross = self.rotated_cross if cross is None else cross
+        k = (
+            self._numerical_rank
+            if alpha <= self._eigenvalue_cutoff
+            else len(self.eigenvalues)
+        )
+        shrunk = cross[:k] / (self.eigenvalues[:k] + alpha)[:, None]
+        return self.eigenvectors[:, :k] @ shrunk
+
+    def residual_squares(self, alphas: np.ndarray) -> np.ndarray:
+        """(a, t): Σ w(y − ŷ)² on the rows themselves.
+
+        Σ wy² less b²(σ² + 2α)/(σ² + α)². Written with b²/σ² it would be far off where
+        σ² is rounding beside α. But where the rows are interpolated the difference is
+        rounding itself, and b²/σ² is accurate.
+        """
+        k = self._numerical_rank
+        if self.interpolates:
+            fitted = self.rotated_cross[:k] ** 2 / self.eigenvalues[:k, None]  # (k, t)
+            shrunk = alphas[:, None] / (self.eigenvalues[:k] + alphas[:, None])
+            return shrunk**2 @ fitted
+        explained = self._filter_factors(
+            alphas, lambda v, a: (v + 2 * a) / (v + a) ** 2
+        )
+        return np.maximum(0.0, self.target_squares - explained @ self.rotated_cross**2)
+
+    def residuals_are_accurate(self, alphas: np.ndarray) -> bool:
+        """Whether rounding may have changed these squares by a hundredth at most."""
+        if self.interpolates:
+            return True
+        eigenvalue_error = self._eigenvalue_error
+        error_factors = self._filter_factors(
+            alphas, lambda v, a: np.minimum(1.0, eigenvalue_error / (v + a)) / (v + a)
+        )
+        rounding = (
+            error_factors @ self.rotated_cross**2 + 10 * EPS64 * self.target_squares
+        )
+        return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
+
+    def _filter_factors(
+        self,
+        alphas: np.ndarray,
+        factor: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    ) -> np.ndarray:
+        """(a, r): a function of σ² and α; for α = 0 of directions above rounding."""
+        v, a = np.broadcast_arrays(self.eigenvalues, alphas[:, None])
+        included = (a > 0) | (np.arange(len(self.eigenvalues)) < self._numerical_rank)
+        out = np.zeros(v.shape)
+        out[included] = factor(v[included], a[included])
+        return out
+
+    def residual_degrees_of_freedom(self, alphas: np.ndarray) -> np.ndarray:
+        """(a,): n − tr K̃(K̃ + αI)⁻¹, less one for an intercept.
+
+        Where the rows are interpolated it is a sum of α/(σ² + α): the difference of n
+        and the degrees of freedom would be rounding.
+        """
+        if self.interpolates:
+            eigenvalues = self.eigenvalues[: self._numerical_rank]
+            unfitted = np.sum(alphas[:, None] / (eigenvalues + alphas[:, None]), axis=1)
+            return self.n_rows - int(self.fit_intercept) - len(eigenvalues) + unfitted
+        fitted_dof = self._filter_factors(alphas, lambda v, a: v / (v + a)).sum(axis=1)
+        return self.n_rows - int(self.fit_intercept) - fitted_dof
+
+    def gcv(self, alphas: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """(a, t): the mean squared error by generalised cross-validation.
+
+        `squares` are the residuals', from `residual_squares` or from the rows.
+        """
+        residual_share = self.residual_degrees_of_freedom(alphas) / self.n_rows
+        # As many degrees of freedom as rows leave 0/0: nothing can be said of such α.
+        min_share = MIN_RESIDUAL_DOF if self.interpolates else EPS64
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = squares / self.total_weight / residual_share[:, None] ** 2
+        return np.where(residual_share[:, None] > min_share, scores, np.inf)
 
 
 def add_ridge(gram: np.ndarray, alpha: float) -> np.ndarray:
@@ -314,3 +311,69 @@ def risk_bound(
         factor = 1 + 3 * guarantee.ridge / alpha
         bounds.append(RiskBound(factor, guarantee.probability, guarantee.algorithm))
     return min(bounds, key=lambda b: b.factor, default=None)
+
+
+#: What is known of the risk of a solution with K itself.
+EXACT_RISK = RiskBound(1.0, 1.0, "being exact")
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """Coefficients of kernel values, and what is known about them."""
+
+    map: LinearMap
+    solver: str
+    error: TraceError | None  # relative, of K̃
+    risk_bound: RiskBound | None
+    posterior: Any  # of models/posterior.py, ridge_full.py or ridge_solvers.py, or None
+    n_iterations: int | None = None
+    not_converged: str = ""  # what to say where it has not
+    residual: float | None = None  # the largest ‖b − Ax‖/‖b‖ of the targets
+    notes: tuple[str, ...] = ()
+    least_alpha: float = 0.0  # rounding hides a smaller one in some direction
+    alike: bool | None = None  # whether features are the same for all rows
+    rows: Landmarks | None = None  # what predicts, where it is not the landmarks
+    X_fit: Any = None  # what is called so, where it is not the points
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the solution is that with K, not with K̃."""
+        return self.risk_bound == EXACT_RISK
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeTask:
+    """Ridge regression of a source's targets, one α for each."""
+
+    source: Source
+    alphas: np.ndarray  # (t,)
+    fit_intercept: bool
+    engine: Engine
+    seed: int = 0
+
+    def features(self, landmarks: Landmarks) -> FeatureMap:
+        """Z, in the precision that the least α needs."""
+        return FeatureMap.for_ridge(
+            landmarks,
+            self.source,
+            float(self.alphas.min()),
+            center=self.fit_intercept,
+            engine=self.engine,
+        )
+
+    def risk_bound(
+        self,
+        landmarks: Landmarks,
+        error: TraceError | None,
+        residual_trace: float | None = None,
+    ) -> RiskBound | None:
+        """What is proven of the risk; with an intercept or weights nothing is."""
+        known_error = landmarks.with_error(error).error
+        if self.fit_intercept or self.source.is_weighted or known_error is None:
+            return None
+        return risk_bound(float(self.alphas.min()), residual_trace, landmarks.guarantee)
+
+
+def precision_notes(mapping: FeatureMap) -> tuple[str, ...]:
+    """What the reader should know of the precision of Z."""
+    return ("kernel values in float64 for this alpha",) if mapping.columns.wide else ()

@@ -9,7 +9,7 @@ bounded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
@@ -19,16 +19,20 @@ from .._arrays import Array, DeviceConstant
 from .._precision import min_cholesky_ridge
 from .._random import Purpose, sorted_row_sample, uniforms
 from ..engines import Engine
+from ..engines.blas import blas_limit_for_size
+from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel
+from ..linalg.errors import estimate_trace_error
 from ..linalg.features import FeatureMap
 from ..linalg.moments import moments
 from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
 from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights
 from ..sources.output import ArraySink
+from .linear_map import LinearMap
 from .posterior import squared_projections_block
-from .ridge import add_ridge
+from .ridge import RidgeFit, RidgeTask, add_ridge, precision_notes
 
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
@@ -43,57 +47,62 @@ RTOL = 1e-7
 MAX_ITERATIONS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeCGSolution:
-    """θ on Z, the intercept, and how long it took."""
+def fit_cg(landmarks: Landmarks, mapping: FeatureMap, task: RidgeTask) -> RidgeFit:
+    """A pass over the rows per step; without a Gram matrix, and so without deviations.
 
-    dual: np.ndarray  # (s, t) on the landmarks' kernel values
-    intercept: np.ndarray  # (t,)
-    n_iterations: int
-    converged: bool
+    Every target has its own α > 0.
+    """
+    source, alphas, engine = task.source, task.alphas, task.engine
+    with blas_limit_for_size(len(landmarks)):
+        columns = mapping.columns
+        shared = (columns, mapping.target_shift)
+        sums = engine.reduce(_right_hand_side_block, source, shared, "right-hand side")
+        K_sum, K_cross, y_sum, total = arrays.tree_to_host(sums)
+        n_targets = K_cross.shape[1]
+        # The shift is only near the mean; here it is the mean itself.
+        mean = K_sum / total if task.fit_intercept else np.zeros_like(K_sum)
+        y_mean = y_sum / total if task.fit_intercept else np.zeros(n_targets)
+        mapping = replace(mapping, shift=mean)
+        b = mapping.root.T @ (K_cross - np.outer(mean, y_sum))
 
+        def multiply_gram(V: np.ndarray) -> np.ndarray:
+            U = mapping.root @ V
+            operands = (columns, DeviceConstant(U), DeviceConstant(mean @ U))
+            name = "conjugate gradients"
+            sums = engine.reduce(_gram_product_block, source, operands, name)
+            KtKU, fitted = arrays.tree_to_host(sums)
+            return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
-def solve_cg(
-    mapping: FeatureMap,
-    source: Source,
-    alphas: np.ndarray,
-    fit_intercept: bool,
-    engine: Engine,
-    seed: int,
-) -> RidgeCGSolution:
-    """Ridge regression for every target with its own α > 0."""
-    columns = mapping.columns
-    shared = (columns, mapping.target_shift)
-    sums = engine.reduce(_right_hand_side_block, source, shared, "right-hand side")
-    K_sum, K_cross, y_sum, total = arrays.tree_to_host(sums)
-    n_targets = K_cross.shape[1]
-    # The shift is only near the mean; here it is the mean itself.
-    mean = K_sum / total if fit_intercept else np.zeros_like(K_sum)
-    y_mean = y_sum / total if fit_intercept else np.zeros(n_targets)
-    mapping = replace(mapping, shift=mean)
-    b = mapping.root.T @ (K_cross - np.outer(mean, y_sum))
-
-    def multiply_gram(V: np.ndarray) -> np.ndarray:
-        U = mapping.root @ V
-        operands = (columns, DeviceConstant(U), DeviceConstant(mean @ U))
-        name = "conjugate gradients"
-        sums = engine.reduce(_gram_product_block, source, operands, name)
-        KtKU, fitted = arrays.tree_to_host(sums)
-        return mapping.root.T @ (KtKU - np.outer(mean, fitted))
-
-    precondition = build_preconditioner(mapping, source, alphas, engine, seed)
-    solution = conjugate_gradients(
-        lambda V: multiply_gram(V) + alphas * V,
-        b,
-        precondition,
-        rtol=RTOL,
-        max_iterations=MAX_ITERATIONS,
+        precondition = build_preconditioner(mapping, source, alphas, engine, task.seed)
+        solution = conjugate_gradients(
+            lambda V: multiply_gram(V) + alphas * V,
+            b,
+            precondition,
+            rtol=RTOL,
+            max_iterations=MAX_ITERATIONS,
+        )
+        dual = mapping.root @ solution.x
+        intercept = np.zeros(n_targets)
+        if task.fit_intercept:
+            intercept = mapping.target_shift + y_mean - mean @ dual
+        linear_map = LinearMap.with_sufficient_precision(
+            landmarks, source, dual, intercept
+        )
+        error = estimate_trace_error(landmarks, source, engine)
+    message = (
+        f"Conjugate gradients did not converge in {solution.n_iterations} steps; "
+        "use solver='direct'."
     )
-    dual = mapping.root @ solution.x
-    intercept = np.zeros(n_targets)
-    if fit_intercept:
-        intercept = mapping.target_shift + y_mean - mean @ dual
-    return RidgeCGSolution(dual, intercept, solution.n_iterations, solution.converged)
+    return RidgeFit(
+        map=linear_map,
+        solver="cg",
+        error=error,
+        risk_bound=task.risk_bound(landmarks, error),
+        posterior=None,
+        n_iterations=solution.n_iterations,
+        not_converged="" if solution.converged else message,
+        notes=precision_notes(mapping),
+    )
 
 
 def build_preconditioner(

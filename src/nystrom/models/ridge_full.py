@@ -31,14 +31,15 @@ from ..linalg.conjugate_gradients import (
     NotPositiveDefiniteError,
     conjugate_gradients,
 )
-from ..linalg.cross_kernel import CrossKernel, Ledger
+from ..linalg.cross_kernel import CrossKernel, Ledger, fetch_rows
+from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import largest_eigenvalue
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink, Output
 from .linear_map import LinearMap
-from .ridge import add_ridge
+from .ridge import EXACT_RISK, RidgeFit, RidgeTask, add_ridge
 
 #: Steps at most.
 MAX_CG_ITERATIONS = 300
@@ -192,7 +193,7 @@ class WoodburyPreconditioner:
         mapping = FeatureMap.for_ridge(
             landmarks, source, float(alphas.min()), center=False
         )
-        tiles = BlockFeatures.from_root_and_shift(mapping.columns, mapping.root, None)
+        tiles = BlockFeatures(mapping.columns, mapping.root)
         features = RowFeatures.stored_if_they_fit(tiles, source, mapping.rank, engine)
         name = "preconditioner"
         G, total, weight = engine.reduce(_gram_sums_block, source, (features,), name)
@@ -432,12 +433,51 @@ def not_definite_message(kernel: Kernel) -> str:
     )
 
 
-def not_converged_message(fit: FullFit) -> str:
-    """What to say, and what to do about it."""
-    return (
+def fit_full(landmarks: Landmarks, task: RidgeTask) -> RidgeFit:
+    """(K + αW⁻¹)x = y on all rows of weight > 0, which the landmarks precondition."""
+    kernel, source, alphas = landmarks.kernel, task.source, task.alphas
+    if kernel.traits.psd is False or landmarks.indefinite:
+        raise ValueError(not_definite_message(kernel))
+    kept = np.flatnonzero(source.weights)
+    weights = source.weights_of(kept) if source.is_weighted else None
+    assert source.targets is not None
+    Y = source.targets[: source.n_rows][kept]
+    points = fetch_rows(source, kept, task.engine)
+    points_like_input = points
+    if source.original is not source:
+        like = source.original.rows(0, 1)
+        points_like_input = arrays.to_device_of(points, like)
+    with blas_limit_for_size(len(landmarks)):
+        problem = FullRidge(
+            landmarks,
+            CachedRows(points, weights),
+            alphas,
+            fit_intercept=task.fit_intercept,
+            engine=task.engine,
+        )
+        fit = problem.fit(Y)
+    message = (
         f"Conjugate gradients on all rows did not converge: after {fit.n_iterations} "
         f"steps the relative residual is {fit.residual:.2g}, not {CG_RTOL:g}. Raise "
         "n_landmarks, which makes for fewer steps, or alpha."
+    )
+    rows = Landmarks(points_like_input, kernel, "full", source.n_rows, indices=kept)
+    return RidgeFit(
+        map=LinearMap.with_sufficient_precision(rows, source, fit.dual, fit.intercept),
+        solver="full",
+        error=estimate_trace_error(landmarks, source, task.engine),
+        risk_bound=EXACT_RISK,
+        posterior=FullPosterior(
+            landmarks.without_kernel_matrix(),
+            weights,
+            alphas,
+            fit.scales,
+            task.fit_intercept,
+        ),
+        n_iterations=fit.n_iterations,
+        not_converged="" if fit.converged else message,
+        residual=fit.residual,
+        rows=rows,
     )
 
 

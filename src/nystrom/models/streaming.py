@@ -20,7 +20,8 @@ from ..linalg.features import BlockFeatures, FeatureMap
 from ..linalg.moments import Moments, moments
 from ..samplers.streaming import Reservoir, whitened_feature_map
 from ..sources import Block, Source
-from .ridge_solvers import RidgeFit, RidgeTask, fit_from_moments
+from .ridge import RidgeFit, RidgeTask
+from .ridge_solvers import fit_from_moments
 
 #: Directions in which kept rows have a smaller share of their features are projected:
 #: they are too few to resolve more.

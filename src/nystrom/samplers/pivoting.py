@@ -108,7 +108,7 @@ class Pivots:
             (residual_diagonal > floor)
             & (residual_diagonal < MAX_COPY_RESIDUAL * diagonal)
         ):
-            both = arrays.append_rows(self.points, X)
+            both = arrays.stack_rows([self.points, X])
             first = arrays.first_occurrences(arrays.widen(both))
             if first is not None:
                 floor[first[len(self) :] < len(self)] = np.inf
@@ -151,7 +151,7 @@ class Pivots:
         self.L = L
         self._set_pivots(
             np.concatenate([self.indices, indices]),
-            arrays.append_rows(self.points, X) if k else X,
+            arrays.stack_rows([self.points, X]) if k else X,
         )
 
     def shorten(self, size: int) -> None:
@@ -174,7 +174,7 @@ class Pivots:
             X = source.take(other_rows)
             self._set_pivots(
                 np.concatenate([self.indices, other_rows]),
-                arrays.append_rows(self.points, X) if len(self) else X,
+                arrays.stack_rows([self.points, X]) if len(self) else X,
             )
 
     def _set_pivots(self, indices: np.ndarray, points: Any) -> None:

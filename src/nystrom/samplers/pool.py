@@ -288,7 +288,7 @@ class DevicePoolPart:
         old = arrays.take_rows(self.A, kept) - G_kept @ self.G
         K = arrays.as_float(self.columns(X), self.dtype)
         new = K - F_new @ self.F[: F_new.shape[1], :]
-        self.A = arrays.append_rows(old, new)
+        self.A = arrays.stack_rows([old, new])
         return arrays.to_host_float64(self.A @ (new * self.weights).T)
 
     def add_pivots(self, chosen: np.ndarray, L: np.ndarray, k: int) -> np.ndarray:
@@ -518,7 +518,9 @@ class RowPool:
     ) -> Array:
         """Columns, at these rows of the pool, of arrays that have one for each."""
         if len(self.parts) == 1:
-            return arrays.take_columns(get_array(self.parts[0]), positions)
+            array = get_array(self.parts[0])
+            xp, device = arrays.namespace(array), arrays.device(array)
+            return xp.take(array, xp.asarray(positions, device=device), axis=1)
         part_arrays = [get_array(part) for part in self.parts]
         out = np.empty((len(part_arrays[0]), len(positions)), part_arrays[0].dtype)
         for array, (start, stop) in zip(

@@ -86,7 +86,7 @@ def _add_rows(
     p = np.concatenate([landmarks.probabilities, np.ones(len(rows))])
     return replace(  # without the factor of those before
         landmarks,
-        points=arrays.append_rows(landmarks.points, rows.points_from(problem.source)),
+        points=arrays.stack_rows([landmarks.points, rows.points_from(problem.source)]),
         indices=np.concatenate([landmarks.indices, rows.numbers]),
         weights=1 / np.sqrt(p),
         probabilities=p,

@@ -97,7 +97,7 @@ class Reservoir:
             targets = np.concatenate([self.targets, new.targets])
         return replace(
             self,
-            points=arrays.append_rows(self.points, new.points),
+            points=arrays.stack_rows([self.points, new.points]),
             numbers=np.concatenate([self.numbers, self.n_rows + new.numbers]),
             row_weights=np.concatenate([self.row_weights, new.row_weights]),
             uniforms=np.concatenate([self.uniforms, u[new.numbers]]),

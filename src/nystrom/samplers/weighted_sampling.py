@@ -175,7 +175,7 @@ class WeightedSample:
     def __add__(self, other: WeightedSample) -> WeightedSample:
         points = self.points
         if points is not None:
-            points = arrays.append_rows(points, other.points)
+            points = arrays.stack_rows([points, other.points])
         pairs = zip(self._vectors, other._vectors, strict=True)
         joined = self._with(map(np.concatenate, pairs), points)
         return joined.first(self.max_rows)

@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_
 from typing import Any
@@ -146,6 +146,15 @@ def matrix_in_memory(table: Any) -> tuple[np.ndarray, ColumnNames]:
 
 
 # --- files of columns -----------------------------------------------------------------
+
+
+def add_constants(table: Any, constants: dict[str, tuple[Any, Any]]) -> Any:
+    """A table with columns that are the same for all rows, of a type and value each."""
+    for name, (kind, value) in constants.items():
+        if name not in table.column_names:
+            constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
+            table = table.append_column(name, constant)
+    return table
 
 
 class ArrowFile(TabularFile):
@@ -287,11 +296,14 @@ class ArrowFile(TabularFile):
         with self._open_ipc(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
             table = _arrow().Table.from_batches(batches, file.schema)
-        for name, (kind, value) in self.folder_columns.items():
-            if name not in table.column_names:
-                constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
-                table = table.append_column(name, constant)
+        table = add_constants(table, self.folder_columns)
         return _arrow("pyarrow.dataset").dataset(table).to_table(**scan)
+
+    def iter_tables(self) -> Iterator[Any]:
+        """All columns, part by part, with their cells as they are."""
+        for chunk in range(len(self.groups)):
+            with wrap_decoding_errors(self, int(self.bounds[chunk])):
+                yield self._read_table(chunk, self.names)
 
     @contextmanager
     def _open_ipc(self, names: ColumnNames) -> Iterator[Any]:
@@ -530,6 +542,9 @@ class CsvFile(TabularFile):
         self.folder_columns = folder_columns or {}
         super().__init__(path)
         self._bad_rows: list[Any] = []
+        if csv.delimiter == "detect":
+            with wrap_decoding_errors(self, 0):
+                self.csv = replace(csv, delimiter=self._detect_delimiter())
         with wrap_decoding_errors(self, 0), self._explain_errors():
             with self._open() as reader:
                 head = next(iter(reader), None)
@@ -545,15 +560,45 @@ class CsvFile(TabularFile):
     def _read_stamp(self) -> FileStamp:
         return FileStamp.of(self.path, self.filesystem)
 
+    def _stream(self) -> Any:
+        """The bytes of the file, decompressed."""
+        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
+        return filesystem.open_input_stream(self.path)
+
+    def _detect_delimiter(self) -> str:
+        """What the first line has most of, outside of quotes; else the usual one."""
+        usual = "\t" if ".tsv" in os.path.basename(self.path).lower() else ","
+        with self._stream() as stream:
+            head = stream.read(CSV_BLOCK_BYTES).decode(self.csv.encoding, "replace")
+        lines = [line for line in head.splitlines() if line.strip()] or [""]
+        outside = "".join(lines[0].split('"')[::2])
+        return max(",;\t|", key=lambda d: (outside.count(d), d == usual))
+
+    def iter_tables(self) -> Iterator[Any]:
+        """All columns, part by part, with their cells as text."""
+        string = _arrow().string()
+        types = {stored_name(n): string for n in self.names}
+        with (
+            wrap_decoding_errors(self, 0),
+            self._explain_errors(),
+            self._open(types) as reader,
+        ):
+            for batch in reader:
+                yield add_constants(
+                    _arrow().Table.from_batches([batch]), self.folder_columns
+                )
+
     @contextmanager
-    def _open(self, types: dict[str, Any] | None = None) -> Iterator[Any]:
+    def _open(
+        self, types: dict[str, Any] | None = None, columns: list[str] | None = None
+    ) -> Iterator[Any]:
         """The stream of batches; of these columns, if they are given."""
         arrow_csv, csv = _arrow("pyarrow.csv"), self.csv
         is_tsv = ".tsv" in os.path.basename(self.path).lower()
         delimiter = csv.delimiter or ("\t" if is_tsv else ",")
         convert = arrow_csv.ConvertOptions(
             column_types=types,
-            include_columns=None if types is None else list(types),
+            include_columns=columns,
             decimal_point=csv.decimal,
         )
         parse = arrow_csv.ParseOptions(
@@ -567,9 +612,8 @@ class CsvFile(TabularFile):
             encoding=csv.encoding,
             autogenerate_column_names=not csv.header,
         )
-        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
         with (
-            filesystem.open_input_stream(self.path) as stream,
+            self._stream() as stream,
             arrow_csv.open_csv(stream, read, parse, convert) as reader,
         ):
             yield reader
@@ -674,7 +718,7 @@ class CsvFile(TabularFile):
         with (
             wrap_decoding_errors(self, 0),
             self._explain_errors(),
-            self._open(types) as reader,
+            self._open(types, list(types)) as reader,
         ):
             write_batches(reader, reader.schema, path)
         self._check_unchanged()

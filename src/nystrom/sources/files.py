@@ -117,6 +117,8 @@ def open(
         Which array of an HDF5 or Zarr file; None where there is but one.
     delimiter : str or None
         What is between the values of a CSV file. None: a comma, in `.tsv` a tab.
+        "detect": the one of comma, semicolon, tab and bar that the first line has most
+        of.
     header : bool
         Whether the first line of a CSV file names the columns; else they have numbers.
     decimal, encoding : str
@@ -327,7 +329,7 @@ def open_file(
     path: str, options: FileOptions, filesystem: Any, columns: dict[str, Any]
 ) -> TabularFile:
     """A file, by how its name ends."""
-    file_format = FORMATS.get(_bare_suffix(path))
+    file_format = FORMATS.get(bare_suffix(path))
     if file_format is None:
         raise unknown_name_error(
             f"{path} cannot be read: the ending", file_suffix(path), list(FORMATS)
@@ -420,8 +422,8 @@ def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str | None
         visible = [file for file in visible if regex.fullmatch(file)]
         if not visible:
             raise FileNotFoundError(f"No file fits {path}.")
-    readable = [file for file in visible if _bare_suffix(file) in FORMATS]
-    n_formats = len({FORMATS[_bare_suffix(file)] for file in readable})
+    readable = [file for file in visible if bare_suffix(file) in FORMATS]
+    n_formats = len({FORMATS[bare_suffix(file)] for file in readable})
     if n_formats != 1:
         raise FileError(
             f"{path} is a folder with files of {n_formats} formats that are known "
@@ -468,7 +470,7 @@ def file_suffix(path: str) -> str:
     return os.path.splitext(stem)[1] + suffix if suffix in COMPRESSED else suffix
 
 
-def _bare_suffix(path: str) -> str:
+def bare_suffix(path: str) -> str:
     """How a name ends, without that of a compression that its format may have."""
     suffix = file_suffix(path)
     stem, packed = os.path.splitext(suffix)
@@ -490,7 +492,7 @@ def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
     if isinstance(X, os.PathLike):
         return open_columns(X, names)
     if isinstance(X, str):
-        is_file_name = _bare_suffix(X) in FORMATS or (
+        is_file_name = bare_suffix(X) in FORMATS or (
             len(X) < 4096 and ("://" in X or os.path.exists(X))
         )
         return open_columns(X, names) if is_file_name else X
@@ -518,7 +520,7 @@ def _with_matrix_targets(source: Source) -> Source:
 
 def _is_existing_file(text: Any) -> bool:
     """Whether it is text that has the ending of a file, and there is one."""
-    has_known_suffix = isinstance(text, str) and _bare_suffix(text) in FORMATS
+    has_known_suffix = isinstance(text, str) and bare_suffix(text) in FORMATS
     return has_known_suffix and ("://" in text or os.path.exists(text))
 
 

@@ -197,7 +197,7 @@ def _common_feature_names(parts: Sequence[Source]) -> tuple[str, ...] | None:
 def _concatenate(pieces: list[Any]) -> Any:
     whole = pieces[0]
     for piece in pieces[1:]:
-        whole = arrays.append_rows(whole, piece)
+        whole = arrays.stack_rows([whole, piece])
     return whole
 
 
