@@ -32,6 +32,7 @@ from ..samplers.cost import (
     forecast,
 )
 from ..sources import Source, is_dask
+from ..sources.arrow import report_conversions
 from ._dask import lazy_result
 from ._warnings import explain_memory_errors
 
@@ -82,7 +83,8 @@ def progress_bar(
         with Bar(None, 30, name, delay, *work) as bar:
             token = _current_bar.set(bar)
             try:
-                yield bar
+                with report_conversions(bar):
+                    yield bar
             finally:
                 _current_bar.reset(token)
 

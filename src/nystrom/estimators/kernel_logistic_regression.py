@@ -168,9 +168,8 @@ class KernelLogisticRegression(BaseKernelClassifier):
             mapping = logistic_feature_map(landmarks, source, float(Cs.max()))
             C, self.losses_, start = float(Cs[0]), None, None
             if len(Cs) > 1:
-                selected = select_cost(mapping, source, Cs, settings, engine)
-                C, start = selected.C, selected.coef
-                self.losses_ = asarray_like(landmarks, selected.losses)
+                C, losses, start = select_cost(mapping, source, Cs, settings, engine)
+                self.losses_ = asarray_like(landmarks, losses)
             result = fit_logistic(mapping, source, C, settings, engine, start)
             if not result.converged:
                 self._warn_not_converged(result)
