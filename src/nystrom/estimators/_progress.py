@@ -31,6 +31,7 @@ from ..samplers.cost import (
     forecast,
 )
 from ..sources import Source
+from ..sources.arrow import report_conversions
 
 _current_bar: ContextVar[Bar | None] = ContextVar("nystrom_bar", default=None)
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -61,7 +62,8 @@ def progress_bar(
         with Bar(None, 30, name, delay, *work) as bar:
             token = _current_bar.set(bar)
             try:
-                yield bar
+                with report_conversions(bar):
+                    yield bar
             finally:
                 _current_bar.reset(token)
 
