@@ -13,8 +13,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from .._random import as_seed, sorted_row_sample
 from .._validation import check_int
 from ..sources import DaskRows, Source, TransformedRows, infer_source, is_dask
-from ._base import check_feature_names_match
-from ._dask import lazy_for_dask
+from ._dask import lazy_result
+from ._inputs import check_feature_names_match
 
 #: Rows that `partial_fit` is given at a time, whatever the rows are stored in.
 BLOCK_ROWS = 2**14
@@ -142,7 +142,6 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
         self.transformer_, self.n_samples_fit_ = fitted, n_rows
         return self
 
-    @lazy_for_dask
     def transform(self, X: Any) -> Any:
         """Transform rows; of files and sources, whenever they are read.
 
@@ -158,6 +157,8 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
             array; else a source, which estimators of this package take.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result("transform", self, X, (), {})
         source = _lazy_source(X, self._fitted_names)
         if source is None:
             return self.transformer_.transform(X)
