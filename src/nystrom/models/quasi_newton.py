@@ -38,7 +38,6 @@ class DescentResult:
     """Where the descent has come to."""
 
     x: np.ndarray
-    value_and_gradient: ValueAndGradient
     n_iterations: int
     relative_gain: float  # to be gained, as a share of the value
     converged: bool
@@ -96,9 +95,7 @@ def minimize_quasi_newton(
             gain,
             steps_since_update + 1,
         )
-    return DescentResult(
-        x, current, iteration, relative_gain, relative_gain <= tolerance
-    )
+    return DescentResult(x, iteration, relative_gain, relative_gain <= tolerance)
 
 
 def _drop_old_steps(steps: deque, n_kept: int) -> None:

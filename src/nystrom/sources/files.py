@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ import numpy as np
 from .._validation import import_optional, unknown_name_error
 from .array_files import METADATA_FILES, Hdf5File, NpyFile, ZarrFile
 from .arrow import (
+    COMPRESSED,
     ArrowFile,
     CsvFile,
     CsvOptions,
     dataset_files,
     folder_columns,
     matrix_in_memory,
+    report_conversions,
     stream_file,
 )
 from .base import DenseRows, Source, Targets, as_feature_names
@@ -54,8 +56,6 @@ FORMATS = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
 }
-#: CSV files may be compressed, with one of these behind their ending.
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ def open(
     encoding: str = "utf8",
     storage_options: dict[str, Any] | None = None,
     filesystem: Any = None,
+    verbose: int = 0,
 ) -> Source:
     """The rows of a file, of the files of a folder, or of several one after the other.
 
@@ -111,7 +112,7 @@ def open(
         The features, in this order. None: all columns but target and weight. A column
         of lists of numbers, such as embeddings, is as many features as a list has.
     filter : pyarrow.compute.Expression or None
-        Only rows of Parquet and Arrow files for which it is true, such as
+        Only rows of Parquet, CSV and Arrow files for which it is true, such as
         `pyarrow.compute.field("year") > 2000`.
     dataset : str or None
         Which array of an HDF5 or Zarr file; None where there is but one.
@@ -128,6 +129,8 @@ def open(
         own file systems where they know it.
     filesystem : fsspec or pyarrow file system, or None
         Where the paths are.
+    verbose : int
+        1 shows a bar while CSV files are converted.
 
     Returns
     -------
@@ -159,6 +162,17 @@ def open(
     csv = CsvOptions(delimiter, header, encoding, decimal)
     where = {"storage_options": storage_options, "filesystem": filesystem}
     options = FileOptions(dataset, csv, row_filter=filter, **where)
+    if not verbose:
+        return _open(path, target, weight, columns, options)
+    from ..engines.progress import Bar  # engines import sources
+
+    with Bar(name="sources.open") as bar, report_conversions(bar):
+        return _open(path, target, weight, columns, options)
+
+
+def _open(
+    path: Any, target: Any, weight: Any, columns: Any, options: FileOptions
+) -> Source:
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     sources: list[Source] = []
     files: list[TabularFile] = []
@@ -175,7 +189,7 @@ def open(
         source = source_from_files(
             files, select_columns(files[0], columns, None, weight)
         )
-        target_options = FileOptions(csv=csv, flat=True, **where)
+        target_options = replace(options, dataset=None, flat=True, row_filter=None)
         targets = open_targets(os.fspath(target), source, target_options)
         return source.replace(targets=targets)
     if files:
@@ -334,13 +348,13 @@ def open_file(
         raise unknown_name_error(
             f"{path} cannot be read: the ending", file_suffix(path), list(FORMATS)
         )
-    if options.row_filter is not None and file_format not in ("parquet", "ipc"):
+    if options.row_filter is not None and file_format not in ("parquet", "ipc", "csv"):
         raise ValueError(
-            f"{path}: filter= is for Parquet and Arrow files; convert the rows, or "
-            "leave it out."
+            f"{path}: filter= is for Parquet, CSV and Arrow files; convert the rows, "
+            "or leave it out."
         )
     if file_format == "csv":
-        return CsvFile(path, options.csv, filesystem, columns)
+        return CsvFile(path, options.csv, filesystem, columns, options.row_filter)
     if file_format in ("parquet", "ipc"):
         return ArrowFile(
             path,
@@ -351,16 +365,9 @@ def open_file(
         )
     if file_format == "hdf5":
         return Hdf5File(path, options.dataset, filesystem=filesystem)
-    if filesystem is not None:
-        raise ValueError(
-            f"{path}: .npy files are read from a local disk; copy it there, or write "
-            "the rows to Parquet."
-        )
-    return (
-        NpyFile(path, options.flat)
-        if file_format == "npy"
-        else ZarrFile(path, options.dataset)
-    )
+    if file_format == "npy":
+        return NpyFile(path, options.flat, filesystem)
+    return ZarrFile(path, options.dataset)
 
 
 def _open_remote_zarr(path: str, filesystem: Any, dataset: str | None) -> ZarrFile:

@@ -309,6 +309,7 @@ class TabularFile(ABC):
     """
 
     path: str
+    filesystem: Any = None  # pyarrow's, that the path is of; None: the local disk
     stamp: Any  # of the file, or of a folder with one per chunk
     label: str  # what it is called where it is printed
     names: ColumnNames  # of its columns; numbers where they have none
@@ -324,15 +325,16 @@ class TabularFile(ABC):
         self.stamp = self._read_stamp()
 
     def _read_stamp(self) -> Any:
-        return FileStamp.of(self.path)
+        return FileStamp.of(self.path, self.filesystem)
 
-    def _check_unchanged(self) -> None:
-        """Before a chunk is read."""
-        self.stamp.check(self.path)
+    def check_unchanged(self) -> None:
+        """Before a chunk is read. A stream has no time, and stays as it is."""
+        if isinstance(self.stamp, FileStamp):
+            self.stamp.check(self.path, self.filesystem)
 
     def check_after_error(self) -> None:
         """Where a chunk could not be read, since the file has changed, say that."""
-        self._check_unchanged()
+        self.check_unchanged()
 
     @abstractmethod
     def dtype(self, names: ColumnNames) -> np.dtype:
@@ -356,7 +358,7 @@ class TabularFile(ABC):
 
     def texts(self, chunk: int, name: Any) -> np.ndarray:
         """The texts of a column in one chunk, of a file that has not changed."""
-        self._check_unchanged()
+        self.check_unchanged()
         start, stop = map(int, self.bounds[chunk : chunk + 2])
         with wrap_decoding_errors(self, start):
             texts = self.read_text(chunk, name)
@@ -416,7 +418,7 @@ class TabularFile(ABC):
         return CHUNK_CACHE.get(key, lambda: self._decode_chunk(number, names))
 
     def _decode_chunk(self, chunk: int, names: ColumnNames) -> np.ndarray:
-        self._check_unchanged()
+        self.check_unchanged()
         start, stop = map(int, self.bounds[chunk : chunk + 2])
         with wrap_decoding_errors(self, start):
             values = self.read(chunk, names)
