@@ -40,7 +40,7 @@ from .dask import DaskRows, is_dask
 from .files import infer_source, open
 from .output import Overwrite
 from .tabular import ChunkedFileRows, FileError
-from .views import CachedRows, ConcatenatedRows, Pair, Subset
+from .views import CachedRows, ConcatenatedRows, Pair, Subset, TransformedRows
 
 __all__ = [
     "Block",
@@ -60,6 +60,7 @@ __all__ = [
     "SparseRows",
     "Subset",
     "Targets",
+    "TransformedRows",
     "as_source",
     "infer_source",
     "is_dask",
