@@ -139,7 +139,7 @@ def _comparison(summary: dict[str, Any]) -> str:
     }
     table.loc["95 % interval"] = interval
     table = table.loc[["nystrom", "95 % interval", *BASELINES]]
-    return _table(table.rename({"nystrom": "this model", **BASELINES}))
+    return _table(table.rename({"nystrom": "this model", **BASELINES}), "words")
 
 
 def _columns(summary: dict[str, Any]) -> str:

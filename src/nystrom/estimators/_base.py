@@ -6,9 +6,6 @@ maps new rows; batches of a stream and scikit-learn's callbacks go through here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -24,8 +21,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_bool
-from ..engines import Engine, ProgressHook
-from ..engines.blas import blas_limit_for_size
+from ..engines import Engine
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
 from ..kernels.names import NAMES, as_kernel, gamma_of
 from ..kernels.stationary import has_width_gradient
@@ -40,6 +36,7 @@ from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..samplers.weighted_sampling import all_rows_as_landmarks
 from ..sources import RowNumbers, Source
 from ._inputs import (
+    check_feature_names_match,
     check_namespace,
     check_numeric_rows,
     check_rows,
@@ -60,65 +57,11 @@ from ._problem import (
     stopping_rule_from_params,
     update_landmarks,
 )
-from ._progress import CallbackTask, model_work, progress_bar, resolve_engine
-from ._warnings import explain_memory_errors, warn_about_landmarks
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn < 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin."""
-
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
-        """The method as it is."""
-        return method
-
-
-__all__ = ["CallbackSupportMixin", "CallbackTask", "with_callbacks"]
-
+from ._progress import CallbackSupportMixin, resolve_engine
+from ._warnings import warn_about_landmarks
 
 #: What landmarks are called where all rows are, and the solution is exact.
 EXACT = "exact"
-#: The progress hooks of the fit that is running.
-_fit_hooks: ContextVar[tuple[ProgressHook, ...]] = ContextVar(
-    "nystrom_fit_hooks", default=()
-)
-
-
-@contextmanager
-def fit_context(
-    estimator: Any, X: Any, y: Any, passes: float | None = None
-) -> Iterator[None]:
-    """Around every fit: callbacks are called, and a fit that fails leaves no trace.
-
-    One bar shows all of it, `passes` of it after the landmarks are selected. BLAS has
-    one thread where the landmarks are few, also outside of passes.
-    """
-    name, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
-    work = model_work(estimator, passes)
-    with progress_bar(name, verbose, work=work):
-        task = CallbackTask(estimator, X, y, work)
-        token = _fit_hooks.set(task.hooks)
-        state_before = dict(vars(estimator))
-        try:
-            with explain_memory_errors(name), _blas_threads_for_estimator(estimator):
-                yield
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(state_before)
-            raise
-        finally:
-            _fit_hooks.reset(token)
-        task.end()
-
-
-def _blas_threads_for_estimator(estimator: Any) -> AbstractContextManager:
-    """BLAS's threads for matrices of as many rows as there may be landmarks."""
-    n_landmarks = getattr(estimator, estimator._n_landmarks_param)
-    sizes = n_landmarks if isinstance(n_landmarks, (list, tuple)) else [n_landmarks]
-    all_known = all(isinstance(size, Integral) for size in sizes)
-    return blas_limit_for_size(max(sizes, default=0)) if all_known else nullcontext()
 
 
 def uses_exact_solver(
@@ -140,19 +83,6 @@ def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
     return all_rows_as_landmarks(kernel, source, EXACT).replace(
         error=TraceError.from_sums(0.0, 1.0, n),
         n_kernel_evaluations=kernel.gram_evaluations(n),
-    )
-
-
-def check_feature_names_match(given: Any, fitted: list[str] | None) -> None:
-    """New rows have the features of the old ones, in their order."""
-    if given is None or fitted is None or list(given) == fitted:
-        return
-    missing = [name for name in fitted if name not in given]
-    difference = f"{missing[0]!r} is missing" if missing else "their order is another"
-    raise ValueError(
-        "The feature names should match those that were passed during fit: "
-        f"{difference}. Name the columns, sources.open(path, "
-        "columns=list(model.feature_names_in_))."
     )
 
 
@@ -204,6 +134,9 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     _rejects_unused_kernel_params = False
     #: The parameter that says how many landmarks.
     _n_landmarks_param = "n_landmarks"
+    #: Passes over all rows after the landmarks are selected, about, and selections.
+    _model_passes = 1.0
+    _n_selections = 1
     #: Parameters that are True or False.
     _bool_params: ClassVar[tuple[str, ...]] = ()
 
@@ -296,7 +229,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             caller=type(self).__name__,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
-            hooks=_fit_hooks.get(),
             **params,
         )
         return self._learn_gamma(problem, kernel, learned_gamma)
@@ -362,10 +294,12 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         learned = learn_length_scales(problem.kernel, starts, subset, ard=ard)
         return replace(problem, kernel=learned)
 
-    def _max_landmarks(self) -> Any:
-        """How many landmarks there may be, as far as the parameters tell."""
+    def _max_landmarks(self) -> int | None:
+        """How many landmarks there may be; None where the parameters do not tell."""
         sizes = getattr(self, self._n_landmarks_param)
-        return max(sizes, default=0) if isinstance(sizes, (list, tuple)) else sizes
+        sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
+        are_known = all(isinstance(size, Integral) for size in sizes)
+        return max(sizes, default=0) if are_known else None
 
     def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
         """How many landmarks there are to be."""

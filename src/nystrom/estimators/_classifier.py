@@ -27,10 +27,9 @@ from ..models.posterior import Posterior
 from ..models.ridge import RidgeFit, RidgeTask
 from ..sources import Source, Targets
 from ..sources.output import MappedSink, Output
-from ._dask import lazy_for_dask
 from ._inputs import check_labels, check_sample_weight, check_targets_in_source
 from ._problem import KernelProblem
-from ._progress import with_progress_bar
+from ._progress import method_of_rows
 from ._ridge import BaseKernelRidge
 
 #: Rows whose labels are read at a time.
@@ -226,8 +225,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         self._is_multilabel = given.is_multilabel
         self.classes_ = given.binarizer.classes_
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def decision_function(self, X: Any, out: Any = None) -> Any:
         """The regression's values: above 0 for the second class, or one per class.
 
@@ -245,8 +243,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         """
         return self._predict(X, out, "decision_function")
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def predict(self, X: Any, out: Any = None) -> Any:
         """The class of each row.
 
@@ -299,8 +296,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
             return self.classes_[(values > 0).astype(int)]
         return self.classes_[values.argmax(axis=1)]
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def predict_proba(self, X: Any, out: Any = None) -> Any:
         """The probability of each class, row by row.
 
@@ -319,8 +315,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         """
         return self._probabilities(X, "predict_proba", out, log=False)
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def predict_log_proba(self, X: Any, out: Any = None) -> Any:
         """The logarithms of `predict_proba`, also where these vanish.
 

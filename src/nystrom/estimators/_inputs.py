@@ -432,6 +432,19 @@ def check_width(
         )
 
 
+def check_feature_names_match(given: Any, fitted: list[str] | None) -> None:
+    """New rows have the features of the old ones, in their order."""
+    if given is None or fitted is None or list(given) == fitted:
+        return
+    missing = [name for name in fitted if name not in given]
+    difference = f"{missing[0]!r} is missing" if missing else "their order is another"
+    raise ValueError(
+        "The feature names should match those that were passed during fit: "
+        f"{difference}. Name the columns, sources.open(path, "
+        "columns=list(model.feature_names_in_))."
+    )
+
+
 def check_sample_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     """The weights of X's rows: none negative, not all 0; None where none are given."""
     if sample_weight is None:

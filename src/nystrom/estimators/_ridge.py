@@ -32,10 +32,9 @@ from ..samplers.cost import forecast
 from ..sources import Source, infer_source
 from ..sources.output import Output
 from ._base import BaseLandmarkEstimator, asarray_like
-from ._dask import lazy_for_dask
 from ._inputs import check_targets, check_targets_in_source, check_y_given, load_values
 from ._problem import KernelProblem, two_rules_error
-from ._progress import with_progress_bar
+from ._progress import method_of_rows
 from ._warnings import warn, warn_alike, warn_of_small_alpha
 
 #: With no limit on the number of landmarks, say so when more than this are needed.
@@ -336,8 +335,7 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
 
     score = BaseKernelRidge.score
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def predict(
         self, X: Any, return_std: bool = False, noise: bool = False, out: Any = None
     ) -> Any:

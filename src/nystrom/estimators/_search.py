@@ -431,6 +431,12 @@ class RidgeSearchMixin(BaseKernelRidge):
     alpha_: float | np.ndarray
     best_score_: float | np.ndarray
 
+    @property
+    def _n_selections(self) -> int:  # type: ignore[override]
+        if isinstance(self.gammas, str):  # "auto"
+            return len(DEFAULT_GAMMA_FACTORS)
+        return max(1, len(self.gammas)) if is_grid(self.gammas) else 1
+
     def _search(
         self, problem: KernelProblem, search: SearchCriterion
     ) -> tuple[Landmarks, RidgeFit, RidgeTask]:

@@ -22,8 +22,9 @@ from ..models.logistic import (
 )
 from ..models.quasi_newton import DescentResult
 from ..sources import Source
-from ._base import asarray_like, fit_context, with_callbacks
+from ._base import asarray_like
 from ._classifier import BaseKernelClassifier, ClassLabels
+from ._progress import fit_context, with_callbacks
 from ._ridge import RidgeModel, as_float_array
 from ._warnings import warn, warn_alike
 
@@ -92,6 +93,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
     """
 
     _balances_by_weight = True
+    _model_passes = 6.0
     losses_: Any
 
     def __init__(

@@ -36,14 +36,11 @@ from ._base import (
     BaseLandmarkTransformer,
     asarray_like,
     exact_landmarks,
-    fit_context,
     uses_exact_solver,
-    with_callbacks,
 )
-from ._dask import lazy_for_dask
 from ._inputs import check_width
 from ._problem import KernelProblem
-from ._progress import resolve_engine, with_progress_bar
+from ._progress import fit_context, method_of_rows, resolve_engine, with_callbacks
 
 #: What scikit-learn's own class takes, and runs exactly.
 EXACT_KERNELS = {"linear", "poly", "rbf", "sigmoid", "cosine", "precomputed"}
@@ -297,7 +294,7 @@ class KernelPCA(BaseLandmarkTransformer):
             self._fit(X)
         return self
 
-    @lazy_for_dask
+    @method_of_rows
     @with_callbacks
     def fit_transform(
         self, X: Any, y: Any = None, out: Any = None, **params: Any
@@ -334,8 +331,7 @@ class KernelPCA(BaseLandmarkTransformer):
                 )
         return rows
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
         """The coordinates of rows, with s kernel evaluations each.
 

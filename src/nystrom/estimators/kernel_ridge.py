@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from ..models.ridge_solvers import fit_exact, fit_ridge
 from ..models.streaming import StreamingMoments
-from ._base import exact_landmarks, fit_context, uses_exact_solver, with_callbacks
+from ._base import exact_landmarks, uses_exact_solver
 from ._problem import KernelProblem
+from ._progress import fit_context, with_callbacks
 from ._ridge import BaseKernelRegressor, check_solver
 from ._warnings import warn
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ..models.ridge_solvers import fit_ridge
-from ._base import fit_context, with_callbacks
 from ._classifier import CalibratedClassifierMixin
+from ._progress import fit_context, with_callbacks
 from ._ridge import check_solver
 
 
@@ -62,6 +62,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
     """
 
     _takes_multilabel = True
+    _model_passes = 1.5
 
     def __init__(
         self,

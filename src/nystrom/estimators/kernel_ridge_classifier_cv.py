@@ -11,8 +11,8 @@ import numpy as np
 from .._random import as_seed
 from ..models.calibration import class_indices
 from ..models.model_selection import BEST_SCORES, ClassificationErrors
-from ._base import fit_context, with_callbacks
 from ._classifier import LABEL_BLOCK_ROWS, CalibratedClassifierMixin, ClassLabels
+from ._progress import fit_context, with_callbacks
 from ._search import (
     ClassificationScorerErrors,
     RidgeSearchMixin,
@@ -107,6 +107,7 @@ n_features_in_
     """
 
     _bool_params = ("fit_intercept", "prefer_fewer")
+    _model_passes = 2.0
 
     def __init__(
         self,

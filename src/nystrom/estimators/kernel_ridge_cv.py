@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from .._random import as_seed
-from ._base import fit_context, with_callbacks
 from ._problem import KernelProblem
+from ._progress import fit_context, with_callbacks
 from ._ridge import BaseKernelRegressor
 from ._search import (
     RegressionScorerErrors,

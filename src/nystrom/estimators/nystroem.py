@@ -18,11 +18,10 @@ from ..linalg.errors import TraceError, estimate_trace_error
 from ..linalg.features import features, features_and_error, features_need_float64
 from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..sources.output import Output
-from ._base import BaseLandmarkTransformer, fit_context, with_callbacks
-from ._dask import lazy_for_dask
+from ._base import BaseLandmarkTransformer
 from ._inputs import check_learning_targets
 from ._problem import KernelProblem, is_learned_gamma
-from ._progress import with_progress_bar
+from ._progress import fit_context, method_of_rows, with_callbacks
 from ._warnings import warn
 
 
@@ -190,7 +189,7 @@ class Nystroem(BaseLandmarkTransformer):
             self._set_fit(landmarks, wide, landmarks.error)
         return self
 
-    @lazy_for_dask
+    @method_of_rows
     @with_callbacks
     def fit_transform(
         self, X: Any, y: Any = None, out: Any = None, **fit_params: Any
@@ -232,8 +231,7 @@ class Nystroem(BaseLandmarkTransformer):
             self._set_fit(landmarks, wide, error)
         return Z
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
         """The features `k(X, components_) @ normalization_.T`.
 

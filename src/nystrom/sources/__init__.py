@@ -39,6 +39,7 @@ from .base import (
     SparseRows,
     Subset,
     Targets,
+    TransformedRows,
 )
 from .dask import DaskRows, is_dask
 from .files import infer_source, open
@@ -63,6 +64,7 @@ __all__ = [
     "SparseRows",
     "Subset",
     "Targets",
+    "TransformedRows",
     "as_source",
     "infer_source",
     "is_dask",

@@ -586,6 +586,61 @@ class CachedRows(Source):
         return arrays.take_rows(self.points, indices)
 
 
+class TransformedRows(Source):
+    """The rows of another source, transformed whenever they are read.
+
+    Parameters
+    ----------
+    source : Source
+        The rows, with targets and weights if it has any.
+    transformer : fitted transformer
+        Its `transform` returns as many rows as it is given, an array or CSR matrix.
+    """
+
+    n_rows: int
+    n_features: int | None
+    on_device: bool
+    supports_random_access: bool
+    targets: Any
+
+    def __init__(self, source: Source, transformer: Any) -> None:
+        self.source, self.transformer = source, transformer
+        self.n_rows, self.files = source.n_rows, source.files
+        self.on_device, self.supports_random_access = (
+            source.on_device,
+            source.supports_random_access,
+        )
+        self.weights = source.weights if source.is_weighted else None
+        self.targets = source.targets
+        self._no_rows = self.take(np.arange(1))[:0]
+        self.n_features = self._no_rows.shape[1]
+
+    @property
+    def default_engine(self) -> Any:
+        """That of the rows which are transformed."""
+        return self.source.default_engine
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self._transform(self.source.rows(start, stop))
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self._transform(self.source.take(indices))
+
+    def _transform(self, rows: Any) -> Any:
+        if arrays.count_rows(rows) == 0:  # which transformers refuse
+            return self._no_rows
+        found = self.transformer.transform(rows)
+        found = found.tocsr() if sp.issparse(found) else np.asarray(found)
+        return arrays.as_float(found)
+
+    def fingerprint(self) -> str:
+        return digest(
+            self.source.fingerprint(),
+            self.transformer,
+            self._weights_and_targets_digest(),
+        )
+
+
 class Pair(Source):
     """Two views of the same rows: every row is a pair."""
 
