@@ -19,6 +19,7 @@ Examples
 
 from . import displays, engines, kernels, samplers, sources
 from ._versions import show_versions
+from .estimators.blockwise_transformer import BlockwiseTransformer
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -43,6 +44,7 @@ from .persistence import load, save
 __version__ = "1.0.0rc1"
 
 __all__ = [
+    "BlockwiseTransformer",
     "KernelCCA",
     "KernelKMeans",
     "KernelLogisticRegression",

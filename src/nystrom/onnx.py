@@ -43,7 +43,7 @@ from .kernels import (
 )
 from .kernels.base import Product, Scaled, Sum
 from .models.calibration import MAX_DECISION_VALUE, ProbabilityLink
-from .sources.output_files import atomic_write
+from .sources.output import atomic_write
 
 #: The operators' version: the first in which reductions take their axes as an input.
 OPSET = 18

@@ -23,7 +23,7 @@ import nystrom
 
 from ..displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
 from ..sources.files import FORMATS, bare_suffix
-from ..sources.output_files import atomic_write
+from ..sources.output import atomic_write
 from .columns import TREATMENTS, make_encoder
 from .learning import BASELINES, Evaluation, comparison_warnings, no_better_than
 
@@ -139,7 +139,7 @@ def _comparison(summary: dict[str, Any]) -> str:
     }
     table.loc["95 % interval"] = interval
     table = table.loc[["nystrom", "95 % interval", *BASELINES]]
-    return _table(table.rename({"nystrom": "this model", **BASELINES}))
+    return _table(table.rename({"nystrom": "this model", **BASELINES}), "words")
 
 
 def _columns(summary: dict[str, Any]) -> str:

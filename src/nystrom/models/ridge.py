@@ -255,6 +255,31 @@ def add_ridge(gram: np.ndarray, alpha: float) -> np.ndarray:
     return ridged
 
 
+class RidgeFactors:
+    """V ↦ (G + αI)⁻¹V, column by column, each with its own α, to precondition.
+
+    An α below `min_ridge`, the rounding of G, is raised to it.
+    """
+
+    def __init__(self, G: np.ndarray, alphas: np.ndarray, min_ridge: float) -> None:
+        self.min_ridge = min_ridge
+        ridges = {alpha: max(float(alpha), min_ridge) for alpha in np.unique(alphas)}
+        self.factors = {
+            alpha: scipy.linalg.cho_factor(add_ridge(G, ridge), overwrite_a=True)
+            for alpha, ridge in ridges.items()
+        }
+
+    def solve(self, V: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+        """Each α is one of those that factors are known for."""
+        out = np.empty_like(V)
+        for alpha, factor in self.factors.items():
+            mask = alphas == alpha
+            out[:, mask] = scipy.linalg.cho_solve(
+                factor, V[:, mask], check_finite=False
+            )
+        return out
+
+
 def dual_coefficients(
     mapping: FeatureMap, problem: NormalEquations, coef: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -350,16 +375,6 @@ class RidgeTask:
     fit_intercept: bool
     engine: Engine
     seed: int = 0
-
-    def features(self, landmarks: Landmarks) -> FeatureMap:
-        """Z, in the precision that the least α needs."""
-        return FeatureMap.for_ridge(
-            landmarks,
-            self.source,
-            float(self.alphas.min()),
-            center=self.fit_intercept,
-            engine=self.engine,
-        )
 
     def risk_bound(
         self,

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from .. import kernels, samplers
 from ..estimators._ridge import RidgeModel
+from ..estimators.blockwise_transformer import BlockwiseTransformer
 from ..estimators.kernel_cca import KernelCCA
 from ..estimators.kernel_kmeans import (
     EmbeddingClusters,
@@ -56,6 +57,7 @@ SAVED_PACKAGE = "nystrom"
 #: so none that opens files or starts threads.
 SAVED_CLASSES: dict[str, type] = {
     # estimators
+    "BlockwiseTransformer": BlockwiseTransformer,
     "KernelCCA": KernelCCA,
     "KernelKMeans": KernelKMeans,
     "KernelLogisticRegression": KernelLogisticRegression,
