@@ -96,27 +96,19 @@ def check_pca_params(estimator: Any) -> None:
 
 
 def _select_components(
-    fitted_components: PrincipalComponents,
-    n_components: int | None,
-    remove_zero_eig: bool,
+    fitted: PrincipalComponents, n_components: int | None, remove_zero_eig: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Eigenvalues, directions, offsets: as many as asked for, as theirs has it."""
-    values, dual, offset = (
-        fitted_components.values,
-        fitted_components.dual,
-        fitted_components.offset,
-    )
+    values, dual, offset = fitted.values, fitted.dual, fitted.offset
     if remove_zero_eig or n_components is None:
         kept = values > 0
         return values[kept], dual[:, kept], offset[kept]
-    missing = min(n_components, len(dual)) - len(values)
-    if missing <= 0:
-        return values, dual, offset
+    missing = max(0, min(n_components, len(dual)) - len(values))
     columns = np.zeros((len(dual), missing))
     zeros = np.zeros(missing)
     return (
         np.concatenate([values, zeros]),
-        np.concatenate([dual, columns], axis=1),
+        np.concatenate([dual, columns], axis=1) if missing else dual,
         np.concatenate([offset, zeros]),
     )
 
