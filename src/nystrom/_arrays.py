@@ -61,10 +61,9 @@ def has_float64(x: Array) -> bool:
 
 def library_dtype(dtype: Any, like: Array) -> Any:
     """NumPy's dtype as that of the same name in the library of `like`."""
-    xp = namespace(like)
-    if xp is np or not isinstance(dtype, np.dtype):
+    if is_on_host(like) or not isinstance(dtype, np.dtype):
         return dtype
-    return getattr(xp, dtype.name)
+    return getattr(array_namespace(like), dtype.name)
 
 
 def numpy_float_dtype(x: Array) -> np.dtype:

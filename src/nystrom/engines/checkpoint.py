@@ -26,10 +26,9 @@ from zipfile import BadZipFile
 import numpy as np
 import scipy.sparse as sp
 
+from .._digest import digest
 from ..sources import Block, Source
-from ..sources.base import digest
-from ..sources.output import ArraySink, Sink, open_sink
-from ..sources.output_files import atomic_write
+from ..sources.output import ArraySink, Sink, atomic_write, open_sink
 from .base import (
     FAN_IN,
     TILE,

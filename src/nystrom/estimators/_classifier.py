@@ -178,7 +178,13 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         self, X: Any, y: Any, sample_weight: Any, **changed: Any
     ) -> tuple[KernelProblem, ClassLabels]:
         """What a fit works on, with targets of ±1: one for two classes."""
-        check_class_weight(self.class_weight)
+        if not isinstance(self.class_weight, (Mapping, str, type(None))) or (
+            isinstance(self.class_weight, str) and self.class_weight != "balanced"
+        ):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is not allowed; it is 'balanced', "
+                "a dict of a weight for each class, or None."
+            )
         X = self._validate_rows(X, reset=True)
         binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
         labels: RowLabels | None
@@ -351,19 +357,6 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         output_of_decisions = Output(MappedSink(sink, map_block))
         self._model.map(landmarks, source, engine, output=output_of_decisions)
         return output.result(sink)
-
-
-def check_class_weight(class_weight: Any) -> None:
-    is_balanced = isinstance(class_weight, str) and class_weight == "balanced"
-    if (
-        class_weight is not None
-        and not is_balanced
-        and not isinstance(class_weight, Mapping)
-    ):
-        raise ValueError(
-            f"class_weight={class_weight!r} is not allowed; it is 'balanced', a dict "
-            "of a weight for each class, or None."
-        )
 
 
 class CalibratedClassifierMixin(BaseKernelClassifier):

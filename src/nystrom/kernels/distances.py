@@ -70,12 +70,14 @@ class DenseDistances:
             return self._replace_inexact_rows(D, X, left)
         if not is_finite:  # of points so far that 0·inf is among D
             return self._recompute_rows(X)
-        far = _far_rows(left[:, -2], self.c)
+        norms = left[:, -2]
+        # Written so that a norm that overflowed to inf or nan counts as far.
+        far = np.flatnonzero(~(norms <= _far_limit(norms, self.c)))
         if len(far):
             with np.errstate(over="ignore"):
                 D[far] = self._recompute_rows(X[far])
         if self.refine_near:
-            i, j = _near_pairs(D, left[:, -2], self.c)
+            i, j = _near_pairs(D, norms, self.c)
             # From the rows themselves: centring has rounded some.
             differences = (arrays.widen(X[i]) - arrays.widen(self.Y[j])) * self.scale
             with np.errstate(over="ignore"):
@@ -140,7 +142,7 @@ class SparseDistances:
         D = arrays.dot(X, self.right if X.dtype == self.right.dtype else self.right64)
         D += (self.c * norms)[:, None]
         D += self.Y_norms.astype(D.dtype)
-        far = _far_rows(norms, self.c)
+        far = np.flatnonzero(~(norms <= _far_limit(norms, self.c)))
         if len(far):
             D[far] = self._recompute_rows(X[far])
         if self.refine_near:
@@ -163,16 +165,11 @@ class SparseDistances:
         return arrays.squared_norms(X)
 
 
-def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
-    """The rows whose distances to near points a product gives too inexactly.
+def _far_limit(squared_norms: Array, c: float) -> float:
+    """Beyond this ‖x‖² a product gives the distances to near points too inexactly.
 
     Only x's own norm counts: where y alone is far, the kernel is nearly 0.
     """
-    # Written so that a norm that overflowed to inf or nan counts as far.
-    return np.flatnonzero(~(squared_norms <= _far_limit(squared_norms, c)))
-
-
-def _far_limit(squared_norms: Array, c: float) -> float:
     dtype = arrays.numpy_float_dtype(squared_norms)
     unit = 2 * abs(c) * float(np.finfo(dtype).eps)
     return MAX_DISTANCE_ERROR[dtype] / unit if unit else np.inf

@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn import get_config
 
 from .. import _arrays as arrays
@@ -39,7 +38,7 @@ from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink, Output
 from .linear_map import LinearMap
-from .ridge import EXACT_RISK, RidgeFit, RidgeTask, add_ridge
+from .ridge import EXACT_RISK, RidgeFactors, RidgeFit, RidgeTask
 
 #: Steps at most.
 MAX_CG_ITERATIONS = 300
@@ -178,28 +177,18 @@ class WoodburyPreconditioner:
         min_ridge = min_cholesky_ridge(G)
         if center:
             G = G - np.outer(total, total / weight)
-        self.factors: dict[float, tuple[float, Any]] = {}
-        for alpha in np.unique(alphas):
-            # Below the rounding of G it is raised, as this only preconditions.
-            safe_alpha = max(float(alpha), min_ridge)
-            ridged = add_ridge(G, safe_alpha)
-            self.factors[alpha] = safe_alpha, scipy.linalg.cho_factor(ridged)
+        self.factors = RidgeFactors(G, alphas, min_ridge)
 
     def __call__(self, V: np.ndarray, alphas: np.ndarray) -> np.ndarray:
-        """Each α is one of those that factors are known for."""
         root = np.sqrt(self.source.weights)[:, None]
         # As targets they travel with their rows.
         weighted = self.source.replace(targets=root * V)
         name, engine = "preconditioning", self.engine.quiet()
         C = engine.reduce(self.features.block_transposed_product, weighted, (), name)
-        C, ridges = C.copy(), np.ones(len(alphas))
-        for alpha, (safe_alpha, factor) in self.factors.items():
-            mask = alphas == alpha
-            C[:, mask] = scipy.linalg.cho_solve(factor, C[:, mask])
-            ridges[mask] = safe_alpha
+        C = self.factors.solve(C, alphas)
         sink = ArraySink(V.shape)
         engine.map(self.features.block_product, self.source, sink, (C,), name)
-        return (V - root * sink.array) / ridges
+        return (V - root * sink.array) / np.maximum(alphas, self.factors.min_ridge)
 
 
 class RowFeatures:

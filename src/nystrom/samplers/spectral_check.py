@@ -21,8 +21,8 @@ from ..linalg.residuals import prepare_residuals
 from .base import SamplingProblem
 from .weighted_sampling import (
     KeyedSampler,
-    ResidualWeights,
     WeightedSample,
+    residual_weights,
     sample_by_residual,
 )
 
@@ -121,7 +121,7 @@ class SpectralCheck:
         sample, (trace, _) = sample_by_residual(
             prepared,
             source,
-            ResidualWeights(),
+            residual_weights,
             sampler,
             engine=problem.engine,
             name=f"what {len(landmarks)} landmarks leave",
@@ -157,11 +157,10 @@ class SpectralCheck:
 
     def _weighted_residual_matrix(self) -> np.ndarray:
         """(q, q): the weighted residual of K at the rows drawn."""
-        kernel, ledger, q = self.problem.kernel, self.problem.ledger, len(self.rows)
         X = self.rows.points_from(self.problem.source)
         Z = self.landmarks.columns(wide=True).to_host(X) @ self.landmarks.factor.root
-        residual = kernel.gram(X) - Z @ Z.T
-        ledger.count_evaluations(kernel.gram_evaluations(q) + q * len(self.landmarks))
+        residual = self.problem.gram(X) - Z @ Z.T
+        self.problem.ledger.count_evaluations(Z.shape[0] * len(self.landmarks))
         root_weights = np.sqrt(self.weights)
         residual *= root_weights[:, None]
         residual *= root_weights

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from .._digest import digest
 from .._validation import import_optional
-from .base import Source, digest
+from .base import Source
 from .tabular import (
     ChunkedFileRows,
     ColumnNames,

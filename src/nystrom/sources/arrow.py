@@ -24,8 +24,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from .._digest import digest
 from .._validation import import_optional
-from .base import digest
 from .tabular import (
     ColumnNames,
     ColumnSelection,

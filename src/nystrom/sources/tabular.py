@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
+from .._digest import digest
 from .._validation import unknown_name_error
-from .base import Source, digest
+from .base import ChunkedRows, Source
 
 
 class FileError(ValueError):
@@ -430,7 +431,7 @@ class TabularFile(ABC):
         return X
 
 
-class ChunkedFileRows(Source):
+class ChunkedFileRows(ChunkedRows):
     """Some columns of a file that is read in chunks."""
 
     file: TabularFile
@@ -457,21 +458,10 @@ class ChunkedFileRows(Source):
         self._dtype = row_dtype(file.dtype(names))
         self._key: Hashable = names  # what values depend on, besides file and rows
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        bounds = self.file.bounds
-        first = int(np.searchsorted(bounds, start, side="right")) - 1
-        last = int(np.searchsorted(bounds, stop, side="left"))
-        parts = [
-            self._read_chunk(chunk)[
-                max(0, start - bounds[chunk]) : stop - bounds[chunk]
-            ]
-            for chunk in range(first, last)
-            if stop > start
-        ]
-        if len(parts) == 1:
-            return self._select_columns(parts[0])
-        empty = np.empty((0, self.n_features or 0), self._dtype)
-        return np.concatenate([empty, *map(self._select_columns, parts)])
+    @property
+    def bounds(self) -> np.ndarray:  # type: ignore[override]
+        """Where chunks of the file begin."""
+        return self.file.bounds
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         indices = np.asarray(indices, np.int64)  # equal bytes are equal numbers
@@ -481,18 +471,7 @@ class ChunkedFileRows(Source):
         return TAKEN_ROWS.get(key, lambda: self._take(indices))
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
-        out = np.empty((len(indices), self.n_features or 0), self._dtype)
-        # One forward read, each chunk once.
-        order = np.argsort(indices, kind="stable")
-        chunks = np.searchsorted(self.file.bounds, indices[order], side="right") - 1
-        ends = np.flatnonzero(np.diff(chunks)) + 1
-        for positions in np.split(order, ends) if len(order) else ():
-            chunk = (
-                np.searchsorted(self.file.bounds, indices[positions[0]], "right") - 1
-            )
-            local = indices[positions] - self.file.bounds[chunk]
-            out[positions] = self._select_columns(self._read_chunk(int(chunk))[local])
-        return out
+        return super().take(indices)
 
     def fingerprint(self) -> str:
         return digest(self.file.identity, self._key, self._weights_and_targets_digest())
@@ -500,7 +479,8 @@ class ChunkedFileRows(Source):
     def _read_chunk(self, chunk: int) -> np.ndarray:
         return self.file.chunk(chunk, self._decoded_columns)
 
-    def _select_columns(self, rows: np.ndarray) -> np.ndarray:
+    def _part(self, chunk: int, places: slice | np.ndarray) -> np.ndarray:
+        rows = self._read_chunk(chunk)[places]
         return rows if self._places is None else as_float_rows(rows[:, self._places])
 
 
