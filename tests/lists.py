@@ -26,11 +26,12 @@ import scipy.sparse as sp
 import sklearn
 from oracles_kernels import FORMULAS, Case
 from pyarrow import parquet
-from sklearn.base import BaseEstimator
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
 
 import nystrom
 from nystrom import engines, kernels, samplers, sources
+from nystrom.estimators._base import BaseLandmarkEstimator
 from nystrom.kernels.names import NAMES as KERNEL_NAMES
 from nystrom.kernels.names import as_kernel
 
@@ -191,6 +192,9 @@ STORING = {
     "RowNumbers": lambda X: sources.RowNumbers(len(X)),
     "SparseRows": lambda X: sources.SparseRows(sp.csr_array(X)),
     "Subset": of_twice_as_many(sources.Subset),
+    "TransformedRows": lambda X: sources.TransformedRows(
+        sources.DenseRows(-X), FunctionTransformer(np.negative)
+    ),
 }
 SOURCES = {
     name: STORING.get(name, make)
@@ -281,7 +285,7 @@ def seeded(make, options):
 
 ESTIMATORS = [
     seeded(make, options)
-    for name, make in classes(nystrom, BaseEstimator).items()
+    for name, make in classes(nystrom, BaseLandmarkEstimator).items()
     for options in ESTIMATOR_OPTIONS.get(name, [{}])
 ]
 

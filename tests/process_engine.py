@@ -59,7 +59,7 @@ def work(payload, reducing, first, last):
         if reducing:
             made = sum_tiles(f, source, shared, first, last)
         else:
-            made = list(map_tiles(f, source, shared, first, last))
+            made = map_tiles(f, source, shared, first, last, None)
     return pickle.dumps(made)
 
 
@@ -108,13 +108,11 @@ class Processes(Engine):
             long = [a.shape for a in arrays_in(shared) if source.n_rows in a.shape]
             assert not long, f"{name}: shared has an entry per row: {long}"
         payload = pickle.dumps((f, source, shared))
-        blocks = list(tile_blocks(n_tiles, self.tiles_per_task))
+        blocks = tile_blocks(n_tiles, self.tiles_per_task)
         self.order.shuffle(blocks)
         tasks = {
-            self.pool.submit(
-                work, payload, reducing, first, min(first + size, n_tiles)
-            ): (first, size)
-            for first, size in blocks
+            self.pool.submit(work, payload, reducing, first, last): (first, size)
+            for first, last, size in blocks
         }
         self.n_tasks[0] += len(tasks)
         for n_done, task in enumerate(as_completed(tasks), 1):

@@ -82,7 +82,12 @@ def test_fit_is_better_than_a_line_and_says_so_as_json(folder, tmp_path):
     found = json.loads(done.stdout)
     assert done.stderr == ""
     held_out = found["held_out"]
-    assert held_out["nystrom"] > held_out["linear"] > held_out["constant"]
+    scores = [held_out[name]["R²"] for name in ("nystrom", "linear", "constant")]
+    assert scores == sorted(scores, reverse=True)
+    assert held_out["boosting"]["RMSE"] < held_out["linear"]["RMSE"]
+    for name, (low, high) in found["intervals"].items():
+        assert low < held_out["nystrom"][name] < high
+    assert max(found["importances"], key=found["importances"].get) == "size"
     assert found["task"] == "regression"
     assert found["rows_without_target"] == 1
     again = json.loads(run(*words, "--json", "--overwrite").stdout)
@@ -113,7 +118,7 @@ def test_what_exists_is_replaced_only_when_asked_for(folder, tmp_path):
 
 def test_score_on_rows_held_out_is_that_of_a_model_that_did_not_see_them(folder):
     """A fifth of the rows: the model in the file has seen them, and scores higher."""
-    held_out = load(folder / "m").nystrom_summary_["held_out"]["nystrom"]
+    held_out = load(folder / "m").nystrom_summary_["held_out"]["nystrom"]["R²"]
     found = json.loads(
         run("score", folder / "m", folder / "houses.csv", "--json").stdout
     )
@@ -259,7 +264,7 @@ def test_a_wrong_value_among_new_rows(folder, tmp_path):
         (["fit", "t.xls", "--target", "c", "-o", "m"], "the name must say what"),
         (["fit", "empty.csv", "--target", "a", "-o", "m"], "empty.csv is empty"),
         (["fit", "head.csv", "--target", "a", "-o", "m"], "a header and no rows"),
-        (["fit", "ragged.csv", "--target", "a", "-o", "m"], "line 3 has 3 val"),
+        (["fit", "ragged.csv", "--target", "a", "-o", "m"], "row 1 has 3 val"),
         (
             ["fit", "t.csv", "--target", "a", "-o", "no/m"],
             "no/m cannot be written: No such",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import datetime
 import gc
 import gzip
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from nystrom import KernelRidge, select_landmarks, sources
@@ -187,6 +189,52 @@ def test_on_another_machine_it_is_converted_again(lines, tmp_path, temporary):
     for again in found:
         np.testing.assert_array_equal(again.rows(0, N_ROWS), expected)
     assert len(list(temporary.rglob("*.arrow"))) == 1
+
+
+@pytest.mark.parametrize("added", ["1,2,3\n", ""], ids=["longer", "other time"])
+def test_a_file_that_changes_after_its_conversion_is_one_error(added, lines, tmp_path):
+    path = written(tmp_path, lines)
+    source = sources.open(path, target="y")
+    os.utime(path, ns=(1, 1))
+    with open(path, "a") as file:
+        file.write(added)
+    recent.CHUNK_CACHE.clear()
+    with pytest.raises(FileError, match=r"since it was opened.*Open it again"):
+        KernelRidge(n_landmarks=5).fit(source)
+
+
+def test_a_filter_of_columns_that_are_not_features(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "a,day,city,y\n1,2024-12-31,Ulm,5\n2,2025-01-01,Ulm,6\n3,2025-01-02,Bonn,7\n"
+    )
+    date = pc.field("day") >= datetime.date(2025, 1, 1)
+    for condition, rows in [
+        (date, [[2], [3]]),
+        (pc.field("city") == "Ulm", [[1], [2]]),
+        (date & (pc.field("y") < 7), [[2]]),
+    ]:
+        source = sources.open(path, columns=["a"], target="y", filter=condition)
+        np.testing.assert_array_equal(source.rows(0, source.n_rows), rows)
+        np.testing.assert_array_equal(source.targets[:], np.array(rows) + 4)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_a_bar_shows_the_conversion(name, lines, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(arrow, "READ_AHEAD_BYTES", 1024)
+    path = written(tmp_path, lines, name)
+    steps = []
+    with arrow.report_conversions(lambda *step: steps.append(step)):
+        sources.open(path, target="y")
+    stages, done, total = zip(*steps, strict=True)
+    assert set(stages) == {f"converting {name}"}
+    assert len(set(total)) == 1
+    assert (done[0], done[-1]) == (0, total[0])
+    assert list(done) == sorted(done)
+    assert len(set(done)) > 3
+    sources.open(path, target="y", verbose=1)
+    assert "sources.open" in capsys.readouterr().err
 
 
 # --- lines that do not fit ----------------------------------------------------------

@@ -504,13 +504,13 @@ def test_blocks_are_moved_and_results_come_back(ask, torch, data):
 
 
 def test_work_is_done_on_the_device_in_use(torch, data, monkeypatch):
-    seen, real = [], CrossKernel._evaluate_rows
+    seen, real = [], CrossKernel.__call__
 
     def values(self, X):
         seen.append(type(X))
         return real(self, X)
 
-    monkeypatch.setattr(CrossKernel, "_evaluate_rows", values)
+    monkeypatch.setattr(CrossKernel, "__call__", values)
     with engines.using(device="cpu"):
         made = KernelRidge(**WIDTH, **FEW).fit(data["X"], data["y"])
         moved = seen.count(torch.Tensor)

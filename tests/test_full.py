@@ -20,7 +20,7 @@ from nystrom.landmarks import Landmarks
 from nystrom.linalg.conjugate_gradients import conjugate_gradients
 from nystrom.models import linear_map
 from nystrom.models import ridge_full as all_pairs
-from nystrom.models.ridge_full import FullRidge, KernelOperator
+from nystrom.models.ridge_full import FullRidge, kernel_products
 from nystrom.sources import CachedRows
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -120,7 +120,7 @@ def test_coefficients_are_those_of_the_dense_solution(
     with sklearn.config_context(working_memory=megabytes):
         problem = problem_of(X, ALPHAS, weights=w, intercept=intercept, seed=seed)
         fit = problem.fit(Y, tolerance=1e-12)
-        assert bool(problem.kernel_operator.fast.strips) == (megabytes == 1024)
+        assert bool(problem.kernel_products[0].strips) == (megabytes == 1024)
         stored = problem.preconditioner.features.stored is not None
         assert stored == (megabytes != 0.1)
     K, one = rbf_kernel(X, X, 0.4), float(intercept)
@@ -144,7 +144,8 @@ def test_the_residual_told_is_the_true_one(X, Y, seed, megabytes, dtype):
     with sklearn.config_context(working_memory=megabytes):
         problem = problem_of(X, ALPHAS, seed=seed)
         fit = problem.fit(Y)
-        assert problem.kernel_operator.is_exact == (megabytes == 1024)
+        fast, exact = problem.kernel_products
+        assert (fast is exact) == (megabytes == 1024)
     wide = X.astype(np.float64)
     left = Y - rbf_kernel(wide, wide, 0.4) @ fit.dual - ALPHAS * fit.dual
     true = np.linalg.norm(left, axis=0) / np.linalg.norm(Y, axis=0)
@@ -244,11 +245,9 @@ def test_products_are_right_at_every_edge_of_a_block(rng, n_rows):
     expected = rbf_kernel(X, X, 0.4) @ V
     for megabytes in (1024, 1e-3):
         with sklearn.config_context(working_memory=megabytes):
-            pairs = KernelOperator(kernels.RBF(0.4), X, Threads(1))
-        np.testing.assert_allclose(pairs(V), expected, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(
-            pairs.multiply_exact(V), expected, rtol=1e-12, atol=1e-11
-        )
+            fast, exact = kernel_products(kernels.RBF(0.4), X, Threads(1))
+        np.testing.assert_allclose(fast(V), expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(exact(V), expected, rtol=1e-12, atol=1e-11)
 
 
 def counted_values(monkeypatch):
@@ -269,9 +268,9 @@ def test_half_of_the_values_are_evaluated(rng, monkeypatch):
     X = rng.standard_normal((n, 2))
     made = counted_values(monkeypatch)
     with sklearn.config_context(working_memory=1):
-        pairs = KernelOperator(kernels.RBF(0.4), X, Threads(1))
+        fast, _ = kernel_products(kernels.RBF(0.4), X, Threads(1))
         assert not made
-        pairs(np.ones((n, 1)))
+        fast(np.ones((n, 1)))
     assert sum(made) == n * (n + all_pairs.BLOCK_ROWS) / 2
 
 
@@ -375,8 +374,7 @@ def test_kernels_that_are_not_definite_are_refused(X, Y, kernel):
 def test_a_direction_that_is_not_positive_is_found(X, Y):
     """By the products themselves, where the landmarks did not show it."""
     problem = problem_of(X, ALPHAS)
-    problem.kernel_operator.exact = problem.kernel_operator.fast = None
-    problem.kernel_operator._product = lambda blocks, V: -V
+    problem.kernel_products = 2 * (np.negative,)
     with pytest.raises(ValueError, match="positive semi-definite"):
         problem.fit(Y)
 
@@ -515,7 +513,7 @@ def test_the_preconditioner_is_the_inverse_that_it_says(X, rng, seed):
     near = np.sqrt(w)[:, None] * near * np.sqrt(w)
     for j, alpha in enumerate(ALPHAS):
         expected = np.linalg.solve(near + alpha * np.eye(N_ROWS), V[:, j])
-        assert relative(problem.preconditioner(V)[:, j], expected) < 1e-7
+        assert relative(problem.preconditioner(V, ALPHAS)[:, j], expected) < 1e-7
     expected = np.linalg.norm(near, 2)
     assert problem.preconditioner.norm == pytest.approx(expected, rel=0.01)
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nystrom import (
+    BlockwiseTransformer,
     KernelCCA,
     KernelKMeans,
     KernelLogisticRegression,
@@ -49,6 +50,7 @@ METHODS = {
     "cut": "transform",
     "cca": "transform",
     "stream": "predict",
+    "blockwise": "transform",
     "values": None,
 }
 #: A distance is the root of a difference: half of the digits are left near 0.
@@ -98,6 +100,7 @@ def models(X, y):
         "cut": KernelKMeans(2, affinity_normalize=True, **options).fit(X),
         "cca": KernelCCA(2, **options).fit(X, y),
         "stream": KernelRidge(0.1, **rbf).partial_fit(X, y),
+        "blockwise": BlockwiseTransformer(StandardScaler()).fit(X),
         "values": values(),
     }
 

@@ -29,7 +29,6 @@ from nystrom.samplers.recursive_rules import PracticalSize
 from nystrom.samplers.weighted_sampling import (
     BernoulliSubset,
     NumberedSubset,
-    subsample,
 )
 from nystrom.sources import as_source
 
@@ -166,9 +165,8 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
 
     source = sources.GeneratedRows(make, 50_000, 2)
     ledger = Ledger()
-    part = subsample(
-        source, 300, seed, Purpose.VALIDATION, 0, engine=Threads(2), ledger=ledger
-    )
+    work = SamplingProblem(RBF(), source, seed, Threads(2), ledger)
+    part = work.subsample(300, Purpose.VALIDATION, 0)
     assert ledger.n_passes == 1
     assert isinstance(part, NumberedSubset)
     assert len(made) == len(set(made))

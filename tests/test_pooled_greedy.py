@@ -44,8 +44,8 @@ from nystrom.samplers.pooled_greedy import (
 from nystrom.samplers.recursive import run_recursion
 from nystrom.samplers.recursive_rules import PracticalSize
 from nystrom.samplers.weighted_sampling import (
-    ResidualWeights,
     inclusion_probabilities_with_sum,
+    residual_weights,
 )
 from nystrom.sources import as_source
 
@@ -578,7 +578,7 @@ def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
 @pytest.mark.usefixtures("small_pools")
 def test_later_pools_are_drawn_by_what_is_left_as_it_counts(rng):
     left, w = rng.uniform(size=50), rng.uniform(0.1, 9, 50)
-    chances, sums = ResidualWeights()(left.copy(), w)
+    chances, sums = residual_weights(left.copy(), w)
     np.testing.assert_allclose(chances, w * left)
     np.testing.assert_allclose(sums, [w @ left])
 

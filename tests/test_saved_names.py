@@ -16,9 +16,11 @@ import pytest
 import scipy.sparse as sp
 from lists import classes
 from sklearn.base import BaseEstimator
+from sklearn.preprocessing import StandardScaler
 
 import nystrom
 from nystrom import (
+    BlockwiseTransformer,
     KernelCCA,
     KernelKMeans,
     KernelLogisticRegression,
@@ -76,6 +78,7 @@ def described(model):
 #: Every estimator in every way that makes it hold something else. What is not of the
 #: package and not scikit-learn's is trusted by its name, beside.
 FITTED = {
+    "BlockwiseTransformer": lambda: BlockwiseTransformer(StandardScaler()).fit(X),
     "nystroem": lambda: features(),
     "nystroem_float32": lambda: features(X.astype("f4")),
     "nystroem_csr": lambda: features(sp.csr_array(X)),

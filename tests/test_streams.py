@@ -32,7 +32,8 @@ from nystrom.models import streaming as running
 from nystrom.samplers.streaming import (
     ROWS_PER_LANDMARK,
     Reservoir,
-    RowLeverages,
+    row_leverages,
+    stay_weights,
     whitened_feature_map,
 )
 from nystrom.sources import as_source
@@ -267,9 +268,8 @@ def test_rows_stay_by_score_as_they_count_and_a_tenth_by_their_size(rng):
     kernel = kernels.Polynomial(degree=2)
     landmarks = select_landmarks(X, kernel=kernel, n_landmarks=20, random_state=0)
     before = Reservoir.from_batch(as_source(X, w), 3)
-    seen = RowLeverages.from_pass(landmarks, before.source, Threads(1))
-    chances, whole = seen.sampling_weights(w), (np.vecdot(X, X) + 1) ** 2
-    scores = seen.leverage + seen.residual / seen.ridge
+    scores, _, diagonal = row_leverages(landmarks, before.source, Threads(1))
+    chances, whole = stay_weights(scores, diagonal, w), (np.vecdot(X, X) + 1) ** 2
     expected = 0.9 * scores / (w @ scores) + 0.1 * whole / (w @ whole)
     np.testing.assert_allclose(chances, expected, rtol=1e-9)
     after, _ = before.thinned_for(landmarks, Threads(1))

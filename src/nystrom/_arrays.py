@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
-from array_api_compat import device as device
 from array_api_compat import is_array_api_obj as is_array
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
@@ -20,26 +20,26 @@ from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 Array = Any
 
 
-def is_numpy(x: Any) -> bool:
-    """Whether x is NumPy's own, for which there is often a faster form."""
-    return isinstance(x, np.ndarray)
-
-
 def namespace(x: Array) -> Any:
     """The array library that x belongs to (NumPy for CSR blocks and row numbers)."""
-    if is_numpy(x) or sp.issparse(x):
+    if isinstance(x, np.ndarray) or sp.issparse(x):
         return np
     return array_namespace(x)
 
 
 def is_array_or_csr(x: Any) -> bool:
     """Whether x is rows of numbers: an array or CSR, not a list of objects."""
-    return is_numpy(x) or sp.issparse(x) or is_array(x)
+    return isinstance(x, np.ndarray) or sp.issparse(x) or is_array(x)
 
 
 def is_on_host(x: Any) -> bool:
     """Whether x is NumPy's, CSR or a list: not of a library with devices."""
-    return is_numpy(x) or not is_array(x)
+    return isinstance(x, np.ndarray) or not is_array(x)
+
+
+def device(x: Any) -> Any:
+    """Where an array is, as its library says when it makes another there."""
+    return "cpu" if is_on_host(x) else array_api_compat.device(x)
 
 
 def device_key(x: Any) -> tuple[str, str]:
@@ -61,26 +61,23 @@ def has_float64(x: Array) -> bool:
 
 def library_dtype(dtype: Any, like: Array) -> Any:
     """NumPy's dtype as that of the same name in the library of `like`."""
-    xp = namespace(like)
-    if xp is np or not isinstance(dtype, np.dtype):
+    if is_on_host(like) or not isinstance(dtype, np.dtype):
         return dtype
-    return getattr(xp, dtype.name)
-
-
-def float_dtype(x: Array) -> Any:
-    """float32 for float32 (and half) data, float64 for all else, in x's library."""
-    xp = namespace(x)
-    if xp is np:  # at once: asked for every block
-        is_float32 = x.dtype.kind == "f" and x.dtype.itemsize <= 4
-    else:
-        is_float32 = x.dtype == xp.float32 or str(x.dtype).endswith("float16")
-    return xp.float32 if is_float32 else xp.float64
+    return getattr(array_namespace(like), dtype.name)
 
 
 def numpy_float_dtype(x: Array) -> np.dtype:
-    """`float_dtype` as NumPy's."""
-    wide = float_dtype(x) == namespace(x).float64
-    return np.dtype(np.float64 if wide else np.float32)
+    """float32 for float32 (and half) data, float64 for all else."""
+    if isinstance(x, np.ndarray):  # at once: asked for every block
+        is_float32 = x.dtype.kind == "f" and x.dtype.itemsize <= 4
+    else:
+        is_float32 = str(x.dtype).endswith(("float32", "float16"))
+    return np.dtype(np.float32 if is_float32 else np.float64)
+
+
+def float_dtype(x: Array) -> Any:
+    """`numpy_float_dtype` as that of x's library."""
+    return library_dtype(numpy_float_dtype(x), x)
 
 
 def as_float(x: Array, dtype: Any = None) -> Array:
@@ -92,7 +89,7 @@ def as_float(x: Array, dtype: Any = None) -> Array:
     dtype = float_dtype(x) if dtype is None else dtype
     if sp.issparse(x):
         return x.astype(dtype, copy=False)
-    if is_numpy(x):
+    if isinstance(x, np.ndarray):
         return as_aligned(np.ascontiguousarray(x, dtype=dtype))
     return array_namespace(x).astype(x, dtype, copy=False)
 
@@ -115,7 +112,7 @@ def as_aligned(x: Any) -> Any:
     Such arrays come out of messages. NumPy works on copies of them, and a copy times
     another is not rounded as XᵀX is, on some processors.
     """
-    return x.copy() if is_numpy(x) and not x.flags.aligned else x
+    return x.copy() if isinstance(x, np.ndarray) and not x.flags.aligned else x
 
 
 def widen(x: Any) -> Any:
@@ -137,7 +134,7 @@ def to_host(x: Array) -> np.ndarray:
     """The values of x as a NumPy array on the host."""
     if sp.issparse(x):
         return x.toarray()
-    if is_numpy(x):
+    if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "detach"):  # torch
         return x.detach().cpu().numpy()
@@ -155,7 +152,7 @@ def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
     for it becomes infinite.
     """
     dtype = library_dtype(like.dtype if dtype is None else dtype, like)
-    if sp.issparse(like) or is_numpy(like):
+    if sp.issparse(like) or isinstance(like, np.ndarray):
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(values, dtype=dtype)
     xp = array_namespace(like)
@@ -241,7 +238,7 @@ def take_rows(x: Any, rows: np.ndarray) -> Any:
     """x[rows], also of a list."""
     if isinstance(x, list):
         return [x[i] for i in rows]
-    if sp.issparse(x) or is_numpy(x):
+    if sp.issparse(x) or isinstance(x, np.ndarray):
         return x[rows]
     xp = array_namespace(x)
     return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
@@ -256,19 +253,6 @@ def replace_rows(x: Array, rows: np.ndarray, values: Array) -> Array:
     return xp.where((chosen > 0)[:, None], replacements, x)
 
 
-def take_columns(x: Array, columns: np.ndarray) -> Array:
-    """x[:, columns]."""
-    if is_numpy(x):
-        return np.take(x, columns, axis=1)
-    xp = array_namespace(x)
-    return xp.take(x, xp.asarray(columns, device=device(x)), axis=1)
-
-
-def append_rows(x: Any, other: Any) -> Any:
-    """The rows of x, and after them those of another of its kind."""
-    return stack_rows([x, other])
-
-
 def stack_rows(blocks: list[Any]) -> Any:
     """The rows of several blocks of one kind, one after the other."""
     first = blocks[0]
@@ -276,7 +260,7 @@ def stack_rows(blocks: list[Any]) -> Any:
         return [row for block in blocks for row in block]
     if sp.issparse(first):
         return sp.vstack(blocks, format="csr")
-    if is_numpy(first):
+    if isinstance(first, np.ndarray):
         return np.concatenate(blocks)
     return array_namespace(first).concat(blocks, axis=0)
 
@@ -285,7 +269,7 @@ def stack_columns(blocks: list[Array]) -> Array:
     """Blocks of the same rows as one."""
     if len(blocks) == 1:
         return blocks[0]
-    if is_numpy(blocks[0]):
+    if isinstance(blocks[0], np.ndarray):
         return np.concatenate(blocks, axis=1)
     return array_namespace(blocks[0]).concat(blocks, axis=1)
 
@@ -320,17 +304,9 @@ def dot(X: Array, Y: Array) -> Array:
     return product.toarray() if sp.issparse(product) else np.ascontiguousarray(product)
 
 
-def zeros_float64(size: int, like: Array) -> Array:
-    """So many zeros in float64, where `like` is."""
-    if is_on_host(like):
-        return np.zeros(size)
-    xp = array_namespace(like)
-    return xp.zeros(size, dtype=xp.float64, device=device(like))
-
-
 def sum_float64(values: Array) -> Any:
     """The sum of all values, in float64; where they are."""
-    if is_numpy(values):
+    if isinstance(values, np.ndarray):
         return float(values.sum(dtype=np.float64))
     xp = array_namespace(values)
     return xp.sum(values, dtype=xp.float64)
@@ -339,8 +315,8 @@ def sum_float64(values: Array) -> Any:
 def weighted_one_hot(labels: Array, n_labels: int, weights: Array) -> Array:
     """(n, …, n_labels): the weight of each row where its label is, else 0."""
     xp = namespace(labels)
-    like = {} if xp is np else {"device": device(labels)}
-    is_label = labels[..., None] == xp.arange(n_labels, dtype=labels.dtype, **like)
+    every_label = xp.arange(n_labels, dtype=labels.dtype, device=device(labels))
+    is_label = labels[..., None] == every_label
     weights = xp.reshape(weights, (-1,) + (1,) * labels.ndim)
     return xp.where(is_label, weights, xp.zeros_like(weights))
 
@@ -349,7 +325,7 @@ def sums_by_label(
     X: Array, labels: Array, n_labels: int, weights: Array
 ) -> tuple[Array, Array]:
     """Σ w·x and Σ w over the rows of each label."""
-    if is_numpy(X):
+    if isinstance(X, np.ndarray):
         cells = (weights, (labels, np.arange(len(X))))
         sums = sp.csr_array(cells, shape=(n_labels, len(X))) @ X
         return sums, np.bincount(labels, weights, n_labels)
@@ -361,64 +337,44 @@ def squared_norms(X: Array) -> Array:
     """‖x‖² of each row."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    if is_numpy(X):
+    if isinstance(X, np.ndarray):
         return np.vecdot(X, X)
     return array_namespace(X).sum(X * X, axis=1)
 
 
 def column_squared_norms(X: Array) -> Array:
     """Σ x² of each column."""
-    if is_numpy(X):
+    if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->j", X, X)
     return array_namespace(X).sum(X * X, axis=0)
 
 
 def exp_(x: Array) -> Array:
     """exp(x), in place where the library can."""
-    return np.exp(x, out=x) if is_numpy(x) else array_namespace(x).exp(x)
+    return np.exp(x, out=x) if isinstance(x, np.ndarray) else array_namespace(x).exp(x)
 
 
 def tanh_(x: Array) -> Array:
     """tanh(x), in place where the library can."""
-    return np.tanh(x, out=x) if is_numpy(x) else array_namespace(x).tanh(x)
+    return (
+        np.tanh(x, out=x) if isinstance(x, np.ndarray) else array_namespace(x).tanh(x)
+    )
 
 
 def clip_min(x: Array, minimum: float) -> Array:
     """The larger of x and a number, entry by entry."""
-    if is_numpy(x):
+    if isinstance(x, np.ndarray):
         return np.maximum(x, minimum)
     return array_namespace(x).clip(x, min=minimum)
 
 
 def sqrt_(x: Array, maximum: float) -> Array:
     """The root of x clipped to [0, maximum], in place where the library can."""
-    if is_numpy(x):
+    if isinstance(x, np.ndarray):
         np.clip(x, 0, maximum, out=x)
         return np.sqrt(x, out=x)
     xp = array_namespace(x)
     return xp.sqrt(xp.clip(x, min=0.0, max=maximum))
-
-
-def augment_with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
-    """[x̂, ‖x̂‖², 1] for x̂ = scale·(x − center), row by row.
-
-    Against columns [−2ŷ, 1, ‖ŷ‖²] one matrix product gives all squared distances.
-    """
-    n, d = X.shape
-    if is_numpy(X):
-        out = np.empty((n, d + 2), dtype=X.dtype)
-        np.subtract(X, center.astype(X.dtype, copy=False), out=out[:, :d])
-        if np.ndim(scale):
-            out[:, :d] *= scale.astype(X.dtype, copy=False)
-        np.vecdot(out[:, :d], out[:, :d], out=out[:, d])
-        out[:, d + 1] = 1
-        return out
-    xp = array_namespace(X)
-    Xc = X - from_host(center, X)
-    if np.ndim(scale):
-        Xc = Xc * from_host(scale, X)
-    ones = xp.ones((n, 1), dtype=X.dtype, device=device(X))
-    return xp.concat([Xc, xp.sum(Xc * Xc, axis=1)[:, None], ones], axis=1)
 
 
 def squared_distances(X: Array, Y: Array, scale: float | np.ndarray) -> Array:
@@ -427,7 +383,7 @@ def squared_distances(X: Array, Y: Array, scale: float | np.ndarray) -> Array:
     Slow, and exact where a product is not. Differences come first: whatever is done to
     rows before them rounds the rows.
     """
-    if is_numpy(X) and np.ndim(scale) == 0:
+    if isinstance(X, np.ndarray) and np.ndim(scale) == 0:
         return cdist(X, Y, "sqeuclidean")
     total: Array = 0.0
     for j, feature_scale in enumerate(np.broadcast_to(scale, X.shape[1]).tolist()):
@@ -442,7 +398,7 @@ def cityblock(X: Array, Y: Array) -> Array:
         return manhattan_distances(_as_csr_int32(X), _as_csr_int32(Y)).astype(
             X.dtype, copy=False
         )
-    if is_numpy(X):
+    if isinstance(X, np.ndarray):
         return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     xp = array_namespace(X)
     total = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
@@ -463,7 +419,7 @@ def _as_csr_int32(X: Any) -> Any:
 
 def additive_chi2(X: Array, Y: Array) -> Array:
     """−Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ) for all pairs of rows, 0/0 being 0."""
-    if is_numpy(X):
+    if isinstance(X, np.ndarray):
         # scikit-learn's loop takes no read-only rows, such as those of a memory map.
         return additive_chi2_kernel(*(np.require(A, requirements="W") for A in (X, Y)))
     xp = array_namespace(X)

@@ -18,9 +18,8 @@ from .estimators._problem import (
     check_landmark_width,
     stopping_rule_from_params,
 )
-from .estimators._progress import with_function_progress_bar
+from .estimators._progress import with_progress_bar
 from .estimators._warnings import (
-    explain_memory_errors,
     warn_about_landmarks,
     warn_indefinite,
 )
@@ -80,8 +79,7 @@ def _to_row_library(values: np.ndarray, problem: KernelProblem) -> Any:
     return values if on_host else arrays.from_host(values, like, like.dtype)
 
 
-@with_function_progress_bar
-@explain_memory_errors("select_landmarks")
+@with_progress_bar(passes=0.0, n_selections=1)
 def select_landmarks(
     X: Any,
     *,
@@ -190,7 +188,7 @@ def select_landmarks(
     return landmarks
 
 
-@explain_memory_errors("estimate_n_landmarks")
+@with_progress_bar()
 def estimate_n_landmarks(
     X: Any,
     *,
@@ -259,8 +257,7 @@ def estimate_n_landmarks(
     )
 
 
-@with_function_progress_bar
-@explain_memory_errors("leverage_scores")
+@with_progress_bar()
 def leverage_scores(
     X: Any,
     *,
@@ -321,8 +318,7 @@ def leverage_scores(
     )
 
 
-@with_function_progress_bar
-@explain_memory_errors("effective_dimension")
+@with_progress_bar()
 def effective_dimension(
     X: Any,
     *,
@@ -449,8 +445,7 @@ def approximate(
     return Approximation(problem.source, found, problem.engine)
 
 
-@with_function_progress_bar
-@explain_memory_errors("spectral_embedding")
+@with_progress_bar(passes=3.0, n_selections=1)
 def spectral_embedding(
     X: Any,
     n_components: int = 8,

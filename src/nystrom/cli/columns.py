@@ -1,5 +1,5 @@
-"""What the columns of a table are (numbers, dates, categories, unused), their cells as
-numbers or text, and the target.
+"""What the columns of a table are (numbers, dates, categories, text, unused), their
+cells as numbers or text, and the target.
 
 Columns are a dict of names by kind, which a model keeps in its summary, so that new
 rows are read as the training rows were.
@@ -13,12 +13,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from .console import CommandError, unknown_column_error
-from .tables import DECIMAL_COMMA_PATTERN, TableFile
+from .tables import DECIMAL_COMMA_PATTERN, CommandError, TableFile, check_column
+
+#: The kinds of columns, and what is done to them.
+TREATMENTS = {
+    "numbers": "standardised; where missing, the median",
+    "dates": "days since 1970, standardised; where missing, the median",
+    "categories": "an indicator for each value; rare ones together, missing is one",
+    "text": "words by TF-IDF, their 10 main components",
+}
 
 #: Values that are not numbers, as a share, up to which they are mistakes.
 MAX_MISTAKE_SHARE = 0.02
@@ -32,8 +41,8 @@ AMBIGUOUS_DATE_PATTERN = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?$"
 CODE_PATTERN = r"^0\d+$"
 #: Text with more different values than this is a name or a note, not a category.
 MAX_CATEGORIES = 200
-#: Categories that have fewer rows, as a share, are merged.
-MIN_CATEGORY_SHARE = 0.002
+#: Words that a note has on average; with fewer it is a name or a code.
+MIN_WORDS = 4
 #: Whole numbers with no more different values than this are classes.
 MAX_GUESSED_CLASSES = 20
 #: Fewer rows than this are too few to learn from.
@@ -43,13 +52,9 @@ MIN_ROWS = 20
 def find_columns(
     table: pd.DataFrame, file: TableFile, categories: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The names of numbers, dates and categories, and why others are left out."""
-    columns: dict[str, Any] = {
-        "numbers": [],
-        "dates": [],
-        "categories": [],
-        "left_out": {},
-    }
+    """The names of columns by their kind, and why others are left out."""
+    columns: dict[str, Any] = {kind: [] for kind in TREATMENTS}
+    columns["left_out"] = {}
     for name in table.columns:
         kind = _column_kind(table[name], file, name in categories)
         if kind in columns:
@@ -59,14 +64,13 @@ def find_columns(
     if len(columns["left_out"]) == table.shape[1]:
         reasons = [f"{name!r}: {why}" for name, why in columns["left_out"].items()]
         raise CommandError(
-            f"{file} has no column to learn from"
-            + (f" ({'; '.join(reasons)})." if reasons else ".")
+            f"{file} has no column to learn from ({'; '.join(reasons)})."
         )
     return columns
 
 
 def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
-    """ "numbers", "dates", "categories", or why it is left out."""
+    """A kind of TREATMENTS, or why it is left out."""
     given, types = column.dropna(), pd.api.types
     if not len(given):
         return "no values"
@@ -91,6 +95,8 @@ def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
     is_key = n_different > 20 and n_different > 0.5 * len(text)
     if not is_key and n_different <= max(MAX_CATEGORIES, 0.02 * len(text)):
         return "categories"
+    if text.str.split().str.len().mean() >= MIN_WORDS:
+        return "text"
     reason = f"{n_different} different texts, such as {text.iloc[0][:30]!r}"
     if text.str.match(AMBIGUOUS_DATE_PATTERN).mean() > 1 - MAX_MISTAKE_SHARE:
         reason += "; dates are understood where they are written 2026-11-17"
@@ -98,17 +104,19 @@ def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
 
 
 def make_encoder(columns: dict[str, Any]) -> ColumnTransformer:
-    """Numbers of mean 0 and deviation 1, missing ones in the middle; categories."""
+    """Make numbers of columns that are known by their kind."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    one_hot = OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=MIN_CATEGORY_SHARE,
-        sparse_output=False,
+    categories = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", min_frequency=0.002, sparse_output=False
     )
-    steps = {"numbers": numbers, "dates": numbers, "categories": one_hot}
-    return ColumnTransformer(
-        [(kind, step, columns[kind]) for kind, step in steps.items() if columns[kind]]
-    )
+    words = HashingVectorizer(n_features=1024)
+    text = make_pipeline(words, TfidfTransformer(), TruncatedSVD(10, random_state=0))
+    steps = [
+        ("numbers", numbers, columns["numbers"] + columns["dates"]),
+        ("categories", categories, columns["categories"]),
+        *[(f"text {name}", text, name) for name in columns["text"]],
+    ]
+    return ColumnTransformer([step for step in steps if step[2]])
 
 
 def parse_columns(
@@ -116,13 +124,18 @@ def parse_columns(
 ) -> pd.DataFrame:
     """The columns as numbers and text, as the encoder takes them."""
     values: dict[str, np.ndarray] = {}
-    parsers = {"numbers": parse_numbers, "dates": parse_days, "categories": _as_texts}
-    for kind, parse in parsers.items():
+    for kind in TREATMENTS:
         for name in columns[kind]:
-            if name not in table.columns:
-                wanted = ", which the model needs"
-                raise unknown_column_error(file, name, table.columns, wanted)
-            values[name] = parse(table[name], file)
+            check_column(table, name, file, ", which the model needs")
+            if kind == "numbers":
+                values[name] = parse_numbers(table[name], file)
+            elif kind == "dates":
+                values[name] = parse_days(table[name], file)
+            else:  # a missing value has a name, as it may be informative
+                cells = (
+                    table[name].astype(object).where(table[name].notna(), "(missing)")
+                )
+                values[name] = cells.astype(str).str.strip().to_numpy(dtype=object)
     return pd.DataFrame(values, index=table.index)
 
 
@@ -157,12 +170,6 @@ def parse_days(
         parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
     days = (parsed - pd.Timestamp(0)) / pd.Timedelta(days=1)
     return days.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _as_texts(column: pd.Series, file: TableFile) -> np.ndarray:
-    """Text, with a name for missing values, which may be informative."""
-    text = column.astype(object).where(column.notna(), "(missing)")
-    return text.map(lambda value: str(value).strip()).to_numpy(dtype=object)
 
 
 def _refuse(

@@ -1,19 +1,34 @@
-"""The commands and their options."""
+"""The commands and their options; errors without tracebacks, warnings in words."""
 
 from __future__ import annotations
 
 import json
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from ..persistence import save
-from .console import INTERRUPT_EXIT_CODE, CommandGroup, is_quiet, print_summary, say
-from .learning import landmark_rows, train
-from .predicting import evaluate, load_model, predicted_pieces, score_metrics
+from .columns import TREATMENTS
+from .learning import (
+    BASELINES,
+    evaluate,
+    is_quiet,
+    landmark_rows,
+    load_model,
+    no_better_than,
+    predicted_pieces,
+    say,
+    train,
+)
 from .report import write_report
-from .tables import TableFile, check_output_paths
+from .tables import CommandError, TableFile, check_output_paths
+
+#: Exit code of Ctrl-C; 1 is click's for errors and 2 for wrong options.
+INTERRUPT_EXIT_CODE = 130
 
 _table = click.argument("table", metavar="TABLE")
 _model = click.argument("model", type=click.Path(), metavar="MODEL")
@@ -49,6 +64,93 @@ def run() -> int:
         return INTERRUPT_EXIT_CODE
 
 
+class Command(click.Command):
+    """A command that reports an error in one message, which says what to do."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with _print_warnings():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Stopped; no file was written.", err=True)
+            ctx.exit(INTERRUPT_EXIT_CODE)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader has enough
+            ctx.exit(0)
+        except Exception as error:
+            if ctx.find_root().params["debug"]:
+                raise
+            text = str(error).strip() or type(error).__name__
+            if isinstance(error, MemoryError) and len(text) < 20:
+                text = "There is not enough memory."
+            expected = (CommandError, ValueError, TypeError, OSError, ImportError)
+            if not isinstance(error, (*expected, MemoryError)):
+                text = f"{type(error).__name__}: {text}\nThis is a fault of nystrom; "
+                text += "--debug shows where it is."
+            raise click.ClickException(text) from None
+
+
+class CommandGroup(click.Group):
+    """All commands."""
+
+    command_class = Command
+
+
+@contextmanager
+def _print_warnings() -> Iterator[None]:
+    """Each once, in words, without the line of a program that nobody here wrote."""
+    printed: set[str] = set()
+    quiet = is_quiet()  # other threads, which may warn, do not know the command
+
+    def print_once(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in printed and not quiet:
+            printed.add(text)
+            click.echo(f"Warning: {text}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = print_once
+        yield
+
+
+def print_summary(summary: dict[str, Any], model: str = "") -> None:
+    """The summary of a model as a table on standard output."""
+    columns, held_out = summary["columns"], summary["held_out"]
+    without, target = summary["rows_without_target"], summary["target"]
+    lines = {
+        "task": f"{summary['task']} of {target}",
+        "classes": format_list(summary["classes"]),
+        "rows": f"{summary['rows']}"
+        + f", and {without} without a value of {target}" * (without > 0),
+        **{kind: format_list(columns[kind]) for kind in TREATMENTS},
+        "left out": format_list(list(columns["left_out"])),
+        "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
+        "ridge": f"alpha = {summary['alpha']:.3g}, which leaves an effective dimension "
+        f"of {summary['effective_dimension']:.3g}",
+        "error": f"{summary['approximation_error']:.3g} of tr K is not covered by the "
+        "landmarks",
+        "held out": f"{summary['held_out_rows']} rows",
+    }
+    for metric, value in held_out["nystrom"].items():
+        low, high = summary["intervals"][metric]
+        others = [f"{name} {held_out[name][metric]:.4g}" for name in BASELINES]
+        lines[metric] = f"{value:.4g} [{low:.4g}, {high:.4g}] ({', '.join(others)})"
+    names = no_better_than(summary)
+    lines["compared"] = f"no better than {' or '.join(names)}" if names else ""
+    lines |= {"seconds": f"{summary['seconds']:.1f}", "model": model}
+    formatter = click.HelpFormatter()
+    formatter.write_dl([(name, text) for name, text in lines.items() if text])
+    click.echo(formatter.getvalue(), nl=False)
+
+
+def format_list(names: list[str], max_items: int = 12) -> str:
+    """How many, and the first of them; "" where there are none."""
+    more = ", …" if len(names) > max_items else ""
+    return f"{len(names)}: {', '.join(names[:max_items])}{more}" if names else ""
+
+
 @click.group(
     cls=CommandGroup,
     epilog="Exit codes: 0 done, 1 the data or the model does not allow it, 2 wrong "
@@ -59,8 +161,9 @@ def run() -> int:
 def nystrom(debug: bool) -> None:
     """Kernel models from a table in a file, in linear time.
 
-    TABLE is a .csv, .tsv, .csv.gz or .parquet file with a header, or - for CSV from
-    standard input.
+    TABLE is a .csv, .tsv, .csv.gz, .parquet or .arrow file with a header, a folder of
+    them, a pattern or URL such as "s3://bucket/*.parquet", or - for CSV from standard
+    input.
     """
 
 
@@ -87,6 +190,8 @@ def fit(
     output: str,
     overwrite: bool,
     report: str | None,
+    as_json: bool,
+    quiet: bool,
     **options: Any,
 ) -> None:
     """Learn to predict a column of TABLE from the others.
@@ -101,25 +206,16 @@ def fit(
     file = TableFile(table)
     rows = file.read()
     say(f"rows: {len(rows)}, columns: {rows.shape[1]}")
-    model, held_out = train(
-        rows,
-        target,
-        file,
-        task=options["task"],
-        n_landmarks=options["landmarks"],
-        categories=options["category"],
-        ignored=options["ignore"],
-        seed=options["seed"],
-        verbose=int(not is_quiet() and sys.stderr.isatty()),
-    )
+    verbose = int(not is_quiet() and sys.stderr.isatty())
+    model, held_out = train(rows, target, file, verbose=verbose, **options)
     if report is not None:
         # The page first: where it cannot be written there is no model either.
         write_report(model, held_out, report)
     save(model, output)
     summary = model.nystrom_summary_
-    if options["as_json"]:
+    if as_json:
         click.echo(json.dumps(summary | {"model": output}, indent=2))
-    elif not options["quiet"]:
+    elif not quiet:
         print_summary(summary, output)
 
 
@@ -150,7 +246,7 @@ def predict(
 def score(model: str, table: str, as_json: bool) -> None:
     """Compare predictions for TABLE with the values that it has."""
     evaluation = evaluate(load_model(model), TableFile(table))
-    found = {"rows": len(evaluation.y_true), **score_metrics(evaluation)}
+    found = {"rows": len(evaluation.y_true), **evaluation.metrics()}
     lines = [f"{name:<12} {value:.6g}" for name, value in found.items()]
     click.echo(json.dumps(found) if as_json else "\n".join(lines))
 
@@ -175,19 +271,10 @@ def score(model: str, table: str, as_json: bool) -> None:
 @_output
 @_overwrite
 @_seed
-def landmarks(
-    table: str, output: str, overwrite: bool, number: int, **options: Any
-) -> None:
+def landmarks(table: str, output: str, overwrite: bool, **options: Any) -> None:
     """Choose rows of TABLE that stand for all of them, the most informative first."""
     check_output_paths([output], [table], overwrite=overwrite)
-    rows = landmark_rows(
-        TableFile(table),
-        number,
-        options["gamma"],
-        options["category"],
-        options["ignore"],
-        options["seed"],
-    )
+    rows = landmark_rows(TableFile(table), **options)
     with TableFile(output).open_writer() as write:
         write(rows)
 

@@ -1,6 +1,4 @@
-"""From a table to a fitted model: search for gamma, alpha and n_landmarks, held-out
-score, final fit; and landmark rows of a table.
-"""
+"""Fit a model to the rows of a table, compare it with baselines, predict with it."""
 
 from __future__ import annotations
 
@@ -8,23 +6,33 @@ import math
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..estimators.kernel_ridge import KernelRidge
-from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
-from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
-from ..estimators.kernel_ridge_cv import KernelRidgeCV
+from ..estimators.kernel_ridge import KernelRidge, KernelRidgeCV
+from ..estimators.kernel_ridge_classifier import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+)
 from ..functions import approximate, select_landmarks
+from ..persistence import load
 from .columns import (
+    as_known_labels,
     check_target,
     find_columns,
     guess_task,
@@ -32,38 +40,110 @@ from .columns import (
     parse_columns,
     parse_target,
 )
-from .console import CommandError, say, unknown_column_error
-from .tables import TableFile
+from .tables import CommandError, TableFile, check_column
 
 #: Rows that the width, the ridge and the number of landmarks are chosen on at most.
 MAX_SEARCH_ROWS = 50_000
 #: Searches, of which each but the first goes beyond the end of the grid before.
 MAX_SEARCHES = 3
 #: Rows whose eigenvalues are computed at most; with more they are scaled to all.
-MOST_FOR_EIGENVALUES = 20_000
+MAX_EIGENVALUE_ROWS = 20_000
 #: The share of rows that is held out, and the most of them.
 HELD_OUT_SHARE, MAX_HELD_OUT_ROWS = 0.2, 20_000
 #: Classes with fewer rows are hardly learnt, which is said.
 MIN_CLASS_ROWS = 5
+#: Bootstrap samples of rows held out, for intervals of 95 %.
+N_BOOTSTRAP = 100
+#: Rows whose columns are permuted at most, and how often.
+MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
+#: What the baselines are called in messages.
+BASELINES = {
+    "linear": "a linear model",
+    "boosting": "gradient boosting",
+    "constant": "a constant",
+}
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs has --quiet or --json."""
+    options = click.get_current_context().params
+    return bool(options.get("quiet") or options.get("as_json"))
+
+
+def say(text: str) -> None:
+    """Print progress on standard error, unless the command is to be quiet."""
+    if not is_quiet():
+        click.echo(text, err=True)
 
 
 class Evaluation(NamedTuple):
-    """Rows with their targets and predictions, for a report."""
+    """Rows with their targets and predictions."""
 
     rows: pd.DataFrame
     y_true: np.ndarray
     y_pred: np.ndarray
+    probabilities: np.ndarray | None = None  # (rows, classes), of a classifier
+    codes: np.ndarray | None = None  # the number of the true class, -1: unknown
     file: TableFile | None = None  # where they are from; None for rows held out
 
+    @classmethod
+    def of(cls, model: Any, rows: pd.DataFrame, y: np.ndarray) -> Evaluation:
+        """Predictions of a model for rows with these targets."""
+        if not is_classifier(model):
+            return cls(rows, y, model.predict(rows))
+        shares = model.predict_proba(rows)
+        codes = pd.Index(model.classes_.astype(str)).get_indexer(y.astype(str))
+        return cls(rows, y, model.predict(rows), shares, codes)
 
-class Problem(NamedTuple):
-    """What is to be learnt: targets, and columns as numbers and text."""
+    def metrics(self, indices: Any = slice(None)) -> dict[str, float]:
+        """R², RMSE and MAE, or accuracy, AUC and log-loss, of some of the rows.
 
-    task: str  # "regression" or "classification"
-    y: np.ndarray
-    rows: pd.DataFrame
-    columns: dict[str, Any]
-    n_dropped: int  # rows without a target
+        The AUC is the mean over classes, each against all others.
+        """
+        y, found = self.y_true[indices], self.y_pred[indices]
+        if self.probabilities is None or self.codes is None:
+            squares = np.mean((y - found) ** 2)
+            return {
+                "R²": float(1 - squares / (np.var(y) or 1.0)),
+                "RMSE": float(np.sqrt(squares)),
+                "MAE": float(np.mean(np.abs(y - found))),
+            }
+        metrics = {"accuracy": float(np.mean(y.astype(str) == found.astype(str)))}
+        shares, codes = self.probabilities[indices], self.codes[indices]
+        shares, codes = shares[codes >= 0], codes[codes >= 0]
+        present = np.unique(codes)
+        if len(present) > 1:  # else it is not defined
+            classes = [1] if shares.shape[1] == 2 else present
+            areas = [roc_auc_score(codes == c, shares[:, c]) for c in classes]
+            metrics["AUC"] = float(np.mean(areas))
+        of_truth = np.maximum(shares[np.arange(len(codes)), codes], 1e-15)
+        return metrics | {"log-loss": float(-np.mean(np.log(of_truth)))}
+
+    def intervals(self, seed: int) -> dict[str, list[float]]:
+        """Of 95 %, by the bootstrap over rows."""
+        rng, n = np.random.default_rng(seed), len(self.y_true)
+        found: dict[str, list[float]] = {name: [] for name in self.metrics()}
+        for _ in range(N_BOOTSTRAP):
+            for name, value in self.metrics(rng.integers(n, size=n)).items():
+                found[name].append(value)
+        return {
+            name: np.quantile(values, [0.025, 0.975]).tolist()
+            for name, values in found.items()
+        }
+
+    def advantage(self, other: Evaluation) -> tuple[float, float]:
+        """How much better than others the predictions are in R² or accuracy, and the
+        standard error, from differences row by row.
+        """
+        if self.probabilities is None:
+            spread = float(np.var(self.y_true)) or 1.0
+            ours, others = (self.y_true - e.y_pred for e in (self, other))
+            ahead = (others**2 - ours**2) / spread
+        else:
+            ours, others = (e.y_pred == e.y_true for e in (self, other))
+            ahead = ours.astype(float) - others
+        error = np.std(ahead, ddof=1) / math.sqrt(len(ahead))
+        return float(np.mean(ahead)), float(error)
 
 
 def train(
@@ -72,9 +152,9 @@ def train(
     file: TableFile,
     *,
     task: str | None,
-    n_landmarks: int | None,
-    categories: tuple[str, ...],
-    ignored: tuple[str, ...],
+    landmarks: int | None,
+    category: tuple[str, ...],
+    ignore: tuple[str, ...],
     seed: int,
     verbose: int,
 ) -> tuple[Pipeline, Evaluation]:
@@ -83,51 +163,53 @@ def train(
     The pipeline has a `nystrom_summary_` and the eigenvalues of K̃: a report that is
     written later has other rows.
     """
-    seconds: dict[str, float] = {}
-    with _timed(seconds, "reading columns"):
-        problem = read_problem(table, target, file, task, categories, ignored)
-    task, y, rows, columns, n_dropped = problem
+    started = time.perf_counter()
+    task, y, rows, columns = read_problem(table, target, file, task, category, ignore)
     in_train, in_test = split(y, task, seed)
-    train, test = (rows.iloc[in_train], y[in_train]), (rows.iloc[in_test], y[in_test])
-    size = n_landmarks or int(min(1000, max(20, len(in_train) // 4)))
-    with _timed(seconds, "choosing"):
-        some = np.random.default_rng(seed).permutation(len(in_train))[:MAX_SEARCH_ROWS]
-        Z = make_encoder(columns).fit_transform(train[0].iloc[some])
-        chosen = choose_estimator(Z, train[1][some], task, size, seed, verbose)
-        chosen.set_params(alpha=chosen.alpha * len(in_train) / len(some))
-    with _timed(seconds, "scoring"):
-        scores, predictions = score_with_baselines(chosen, columns, task, train, test)
-        errors = standard_errors(test[1], predictions)
-    with _timed(seconds, "fitting all rows"):
-        model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
-        eigenvalues = _eigenvalues(model, rows, seed)
-    landmarks, alpha = chosen.landmarks_, float(chosen.alpha)
+    size = landmarks or int(min(1000, max(20, len(in_train) // 4)))
+    some = np.random.default_rng(seed).permutation(in_train)[:MAX_SEARCH_ROWS]
+    Z = make_encoder(columns).fit_transform(rows.iloc[some])
+    chosen = choose_estimator(Z, y[some], task, size, seed, verbose)
+    chosen.set_params(alpha=chosen.alpha * len(in_train) / len(some))
+    found: dict[str, Evaluation] = {}
+    for name, estimator in {"nystrom": clone(chosen), **baselines(task, seed)}.items():
+        model = make_pipeline(make_encoder(columns), estimator)
+        model.fit(rows.iloc[in_train], y[in_train])
+        found[name] = Evaluation.of(model, rows.iloc[in_test], y[in_test])
+        if name == "nystrom":
+            importances = find_importances(model, found[name], seed)
+    ours = found["nystrom"]
+    model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
+    eigenvalues = find_eigenvalues(model, rows, seed)
+    alpha, selected = float(chosen.alpha), chosen.landmarks_
     model.nystrom_eigenvalues_ = eigenvalues
     model.nystrom_summary_ = {
         "task": task,
         "target": target,
+        "table": file.path,
+        "separator": file.separator,
         "rows": len(y),
-        "rows_without_target": n_dropped,
+        "rows_without_target": len(table) - len(y),
         "columns": columns,
+        "importances": importances,
         "classes": [str(name) for name in getattr(chosen, "classes_", ())],
-        "landmarks": len(landmarks),
-        "kernel": str(landmarks.kernel),
+        "landmarks": len(selected),
+        "kernel": str(selected.kernel),
         "gamma": float(chosen.gamma),
         "alpha": alpha,
         # How many parameters the ridge leaves to the model.
         "effective_dimension": float(np.sum(eigenvalues / (eigenvalues + alpha))),
-        "approximation_error": float(landmarks.error.value),
-        "score": "R²" if task == "regression" else "accuracy",
+        "approximation_error": float(selected.error.value),
         "held_out_rows": len(in_test),
-        "held_out": scores,
-        "standard_errors": errors,
-        "no_better_than": no_better_than(scores, errors),
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        "held_out": {name: each.metrics() for name, each in found.items()},
+        "intervals": ours.intervals(seed),
+        "advantages": {name: ours.advantage(found[name]) for name in BASELINES},
+        "seed": seed,
+        "seconds": round(time.perf_counter() - started, 3),
     }
-    warning = no_better_warning(model.nystrom_summary_)
-    if warning:
+    for warning in comparison_warnings(model.nystrom_summary_):
         say(f"Warning: {warning}")
-    return model, Evaluation(*test, predictions["nystrom"])
+    return model, ours
 
 
 def read_problem(
@@ -137,9 +219,10 @@ def read_problem(
     task: str | None,
     categories: tuple[str, ...],
     ignored: tuple[str, ...],
-) -> Problem:
+) -> tuple[str, np.ndarray, pd.DataFrame, dict[str, Any]]:
     """Guess the task and the kinds of columns, and say what was guessed."""
-    check_names(table, (target, *categories, *ignored), file)
+    for name in (target, *categories, *ignored):
+        check_column(table, name, file)
     for option, names in (("category", categories), ("ignore", ignored)):
         if target in names:
             raise CommandError(
@@ -147,17 +230,23 @@ def read_problem(
                 "For classes give --task classification."
             )
     present = table[target].notna()
-    n_dropped = int((~present).sum())
     raw_target = table[target][present]
     check_target(raw_target, file)
     if task is None:
         task, reason = guess_task(raw_target)
         say(f"{task}, since {reason} (--task says otherwise)")
     y = parse_target(raw_target, task, file)
-    if n_dropped:
-        say(f"rows without a value of {target!r}, left out: {n_dropped}")
+    if not present.all():
+        say(f"rows without a value of {target!r}, left out: {(~present).sum()}")
     if task == "classification":
-        _say_rare_classes(y)
+        counts = pd.Series(y).value_counts().sort_index()
+        rare = counts[counts < MIN_CLASS_ROWS]
+        if len(rare):
+            named = ", ".join(f"{name!s} ({n})" for name, n in rare[:5].items())
+            say(
+                f"classes with fewer than {MIN_CLASS_ROWS} rows, too few to rely on: "
+                f"{len(rare)}, {named}" + ", …" * (len(rare) > 5)
+            )
     given = table[present].drop(columns=list({target, *ignored}))
     columns = find_columns(given, file, categories)
     for name, reason in columns["left_out"].items():
@@ -169,32 +258,7 @@ def read_problem(
                 f"column {name!r} counts up by one from row to row; if it only numbers "
                 f"them, --ignore {name}"
             )
-    rows = parse_columns(columns, given, file)
-    return Problem(task, y, rows, columns, n_dropped)
-
-
-def check_names(table: pd.DataFrame, names: tuple[str, ...], file: TableFile) -> None:
-    """Refuse columns that the table does not have."""
-    for name in names:
-        if name not in table.columns:
-            raise unknown_column_error(file, name, table.columns)
-
-
-def _say_rare_classes(y: np.ndarray) -> None:
-    """Which classes have few rows: one line, however many there are."""
-    names, counts = np.unique(y, return_counts=True)
-    counted = zip(names, counts, strict=True)
-    few = [(str(name), n) for name, n in counted if n < MIN_CLASS_ROWS]
-    if len(few) == 1:
-        name, count = few[0]
-        say(f"class {name!r} has {count} of {len(y)} rows: too few to rely on")
-    elif few:
-        named = ", ".join(f"{name!r} {count}" for name, count in few[:5])
-        more = ", …" if len(few) > 5 else ""
-        say(
-            f"{len(few)} classes have fewer than {MIN_CLASS_ROWS} of {len(y)} rows, "
-            f"too few to rely on: {named}{more}"
-        )
+    return task, y, parse_columns(columns, given, file), columns
 
 
 def split(y: np.ndarray, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -262,105 +326,171 @@ def fit_with_wider_grids(search: Any, Z: Any, y: Any) -> None:
         search.set_params(gammas=[best / step, best, best * step, best * step**2])
 
 
-def score_with_baselines(
-    chosen: Any, columns: dict[str, Any], task: str, train: Any, test: Any
-) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """Scores and predictions of this model, a linear one and a constant on rows held
-    out.
-    """
-    models = {"linear": Ridge(), "constant": DummyRegressor()}
-    if task == "classification":
-        linear = LogisticRegression(max_iter=1000)
-        models = {"linear": linear, "constant": DummyClassifier()}
-    scores, predictions = {}, {}
-    for name, estimator in {"nystrom": clone(chosen), **models}.items():
-        model = make_pipeline(make_encoder(columns), estimator).fit(*train)
-        scores[name] = float(model.score(*test))
-        predictions[name] = model.predict(test[0])
-    return scores, predictions
-
-
-def standard_errors(
-    truth: np.ndarray, predictions: dict[str, np.ndarray]
-) -> dict[str, float]:
-    """Of our score minus each other one, from the differences row by row."""
-    values = {name: found == truth for name, found in predictions.items()}
-    if truth.dtype.kind == "f":
-        spread = float(np.var(truth)) or 1.0
-        for name, found in predictions.items():
-            values[name] = -((truth - found) ** 2) / spread
-    ours = values.pop("nystrom").astype(float)
+def baselines(task: str, seed: int) -> dict[str, Any]:
+    """The models that ours is compared with."""
+    if task == "regression":
+        boosting = HistGradientBoostingRegressor(random_state=seed)
+        return {"linear": Ridge(), "boosting": boosting, "constant": DummyRegressor()}
     return {
-        name: float(np.std(ours - other, ddof=1) / math.sqrt(len(truth)))
-        for name, other in values.items()
+        "linear": LogisticRegression(max_iter=1000),
+        "boosting": HistGradientBoostingClassifier(random_state=seed),
+        "constant": DummyClassifier(),
     }
 
 
-def no_better_than(scores: dict[str, float], errors: dict[str, float]) -> list[str]:
-    """The baselines that the model is not ahead of by more than a standard error."""
-    return [
-        name
-        for name, error in errors.items()
-        if scores["nystrom"] - scores[name] <= error
-    ]
-
-
-def no_better_warning(summary: dict[str, Any]) -> str:
-    """A warning where held-out rows do not show that the model is worth it, or ""."""
-    names = summary["no_better_than"]
-    if not names:
-        return ""
-    scores, errors = summary["held_out"], summary["standard_errors"]
-    article = {"linear": "a linear model", "constant": "a constant"}
-    against = " or ".join(
-        f"{article[name]} ({scores[name]:.4f}, standard error of the difference "
-        f"{errors[name]:.2g})"
-        for name in names
+def find_importances(
+    model: Pipeline, held_out: Evaluation, seed: int
+) -> dict[str, list[float]]:
+    """How much the score falls when a column is permuted, and its deviation."""
+    found = permutation_importance(
+        model,
+        held_out.rows[:MAX_PERMUTED_ROWS],
+        held_out.y_true[:MAX_PERMUTED_ROWS],
+        n_repeats=N_PERMUTATIONS,
+        random_state=seed,
     )
-    advice = (
-        "the columns may say little about the target, or the rows be too few"
-        if "constant" in names
-        else "a linear model is simpler, and may be as good"
-    )
-    return (
-        f"on {summary['held_out_rows']} rows held out the model ({summary['score']} "
-        f"{scores['nystrom']:.4f}) is no better than {against}: {advice}"
-    )
+    values = np.column_stack([found.importances_mean, found.importances_std])
+    return dict(zip(held_out.rows.columns, values.tolist(), strict=True))
 
 
-def _eigenvalues(model: Pipeline, rows: pd.DataFrame, seed: int) -> np.ndarray:
+def find_eigenvalues(model: Pipeline, rows: pd.DataFrame, seed: int) -> np.ndarray:
     """Of the approximated kernel matrix K̃ of all rows, descending."""
-    some = np.random.default_rng(seed).permutation(len(rows))[:MOST_FOR_EIGENVALUES]
-    landmarks = model[-1].landmarks_
-    of_some = approximate(model[:-1].transform(rows.iloc[some]), landmarks)
+    some = np.random.default_rng(seed).permutation(len(rows))[:MAX_EIGENVALUE_ROWS]
+    of_some = approximate(model[:-1].transform(rows.iloc[some]), model[-1].landmarks_)
     return of_some.eigenvalues() * (len(rows) / len(some))
 
 
-@contextmanager
-def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
-    started = time.perf_counter()
-    yield
-    seconds[name] = time.perf_counter() - started
+def no_better_than(summary: dict[str, Any]) -> list[str]:
+    """The simpler models that ours is not ahead of by more than a standard error."""
+    advantages = summary["advantages"]
+    return [
+        name
+        for name in ("linear", "constant")
+        if advantages[name][0] <= advantages[name][1]
+    ]
+
+
+def comparison_warnings(summary: dict[str, Any]) -> Iterator[str]:
+    """Where held-out rows do not show that the model is worth it."""
+    scores = {name: next(iter(m.items())) for name, m in summary["held_out"].items()}
+    score, ours = scores["nystrom"]
+    model = (
+        f"on {summary['held_out_rows']} rows held out the model ({score} {ours:.4f})"
+    )
+
+    def described(name: str) -> str:
+        error = summary["advantages"][name][1]
+        return (
+            f"{BASELINES[name]} ({scores[name][1]:.4f}, standard error of the "
+            f"difference {error:.2g})"
+        )
+
+    names = no_better_than(summary)
+    if names:
+        advice = (
+            "the columns may say little about the target, or the rows be too few"
+            if "constant" in names
+            else "a linear model is simpler, and may be as good"
+        )
+        against = " or ".join(map(described, names))
+        yield f"{model} is no better than {against}: {advice}"
+    advantage, error = summary["advantages"]["boosting"]
+    if advantage < -error:
+        yield f"{model} is worse than {described('boosting')}: consider it instead"
+
+
+# ------------------------------------------------------------------- fitted models
+
+
+def load_model(path: str) -> Pipeline:
+    """A model that `nystrom fit` saved."""
+    if not Path(path).exists():
+        raise CommandError(f"There is no file {path}.")
+    if Path(path).suffix.lower() in (".csv", ".tsv", ".gz", ".parquet", ".pq"):
+        raise CommandError(
+            f"{path} is a table by its name, not a model; the model comes first, then "
+            "the table."
+        )
+    model = load(path)
+    if not hasattr(model, "nystrom_summary_"):
+        raise CommandError(
+            f"{path} is a {type(model).__name__} that `nystrom fit` did not make; use "
+            "it from Python, by nystrom.load."
+        )
+    return model
+
+
+def predicted_pieces(
+    model: Pipeline,
+    file: TableFile,
+    *,
+    probabilities: bool,
+    deviations: bool,
+    keep_columns: bool,
+) -> Iterator[pd.DataFrame]:
+    """Predictions, alone or beside the columns of the table, piece by piece."""
+    if probabilities and not is_classifier(model):
+        raise CommandError("A regression has no probabilities; there are --deviations.")
+    if deviations and is_classifier(model):
+        raise CommandError("A classifier has no deviations; there are --probabilities.")
+    for piece in file.pieces():
+        values = parse_columns(model.nystrom_summary_["columns"], piece, file)
+        if deviations:
+            mean, std = model.predict(values, return_std=True, noise=True)
+            found = {"prediction": mean, "deviation": std}
+        elif probabilities:
+            shares = model.predict_proba(values)
+            found = {"prediction": model.classes_[np.argmax(shares, axis=1)]}
+            for name, column in zip(model.classes_, shares.T, strict=True):
+                found[f"probability_{name}"] = column
+        else:
+            found = {"prediction": model.predict(values)}
+        result = pd.DataFrame(found, index=piece.index)
+        if keep_columns:
+            kept = piece.drop(columns=[name for name in piece if name in result])
+            result = pd.concat([kept, result], axis=1)
+        yield result
+
+
+def evaluate(model: Pipeline, file: TableFile) -> Evaluation:
+    """The rows of a table that have a value of the target, and predictions of it."""
+    summary, parts = model.nystrom_summary_, []
+    target = summary["target"]
+    for piece in file.pieces():
+        check_column(piece, target, file, " to compare with")
+        known = piece[piece[target].notna()]
+        values = parse_columns(summary["columns"], known, file)
+        parts.append(values.assign(**{target: known[target]}))
+    rows = pd.concat(parts)
+    if not len(rows):
+        raise CommandError(f"{file} has no row with a value of {target!r}.")
+    if summary["task"] == "regression":
+        y = parse_target(rows[target], "regression", file)
+    else:
+        y = as_known_labels(rows[target], model.classes_, file)
+    return Evaluation.of(model, rows.drop(columns=target), y)._replace(file=file)
 
 
 def landmark_rows(
     file: TableFile,
-    n_landmarks: int,
+    *,
+    number: int,
     gamma: float | None,
-    categories: tuple[str, ...],
-    ignored: tuple[str, ...],
+    category: tuple[str, ...],
+    ignore: tuple[str, ...],
     seed: int,
 ) -> pd.DataFrame:
     """Landmarks of a table, with their line in the file, in the order of selection."""
     table = file.read()
-    check_names(table, (*categories, *ignored), file)
-    rows = table.drop(columns=list(ignored))
-    columns = find_columns(rows, file, categories)
+    for name in (*category, *ignore):
+        check_column(table, name, file)
+    rows = table.drop(columns=list(ignore))
+    columns = find_columns(rows, file, category)
     Z = make_encoder(columns).fit_transform(parse_columns(columns, rows, file))
     landmarks = select_landmarks(
         Z,
         gamma="median" if gamma is None else gamma,
-        n_landmarks=min(n_landmarks, len(Z)),
+        n_landmarks=min(number, len(Z)),
         random_state=seed,
     )
     chosen = table.iloc[np.asarray(landmarks.indices)]

@@ -10,11 +10,11 @@ import re
 import zlib
 from collections.abc import Callable
 from html import escape
+from inspect import getsource
 from pathlib import Path
 from string import Template
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.metrics import PredictionErrorDisplay
 from sklearn.pipeline import Pipeline
@@ -22,9 +22,10 @@ from sklearn.pipeline import Pipeline
 import nystrom
 
 from ..displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
-from ..sources.output_files import atomic_write
-from .learning import Evaluation, no_better_warning
-from .predicting import score_metrics
+from ..sources.files import FORMATS, bare_suffix
+from ..sources.output import atomic_write
+from .columns import TREATMENTS, make_encoder
+from .learning import BASELINES, Evaluation, comparison_warnings, no_better_than
 
 #: Rows that the plot of leverage scores shows at most.
 MAX_PLOTTED_ROWS = 20_000
@@ -42,9 +43,9 @@ def write_report(model: Pipeline, evaluation: Evaluation, path: str) -> None:
 def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
     """Words and numbers of the page."""
     summary, file = model.nystrom_summary_, evaluation.file
-    score, error = summary["score"], summary["approximation_error"]
-    is_regression = summary["task"] == "regression"
-    is_better = "linear" not in summary["no_better_than"]
+    error = summary["approximation_error"]
+    score, value = next(iter(summary["held_out"]["nystrom"].items()))
+    low, high = summary["intervals"][score]
     advice = "more landmarks would follow the data more closely"
     if error < 0.05:
         advice = "the rest hardly shows in predictions"
@@ -55,30 +56,34 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
         )
     on_table = ""
     if file is not None:
+        metrics = [f"{name} {x:.4g}" for name, x in evaluation.metrics().items()]
         on_table = (
-            f"On {len(evaluation.y_true)} rows of {file} it is "
-            f"{next(iter(score_metrics(evaluation).values())):.4f}; rows that the "
-            "model was fitted to would say little about new ones."
+            f"On {len(evaluation.y_true)} rows of {file}: {', '.join(metrics)}; rows "
+            "that the model was fitted to would say little about new ones."
         )
+    names = [BASELINES[name] for name in no_better_than(summary)]
+    without = summary["rows_without_target"]
     return {
-        **{name: f"{value:.4f}" for name, value in summary["held_out"].items()},
         "title": f"{summary['task'].capitalize()} of {summary['target']}",
-        "score": f"{score[0].upper()}{score[1:]}",
+        "score": f"{score[0].upper()}{score[1:]} {value:.4f} ({low:.4f} to {high:.4f})",
         "held_out_rows": str(summary["held_out_rows"]),
-        "better": "better than" if is_better else "no better than",
+        "better": f"no better than {' or '.join(names)}"
+        if names
+        else "better than a linear model",
         "on_table": on_table,
+        "n_rows": f"{summary['rows']} rows"
+        + f", and {without} without a target, left out" * (without > 0),
         "kernel": summary["kernel"],
         "gamma": f"{summary['gamma']:.4g}",
         "alpha": f"{summary['alpha']:.4g}",
-        "gamma_digits": f"{summary['gamma']:.6g}",
-        "alpha_digits": f"{summary['alpha']:.6g}",
         "effective_dimension": f"{summary['effective_dimension']:.3g}",
         "landmarks": str(summary["landmarks"]),
         "approximation_error": "at most " * model[-1].landmarks_.error.at_most
         + f"{error:.3g}",
         "advice": advice,
-        "rows": _rows_name(evaluation),
-        "estimator": "KernelRidge" if is_regression else "KernelRidgeClassifier",
+        "rows": "rows held out" if file is None else f"rows of {file}",
+        "seconds": f"{summary['seconds']:.1f}",
+        **_snippet_values(model),
         "versions": f"nystrom {nystrom.__version__}, Python "
         f"{platform.python_version()}",
     }
@@ -87,20 +92,7 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
 def _elements(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
     """Tables and plots of the page."""
     summary, landmarks = model.nystrom_summary_, model[-1].landmarks_
-    columns, alpha = summary["columns"], summary["alpha"]
-    warning = no_better_warning(summary)
-    if warning:
-        warning = f"<p><strong>Warning:</strong> {escape(warning)}.</p>"
-    is_regression = summary["task"] == "regression"
-    data = {
-        "rows": str(summary["rows"]),
-        "rows without a target": str(summary["rows_without_target"] or ""),
-        "numbers": ", ".join(columns["numbers"]),
-        "dates": ", ".join(columns["dates"]),
-        "categories": ", ".join(columns["categories"]),
-        **{f"left out: {name}": why for name, why in columns["left_out"].items()},
-    }
-    seconds = {name: f"{value:.2f} s" for name, value in summary["seconds"].items()}
+    alpha = summary["alpha"]
     rows = model[:-1].transform(evaluation.rows.iloc[:MAX_PLOTTED_ROWS])
     # Fewer rows have smaller sums: the ridge that they would have had.
     ridge = alpha * len(rows) / summary["rows"]
@@ -110,12 +102,26 @@ def _elements(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
         # Among few rows scores add up to another number than that of all rows.
         ax.set(title="", xlabel="ridge leverage score")
 
+    path, error_path = landmarks.error_path, ""
+    if path is not None:
+        svg = _svg(
+            lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
+            f"Error path: from {path[0]:.2g} with one landmark to {path[-1]:.2g} with "
+            f"all {len(landmarks)}.",
+        )
+        caption = "How the error falls with the number of landmarks."
+        error_path = f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
     return {
-        "warning": warning,
-        "predictions": (_scatter if is_regression else _confusion)(evaluation),
-        "data": _table({name: text for name, text in data.items() if text}),
-        "seconds": _table(seconds),
-        "error_path": _error_path(landmarks),
+        "warnings": "".join(
+            f"<p><strong>Warning:</strong> {escape(text)}.</p>"
+            for text in comparison_warnings(summary)
+        ),
+        "comparison": _comparison(summary),
+        "predictions": _scatter(evaluation)
+        if evaluation.probabilities is None
+        else _confusion(evaluation),
+        "columns": _columns(summary),
+        "error_path": error_path,
         "spectrum": _svg(
             SpectrumDisplay(model.nystrom_eigenvalues_, ridge=alpha).plot,
             "Eigenvalues of the approximation, falling, with alpha as a line.",
@@ -124,23 +130,32 @@ def _elements(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def _rows_name(evaluation: Evaluation) -> str:
-    file = evaluation.file
-    return "rows held out" if file is None else f"rows of {file}"
+def _comparison(summary: dict[str, Any]) -> str:
+    """Metrics of the model, with intervals, and of the baselines."""
+    table = pd.DataFrame(summary["held_out"]).T.map("{:.4g}".format)
+    interval = {
+        name: f"{low:.4g} to {high:.4g}"
+        for name, (low, high) in summary["intervals"].items()
+    }
+    table.loc["95 % interval"] = interval
+    table = table.loc[["nystrom", "95 % interval", *BASELINES]]
+    return _table(table.rename({"nystrom": "this model", **BASELINES}), "words")
 
 
-def _error_path(landmarks: Any) -> str:
-    """A figure, where the error of fewer landmarks is known."""
-    path = landmarks.error_path
-    if path is None:
-        return ""
-    svg = _svg(
-        lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
-        f"Error path: from {path[0]:.2g} with one landmark to {path[-1]:.2g} with all "
-        f"{len(landmarks)}.",
-    )
-    caption = "How the error falls with the number of landmarks."
-    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
+def _columns(summary: dict[str, Any]) -> str:
+    """What was done to each column, the most important ones first."""
+    columns, importances = summary["columns"], summary["importances"]
+    done = {name: kind for kind in TREATMENTS for name in columns[kind]}
+    names = sorted(importances, key=lambda name: -importances[name][0])
+    lines = [
+        (name, "{:.3f} ± {:.3f}".format(*importances[name]), TREATMENTS[done[name]])
+        for name in names
+    ]
+    lines += [
+        (name, "", f"left out: {why}") for name, why in columns["left_out"].items()
+    ]
+    table = pd.DataFrame(lines, columns=["column", "importance", "treatment"])
+    return _table(table.set_index("column").rename_axis(None), "words")
 
 
 def _scatter(evaluation: Evaluation) -> str:
@@ -156,24 +171,18 @@ def _scatter(evaluation: Evaluation) -> str:
         )
         ax.locator_params(nbins=5)
 
-    rmse = score_metrics(evaluation)["rmse"]
-    rmse_text = np.format_float_positional(rmse, 4, fractional=False, trim="-")
     svg = _svg(
         draw,
         "Scatter of predicted against true values, near the diagonal where they agree.",
     )
-    return (
-        f"<figure>{svg}<figcaption>Predicted against true values of "
-        f"{escape(_rows_name(evaluation))}; root mean squared error {rmse_text}."
-        "</figcaption></figure>"
-    )
+    return f"<figure>{svg}<figcaption>Predicted against true.</figcaption></figure>"
 
 
 def _confusion(evaluation: Evaluation) -> str:
     """The largest classes; a table reads better than a picture of one."""
-    y_true = pd.Series(evaluation.y_true, name="true")
+    y_true = pd.Series(evaluation.y_true.astype(str), name="true")
     counts = y_true.value_counts()[:12]
-    shares = pd.crosstab(y_true, evaluation.y_pred, normalize="index")
+    shares = pd.crosstab(y_true, evaluation.y_pred.astype(str), normalize="index")
     shares = shares.reindex(counts.index, columns=counts.index, fill_value=0.0)
     shares.index = [f"{name} ({count})" for name, count in counts.items()]
     shares.columns.name = "true \\ predicted"
@@ -181,14 +190,10 @@ def _confusion(evaluation: Evaluation) -> str:
     return text + _table(shares.map("{:.1%}".format))
 
 
-def _table(table: Any) -> str:
-    """A data frame, or a dict as rows of a name and a text."""
-    is_grid = isinstance(table, pd.DataFrame)  # it scrolls; words of a list wrap
-    frame = pd.DataFrame(table if is_grid else pd.Series(table))
+def _table(table: pd.DataFrame, kind: str = "grid") -> str:
+    """A grid of numbers scrolls; words wrap."""
     with pd.option_context("display.max_colwidth", None):  # no words are cut off
-        html = frame.to_html(
-            border=0, justify="left", classes="grid" * is_grid, header=is_grid
-        )
+        html = table.to_html(border=0, justify="left", classes=kind)
     return f'<div class="scroll">{html}</div>'
 
 
@@ -198,7 +203,9 @@ def _svg(draw: Callable[[Any], Any], alternative: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    plot = Figure(figsize=(5, 3.4), layout="constrained")  # its text is read on phones
+    plot = Figure(
+        figsize=(4.6, 3.4), layout="constrained"
+    )  # its text is read on phones
     FigureCanvasSVG(plot)
     draw(plot.subplots())
     text = io.StringIO()
@@ -212,3 +219,30 @@ def _svg(draw: Callable[[Any], Any], alternative: str) -> str:
     prefix = f"{zlib.crc32(alternative.encode()):08x}-"
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
+
+
+def _snippet_values(model: Pipeline) -> dict[str, str]:
+    """What the code of the page is about: the table, its columns, the estimator."""
+    summary, estimator = model.nystrom_summary_, model[-1]
+    columns, path, separator = (summary[k] for k in ("columns", "table", "separator"))
+    texts = [*columns["categories"], *columns["text"]]
+    if summary["task"] == "classification" and estimator.classes_.dtype.kind != "i":
+        texts.append(summary["target"])
+    read = f"pd.read_parquet({path!r})"
+    if path == "-" or FORMATS[bare_suffix(path)] == "csv":
+        read = (
+            f"pd.read_csv({path!r}, sep={separator!r}, decimal="
+            f"{'.' if separator == ',' else ','!r}, na_values=['?'], "
+            f"dtype={dict.fromkeys(texts, 'str')!r})"
+        )
+    return {
+        "estimator": type(estimator).__name__,
+        "columns_by_kind": repr({kind: columns[kind] for kind in TREATMENTS}),
+        "encoder": re.sub(r"( ->|:) [\w\[, \]]+(?=[:)])", "", getsource(make_encoder)),
+        "read": read,
+        "target": repr(summary["target"]),
+        "alpha_digits": repr(summary["alpha"]),
+        "gamma_digits": repr(summary["gamma"]),
+        "n_landmarks": str(estimator.n_landmarks),
+        "seed": str(summary["seed"]),
+    }

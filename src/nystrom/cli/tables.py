@@ -1,236 +1,194 @@
-"""Tables in files: CSV, TSV, compressed or not, and Parquet; read whole or in pieces,
-written atomically.
-"""
+"""Tables in files, read by the package's columnar reader and written atomically."""
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import lzma
 import os
-import re
+import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from io import TextIOWrapper
-from itertools import chain, islice
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ..sources.output_files import atomic_write
-from .console import CommandError
+from ..sources.arrow import CsvFile, CsvOptions
+from ..sources.files import FORMATS, FileOptions, bare_suffix, open_files
+from ..sources.output import atomic_write
+from ..sources.tabular import FileError
 
-#: The separator by the suffix of a file, where the first line does not show another.
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-#: Compressed files, by their suffix.
-OPENERS: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
 #: Rows of a piece: a hundred columns of them take 50 MB.
 PIECE_ROWS = 65_536
-#: More is a quote that is not closed.
-MAX_CELL_CHARACTERS = 2**24
 #: Text that stands for a missing value.
 MISSING_MARKERS = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null"]
 MISSING_MARKERS += ["NULL", "None", "?"]
-#: Bytes that are not UTF-8, and how UTF-16 begins.
-UNDECODED_PATTERN = re.compile("[\udc80-\udcff]")
-WIDE_MARKS = ("\udcff\udcfe", "\udcfe\udcff")
 #: 12,5 where values are separated by something else than commas.
 DECIMAL_COMMA_PATTERN = r"^([+-]?\d*),(\d+)$"
 DECIMAL_POINT_PATTERN = r"^[+-]?\d*\.\d+$"
 
 
+class CommandError(Exception):
+    """The data, the model or the disk does not allow it; the message says what does."""
+
+
 class TableFile:
-    """A CSV or Parquet file, by its name; "-" is standard input or output."""
+    """A table, by its path or URL; "-" is CSV from standard input or to standard
+    output.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        suffixes = ["", ".csv"] if path == "-" else ["", *Path(path).suffixes]
-        last = suffixes.pop().lower()
-        self.opener: Callable[..., Any] = OPENERS.get(last, open)
-        kind = suffixes[-1].lower() if last in OPENERS else last
-        self.is_parquet = kind in (".parquet", ".pq")
-        #: What its rows are counted in, in messages.
-        self.unit = "row" if self.is_parquet else "line"
-        self.separator = SEPARATORS.get(kind, ",")
-        if not self.is_parquet and kind not in SEPARATORS:
+        suffix = ".csv" if path == "-" else bare_suffix(path)
+        kind, is_folder = FORMATS.get(suffix), Path(path).is_dir()
+        if kind not in ("csv", "parquet", "ipc") and not is_folder:
             raise CommandError(
-                f"{path}: the name must say what the file is: .csv, .tsv, .csv.gz or "
-                '.parquet; "-" is CSV from standard input or to standard output.'
+                f"{path}: the name must say what the file is: .csv, .tsv, .csv.gz, "
+                ".parquet or .arrow; - is CSV from standard input or to standard "
+                "output."
             )
+        self.is_csv = kind == "csv"
+        #: What its rows are counted in, in messages, from 1.
+        self.unit = "line" if self.is_csv else "row"
+        #: Between values; for files that are read, known once the first piece is.
+        self.separator = "\t" if suffix == ".tsv" else ","
 
     def __str__(self) -> str:
         return "Standard input" if self.path == "-" else self.path
 
     def read(self) -> pd.DataFrame:
         """All rows."""
-        table = pd.concat(list(self.pieces()))
-        if not len(table):
-            raise CommandError(f"{self} has a header and no rows.")
-        return table
+        return pd.concat(list(self.pieces()))
 
-    def pieces(self, n_rows: int | None = None) -> Iterator[pd.DataFrame]:
-        """The rows in pieces, the first of which may be empty.
+    def pieces(self) -> Iterator[pd.DataFrame]:
+        """The rows in pieces.
 
-        Rows are labelled by their line, from 1, or by their number in a Parquet file.
+        Rows are labelled by their line, from 1, not counting empty lines, or by their
+        number in a Parquet or Arrow file. Cells of CSV files are text: whether a column
+        has numbers is decided where all of it is known.
         """
-        if self.path != "-" and not Path(self.path).exists():
-            raise CommandError(f"There is no file {self.path}.")
-        read = self._parquet_pieces if self.is_parquet else self._csv_pieces
-        for piece in read(n_rows or PIECE_ROWS):
-            repeated = piece.columns[piece.columns.duplicated()]
-            if len(repeated):
-                raise CommandError(
-                    f"{self}: two columns are called {repeated[0]!r}; the first line "
-                    "has to give each a name of its own."
-                )
-            yield piece
-
-    def _parquet_pieces(self, n_rows: int) -> Iterator[pd.DataFrame]:
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetFile
-
-        try:
-            with ParquetFile(self.path) as file:
-                if not file.metadata.num_rows:
-                    yield file.read().to_pandas()
-                first = 1
-                for batch in file.iter_batches(batch_size=n_rows):
-                    piece = batch.to_pandas()
-                    piece.index = pd.RangeIndex(first, first + len(piece))
-                    first += len(piece)
-                    yield piece
-        except (pa.ArrowException, OSError) as error:
-            raise CommandError(f"{self} cannot be read as Parquet: {error}") from None
-
-    def _csv_pieces(self, n_rows: int) -> Iterator[pd.DataFrame]:
-        """As text: whether a column has numbers is decided where all of it is known."""
         with ExitStack() as stack:
+            path = self.path
+            if path == "-":
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                path = os.path.join(folder, "standard_input.csv")
+                with open(path, "wb") as copy:
+                    shutil.copyfileobj(sys.stdin.buffer, copy)
+            options = FileOptions(csv=CsvOptions(delimiter="detect"))
+            n_rows = 0
             try:
-                file: Any = sys.stdin.buffer
-                if self.path != "-":
-                    file = stack.enter_context(self.opener(self.path, "rb"))
-                # Spreadsheets begin files with a mark, which is no part of a name.
-                text = TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
-                stack.callback(text.detach)
-                lines = self._checked_lines(text)
-                head: list[str] = []
-                for line in lines:
-                    head.append(line)
-                    if line.strip():
-                        break
-                # European programs write semicolons.
-                outside = "".join(head[-1].split('"')[::2])
-                separator = max(
-                    ",;\t|", key=lambda s: (outside.count(s), s == self.separator)
-                )
-                records = self._records(chain(head, lines), separator)
-                _, header = next(records)
-                names = [
-                    name.strip() or f"column {i}" for i, name in enumerate(header, 1)
-                ]
-                is_first = True
-                while (piece := [*islice(records, n_rows)]) or is_first:
-                    rows = [cells for _, cells in piece]
-                    labels = [line for line, _ in piece]
-                    table = pd.DataFrame(rows, labels, names, dtype=str)
-                    yield _clean(table, decimal_comma=separator != ",")
-                    is_first = False
-            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-                raise CommandError(f"{self} cannot be read: {error}") from None
+                for file in open_files(path, options):
+                    if isinstance(file, CsvFile):
+                        self.separator = file.csv.delimiter or ","
+                    for piece in self._pieces_of(file):
+                        n_rows += len(piece)
+                        yield piece
+            except FileNotFoundError:
+                raise CommandError(f"There is no file {path}.") from None
+            except FileError as error:
+                text = str(error).replace(os.path.abspath(path), str(self))
+                if "UTF-8" in text or r"\x00" in text:
+                    raise CommandError(
+                        f"{self} is not UTF-8 text. Save it as UTF-8 (in a "
+                        "spreadsheet: as CSV UTF-8), or convert it: iconv -f "
+                        f"WINDOWS-1252 (or UTF-16) -t UTF-8 {self.path} > new.csv"
+                    ) from None
+                raise CommandError(text) from None
+            if not n_rows:
+                raise CommandError(f"{self} has a header and no rows.")
 
-    def _checked_lines(self, text: TextIOWrapper) -> Iterator[str]:
-        """The lines, refused where they are not UTF-8, and an empty one at the end."""
-        for number, line in enumerate(text, start=1):
-            if UNDECODED_PATTERN.search(line):
-                is_wide = number == 1 and line[:2] in WIDE_MARKS
-                other = "UTF-16" if is_wide else "WINDOWS-1252"
+    def _pieces_of(self, file: Any) -> Iterator[pd.DataFrame]:
+        names = [n.strip() or f"column {i}" for i, n in enumerate(file.names, 1)]
+        for name in names:
+            if names.count(name) > 1:
                 raise CommandError(
-                    f"{self}, line {number}: this is not UTF-8 text, but perhaps "
-                    f"{other}. Save it as UTF-8 (in a spreadsheet: as CSV UTF-8), or "
-                    f"convert it: iconv -f {other} -t UTF-8 {self.path} > new.csv"
+                    f"{self}: two columns are called {name!r}; the first line has to "
+                    "give each a name of its own."
                 )
-            yield line
-        yield "\n"
-
-    def _records(
-        self, lines: Iterator[str], separator: str
-    ) -> Iterator[tuple[int, list[str]]]:
-        """The line that each row begins at, and its cells; all as many as names."""
-        csv.field_size_limit(MAX_CELL_CHARACTERS)
-        reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-        begin, width, cells = 1, 0, [""]
-        try:
-            for cells in reader:
-                if cells not in ([], [""]):
-                    width = width or len(cells)
-                    if len(cells) > width:
-                        raise CommandError(
-                            f"{self}, line {begin} has {len(cells)} values, and the "
-                            f"first line {width} names. Where a value has the "
-                            f'separator {separator!r} in it, put it into quotes: "…".'
-                        )
-                    yield begin, cells + [""] * (width - len(cells))
-                last, begin = begin, reader.line_num + 1
-        except csv.Error as error:
-            raise CommandError(f"{self}, line {begin}: {error}.") from None
-        if cells:  # the empty line at the end became part of a value
-            raise CommandError(f"{self}, line {last}: a quote is not closed.")
-        if not width:
-            raise CommandError(f"{self} is empty.")
+        first = 2 if self.is_csv else 1
+        for table in file.iter_tables():
+            for start in range(0, table.num_rows, PIECE_ROWS):
+                piece = table.slice(start, PIECE_ROWS).to_pandas()
+                piece.columns = names
+                n_lines = np.ones(len(piece), dtype=int)
+                if self.is_csv:
+                    for name in names:
+                        n_lines += piece[name].str.count("\n").to_numpy(int)
+                    if piece.iloc[-1].str.endswith("\n").any():
+                        line = first + n_lines[:-1].sum()
+                        raise CommandError(f"{self}, line {line}: a quote is open.")
+                    piece = _clean(piece, decimal_comma=self.separator != ",")
+                last = first + np.cumsum(n_lines)
+                piece.index = pd.Index(last - n_lines)
+                first = int(last[-1])
+                yield piece
 
     @contextmanager
     def open_writer(self) -> Iterator[Callable[[pd.DataFrame], None]]:
         """A function that appends rows; the file is complete or not there."""
+        import pyarrow as pa
+        from pyarrow import ipc, parquet
+
         with ExitStack() as stack:
-            output: Any = sys.stdout
+            stream: Any = sys.stdout
             if self.path != "-":
-                output = stack.enter_context(atomic_write(self.path))
-            if self.path != "-" and not self.is_parquet:
-                text = self.opener(output, "wt", encoding="utf-8", newline="")
-                output = stack.enter_context(text)
-            parquet: Any = None
-            is_first = True
+                temporary = stack.enter_context(atomic_write(self.path))
+                packed = Path(self.path).suffix.lower() not in FORMATS
+                codec = pa.Codec.detect(self.path).name if packed else None
+                output = pa.output_stream(str(temporary), compression=codec)
+                stream = stack.enter_context(output)
+            writer: Any = None
 
             def write(piece: pd.DataFrame) -> None:
-                nonlocal parquet, is_first
-                if not self.is_parquet:
-                    piece.to_csv(
-                        output, index=False, header=is_first, sep=self.separator
+                nonlocal writer
+                if self.is_csv:
+                    text = piece.to_csv(
+                        index=False, header=writer is None, sep=self.separator
                     )
-                    is_first = False
+                    stream.write(text if self.path == "-" else text.encode())
+                    writer = stream
                     return
-                import pyarrow as pa
-                from pyarrow.parquet import ParquetWriter
-
                 table = pa.Table.from_pandas(piece, preserve_index=False)
-                if parquet is None:
-                    parquet = stack.enter_context(ParquetWriter(output, table.schema))
-                parquet.write_table(table.cast(parquet.schema))
+                if writer is None:
+                    is_parquet = FORMATS[bare_suffix(self.path)] == "parquet"
+                    new = parquet.ParquetWriter if is_parquet else ipc.new_file
+                    writer = stack.enter_context(new(stream, table.schema))
+                    write.schema = table.schema  # type: ignore[attr-defined]
+                writer.write_table(table.cast(write.schema))  # type: ignore[attr-defined]
 
             yield write
 
 
 def _clean(piece: pd.DataFrame, *, decimal_comma: bool) -> pd.DataFrame:
-    """Gaps where nothing is given, and points for decimal commas."""
-    piece = piece.mask(piece.isin(MISSING_MARKERS))
-    if not decimal_comma:
-        return piece
-    for name in piece.columns[~piece.columns.duplicated(keep=False)]:
-        text = piece[name]
+    """Trimmed text, gaps where nothing is given, points for decimal commas."""
+    for name in piece.columns:
+        text = piece[name].str.strip()
+        piece[name] = text = text.mask(text.isin(MISSING_MARKERS))
         commas = text.str.match(DECIMAL_COMMA_PATTERN, na=False)
         # With points too they may stand for thousands: nobody can know.
-        if commas.any() and not text.str.match(DECIMAL_POINT_PATTERN, na=False).any():
+        points = text.str.match(DECIMAL_POINT_PATTERN, na=False)
+        if decimal_comma and commas.any() and not points.any():
             piece[name] = text.str.replace(DECIMAL_COMMA_PATTERN, r"\1.\2", regex=True)
     return piece
+
+
+def check_column(
+    table: pd.DataFrame, name: str, file: TableFile, purpose: str = ""
+) -> None:
+    """Refuse a name that a table does not have."""
+    if name in table.columns:
+        return
+    names = [str(column) for column in table.columns]
+    by_lower_name = {each.lower(): each for each in names}
+    matches = get_close_matches(name.strip().lower(), by_lower_name, n=1)
+    suggestion = f"did you mean {by_lower_name[matches[0]]!r}? It" if matches else "it"
+    more = ", …" if len(names) > 20 else ""
+    raise CommandError(
+        f"{file} has no column {name!r}{purpose}; {suggestion} has "
+        f"{', '.join(map(repr, names[:20]))}{more}."
+    )
 
 
 def check_output_paths(

@@ -11,15 +11,16 @@ import copy
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..sources import Source
-from ..sources.output import Sink
+from ..sources.output import Sink, open_sink
 
 
 def add_terms(left: Any, right: Any) -> Any:
@@ -224,9 +225,10 @@ class Engine(ABC):
     def begin_pass(self, name: str, n_rows: int, shared: tuple[Any, ...]) -> None:
         """Every pass begins with this: its name, its work, and no tile done."""
         self.passes.append(name)
-        evaluations = n_rows * evaluations_per_row(shared)
-        report_work(self.progress, "begin_pass", name, evaluations)
-        self.progress(name, 0, count_tiles(n_rows))
+        if self.progress is not silent:
+            evaluations = n_rows * evaluations_per_row(shared)
+            report_work(self.progress, "begin_pass", name, evaluations)
+            self.progress(name, 0, count_tiles(n_rows))
 
     @abstractmethod
     def map(
@@ -276,33 +278,45 @@ def count_tiles(n_rows: int) -> int:
     return -(-n_rows // TILE)
 
 
-def tile_blocks(n_tiles: int, max_size: int) -> Iterator[tuple[int, int]]:
-    """(first tile, size): 1, 1, 1, 1, 4, … up to the largest; see `Tree` for why."""
-    first = 0
+def tile_blocks(n_tiles: int, max_size: int) -> list[tuple[int, int, int]]:
+    """(first tile, end, size) of blocks of 1, 1, 1, 1, 4, … tiles, up to the largest.
+
+    The last may have fewer than its size, which is its place in a `SumTree`.
+    """
+    blocks, first = [], 0
     while first < n_tiles:
         size = aligned_size(first, max_size)
-        yield first, size
+        blocks.append((first, min(first + size, n_tiles), size))
         first += size
+    return blocks
+
+
+def apply_to_rows(
+    f: Callable, source: Source, shared: tuple[Any, ...], start: int, stop: int
+) -> Any:
+    """f of the rows of a tile."""
+    # A result that is not finite is refused once, by the caller.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return f(source.block(start, min(stop, source.n_rows)), *shared)
 
 
 def map_tiles(
-    f: Callable, source: Source, shared: tuple[Any, ...], first: int, last: int
-) -> Iterator[tuple[int, Any]]:
-    """(row number, f of the tile that begins there) for some tiles."""
-    for tile in range(first, last):
-        start = tile * TILE
-        # Nothing here holds the result: a sum that it was added to may be all there
-        # is room for.
-        yield start, _apply_to_tile(f, source, shared, start)
-
-
-def _apply_to_tile(
-    f: Callable, source: Source, shared: tuple[Any, ...], start: int
-) -> Any:
-    # A result that is not finite is refused once, by the caller.
-    with np.errstate(over="ignore", invalid="ignore"):
-        stop = min(start + TILE, source.n_rows)
-        return f(source.block(start, stop), *shared)
+    f: Callable,
+    source: Source,
+    shared: tuple[Any, ...],
+    first: int,
+    last: int,
+    sink: Sink | None,
+) -> list[tuple[int, Any]]:
+    """Put f of some tiles into the sink; without one, (row number, f) of each tile."""
+    results = []
+    for start in range(first * TILE, last * TILE, TILE):
+        rows = apply_to_rows(f, source, shared, start, start + TILE)
+        if sink is None:
+            results.append((start, rows))
+        else:
+            sink.put(start, rows)
+    return results
 
 
 def sum_tiles(
@@ -310,14 +324,27 @@ def sum_tiles(
 ) -> Any:
     """The sum of f over some tiles; on a device these are worked on as one."""
     if source.on_device:
-        start, stop = first * TILE, min(last * TILE, source.n_rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return f(source.block(start, stop), *shared)
+        return apply_to_rows(f, source, shared, first * TILE, last * TILE)
     tree = SumTree()
-    for _, term in map_tiles(f, source, shared, first, last):
-        tree.push(term)
-        del term  # not to be held while the next one is computed
+    for start in range(first * TILE, last * TILE, TILE):
+        # Nothing here holds the term: the sum that it was added to may be all there
+        # is room for.
+        tree.push(apply_to_rows(f, source, shared, start, start + TILE))
     return tree.total()
+
+
+def run_tiles(
+    f: Callable,
+    source: Source,
+    shared: tuple[Any, ...],
+    first: int,
+    last: int,
+    sink: Sink | None,
+) -> Any:
+    """The sum over some tiles; with a sink their rows are put there."""
+    if sink is None:
+        return sum_tiles(f, source, shared, first, last)
+    return map_tiles(f, source, shared, first, last, sink)
 
 
 #: (tiles in a block, what was computed of it), block after block.
@@ -341,3 +368,48 @@ def results_in_order(
     finally:
         for future in waiting:
             future.cancel()
+
+
+class BlockEngine(Engine):
+    """Runs blocks of tiles in its workers, and sums or stores their results here."""
+
+    @abstractmethod
+    def _run(
+        self,
+        f: Callable,
+        source: Source,
+        shared: tuple[Any, ...],
+        name: str,
+        sink: Sink | None,
+    ) -> BlockResults:
+        """(size of the block, result) of each block of tiles, in order.
+
+        Results are those of `sum_tiles`, and with a sink those of `map_tiles`.
+        """
+
+    def map(
+        self,
+        f: Callable,
+        source: Source,
+        sink: Sink,
+        shared: tuple[Any, ...],
+        name: str,
+    ) -> None:
+        """Put f(block, *shared) into the sink for every tile."""
+        run = self._run(f, source, shared, name, sink)
+        with open_sink(sink), closing(run) as results:
+            for _, rows_of_tiles in results:
+                for start, rows in rows_of_tiles:
+                    sink.put(start, rows)
+
+    def reduce(
+        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
+    ) -> Any:
+        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        tree = SumTree()
+        # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
+        with closing(self._run(f, source, shared, name, None)) as results:
+            for size, term in results:
+                tree.push(term, size)
+                del term  # not to be held while the next one is computed
+        return tree.total()

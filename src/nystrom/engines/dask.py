@@ -34,9 +34,8 @@ from .executor import (
     RemoteEngine,
     SourcePayload,
     add_copy,
-    map_task,
     pickle_to_bytes,
-    sum_task,
+    run_block,
     tile_row_bounds,
 )
 from .threads import retain_freed_memory
@@ -287,7 +286,7 @@ class DaskPass:
         )
         tree, leaves = SumTree(delayed(add_copy, pure=False)), []
         for (block, size), block_future in zip(blocks, block_futures, strict=True):
-            leaves.append(self._task(sum_task, *block, block_future))
+            leaves.append(self._task(*block, block_future))
             tree.push(leaves[-1], size)
         root, *pending = self.client.compute([tree.total(), *leaves])
         try:
@@ -329,7 +328,7 @@ class DaskPass:
                     if block_payload is None
                     else self.monitor.sent([block_payload])[0]
                 )
-                task = self._task(map_task, *block, block_future)
+                task = self._task(*block, block_future)
                 running[self.client.compute(task)] = block
             self.monitor.wait_for_any(list(running), list(running))
             for future in [future for future in running if future.done()]:
@@ -356,14 +355,14 @@ class DaskPass:
                 pickle.loads, self.work, key=f"work-{self.key}"
             )
         blocks = tile_blocks(self.n_tiles, max_size)
-        return [((a, min(a + size, self.n_tiles)), size) for a, size in blocks]
+        return [((first, last), size) for first, last, size in blocks]
 
-    def _task(self, f: Callable, first: int, last: int, block: Future | None) -> Any:
+    def _task(self, first: int, last: int, block: Future | None) -> Any:
         start, stop = tile_row_bounds(first, last, self.source_payload.n_rows)
         key = (self.key, first)  # one group of tasks: they wait at the scheduler
         self.monitor.rows_of[key] = start, stop
         chunks = [chunks.X[start:stop] for chunks in self.source_payload.lazies]
-        return delayed(f, pure=False)(
+        return delayed(run_block, pure=False)(
             self.remote_payload, first, last, block, *chunks, dask_key_name=key
         )
 
@@ -468,8 +467,7 @@ class Dask(RemoteEngine):
         if _is_small_and_local(source_payload):
             self.local.map(f, source, sink, shared, name)
             return
-        remote_sink = sink if sink.process_safe else None
-        payload = PassPayload(f, source_payload, shared, remote_sink)
+        payload = PassPayload.of(f, source_payload, shared, sink)
         with open_sink(sink), self.client.as_current():
             for tile_rows in self._make_pass(payload, source_payload, name).rows():
                 for start, rows in tile_rows:
@@ -483,9 +481,8 @@ class Dask(RemoteEngine):
         if _is_small_and_local(source_payload):
             return self.local.reduce(f, source, shared, name)
         with self.client.as_current():
-            return self._make_pass(
-                PassPayload(f, source_payload, shared), source_payload, name
-            ).total()
+            payload = PassPayload.of(f, source_payload, shared, None)
+            return self._make_pass(payload, source_payload, name).total()
 
     def _source_payload(self, source: Source) -> SourcePayload:
         source_payload = SourcePayload(_as_lazy(source), DaskChunks)

@@ -25,17 +25,18 @@ from joblib.parallel import get_active_backend
 from .. import _arrays as arrays
 from ..sources import Block, Source
 from ..sources.base import are_unit_weights, unit_weights
-from ..sources.output import Sink, open_sink
+from ..sources.output import Sink
 from .base import (
     TILE,
+    BlockEngine,
     BlockResults,
     Engine,
     ProgressHook,
-    SumTree,
     add_terms,
     count_tiles,
     map_tiles,
     results_in_order,
+    run_tiles,
     silent,
     sum_tiles,
     tile_blocks,
@@ -112,19 +113,6 @@ def pickle_to_bytes(value: Any) -> bytes:
     stream = io.BytesIO()
     Pickler(stream, protocol=5).dump(value)
     return stream.getvalue()
-
-
-class LocalPayload:
-    """A source that need not travel."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self.n_rows = source, source.n_rows
-
-    def rebuild_source(
-        self, part: BlockPayload | None, replacements: Sequence[Any] = ()
-    ) -> Source:
-        """The source."""
-        return self.source
 
 
 class SourcePayload:
@@ -249,13 +237,26 @@ class _AttachingUnpickler(pickle.Unpickler):
 class PassPayload:
     """What all tasks of a pass share: it goes once to each worker.
 
-    With a sink, which takes rows from anywhere, rows are put away there.
+    With a sink, which takes rows from any process, workers put rows there.
     """
 
     f: Callable
-    source_payload: SourcePayload | LocalPayload
+    source_payload: SourcePayload
     shared: tuple[Any, ...]
+    is_sum: bool
     sink: Sink | None = None
+
+    @classmethod
+    def of(
+        cls,
+        f: Callable,
+        source_payload: SourcePayload,
+        shared: tuple[Any, ...],
+        sink: Sink | None,
+    ) -> PassPayload:
+        """A sum without a sink; rows come back from where none can be put."""
+        remote_sink = sink if sink is not None and sink.process_safe else None
+        return cls(f, source_payload, shared, sink is None, remote_sink)
 
     @cached_property
     def opened(self) -> Sink | None:
@@ -265,35 +266,21 @@ class PassPayload:
         return self.sink
 
 
-def sum_task(
+def run_block(
     payload: PassPayload,
     first: int,
     last: int,
     block: BlockPayload | None,
     *chunks: Any,
 ) -> Any:
-    """The sum over tiles first to last."""
-    source = _task_source(payload, first, block, chunks)
+    """What `sum_tiles`, or `map_tiles`, returns for tiles first to last."""
+    replacements = [OffsetArray(first * TILE, rows) for rows in chunks]
+    source = payload.source_payload.rebuild_source(block, replacements)
+    f, shared = payload.f, payload.shared
     with single_threaded_blas():
-        return sum_tiles(payload.f, source, payload.shared, first, last)
-
-
-def map_task(
-    payload: PassPayload,
-    first: int,
-    last: int,
-    block: BlockPayload | None,
-    *chunks: Any,
-) -> list[Any]:
-    """(row number, rows) of each tile; none where they were put away."""
-    source, sink = _task_source(payload, first, block, chunks), payload.opened
-    with single_threaded_blas():
-        rows = map_tiles(payload.f, source, payload.shared, first, last)
-        if sink is None:
-            return list(rows)
-        for start, tile_rows in rows:
-            sink.put(start, tile_rows)
-        return []
+        if payload.is_sum:
+            return sum_tiles(f, source, shared, first, last)
+        return map_tiles(f, source, shared, first, last, payload.opened)
 
 
 def add_copy(left: Any, right: Any) -> Any:
@@ -301,20 +288,11 @@ def add_copy(left: Any, right: Any) -> Any:
     return add_terms(copy.deepcopy(left), right)
 
 
-def _task_source(
-    payload: PassPayload, first: int, block: BlockPayload | None, chunks: Sequence[Any]
-) -> Source:
-    start, _ = tile_row_bounds(first, first, payload.source_payload.n_rows)
-    return payload.source_payload.rebuild_source(
-        block, [OffsetArray(start, rows) for rows in chunks]
-    )
-
-
 #: Tasks for each worker, so many of them at a time, and the most tiles of one.
 TASKS_PER_WORKER, QUEUED_TASKS_PER_WORKER, MAX_TILES_PER_TASK = 8, 2, 16
 
 
-class ExecutorEngine(RemoteEngine):
+class ExecutorEngine(RemoteEngine, BlockEngine):
     """Runs passes on the workers of an executor.
 
     Parameters
@@ -336,51 +314,22 @@ class ExecutorEngine(RemoteEngine):
         self.label = type(executor).__name__
         self.shares_memory = isinstance(executor, ThreadPoolExecutor)
 
-    def map(
-        self,
-        f: Callable,
-        source: Source,
-        sink: Sink,
-        shared: tuple[Any, ...],
-        name: str,
-    ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
-        run = self._run(map_task, f, source, shared, name, sink)
-        with open_sink(sink), closing(run) as results:
-            for _, rows_of_tiles in results:
-                for start, rows in rows_of_tiles:
-                    sink.put(start, rows)
-
-    def reduce(
-        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
-    ) -> Any:
-        """The sum of f(block, *shared) over all tiles, always in the same order."""
-        tree = SumTree()
-        with closing(self._run(sum_task, f, source, shared, name)) as results:
-            for size, term in results:
-                tree.push(term, size)
-                del term  # not to be held while the next one is computed
-        return tree.total()
-
     def _run(
         self,
-        task: Callable,
         f: Callable,
         source: Source,
         shared: tuple[Any, ...],
         name: str,
-        sink: Sink | None = None,
+        sink: Sink | None,
     ) -> BlockResults:
-        """(size of the block, result) of each block of tiles, in order."""
         n_tiles = count_tiles(source.n_rows)
         share = n_tiles // (TASKS_PER_WORKER * self.n_workers)
         max_tiles = min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
-        blocks = list(tile_blocks(n_tiles, max_tiles))
+        blocks = tile_blocks(n_tiles, max_tiles)
         self.begin_pass(name, source.n_rows, shared)
-        calls = self._calls(task, f, source, shared, sink, blocks)
+        calls = self._calls(f, source, shared, sink, blocks)
         with closing(self._results(calls)) as results:
-            for first, size in blocks:
-                last = min(first + size, n_tiles)
+            for first, last, size in blocks:
                 try:
                     result = next(results)
                 except BrokenExecutor as error:
@@ -397,27 +346,21 @@ class ExecutorEngine(RemoteEngine):
 
     def _calls(
         self,
-        task: Callable,
         f: Callable,
         source: Source,
         shared: tuple[Any, ...],
         sink: Sink | None,
-        blocks: list[tuple[int, int]],
+        blocks: list[tuple[int, int, int]],
     ) -> Iterator[tuple[Any, ...]]:
         """The function and arguments of the call for each block."""
-        n_tiles = count_tiles(source.n_rows)
         if self.shares_memory:
-            here = PassPayload(f, LocalPayload(source), shared)
-            for first, size in blocks:
-                yield task, here, first, min(first + size, n_tiles), None
+            for first, last, _ in blocks:
+                yield _run_here, f, source, shared, first, last, sink
             return
-        remote_sink = sink if sink is not None and sink.process_safe else None
         source_payload = SourcePayload(source)
-        payload = pickle_to_bytes(PassPayload(f, source_payload, shared, remote_sink))
-        for first, size in blocks:
-            last = min(first + size, n_tiles)
-            part = source_payload.part(first, last)
-            yield _run_in_worker, payload, task, first, last, part
+        payload = pickle_to_bytes(PassPayload.of(f, source_payload, shared, sink))
+        for first, last, _ in blocks:
+            yield _run_in_worker, payload, first, last, source_payload.part(first, last)
 
     def _results(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
         """What the calls return, in order."""
@@ -465,10 +408,15 @@ class JoblibEngine(ExecutorEngine):
             yield from parallel(tasks)
 
 
+def _run_here(*arguments: Any) -> Any:
+    with single_threaded_blas():
+        return run_tiles(*arguments)
+
+
 def _run_in_worker(
-    payload: bytes, task: Callable, first: int, last: int, block: BlockPayload | None
+    payload: bytes, first: int, last: int, block: BlockPayload | None
 ) -> Any:
-    return task(_load_payload(payload), first, last, block)
+    return run_block(_load_payload(payload), first, last, block)
 
 
 @lru_cache(maxsize=1)

@@ -12,23 +12,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from functools import partial
 from typing import Any
 
 from .._validation import check_int
 from ..sources import Source
-from ..sources.output import Sink, open_sink
+from ..sources.output import Sink
 from .base import (
+    BlockEngine,
     BlockResults,
-    Engine,
     ProgressHook,
-    SumTree,
     count_tiles,
-    map_tiles,
     results_in_order,
+    run_tiles,
     silent,
-    sum_tiles,
     term_bytes,
     tile_blocks,
 )
@@ -43,7 +39,7 @@ LARGE_RESULT_BYTES = 2**25
 DEVICE_TILES_PER_TASK = 16
 
 
-class Threads(Engine):
+class Threads(BlockEngine):
     """Runs passes on `n_jobs` threads.
 
     Parameters
@@ -72,37 +68,6 @@ class Threads(Engine):
         self.progress = progress
         self.tiles_per_task = check_int(tiles_per_task, "tiles_per_task")
 
-    def map(
-        self,
-        f: Callable,
-        source: Source,
-        sink: Sink,
-        shared: tuple[Any, ...],
-        name: str,
-    ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
-
-        def task(first: int, last: int) -> None:
-            for start, rows in map_tiles(f, source, shared, first, last):
-                sink.put(start, rows)
-
-        with open_sink(sink), closing(self._run(task, source, shared, name)) as results:
-            for _ in results:
-                pass
-
-    def reduce(
-        self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
-    ) -> Any:
-        """The sum of f(block, *shared) over all tiles, always in the same order."""
-        task = partial(sum_tiles, f, source, shared)
-        tree = SumTree()
-        # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
-        with closing(self._run(task, source, shared, name)) as results:
-            for size, term in results:
-                tree.push(term, size)
-                del term  # not to be held while the next one is computed
-        return tree.total()
-
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
@@ -117,62 +82,58 @@ class Threads(Engine):
             return list(pool.map(f, items))
 
     def _run(
-        self, task: Callable, source: Source, shared: tuple[Any, ...], name: str
+        self,
+        f: Callable,
+        source: Source,
+        shared: tuple[Any, ...],
+        name: str,
+        sink: Sink | None,
     ) -> BlockResults:
-        """(size of the block, result) of each block of tiles, in order."""
         n_tiles = count_tiles(source.n_rows)
         max_tiles, n_threads = self.tiles_per_task, self.n_threads
         if source.on_device:  # which has threads of its own
             max_tiles, n_threads = max(max_tiles, DEVICE_TILES_PER_TASK), 1
-        blocks = list(tile_blocks(n_tiles, max_tiles))
         self.begin_pass(name, source.n_rows, shared)
         if n_tiles == 0:
             return
+        stopped = threading.Event()
+
+        def task(first: int, last: int) -> Any:
+            if stopped.is_set():
+                return None
+            return run_tiles(f, source, shared, first, last, sink)
+
+        _, *blocks = tile_blocks(n_tiles, max_tiles)
         with single_threaded_blas():
             # The first tile tells whether threads are worth starting for the rest.
             started = time.perf_counter()
             result = task(0, 1)
             remaining_seconds = (time.perf_counter() - started) * (n_tiles - 1)
-            is_large = term_bytes(result) >= LARGE_RESULT_BYTES
+            is_threaded = (
+                min(n_threads, len(blocks)) > 1
+                and remaining_seconds > MIN_THREADED_SECONDS
+            )
+            # A window of tasks, so that finished results never pile up.
+            is_large = is_threaded and term_bytes(result) >= LARGE_RESULT_BYTES
+            window = n_threads + (1 if is_large else n_threads)
             yield 1, result
             del result  # it is the sum's by now
             self.progress(name, 1, n_tiles)
-            if (
-                min(n_threads, len(blocks) - 1) > 1
-                and remaining_seconds > MIN_THREADED_SECONDS
-            ):
-                # A window of tasks, so that finished results never pile up.
-                window = n_threads + (1 if is_large else n_threads)
-                yield from self._run_threads(task, blocks[1:], n_tiles, name, window)
-            else:
-                for first, size in blocks[1:]:
-                    last = min(first + size, n_tiles)
+            if not is_threaded:
+                for first, last, size in blocks:
                     yield size, task(first, last)
                     self.progress(name, last, n_tiles)
-
-    def _run_threads(
-        self,
-        task: Callable,
-        blocks: list[tuple[int, int]],
-        n_tiles: int,
-        name: str,
-        window: int,
-    ) -> BlockResults:
-        stopped = threading.Event()
-
-        def run_unless_stopped(first: int, size: int) -> Any:
-            return None if stopped.is_set() else task(first, min(first + size, n_tiles))
-
-        pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="nystrom")
-        calls = ((run_unless_stopped, first, size) for first, size in blocks)
-        try:
+                return
+            pool = ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom")
+            calls = ((task, first, last) for first, last, _ in blocks)
             results = results_in_order(pool.submit, calls, window)
-            for first, size in blocks:
-                yield size, next(results)
-                self.progress(name, min(first + size, n_tiles), n_tiles)
-        finally:
-            stopped.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+            try:
+                for _, last, size in blocks:
+                    yield size, next(results)
+                    self.progress(name, last, n_tiles)
+            finally:
+                stopped.set()
+                pool.shutdown(wait=True, cancel_futures=True)
 
 
 #: glibc's numbers for the two options, and the bytes below which memory is not mapped

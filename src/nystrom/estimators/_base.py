@@ -6,9 +6,6 @@ maps new rows; batches of a stream and scikit-learn's callbacks go through here 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -24,16 +21,17 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_bool
-from ..engines import Engine, ProgressHook, Threads
-from ..engines.blas import blas_limit_for_size
+from ..engines import Engine, Threads
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
 from ..kernels.names import gamma_of
+from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..samplers import FixedSize, StoppingRule, as_sampler
 from ..samplers.weighted_sampling import all_rows_as_landmarks
 from ..sources import RowNumbers, Source
 from ._inputs import (
+    check_feature_names_match,
     check_namespace,
     check_numeric_rows,
     check_rows,
@@ -60,78 +58,25 @@ from ._problem import (
     two_rules_error,
     update_landmarks,
 )
-from ._progress import CallbackTask, model_work, progress_bar, resolve_engine
-from ._warnings import explain_memory_errors, warn_about_landmarks
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn < 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin."""
-
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
-        """The method as it is."""
-        return method
-
-
-__all__ = ["CallbackSupportMixin", "CallbackTask", "with_callbacks"]
-
+from ._progress import CallbackSupportMixin, resolve_engine
+from ._warnings import warn_about_landmarks
 
 #: What landmarks are called where all rows are, and the solution is exact.
 EXACT = "exact"
-#: The progress hooks of the fit that is running.
-_fit_hooks: ContextVar[tuple[ProgressHook, ...]] = ContextVar(
-    "nystrom_fit_hooks", default=()
-)
-
-
-@contextmanager
-def fit_context(
-    estimator: Any, X: Any, y: Any, passes: float | None = None
-) -> Iterator[None]:
-    """Around every fit: callbacks are called, and a fit that fails leaves no trace.
-
-    One bar shows all of it, `passes` of it after the landmarks are selected. BLAS has
-    one thread where the landmarks are few, also outside of passes.
-    """
-    name, verbose = type(estimator).__name__, getattr(estimator, "verbose", 0)
-    work = model_work(estimator, passes)
-    with progress_bar(name, verbose, work=work):
-        task = CallbackTask(estimator, X, y, work)
-        token = _fit_hooks.set(task.hooks)
-        state_before = dict(vars(estimator))
-        try:
-            with explain_memory_errors(name), _blas_threads_for_estimator(estimator):
-                yield
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(state_before)
-            raise
-        finally:
-            _fit_hooks.reset(token)
-        task.end()
-
-
-def _blas_threads_for_estimator(estimator: Any) -> AbstractContextManager:
-    """BLAS's threads for matrices of as many rows as there may be landmarks."""
-    n_landmarks = getattr(estimator, estimator._n_landmarks_param)
-    sizes = n_landmarks if isinstance(n_landmarks, (list, tuple)) else [n_landmarks]
-    all_known = all(isinstance(size, Integral) for size in sizes)
-    return blas_limit_for_size(max(sizes, default=0)) if all_known else nullcontext()
 
 
 def uses_exact_solver(
     stopping_rule: StoppingRule, sampler: Any, source: Source
 ) -> bool:
     """Whether all rows are landmarks: by their number alone, and rows of NumPy."""
-    fits = (
-        isinstance(stopping_rule, FixedSize)
-        and source.n_rows <= stopping_rule.n_landmarks
-    )
+    if (
+        not isinstance(sampler, str)
+        or not isinstance(stopping_rule, FixedSize)
+        or source.n_rows > stopping_rule.n_landmarks
+    ):
+        return False
     rows = source.rows(0, 1)
-    on_host = not arrays.is_array_or_csr(rows) or arrays.namespace(rows) is np
-    return fits and isinstance(sampler, str) and on_host
+    return not arrays.is_array_or_csr(rows) or arrays.namespace(rows) is np
 
 
 def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
@@ -140,19 +85,6 @@ def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
     return all_rows_as_landmarks(kernel, source, EXACT).replace(
         error=TraceError.from_sums(0.0, 1.0, n),
         n_kernel_evaluations=kernel.gram_evaluations(n),
-    )
-
-
-def check_feature_names_match(given: Any, fitted: list[str] | None) -> None:
-    """New rows have the features of the old ones, in their order."""
-    if given is None or fitted is None or list(given) == fitted:
-        return
-    missing = [name for name in fitted if name not in given]
-    difference = f"{missing[0]!r} is missing" if missing else "their order is another"
-    raise ValueError(
-        "The feature names should match those that were passed during fit: "
-        f"{difference}. Name the columns, sources.open(path, "
-        "columns=list(model.feature_names_in_))."
     )
 
 
@@ -184,8 +116,13 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
     #: scikit-learn's Nystroem they are, its other classes pass over them.
     _rejects_unused_kernel_params = False
+    #: Whether a WhiteKernel in a sum is noise of the targets, and added to alpha.
+    _white_noise_is_alpha = False
     #: The parameter that says how many landmarks.
     _n_landmarks_param = "n_landmarks"
+    #: Passes over all rows after the landmarks are selected, about, and selections.
+    _model_passes = 1.0
+    _n_selections = 1
     #: Parameters that are True or False.
     _bool_params: ClassVar[tuple[str, ...]] = ()
 
@@ -278,9 +215,10 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             caller=type(self).__name__,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
-            hooks=_fit_hooks.get(),
             **params,
         )
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
@@ -292,13 +230,18 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
         problem = replace(problem, kernel=resolved)
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _kernel_with_params(
         self, has_targets: bool, **changed: Any
     ) -> tuple[Any, dict[str, Any], str | None]:
         """The kernel as given, its parameters, and the gamma that is to be learnt."""
-        kernel = changed.pop("kernel", self._kernel_without_noise())
+        kernel = self.kernel
+        if self._white_noise_is_alpha:
+            kernel, _ = split_white_noise(kernel)
+        kernel = changed.pop("kernel", kernel)
         kernel_params = changed.pop("kernel_params", self.kernel_params)
         names = ("gamma", "degree", "coef0")
         params = {name: getattr(self, name) for name in names} | changed
@@ -311,29 +254,25 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             learned_gamma, params["gamma"] = gamma, "scale"  # to begin with
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
-    def _kernel_without_noise(self) -> Any:
-        return self.kernel
-
     def _learn_gamma(
-        self, problem: KernelProblem, name: str, gamma: str | None
+        self, problem: KernelProblem, name: str, gamma: str
     ) -> KernelProblem:
         """The problem with the widths of its kernel, "scale" so far, learnt."""
-        if gamma is None:
-            return problem
-        size = self._max_landmarks()
         return learn_kernel(
             problem,
             name,
             gamma,
-            n_landmarks=size if isinstance(size, int) else None,
+            n_landmarks=self._max_landmarks(),
             intercept=bool(getattr(self, "fit_intercept", True)),
             seed=as_seed(self.random_state),
         )
 
-    def _max_landmarks(self) -> Any:
-        """How many landmarks there may be, as far as the parameters tell."""
+    def _max_landmarks(self) -> int | None:
+        """How many landmarks there may be; None where the parameters do not tell."""
         sizes = getattr(self, self._n_landmarks_param)
-        return max(sizes, default=0) if isinstance(sizes, (list, tuple)) else sizes
+        sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
+        are_known = all(isinstance(size, Integral) for size in sizes)
+        return max(sizes, default=0) if are_known else None
 
     def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
         """How many landmarks there are to be."""
@@ -382,8 +321,9 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> KernelProblem:
         """A batch of a stream, with the kernel of the batches before."""
         previous, changed = vars(self).get("landmarks_"), {}
+        caller = f"{type(self).__name__}.partial_fit"
         if previous is not None:
-            self._check_streamable(previous.kernel)
+            check_streamable(previous.kernel, self.sampler, caller)
             names = ("gamma", "degree", "coef0", "kernel_params")
             changed = {"kernel": previous.kernel, **dict.fromkeys(names)}
         if self.optimize_landmarks:
@@ -392,15 +332,12 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
                 "optimize_landmarks out, or use fit."
             )
         batch = self._validate(X, y, sample_weight, reset=previous is None, **changed)
-        self._check_streamable(batch.kernel)
+        check_streamable(batch.kernel, self.sampler, caller)
         source = batch.source
         if source.targets is None:
             return batch
         # The targets of a batch are held.
         return replace(batch, source=source.replace(targets=source.targets[:]))
-
-    def _check_streamable(self, kernel: Kernel) -> None:
-        check_streamable(kernel, self.sampler, f"{type(self).__name__}.partial_fit")
 
     def _update_landmarks(
         self,
@@ -429,24 +366,22 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             warn_about_landmarks(landmarks)
         self.landmarks_ = landmarks.without_kernel_matrix()
         self.approximation_error_ = landmarks.error
-        self._set_gamma(landmarks)
-        return landmarks
-
-    def _set_gamma(self, landmarks: Landmarks) -> None:
-        """The widths that were learnt; a search sets the one that was selected."""
+        # A search sets the width that was selected.
         is_search = hasattr(self, "gammas")
         rule = vars(self).get("gamma_") if is_search else self.gamma
-        for name in ("gamma_", "feature_importances_"):
-            if not (is_search and name == "gamma_"):
-                self.__dict__.pop(name, None)
-        if not is_learned_gamma(rule):
-            return
-        gamma = gamma_of(landmarks.kernel)
-        is_number = isinstance(gamma, float)
-        self.gamma_ = gamma if is_number else asarray_like(landmarks, np.array(gamma))
-        if rule != LEARN:
-            importances = metric_importances(landmarks)
-            self.feature_importances_ = asarray_like(landmarks, importances)
+        self.__dict__.pop("feature_importances_", None)
+        if not is_search:
+            self.__dict__.pop("gamma_", None)
+        if is_learned_gamma(rule):
+            gamma = gamma_of(landmarks.kernel)
+            is_number = isinstance(gamma, float)
+            self.gamma_ = (
+                gamma if is_number else asarray_like(landmarks, np.array(gamma))
+            )
+            if rule != LEARN:
+                importances = metric_importances(landmarks)
+                self.feature_importances_ = asarray_like(landmarks, importances)
+        return landmarks
 
     def _basis_landmarks(self) -> Landmarks:
         """The points whose kernel values new rows are evaluated with."""
@@ -507,8 +442,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
                 "nystrom.kernels.PrecomputedAtLandmarks(X)."
             )
         matrix = as_dense_kernel_values(self._validate_rows(X, reset=False))
-        columns = landmarks.points
-        return matrix, columns
+        return matrix, landmarks.points
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

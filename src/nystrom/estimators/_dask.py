@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
 from ..engines import Threads, using
-from ..sources import is_dask
 from ..sources.dask import as_dask_matrix, column_names
-from ._base import check_feature_names_match
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from ._inputs import check_feature_names_match
 
 
-def lazy_for_dask(method: Method) -> Method:
-    """A method of rows X that returns a lazy Dask array where X is one.
+def lazy_result(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:
+    """What a method returns for rows, as a lazy Dask array.
 
-    What is fitted when it is called counts, also if the estimator is fitted anew before
-    the result is computed. Rows that are to be written somewhere (`out`) are not lazy.
+    What is fitted now counts, also if the estimator is fitted anew before the result is
+    computed.
     """
-
-    @wraps(method)
-    def wrapped(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if not is_dask(X) or options.get("out") is not None:
-            return method(self, X, *args, **options)
-        if method.__name__ == "fit_transform":
-            return self.fit(X, *args, **options).transform(X)
-        return _lazy_result(method.__name__, self, X, args, options)
-
-    return cast(Method, wrapped)
-
-
-def _lazy_result(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:
     from dask import delayed
 
     check_feature_names_match(column_names(X), fitted._fitted_names)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_int
-from ..engines import Engine, ProgressHook, Threads
+from ..engines import Engine, Threads, silent
 from ..engines.context import current_device
 from ..kernels import Kernel, Precomputed
 from ..kernels.names import as_kernel
@@ -198,7 +198,6 @@ class KernelProblem:
         sample_weight: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        hooks: tuple[ProgressHook, ...] = (),
         **params: Any,
     ) -> KernelProblem:
         """From rows that are checked, and the parameters of a kernel."""
@@ -212,7 +211,7 @@ class KernelProblem:
         else:
             source = source_from_rows(X, weights)
             kernel = resolve_kernel(kernel, source, caller, n_jobs, **params)
-        engine = resolve_engine(kernel, n_jobs, verbose, *hooks, source=source)
+        engine = resolve_engine(kernel, n_jobs, verbose, source)
         if targets is not None:
             source = source.replace(targets=targets)
         return cls(kernel, source, engine, X)
@@ -234,7 +233,8 @@ class KernelProblem:
         """
         kernel, source, engine = self.kernel, self.source, self.engine
         sampler = as_sampler(sampler, stopping_rule, **options)
-        announce_selection(sampler, kernel, source, stopping_rule, engine)
+        if engine.progress is not silent:
+            announce_selection(sampler, kernel, source, stopping_rule, engine)
         landmarks = run_sampler(
             sampler,
             kernel,

@@ -1,9 +1,9 @@
-"""The engine a call runs on, and its one progress bar."""
+"""Around every call: its engine, its one progress bar, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from numbers import Integral
@@ -19,9 +19,9 @@ from ..engines import (
     as_engine,
     checkpointed,
     current,
-    silent,
 )
 from ..engines.base import ProgressHooks, report_work, show_note
+from ..engines.blas import blas_limit_for_size
 from ..engines.progress import WorkEstimate
 from ..kernels import Kernel
 from ..samplers import SpectralTolerance, StoppingRule
@@ -30,9 +30,30 @@ from ..samplers.cost import (
     expected_evaluations,
     forecast,
 )
-from ..sources import Source
+from ..sources import Source, is_dask
+from ..sources.arrow import report_conversions
+from ._dask import lazy_result
+from ._warnings import explain_memory_errors
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's mixin."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
+        """The method as it is."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "with_callbacks"]
 
 _current_bar: ContextVar[Bar | None] = ContextVar("nystrom_bar", default=None)
+#: Of the fit that is running, for scikit-learn's callbacks.
+_callback_hooks: ContextVar[tuple[ProgressHook, ...]] = ContextVar(
+    "nystrom_callback_hooks", default=()
+)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -61,41 +82,98 @@ def progress_bar(
         with Bar(None, 30, name, delay, *work) as bar:
             token = _current_bar.set(bar)
             try:
-                yield bar
+                with report_conversions(bar):
+                    yield bar
             finally:
                 _current_bar.reset(token)
 
 
-def with_progress_bar(method: _F) -> _F:
-    """A method of an estimator that has one bar, if it is `verbose` and takes long."""
+def method_progress_bar(
+    estimator: Any, method: str, passes: float = 1.0
+) -> AbstractContextManager[Bar | None]:
+    """The bar of a method, if it takes long."""
+    name = f"{type(estimator).__name__}.{method}"
+    return progress_bar(name, estimator.verbose, BAR_DELAY_SECONDS, (passes, 0))
+
+
+def method_of_rows(method: _F) -> _F:
+    """A method of rows X: with a bar, or lazy where X is Dask's.
+
+    Rows that are to be written somewhere (`out`) are not lazy. `fit_transform` has the
+    bar of its fit.
+    """
+    is_fit = method.__name__ == "fit_transform"
 
     @wraps(method)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        name = f"{type(self).__name__}.{method.__name__}"
-        work = 3.0 if kwargs.get("return_std") else 1.0, 0
-        with progress_bar(name, self.verbose, BAR_DELAY_SECONDS, work):
-            return method(self, *args, **kwargs)
+    def wrapper(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if is_dask(X) and options.get("out") is None:
+            if is_fit:
+                return self.fit(X, *args, **options).transform(X)
+            return lazy_result(method.__name__, self, X, args, options)
+        if is_fit:
+            return method(self, X, *args, **options)
+        passes = 3.0 if options.get("return_std") else 1.0
+        with method_progress_bar(self, method.__name__, passes):
+            return method(self, X, *args, **options)
 
     return wrapper  # type: ignore[return-value]
 
 
-def with_function_progress_bar(function: _F) -> _F:
-    """A function that has one bar, if its own argument `verbose` says so."""
+def with_progress_bar(passes: float = 1.0, n_selections: int = 0) -> Callable[[_F], _F]:
+    """A function that has one bar, if its own argument `verbose` says so.
 
-    @wraps(function)
-    def wrapper(*args: Any, verbose: Any = 0, **kwargs: Any) -> Any:
-        name = function.__name__
-        work = (MODEL_PASSES[name], 1) if name in MODEL_PASSES else (1.0, 0)
-        with progress_bar(name, verbose, work=work):
-            return function(*args, verbose=verbose, **kwargs)
+    It makes so many passes and selections of landmarks.
+    """
 
-    return wrapper  # type: ignore[return-value]
+    def decorate(function: _F) -> _F:
+        @wraps(function)
+        def wrapper(*args: Any, **options: Any) -> Any:
+            name, verbose = function.__name__, options.get("verbose", 0)
+            work = passes, n_selections
+            with progress_bar(name, verbose, work=work), explain_memory_errors(name):
+                return function(*args, **options)
+
+        return wrapper  # type: ignore[return-value]
+
+    return decorate
 
 
-def get_progress_bar(verbose: Any) -> Bar | None:
-    """The bar of the call that is running, if `verbose`; else one for each pass."""
-    check_verbose(verbose)
-    return (_current_bar.get() or Bar()) if verbose else None
+@contextmanager
+def fit_context(
+    estimator: Any, X: Any, y: Any, passes: float | None = None
+) -> Iterator[None]:
+    """Around every fit: callbacks are called, and a fit that fails leaves no trace.
+
+    One bar shows all of it, `passes` of it after the landmarks are selected. BLAS has
+    one thread where the landmarks are few, also outside of passes.
+    """
+    name, size = type(estimator).__name__, estimator._max_landmarks()
+    if passes is None:
+        uses_cg = getattr(estimator, "solver", None) == "cg"
+        passes = CG_PASSES if uses_cg else estimator._model_passes
+    work = passes, estimator._n_selections
+    with progress_bar(name, getattr(estimator, "verbose", 0), work=work):
+        has_callbacks = any(
+            hasattr(estimator, name)
+            for name in ("_skl_callbacks", "_parent_callback_ctx")
+        )
+        task = CallbackTask(estimator, X, y, work) if has_callbacks else None
+        token = _callback_hooks.set(() if task is None else (task,))
+        state_before = dict(vars(estimator))
+        try:
+            with (
+                explain_memory_errors(name),
+                nullcontext() if size is None else blas_limit_for_size(size),
+            ):
+                yield
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(state_before)
+            raise
+        finally:
+            _callback_hooks.reset(token)
+        if task is not None:
+            task.end()
 
 
 def check_verbose(verbose: Any) -> None:
@@ -119,52 +197,29 @@ def resolve_engine(
     kernel: Kernel,
     n_jobs: int | None,
     verbose: Any,
-    *hooks: ProgressHook,
     source: Source | None = None,
 ) -> Engine:
-    """The engine in use, else threads; with hooks, and the call's bar if `verbose`.
+    """The engine in use, else threads; with the fit's callbacks and, if `verbose`, the
+    bar of the call, or else one for each pass.
 
     A Python function of two rows holds the interpreter and may not expect to be called
     from several threads: it gets one, unless `n_jobs` asks for more.
     """
-    bar = get_progress_bar(verbose)
+    check_verbose(verbose)
     engine = active_engine(source)
     if engine is None:
         engine = Threads(1 if n_jobs is None and kernel.traits.costly else n_jobs)
     engine = checkpointed(engine)
-    hooks = hooks if bar is None else (*hooks, bar)
+    hooks = _callback_hooks.get()
+    if verbose:
+        hooks = (*hooks, _current_bar.get() or Bar())
     return engine.with_progress(ProgressHooks(*hooks)) if hooks else engine
 
 
-#: Passes over all rows that follow the selection of landmarks, about; spectral
-#: embeddings, k-means and logistic regression find their number on the way.
-MODEL_PASSES: dict[str, float] = {
-    "select_landmarks": 0.0,
-    "KernelCCA": 1.5,  # for either view
-    "KernelKMeans": 10.0,
-    "KernelLogisticRegression": 6.0,
-    "KernelRidgeClassifier": 1.5,
-    "KernelRidgeClassifierCV": 2.0,
-    "spectral_embedding": 3.0,
-}
-#: The same of conjugate gradients; and widths that a search with gammas="auto" tries.
-CG_PASSES, N_DEFAULT_GAMMAS = 15.0, 5
+#: Passes over all rows that conjugate gradients make after the selection, about.
+CG_PASSES = 15.0
 #: Steps that a fit is reported in to scikit-learn's callbacks.
 N_CALLBACK_STEPS = 100
-
-
-def model_work(estimator: Any, passes: float | None = None) -> tuple[float, int]:
-    """Passes after each selection of landmarks in a fit, and how many selections."""
-    names = [cls.__name__ for cls in type(estimator).__mro__]
-    if passes is None:
-        known = (MODEL_PASSES[name] for name in names if name in MODEL_PASSES)
-        uses_cg = getattr(estimator, "solver", None) == "cg"
-        passes = CG_PASSES if uses_cg else next(known, 1.0)
-    gammas = getattr(estimator, "gammas", None)
-    if isinstance(gammas, str):  # "auto"
-        return passes, N_DEFAULT_GAMMAS
-    n_gammas = len(gammas) if isinstance(gammas, Sized) else 1
-    return passes, 2 if "KernelCCA" in names else max(1, n_gammas)
 
 
 def announce_selection(
@@ -175,8 +230,6 @@ def announce_selection(
     engine: Engine,
 ) -> None:
     """Report the work ahead, and for λ a forecast to read."""
-    if engine.progress is silent:
-        return
     n, size = source.n_rows, getattr(stopping_rule, "n_landmarks", None)
     if isinstance(stopping_rule, SpectralTolerance):
         delta = getattr(sampler, "proven_delta", None)
@@ -197,19 +250,10 @@ class CallbackTask:
 
     def __init__(self, estimator: Any, X: Any, y: Any, work: tuple[float, int]) -> None:
         self.estimator, self.X, self.y = estimator, X, y
-        self.root: Any = None
-        self.n_steps = 0
-        has_callbacks = hasattr(estimator, "_skl_callbacks")
-        if has_callbacks or hasattr(estimator, "_parent_callback_ctx"):
-            self.work = WorkEstimate(*work)
-            self.begin_pass, self.expect = self.work.begin_pass, self.work.expect
-            self.root = estimator._init_callback_context(max_subtasks=N_CALLBACK_STEPS)
-            self.root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-
-    @property
-    def hooks(self) -> tuple[ProgressHook, ...]:
-        """The progress hooks for the engine: none without callbacks."""
-        return () if self.root is None else (self,)
+        self.n_steps, self.work = 0, WorkEstimate(*work)
+        self.begin_pass, self.expect = self.work.begin_pass, self.work.expect
+        self.root = estimator._init_callback_context(max_subtasks=N_CALLBACK_STEPS)
+        self.root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """The hook of engines."""
@@ -223,8 +267,7 @@ class CallbackTask:
 
     def end(self) -> None:
         """The fit is done."""
-        if self.root is not None:
-            self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
+        self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
 
     def _report_steps(self) -> None:
         while self.n_steps < int(N_CALLBACK_STEPS * self.work.share):

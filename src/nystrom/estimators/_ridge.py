@@ -32,30 +32,13 @@ from ..samplers.cost import forecast
 from ..sources import Source, infer_source
 from ..sources.output import Output
 from ._base import BaseLandmarkEstimator, asarray_like
-from ._dask import lazy_for_dask
 from ._inputs import check_targets, check_targets_in_source, check_y_given, load_values
 from ._problem import KernelProblem, two_rules_error
-from ._progress import with_progress_bar
+from ._progress import method_of_rows
 from ._warnings import warn, warn_alike, warn_of_small_alpha
 
 #: With no limit on the number of landmarks, say so when more than this are needed.
 WARN_ABOVE_LANDMARKS = 5000
-
-
-def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
-    """One finite number >= 0 per target."""
-    alphas = as_float_array(alpha)
-    if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
-        raise ValueError(
-            f"{name}={alpha!r} is not allowed; it must be a finite number >= 0, or one "
-            "per target (0 is least squares)."
-        )
-    if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
-        raise ValueError(
-            f"{name} has {len(alphas)} values, but y has {n_targets} targets; give one "
-            "number, or one per target."
-        )
-    return np.broadcast_to(alphas, (n_targets,)).copy()
 
 
 def as_float_array(given: Any) -> np.ndarray:
@@ -114,6 +97,7 @@ class RidgeModel:
 class BaseKernelRidge(BaseLandmarkEstimator):
     """The base of the ridge estimators, and of KernelLogisticRegression."""
 
+    _white_noise_is_alpha = True
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
@@ -125,9 +109,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
 
     def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
         return check_targets(X, y, type(self).__name__)
-
-    def _kernel_without_noise(self) -> Any:
-        return split_white_noise(self.kernel)[0]
 
     def _white_noise(self) -> float:
         """The variance of white noise in the kernel, which counts as alpha."""
@@ -152,7 +133,18 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         """(t,): alpha, with the white noise of the kernel."""
         assert problem.source.targets is not None
         n_targets = problem.source.targets.shape[1]
-        return check_alphas(self.alpha, n_targets) + self._white_noise()
+        alphas = as_float_array(self.alpha)
+        if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
+            raise ValueError(
+                f"alpha={self.alpha!r} is not allowed; it must be a finite number >= "
+                "0, or one per target (0 is least squares)."
+            )
+        if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
+            raise ValueError(
+                f"alpha has {len(alphas)} values, but y has {n_targets} targets; give "
+                "one number, or one per target."
+            )
+        return np.broadcast_to(alphas, (n_targets,)) + self._white_noise()
 
     def _stopping_rule_for_risk(self, alphas: np.ndarray) -> StoppingRule:
         """How many landmarks, for ridge regression with the least alpha."""
@@ -365,8 +357,7 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
 
     score = BaseKernelRidge.score
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def predict(
         self,
         X: Any,

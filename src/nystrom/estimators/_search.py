@@ -141,28 +141,27 @@ DEFAULT_GRID_EDGE_RTOL = 0.1
 MIN_ROWS_TO_WARN = 100
 
 
-def check_alpha_grid(alphas: Any) -> None:
-    """One or more numbers above 0, or None."""
+def check_alpha_grid(alphas: Any) -> np.ndarray | None:
+    """One or more numbers above 0; None for the default grid."""
     if alphas is None:
-        return
+        return None
     values = np.atleast_1d(as_float_array(alphas))
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
+    is_allowed = np.isfinite(values) & (values > 0)
+    if values.ndim != 1 or not len(values) or not is_allowed.all():
         raise ValueError(
-            f"alphas={alphas!r} is not allowed; give one or more finite numbers > 0."
+            f"alphas={alphas!r} is not allowed; give one or more finite numbers, all "
+            "> 0."
         )
-    if np.any(values <= 0):
-        raise ValueError(f"alphas={alphas!r} is not allowed; all must be > 0.")
+    return values
 
 
-def resolve_alpha_grid(
-    alphas: Any, kernel: Kernel, source: Source, *, is_learned: bool
+def default_alpha_grid(
+    kernel: Kernel, source: Source, *, is_learned: bool
 ) -> np.ndarray:
-    """What was given; else the default grid, scaled to the kernel's values.
+    """The default grid, scaled to the kernel's values.
 
     Under a metric that was learnt, far smaller ridges may be best.
     """
-    if alphas is not None:
-        return np.atleast_1d(as_float_array(alphas))
     diagonal = arrays.to_host(kernel.diag(probe_rows(source).points))
     typical = float(np.mean(np.abs(diagonal), dtype=np.float64))
     is_in_range = 1e-100 < typical < 1e100
@@ -444,6 +443,12 @@ class RidgeSearchMixin(BaseKernelRidge):
     alpha_: float | np.ndarray
     best_score_: float | np.ndarray
 
+    @property
+    def _n_selections(self) -> int:  # type: ignore[override]
+        if isinstance(self.gammas, str):  # "auto"
+            return len(DEFAULT_GAMMA_FACTORS)
+        return max(1, len(self.gammas)) if is_grid(self.gammas) else 1
+
     def _search(
         self, problem: KernelProblem, search: SearchCriterion
     ) -> tuple[Landmarks, RidgeFit, RidgeTask]:
@@ -487,7 +492,7 @@ class RidgeSearchMixin(BaseKernelRidge):
         """Errors of all widths, each with landmarks of its own."""
         splits, source = search.splits, problem.source
         has_folds = not isinstance(splits, str) and len(splits) > 1
-        check_alpha_grid(self.alphas)
+        alphas = check_alpha_grid(self.alphas)
         sizes = resolve_landmark_grid(self, has_folds)
         gammas = resolve_gamma_grid(self.gamma, self.gammas, self.kernel)
         if not isinstance(splits, str):
@@ -495,17 +500,15 @@ class RidgeSearchMixin(BaseKernelRidge):
         if gammas is None:
             scale = gamma_from_data("scale", self.kernel, source, problem.engine)
             gammas = [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
-        best, best_gamma, alphas = None, None, None
+        best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
         for gamma in gammas:
             problem = self._with_gamma(problem, gamma)
             if alphas is None:
                 is_learned = problem.learned_gamma in (LEARN_ARD, LEARN_MATRIX)
-                alphas = resolve_alpha_grid(
-                    self.alphas,
-                    problem.kernel,
-                    source,
-                    is_learned=is_learned or bool(self.optimize_landmarks),
+                is_learned = is_learned or bool(self.optimize_landmarks)
+                alphas = default_alpha_grid(
+                    problem.kernel, source, is_learned=is_learned
                 )
             scored = self._score_grid(problem, sizes, alphas, search)
             errors.append(scored.errors)

@@ -19,7 +19,7 @@ from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
 from ..sources.files import FileOptions, targets_in
-from ._base import BaseLandmarkTransformer, asarray_like, fit_context, with_callbacks
+from ._base import BaseLandmarkTransformer, asarray_like
 from ._inputs import (
     check_consistent_length,
     check_file_exists,
@@ -35,7 +35,7 @@ from ._inputs import (
     open_rows,
 )
 from ._problem import source_from_rows
-from ._progress import resolve_engine, with_progress_bar
+from ._progress import fit_context, method_progress_bar, resolve_engine, with_callbacks
 from ._warnings import warn_about_landmarks
 
 
@@ -177,6 +177,8 @@ class KernelCCA(BaseLandmarkTransformer):
     """
 
     _bool_params = ("center",)
+    _model_passes = 1.5  # for either view
+    _n_selections = 2
     landmarks_: tuple[Landmarks, Landmarks]
 
     def __init__(
@@ -272,7 +274,6 @@ class KernelCCA(BaseLandmarkTransformer):
             self._set_pairs(landmarks_of_views, pairs)
         return self
 
-    @with_progress_bar
     def transform(self, X: Any, y: Any = None) -> Any:
         """The canonical scores of rows.
 
@@ -289,19 +290,19 @@ class KernelCCA(BaseLandmarkTransformer):
             Of X; with `y`, the pair of scores.
         """
         check_is_fitted(self, "landmarks_")
-        X = self._validate_rows(X, reset=False)
-        check_namespace(X, self.landmarks_[0].points, "KernelCCA.transform()")
-        scores = self._scores(0, source_from_rows(X))
-        if y is None:
-            return scores
-        y = as_second_view(y, like=X)
-        check_consistent_length(X, y)
-        source = source_from_rows(y)
-        expected = as_source(self.landmarks_[1].points).n_features
-        check_width(source.n_features, expected, "KernelCCA is expecting", "y")
-        return scores, self._scores(1, source)
+        with method_progress_bar(self, "transform"):
+            X = self._validate_rows(X, reset=False)
+            check_namespace(X, self.landmarks_[0].points, "KernelCCA.transform()")
+            scores = self._scores(0, source_from_rows(X))
+            if y is None:
+                return scores
+            y = as_second_view(y, like=X)
+            check_consistent_length(X, y)
+            source = source_from_rows(y)
+            expected = as_source(self.landmarks_[1].points).n_features
+            check_width(source.n_features, expected, "KernelCCA is expecting", "y")
+            return scores, self._scores(1, source)
 
-    @with_progress_bar
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
 
@@ -324,8 +325,9 @@ class KernelCCA(BaseLandmarkTransformer):
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
-        self.fit(X, y)
-        return self.transform(*as_two_views(X, y))
+        with method_progress_bar(self, "fit_transform"):
+            self.fit(X, y)
+            return self.transform(*as_two_views(X, y))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean, over the pairs, of the correlation of both views' scores.

@@ -18,7 +18,7 @@ from .._random import as_seed
 from .._validation import check_float, check_int
 from ..engines import Engine
 from ..landmarks import Landmarks
-from ..linalg.operator import estimate_trace_error
+from ..linalg.errors import estimate_trace_error
 from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
 from ..models.spectral_embedding import (
     SpectralEmbeddingMap,
@@ -27,15 +27,9 @@ from ..models.spectral_embedding import (
 )
 from ..sources import Source, is_dask
 from ..sources.output import Output
-from ._base import (
-    BaseLandmarkTransformer,
-    asarray_like,
-    fit_context,
-    with_callbacks,
-)
-from ._dask import lazy_for_dask
+from ._base import BaseLandmarkTransformer, asarray_like
 from ._inputs import load_values
-from ._progress import with_progress_bar
+from ._progress import fit_context, method_of_rows, method_progress_bar, with_callbacks
 from ._warnings import warn
 
 
@@ -183,6 +177,7 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
     _clusters: FeatureSpaceClusters | EmbeddingClusters
 
     _bool_params = ("affinity_normalize",)
+    _model_passes = 10.0
 
     def __init__(
         self,
@@ -334,7 +329,6 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    @with_progress_bar
     def fit_transform(
         self, X: Any, y: Any = None, sample_weight: Any = None, out: Any = None
     ) -> Any:
@@ -353,10 +347,10 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             As by `transform`; `out` where it is given.
         """
         Output(out)  # refused before the work begins
-        return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
+        with method_progress_bar(self, "fit_transform"):
+            return self.fit(X, sample_weight=sample_weight).transform(X, out=out)
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def predict(self, X: Any, out: Any = None) -> Any:
         """The cluster of each row, with s kernel evaluations.
 
@@ -378,8 +372,7 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
         landmarks, source, engine = self._resolve_fitted_rows(X, "predict")
         return self._clusters.labels(landmarks, source, engine, output)
 
-    @lazy_for_dask
-    @with_progress_bar
+    @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
         """The distance of each row to every centre.
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._random import as_seed
 from .._validation import check_float, check_int
-from ..linalg.operator import estimate_trace_error
+from ..linalg.errors import estimate_trace_error
 from ..models.logistic import (
     LogisticSettings,
     fit_logistic,
@@ -22,8 +22,9 @@ from ..models.logistic import (
 )
 from ..models.quasi_newton import DescentResult
 from ..sources import Source
-from ._base import asarray_like, fit_context, with_callbacks
+from ._base import asarray_like
 from ._classifier import BaseKernelClassifier, ClassLabels
+from ._progress import fit_context, with_callbacks
 from ._ridge import RidgeModel, as_float_array
 from ._warnings import warn, warn_alike
 
@@ -92,6 +93,8 @@ class KernelLogisticRegression(BaseKernelClassifier):
     """
 
     _balances_by_weight = True
+    _white_noise_is_alpha = False  # it is refused: there is no alpha
+    _model_passes = 6.0
     losses_: Any
 
     def __init__(
@@ -168,9 +171,8 @@ class KernelLogisticRegression(BaseKernelClassifier):
             mapping = logistic_feature_map(landmarks, source, float(Cs.max()))
             C, self.losses_, start = float(Cs[0]), None, None
             if len(Cs) > 1:
-                selected = select_cost(mapping, source, Cs, settings, engine)
-                C, start = selected.C, selected.coef
-                self.losses_ = asarray_like(landmarks, selected.losses)
+                C, losses, start = select_cost(mapping, source, Cs, settings, engine)
+                self.losses_ = asarray_like(landmarks, losses)
             result = fit_logistic(mapping, source, C, settings, engine, start)
             if not result.converged:
                 self._warn_not_converged(result)
@@ -182,9 +184,6 @@ class KernelLogisticRegression(BaseKernelClassifier):
             self._set_classes(given)
             self.C_, self.n_iter_ = C, result.n_iterations
         return self
-
-    def _kernel_without_noise(self) -> Any:
-        return self.kernel  # white noise is refused: there is no alpha
 
     def _warn_not_converged(self, result: DescentResult) -> None:
         advice = f"Raise max_iter={self.max_iter} or tol,"

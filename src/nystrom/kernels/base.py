@@ -123,9 +123,8 @@ def format_parameter(value: Any) -> str:
 
 def constant_diagonal(X: Any, value: float) -> Array:
     """The same k(x, x) for every row of X."""
-    xp = arrays.namespace(X)
-    like = {} if xp is np else {"device": arrays.device(X)}
-    return xp.full(X.shape[0], value, dtype=arrays.float_dtype(X), **like)
+    dtype, device = arrays.float_dtype(X), arrays.device(X)
+    return arrays.namespace(X).full(X.shape[0], value, dtype=dtype, device=device)
 
 
 @dataclass(frozen=True)

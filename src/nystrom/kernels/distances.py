@@ -6,7 +6,6 @@ product gives too inexactly are recomputed by differences.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,65 +26,63 @@ class DenseDistances:
 
     def __init__(self, Y: Array, c: float, scale: Any, refine_near: bool) -> None:
         self.Y, self.c, self.scale, self.refine_near = Y, c, scale, refine_near
-        self._is_finite: dict[Any, bool] = {}
-        self.center = _float32_center(Y)
-        differences = arrays.widen(Y) - arrays.to_device_of(self.center, Y)
+        # The center is of numbers that float32 rows can subtract exactly.
+        median = feature_medians(Y)
+        with np.errstate(over="ignore"):
+            rounded = median.astype(np.float32).astype(np.float64)
+        self.center = np.where(np.isfinite(rounded), rounded, median)
+        points = arrays.widen(Y) - arrays.to_device_of(self.center, Y)
         if np.ndim(scale):
-            differences = differences * arrays.to_device_of(scale, Y)
-        self.points64 = differences
-        with np.errstate(over="ignore"):  # of points this far the kernel is 0
-            if isinstance(Y, np.ndarray):
-                self.right = self._right(Y.dtype)
-            else:
-                self.right = arrays.as_float(self.right64, Y.dtype)
+            points = points * arrays.to_device_of(scale, Y)
+        self.points64 = points
+        self._right_by_dtype: dict[Any, tuple[Array, bool]] = {}
 
-    @cached_property
-    def right64(self) -> Array:
-        """The right side of the product, in float64, where the points are."""
-        P = self.points64
-        if isinstance(P, np.ndarray):
-            return self._right(np.float64)
-        norms = arrays.squared_norms(P)[:, None]
-        ones = arrays.namespace(P).ones_like(norms)
-        blocks = [P * (-2 * self.c), ones * self.c, norms * self.c]
-        return arrays.stack_columns(blocks).T
+    def _right(self, dtype: Any) -> tuple[Array, bool]:
+        """The right side [−2ŷ, 1, ‖ŷ‖²]·c of the product; on the host, if it is finite.
 
-    def _right(self, dtype: Any) -> np.ndarray:
-        P = self.points64
-        right = np.empty((P.shape[1] + 2, len(P)), dtype)
-        np.multiply(P.T, -2 * self.c, out=right[:-2], casting="same_kind")
-        right[-2] = self.c
-        right[-1] = self.c * np.vecdot(P, P)
-        return right
+        Computed in float64, where the points are.
+        """
+        if dtype not in self._right_by_dtype:
+            P, c = self.points64, self.c
+            is_finite = True
+            with np.errstate(over="ignore"):  # of points this far the kernel is 0
+                if isinstance(P, np.ndarray):
+                    right = np.empty((P.shape[1] + 2, len(P)), dtype)
+                    np.multiply(P.T, -2 * c, out=right[:-2], casting="same_kind")
+                    right[-2] = c
+                    right[-1] = c * np.vecdot(P, P)
+                    is_finite = bool(np.isfinite(right).all())
+                else:
+                    norms = arrays.squared_norms(P)[:, None]
+                    ones = arrays.namespace(P).ones_like(norms)
+                    blocks = [P * (-2 * c), ones * c, norms * c]
+                    right = arrays.as_float(arrays.stack_columns(blocks).T, dtype)
+            self._right_by_dtype[dtype] = right, is_finite
+        return self._right_by_dtype[dtype]
 
     def __call__(self, X: Array) -> Array:
         X = X.toarray() if sp.issparse(X) else X
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are far
-            left = arrays.augment_with_norms(X, self.center, self.scale)
-            same = left.dtype == self.right.dtype
-            right = self.right if same else arrays.as_float(self.right64, left.dtype)
+            left = _augment_with_norms(X, self.center, self.scale)
+            right, is_finite = self._right(left.dtype)
             D = left @ right
         if not arrays.is_on_host(X):
             return self._replace_inexact_rows(D, X, left)
-        if not self._all_finite(right):  # of points so far that 0·inf is among D
+        if not is_finite:  # of points so far that 0·inf is among D
             return self._recompute_rows(X)
-        far = _far_rows(left[:, -2], self.c)
+        norms = left[:, -2]
+        # Written so that a norm that overflowed to inf or nan counts as far.
+        far = np.flatnonzero(~(norms <= _far_limit(norms, self.c)))
         if len(far):
             with np.errstate(over="ignore"):
                 D[far] = self._recompute_rows(X[far])
         if self.refine_near:
-            i, j = _near_pairs(D, left[:, -2], self.c)
+            i, j = _near_pairs(D, norms, self.c)
             # From the rows themselves: centring has rounded some.
             differences = (arrays.widen(X[i]) - arrays.widen(self.Y[j])) * self.scale
             with np.errstate(over="ignore"):
                 D[i, j] = self.c * np.vecdot(differences, differences)
         return D
-
-    def _all_finite(self, right: np.ndarray) -> bool:
-        is_finite = self._is_finite.get(right.dtype)
-        if is_finite is None:
-            is_finite = self._is_finite[right.dtype] = bool(np.isfinite(right).all())
-        return is_finite
 
     def _replace_inexact_rows(self, D: Array, X: Array, left: Array) -> Array:
         """D on a device, with rows that the product gives too inexactly recomputed."""
@@ -108,6 +105,24 @@ class DenseDistances:
         return self.c * arrays.squared_distances(X, arrays.widen(self.Y), self.scale)
 
 
+def _augment_with_norms(X: Array, center: np.ndarray, scale: Any) -> Array:
+    """[x̂, ‖x̂‖², 1] for x̂ = scale·(x − center), row by row."""
+    n, d = X.shape
+    if isinstance(X, np.ndarray):
+        out = np.empty((n, d + 2), dtype=X.dtype)
+        np.subtract(X, center.astype(X.dtype, copy=False), out=out[:, :d])
+        if np.ndim(scale):
+            out[:, :d] *= scale.astype(X.dtype, copy=False)
+        np.vecdot(out[:, :d], out[:, :d], out=out[:, d])
+        out[:, d + 1] = 1
+        return out
+    Xc = X - arrays.from_host(center, X)
+    if np.ndim(scale):
+        Xc = Xc * arrays.from_host(scale, X)
+    norms = arrays.squared_norms(Xc)[:, None]
+    return arrays.stack_columns([Xc, norms, arrays.namespace(X).ones_like(norms)])
+
+
 class SparseDistances:
     """The same for points in CSR: not centred, which would fill the zeros."""
 
@@ -127,7 +142,7 @@ class SparseDistances:
         D = arrays.dot(X, self.right if X.dtype == self.right.dtype else self.right64)
         D += (self.c * norms)[:, None]
         D += self.Y_norms.astype(D.dtype)
-        far = _far_rows(norms, self.c)
+        far = np.flatnonzero(~(norms <= _far_limit(norms, self.c)))
         if len(far):
             D[far] = self._recompute_rows(X[far])
         if self.refine_near:
@@ -150,19 +165,14 @@ class SparseDistances:
         return arrays.squared_norms(X)
 
 
-def _far_rows(squared_norms: Array, c: float) -> np.ndarray:
-    """The rows whose distances to near points a product gives too inexactly.
+def _far_limit(squared_norms: Array, c: float) -> float:
+    """Beyond this ‖x‖² a product gives the distances to near points too inexactly.
 
     Only x's own norm counts: where y alone is far, the kernel is nearly 0.
     """
-    # Written so that a norm that overflowed to inf or nan counts as far.
-    return np.flatnonzero(~(squared_norms <= _far_limit(squared_norms, c)))
-
-
-def _far_limit(squared_norms: Array, c: float) -> float:
-    unit = 2 * abs(c) * arrays.epsilon(squared_norms.dtype, squared_norms)
-    error = MAX_DISTANCE_ERROR[arrays.numpy_float_dtype(squared_norms)]
-    return error / unit if unit else np.inf
+    dtype = arrays.numpy_float_dtype(squared_norms)
+    unit = 2 * abs(c) * float(np.finfo(dtype).eps)
+    return MAX_DISTANCE_ERROR[dtype] / unit if unit else np.inf
 
 
 def _near_pairs(D: np.ndarray, squared_norms: np.ndarray, c: float) -> Any:
@@ -183,11 +193,3 @@ def feature_medians(points: Array) -> np.ndarray:
     rows = np.arange(0, n, -(-n // MAX_MEDIAN_POINTS))
     sample = arrays.to_host_float64(arrays.take_rows(points, rows))
     return np.sort(sample, axis=0)[len(sample) // 2]
-
-
-def _float32_center(points: Array) -> np.ndarray:
-    """The middle of the points, as numbers that float32 rows can subtract exactly."""
-    median = feature_medians(points)
-    with np.errstate(over="ignore"):
-        rounded = median.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(rounded), rounded, median)

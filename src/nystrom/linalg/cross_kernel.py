@@ -75,42 +75,34 @@ class CrossKernel:
     points: Any
     wide: bool = False  # float32 rows are evaluated in float64
     #: How to evaluate rows, by where they are: the points go there once.
-    _evaluate: dict[Any, Callable] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_evaluate", {})
-        if len(self):  # no points have no columns, nor can every kernel prepare none
-            self._prepare(arrays.device_key(self.points), self.points)
-
-    def _prepare(self, where: Any, points: Any) -> None:
-        points = arrays.widen(points) if self.wide else points
-        self._evaluate[where] = self.kernel.evaluator(points)
-
-    def _evaluate_rows(self, X: Any) -> Array:
-        where = arrays.device_key(X)
-        if where not in self._evaluate:
-            self._prepare(where, arrays.to_device_of(self.points, X))
-        return self._evaluate[where](X)
+    _evaluators: dict[Any, Callable] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Other processes have devices of their own.
         return CrossKernel, (self.kernel, self.points, self.wide)
 
     def __call__(self, X: Any) -> Array:
-        if not self.wide and not self._is_wider_than(X):
-            return self._evaluate_rows(X)
-        # Rows are copied to float64, and so are values that were given (precomputed).
-        return arrays.widen(self._evaluate_rows(arrays.widen(X)))
-
-    def _is_wider_than(self, X: Any) -> bool:
-        """Whether float32 rows meet float64 points: what was fitted in float64."""
-        return (
-            not self.kernel.traits.uses_row_numbers
-            and arrays.is_array_or_csr(X)
+        # Also where float32 rows meet float64 points: what was fitted in float64.
+        in_float64 = self.wide or (
+            arrays.is_array_or_csr(X)
             and arrays.numpy_float_dtype(X) == np.float32
             and arrays.is_array_or_csr(self.points)
             and arrays.numpy_float_dtype(self.points) == np.float64
+            and not self.kernel.traits.uses_row_numbers
         )
+        # Rows are copied to float64, and so are values that were given (precomputed).
+        X = arrays.widen(X) if in_float64 else X
+        where = arrays.device_key(X)
+        if where not in self._evaluators:
+            points = self.points
+            if where != arrays.device_key(points):
+                points = arrays.to_device_of(points, X)
+            points = arrays.widen(points) if self.wide else points
+            self._evaluators[where] = self.kernel.evaluator(points)
+        K = self._evaluators[where](X)
+        return arrays.widen(K) if in_float64 else K
 
     def float64(self, X: Any) -> Array:
         """The values in float64, where the rows are."""
@@ -192,18 +184,12 @@ def diag_float64(kernel: Kernel, X: Any) -> Array:
 
     Residuals are differences of it, and a small one must not vanish.
     """
-    # Of a distance it is a constant, and no row need be copied.
-    wide = _zero_rows_like(X) if kernel.traits.is_distance_based else arrays.widen(X)
-    return arrays.widen(kernel.diag(wide))
-
-
-def _zero_rows_like(X: Any) -> Array:
-    """As many rows in float64, where X is, that take no memory."""
+    if not kernel.traits.is_distance_based:
+        return arrays.widen(kernel.diag(arrays.widen(X)))
+    # Of a distance it is a constant: as many rows of zeros do, which take no memory.
     xp = arrays.namespace(X)
-    device_options = {} if xp is np else {"device": arrays.device(X)}
-    return xp.broadcast_to(
-        xp.zeros((1, 1), dtype=xp.float64, **device_options), X.shape
-    )
+    zero = xp.zeros((1, 1), dtype=xp.float64, device=arrays.device(X))
+    return kernel.diag(xp.broadcast_to(zero, X.shape))
 
 
 def probe_rows(source: Source) -> CachedRows:
@@ -246,7 +232,7 @@ class FetchedRows:
     points: Any
 
     def __add__(self, other: FetchedRows) -> FetchedRows:
-        return FetchedRows(arrays.append_rows(self.points, other.points))
+        return FetchedRows(arrays.stack_rows([self.points, other.points]))
 
 
 def _fetch_from_block(block: Block, numbers: np.ndarray) -> FetchedRows:

@@ -81,7 +81,8 @@ class ColumnBlocks:
 
     def squared_norms(self, K: Array) -> Array:
         """‖k·B‖² of each row of K, in float64; nothing is wider than a block."""
-        total = arrays.zeros_float64(K.shape[0], K)
+        xp = arrays.namespace(K)
+        total = xp.zeros(K.shape[0], dtype=xp.float64, device=arrays.device(K))
         for part in self.parts:
             right = part.values if arrays.is_on_host(K) else part.to_device_of(K)
             product = K[:, : len(part)] @ right

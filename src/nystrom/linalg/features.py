@@ -31,28 +31,23 @@ MAX_TARGETS_AT_ONCE = 2**20
 MIN_ALPHA_RATIO = precision.GRAM_RESOLUTION / precision.MAX_GRAM_ERROR
 
 
-@dataclass(frozen=True, eq=False)
 class BlockFeatures:
     """Rows ↦ K_S·root − shift, or K_S − shift without a root: float64, on the device.
 
-    Without a shift nothing is subtracted.
+    Without a shift, or with one of 0, nothing is subtracted.
     """
 
-    columns: CrossKernel
-    root: ColumnBlocks | None
-    shift: DeviceConstant | None
-
-    @classmethod
-    def from_root_and_shift(
-        cls, columns: CrossKernel, root: np.ndarray | None, shift: np.ndarray | None
-    ) -> BlockFeatures:
-        """With a root in blocks that skip its zeros, and a shift that is not 0."""
-        is_shifted = shift is not None and bool(shift.any())
-        return cls(
-            columns,
-            None if root is None else ColumnBlocks.from_matrix(root),
-            DeviceConstant(shift) if shift is not None and is_shifted else None,
-        )
+    def __init__(
+        self,
+        columns: CrossKernel,
+        root: np.ndarray | None = None,
+        shift: np.ndarray | None = None,
+    ) -> None:
+        self.columns = columns
+        self.root = None if root is None else ColumnBlocks.from_matrix(root)
+        self.shift: DeviceConstant | None = None
+        if shift is not None and shift.any():
+            self.shift = DeviceConstant(shift)
 
     def __call__(self, X: Any) -> Array:
         Z = self.columns.float64(X)
@@ -187,15 +182,8 @@ class FeatureMap:
     def tiles(self) -> BlockFeatures:
         """The features of a tile that sums are over."""
         if self.whiten:
-            return BlockFeatures.from_root_and_shift(
-                self.columns, self.root, self.center
-            )
-        return BlockFeatures.from_root_and_shift(self.columns, None, self.shift)
-
-    def gram_error(self, squares: np.ndarray) -> float:
-        """The rounding of the Gram matrix, from a sum K_SᵀK_S with this diagonal."""
-        inverse_diagonal = np.vecdot(self.root, self.root)
-        return precision.unwhitened_gram_error(squares, inverse_diagonal)
+            return BlockFeatures(self.columns, self.root, self.center)
+        return BlockFeatures(self.columns, shift=self.shift)
 
 
 def _unresolved_trace(

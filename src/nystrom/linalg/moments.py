@@ -16,9 +16,10 @@ from .. import _precision as precision
 from .._arrays import Array
 from .._validation import check_finite
 from ..engines import Engine
+from ..landmarks import Landmarks
 from ..sources import Block, Source
 from ..sources.base import are_unit_weights, weighted_row_sum, weighted_sum
-from .errors import TraceError
+from .errors import TraceError, estimate_trace_error
 from .factor import ColumnBlocks
 from .features import BlockFeatures, FeatureMap
 
@@ -83,7 +84,8 @@ def moments(
         error = precision.centered_gram_rounding(mapping.center, sums.weight)
         return replace(sums, gram_error=error)
     # A few rows may be far larger than the probe rows.
-    error = mapping.gram_error(np.diagonal(A))
+    inverse_diagonal = np.vecdot(mapping.root, mapping.root)
+    error = precision.unwhitened_gram_error(np.diagonal(A), inverse_diagonal)
     if not precision.is_unwhitened_gram_accurate(error, mapping.alpha, 2):
         return moments(replace(mapping, whiten=True), source, engine, name)
     root = ColumnBlocks.from_matrix(mapping.root)
@@ -165,6 +167,19 @@ def trace_error_from_moments(mapping: FeatureMap, sums: Moments) -> TraceError:
     return TraceError.from_sums(
         residual_trace, kernel_trace, sums.n_rows, by_landmark, rounding
     )
+
+
+def trace_error_after_pass(
+    landmarks: Landmarks,
+    mapping: FeatureMap,
+    sums: Moments,
+    source: Source,
+    engine: Engine,
+) -> TraceError | None:
+    """The relative trace error after a pass of sums: exact where these resolve it."""
+    if mapping.resolves_trace:
+        return trace_error_from_moments(mapping, sums)
+    return estimate_trace_error(landmarks, source, engine)
 
 
 def are_alike(sums: Moments) -> bool:

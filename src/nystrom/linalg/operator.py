@@ -1,4 +1,4 @@
-"""The approximation K̃ = ZZᵀ as a linear operator, with its trace and spectral error.
+"""The approximation K̃ = ZZᵀ as a linear operator, with its exact errors.
 
 Nothing of size n × s is kept: each method is one or two passes over the rows. ‖K −
 K̃‖₂ is bounded by Lanczos on all rows or on a sample of them.
@@ -17,20 +17,19 @@ from sklearn import get_config
 from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
 from .._precision import EPS64, residual_rounding
-from .._random import Purpose, sorted_row_sample, uniforms
+from .._random import sorted_row_sample
 from .._validation import check_finite, check_int, check_positive
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
-from ..sources import Block, CachedRows, Source, Subset
+from ..sources import Block, CachedRows, Source
 from ..sources.base import weighted_sum
 from ..sources.output import ArraySink
 from .cross_kernel import CrossKernel, kernel_diagonal
 from .errors import TraceError, top_eigenpair
-from .factor import ColumnBlocks
 from .features import BlockFeatures, FeatureMap, features, features_need_float64
-from .moments import Moments, moments, trace_error_from_moments
-from .residuals import block_residuals, prepare_residuals, residuals
+from .moments import moments
+from .residuals import prepare_residuals, residuals
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,12 @@ def residual_operator(
 ) -> LinearOperator:
     """W^½(K − ZZᵀ)W^½ on some rows, held in memory if it fits, else computed anew."""
     n = source.n_rows
-    K = BlockFeatures(
-        CrossKernel(landmarks.kernel, source.rows(0, n), wide=True), None, None
-    )
+    K = BlockFeatures(CrossKernel(landmarks.kernel, source.rows(0, n), wide=True))
     # On the device of the rows: Lanczos multiplies n numbers at a time.
     like = landmarks.kernel.output_like(source.rows(0, 1))
     float64 = arrays.library_dtype(np.dtype(np.float64), like)
     sink = ArraySink((n, landmarks.rank), like, float64)
-    K_S = BlockFeatures(landmarks.columns(wide=True), None, None)
+    K_S = BlockFeatures(landmarks.columns(wide=True))
     shared = (K_S, DeviceConstant(landmarks.factor.root))
     engine.map(_block_product, source, sink, shared, "features of the rows")
     Z, matrix = sink.array, None
@@ -95,19 +92,6 @@ def residual_operator(
         return root * arrays.to_host(sink.array - Z @ (Z.T @ device_v))
 
     return LinearOperator((n, n), multiply, matmat=multiply)
-
-
-#: Rows on which the error is estimated where no pass over all of them gives it: about
-#: so many, with a probability by the root of their residual under the first landmarks,
-#: and a share of the mean. Few rows may hold most of the residual: of 230 estimates
-#: from uniform rows one in nine was off by more than three standard errors, and of
-#: these none.
-N_ERROR_ROWS, FIRST_LANDMARKS, UNIFORM = 1024, 16, 0.1
-#: Of k(x, x), where the residual under the first landmarks is 0.
-MIN_RESIDUAL_RATIO = 1e-8
-#: Updates of the rate, until inclusion probabilities add up to the expected rows.
-MAX_RATE_UPDATES = 20
-TINY = np.finfo(np.float64).tiny
 
 
 class Approximation:
@@ -139,7 +123,7 @@ class Approximation:
     def matvec(self, v: np.ndarray) -> np.ndarray:
         """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
         host = self._check_vectors(v)
-        root, K_S = self._mapping.root, BlockFeatures(self._mapping.columns, None, None)
+        root, K_S = self._mapping.root, BlockFeatures(self._mapping.columns)
         t = self._transposed_product(K_S, host)
         return _to_library_of(v, self._product(K_S, root @ (root.T @ t)))
 
@@ -323,121 +307,6 @@ def _to_library_of(like: Any, values: np.ndarray) -> Array:
     """Values in the library and on the device of what was given."""
     on_host = arrays.is_on_host(like)
     return values if on_host else arrays.from_host(values, like, values.dtype)
-
-
-def estimate_trace_error(
-    landmarks: Landmarks, source: Source, engine: Engine
-) -> TraceError | None:
-    """The relative trace error from some rows; what is known already, if it is exact.
-
-    For fits without a pass that gives it exactly. A pass with few landmarks finds the
-    rows of large residuals; it is skipped where each value is a call of the user's.
-    """
-    if landmarks.error is not None and landmarks.error.exact:
-        return landmarks.error
-    rows = sorted_row_sample(source.n_rows, N_ERROR_ROWS)
-    cheap = not landmarks.kernel.traits.costly and not landmarks.indefinite
-    if cheap and len(rows) < source.n_rows:
-        return _error_from_weighted_sample(landmarks, source, rows, engine)
-    sample = Approximation(Subset(source, rows), landmarks, engine)
-    return TraceError.from_sample(
-        sample._residuals,
-        sample._exact_diagonal,
-        sample.source.weights,
-        source.n_rows,
-        residual_rounding(np.float64, len(landmarks)),
-    )
-
-
-def _error_from_weighted_sample(
-    landmarks: Landmarks, source: Source, pilot: np.ndarray, engine: Engine
-) -> TraceError:
-    """From rows drawn with p = rate·w·(√residual + floor), at most 1.
-
-    A pilot of uniform rows gives the floor and the rate.
-    """
-    first = landmarks[: min(FIRST_LANDMARKS, len(landmarks))]
-    # In float64: what float32 rounds to 0 may be most of the residual.
-    columns = first.columns(wide=True)
-    operand = columns.operand(first.factor.root)
-    few = Subset(source, pilot)
-    block = few.block(0, few.n_rows)
-    kxx = arrays.to_host(columns.diag(block.X))
-    sizes = _root_residuals(block.X, kxx, columns, operand)
-    floor = max(
-        UNIFORM * float(np.mean(sizes)), MIN_RESIDUAL_RATIO * float(np.mean(abs(kxx)))
-    )
-    share = N_ERROR_ROWS / source.n_rows
-    rate = _sampling_rate(sizes + floor, block.weights, share)
-    wide = landmarks.columns(wide=True)
-    residual_factors = wide, wide.operand(landmarks.factor.root)
-    shared = (columns, operand, floor, rate, *residual_factors)
-    sums = engine.reduce(_sampled_residuals_block, source, shared, "trace error")
-    residual, variance, kernel_trace, n_drawn = (
-        float(x) for x in arrays.tree_to_host(sums)
-    )
-    check_finite(np.array([residual, kernel_trace]))
-    unit = residual_rounding(np.float64, len(landmarks))
-    return TraceError.from_weighted_sample(
-        residual, variance, kernel_trace, int(n_drawn), unit
-    )
-
-
-def _root_residuals(
-    X: Any, kxx: np.ndarray, columns: CrossKernel, operand: ColumnBlocks
-) -> np.ndarray:
-    """√(residual·k(x, x)) of each row under the first landmarks."""
-    explained = arrays.to_host(operand.squared_norms(columns(X)))
-    return np.sqrt(np.maximum(kxx - explained, 0.0) * np.abs(kxx))
-
-
-def _sampling_rate(sizes: np.ndarray, weights: np.ndarray, share: float) -> float:
-    """The rate by which a share of such rows is drawn."""
-    rate = share / max(float(np.mean(weights * sizes)), TINY)
-    for _ in range(MAX_RATE_UPDATES):  # others make up for probabilities cut at 1
-        mean = float(np.mean(np.minimum(rate * weights * sizes, 1.0)))
-        if mean <= 0:
-            break
-        rate *= min(share / mean, 10.0)
-    return rate
-
-
-def _sampled_residuals_block(
-    block: Block,
-    first_columns: CrossKernel,
-    first_root: ColumnBlocks,
-    floor: float,
-    rate: float,
-    columns: CrossKernel,
-    root: ColumnBlocks,
-) -> tuple[float, float, float, float]:
-    """Σ w·residual/p over sampled rows, its variance; Σ w·k(x, x); how many rows."""
-    kxx = arrays.to_host(columns.diag(block.X))
-    kernel_trace = float(weighted_sum(block.weights, kxx))
-    sizes = _root_residuals(block.X, kxx, first_columns, first_root) + floor
-    p = np.minimum(rate * block.weights * sizes, 1.0)
-    start, stop = block.start, block.start + len(block)
-    rows = np.flatnonzero(uniforms(0, Purpose.CHECK, start, stop, level=2) < p)
-    if not len(rows):
-        return 0.0, 0.0, kernel_trace, 0.0
-    few = Block(0, arrays.take_rows(block.X, rows), block.weights[rows])
-    p = p[rows]
-    residual = few.weights * block_residuals(few, columns, root) / p
-    variance = float((1 - p) @ residual**2)
-    return float(residual.sum()), variance, kernel_trace, float(len(rows))
-
-
-def trace_error_after_pass(
-    landmarks: Landmarks,
-    mapping: FeatureMap,
-    sums: Moments,
-    source: Source,
-    engine: Engine,
-) -> TraceError | None:
-    """The relative trace error after a pass of sums: exact where these resolve it."""
-    if mapping.resolves_trace:
-        return trace_error_from_moments(mapping, sums)
-    return estimate_trace_error(landmarks, source, engine)
 
 
 def _block_values(block: Block, tiles: BlockFeatures) -> Array:

@@ -23,7 +23,7 @@ from ..kernels import Kernel
 from ..sources import Block, Source
 from ..sources.base import are_unit_weights
 from ..sources.output import ArraySink
-from .cross_kernel import CrossKernel, Ledger, probe_rows
+from .cross_kernel import CrossKernel, Ledger, diag_float64, probe_rows
 from .factor import ColumnBlocks
 
 
@@ -79,7 +79,7 @@ def block_residuals(
     block: Block, columns: CrossKernel, B: ColumnBlocks, rounding: float = 0.0
 ) -> np.ndarray:
     """What the points leave of each row of a block."""
-    diagonal = columns.diag(block.X)
+    diagonal = diag_float64(columns.kernel, block.X)
     if not B.n_columns:  # an empty sample leaves all of k(x, x)
         return arrays.to_host(diagonal)
     K = columns(block.X)

@@ -16,8 +16,7 @@ from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..linalg.features import BlockFeatures, FeatureMap
-from ..linalg.moments import moments
-from ..linalg.operator import trace_error_after_pass
+from ..linalg.moments import moments, trace_error_after_pass
 from ..sources import Block, Pair, Source
 from .linear_map import LinearMap
 from .ridge import NormalEquations

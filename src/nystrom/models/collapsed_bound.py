@@ -267,8 +267,8 @@ def optimize_landmarks(
     given, rows = Metric.of(kernel, subset.X.shape[1]), search.train
 
     def problem_for(metric: Metric) -> BoundProblem:
-        source = DenseRows(metric.map(rows.X), rows.weights)
-        source = source.replace(targets=rows.targets)
+        mapped = DenseRows(metric.map(rows.X), rows.weights)
+        source = mapped.replace(targets=rows.targets)
         return BoundProblem(metric, source, engine, structure, len(points), alpha)
 
     factors = (1.0,) if structure == "fixed" else INITIAL_FACTORS

@@ -91,6 +91,19 @@ def not_own(leverage: Array) -> Array:
     return arrays.clip_min(1 - leverage, 10 * EPS64)
 
 
+def fit_paths(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    alphas: np.ndarray,
+    *,
+    leave_one_out: bool,
+) -> list[PathResiduals]:
+    """The fits of all α, for several numbers of landmarks."""
+    return [
+        PathResiduals.from_problem(*each, alphas, leave_one_out=leave_one_out)
+        for each in problems
+    ]
+
+
 def squared_residuals(
     problems: Sequence[tuple[FeatureMap, NormalEquations]],
     source: Source,
@@ -104,10 +117,7 @@ def squared_residuals(
     The columns of the most landmarks are evaluated once.
     """
     largest = max((mapping for mapping, _ in problems), key=lambda m: len(m.columns))
-    fits = [
-        PathResiduals.from_problem(*each, alphas, leave_one_out=leave_one_out)
-        for each in problems
-    ]
+    fits = fit_paths(problems, alphas, leave_one_out=leave_one_out)
     shared, name = (largest.columns, fits), "residuals"
     sums = engine.reduce(_squared_residuals_block, source, shared, name)
     return np.array(arrays.tree_to_host(sums)).reshape(len(problems), len(alphas), -1)

@@ -89,9 +89,8 @@ def _loss_sums_block(
     block: Block, columns: CrossKernel, dual: DeviceConstant, b: DeviceConstant
 ) -> tuple:
     K = columns.float64(block.X)
-    F = arrays.to_host(
-        K @ dual.to_device_of(K) + b.to_device_of(K)
-    )  # a number per row and class
+    # A number per row and class.
+    F = arrays.to_host(K @ dual.to_device_of(K) + b.to_device_of(K))
     losses, R = losses_and_residuals(F, block.targets)
     w = np.ascontiguousarray(block.weights)
     R *= w[:, None]
@@ -184,13 +183,6 @@ DIAGONAL_ROUNDING = 4 * EPS64
 REFACTOR_AFTER_CG_STEPS = 10
 
 
-def n_sample_rows(n_landmarks: int, n_columns: int) -> int:
-    """How many rows the sample is to have."""
-    return (n_landmarks + 1) * (
-        ROWS_PER_LANDMARK if n_columns == 1 else MULTICLASS_ROWS_PER_LANDMARK
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class SampleBlock:
     """Some rows of the sample."""
@@ -239,18 +231,12 @@ class SampledHessian:
         return partial(self._pad_intercept, partial(self._solve_by_cg, P))
 
     @cached_property
-    def _total_weight(self) -> float:
-        return self.C * self.sample.total_weight
-
-    @cached_property
     def penalty_diagonal(self) -> np.ndarray:
         """(q,) 1, and 0 for the intercept."""
         return np.append(np.ones(self.mapping.rank), [0.0] * bool(self.fit_intercept))
 
     def _sample_blocks(self) -> Iterator[SampleBlock]:
-        tiles = BlockFeatures.from_root_and_shift(
-            self.mapping.columns, self.mapping.root, None
-        )
+        tiles = BlockFeatures(self.mapping.columns, self.mapping.root)
         for start in range(0, self.sample.n_rows, TILE):
             block = self.sample.block(start, min(start + TILE, self.sample.n_rows))
             Z = tiles(block.X)
@@ -268,11 +254,8 @@ class SampledHessian:
         factors = []
         for k in range(P[0].shape[1]):
             pairs = zip(self._stored_blocks, (each[:, k] for each in P), strict=True)
-            factors.append(
-                self._factor_hessian(
-                    sum(block.gram(block.w * p * (1 - p)) for block, p in pairs)
-                )
-            )
+            gram = sum(block.gram(block.w * p * (1 - p)) for block, p in pairs)
+            factors.append(self._factor_hessian(gram))
         return factors
 
     def _factor_hessian(self, gram: Any) -> tuple:
@@ -280,14 +263,10 @@ class SampledHessian:
         diagonal = np.einsum("ii->i", H)
         # Each column by its own size: one for all would hide those of small features.
         # An intercept has no curvature where all is certain; then that of little doubt.
-        jitter = (
-            DIAGONAL_ROUNDING
-            * len(H)
-            * np.maximum(diagonal, self._total_weight * (1 - self.penalty_diagonal))
-        )
-        diagonal += self.penalty_diagonal + np.maximum(
-            jitter, np.finfo(np.float64).tiny
-        )
+        total = self.C * self.sample.total_weight * (1 - self.penalty_diagonal)
+        jitter = DIAGONAL_ROUNDING * len(H) * np.maximum(diagonal, total)
+        jitter = np.maximum(jitter, np.finfo(np.float64).tiny)
+        diagonal += self.penalty_diagonal + jitter
         # H is its own transpose, which is where LAPACK finds it.
         return scipy.linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
 
@@ -371,31 +350,23 @@ def fit_logistic(
     fit_intercept, t = settings.fit_intercept, source.targets.shape[1]
     zero_coef = np.zeros((mapping.rank + 1, t))
     with blas_limit_for_size(mapping.rank):
-        size = n_sample_rows(mapping.rank + 1, t)
+        size = ROWS_PER_LANDMARK if t == 1 else MULTICLASS_ROWS_PER_LANDMARK
+        size *= mapping.rank + 2
         sample = representative_sample(source, size, engine, settings.seed)
+        hessian = SampledHessian(mapping, sample, C, fit_intercept)
 
-        inverse_hessian_at = SampledHessian(
-            mapping, sample, C, fit_intercept
-        ).inverse_at
-
-        def objective(coef: np.ndarray) -> ValueAndGradient:
-            return objective_and_gradient(
-                coef, mapping, source, C, fit_intercept, engine
-            )
-
-        def sample_objective(coef: np.ndarray) -> ValueAndGradient:
-            local_engine = engine.local.quiet()
-            return objective_and_gradient(
-                coef, mapping, sample, C, fit_intercept, local_engine
-            )
+        def objective(
+            coef: np.ndarray, rows: Source = source, engine: Engine = engine
+        ) -> ValueAndGradient:
+            return objective_and_gradient(coef, mapping, rows, C, fit_intercept, engine)
 
         if start is None:
             start = zero_coef
             if sample is not source and has_all_classes(sample):
                 start = minimize_quasi_newton(
                     zero_coef,
-                    sample_objective,
-                    inverse_hessian_at,
+                    partial(objective, rows=sample, engine=engine.local.quiet()),
+                    hessian.inverse_at,
                     hessian_is_exact=True,
                     tolerance=SAMPLE_TOLERANCE,
                     max_iterations=SAMPLE_MAX_ITERATIONS,
@@ -411,7 +382,7 @@ def fit_logistic(
         return minimize_quasi_newton(
             start,
             objective,
-            inverse_hessian_at,
+            hessian.inverse_at,
             hessian_is_exact=sample is source,
             start_value=start_value,
             min_value=EPS64 * C * null_loss(source),
@@ -434,23 +405,16 @@ MAX_SELECTION_ROWS, HELD_OUT_EVERY = 2**16, 5
 SELECTION_TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class SelectedC:
-    """One of several C, what each of them lost, and where to begin with it."""
-
-    C: float
-    losses: np.ndarray  # mean −log p of held-out rows
-    coef: np.ndarray | None  # None where a class was not among the rows
-
-
 def select_cost(
     mapping: FeatureMap,
     source: Source,
     Cs: np.ndarray,
     settings: LogisticSettings,
     engine: Engine,
-) -> SelectedC:
-    """The C of least loss, from the smallest up.
+) -> tuple[float, np.ndarray, np.ndarray | None]:
+    """The C of least loss; the mean −log p of held-out rows of each; coefficients.
+
+    The coefficients are None where a class was not among the rows.
 
     C stands beside a sum over rows: to mean the same, it counts for all of them.
     """
@@ -468,17 +432,16 @@ def select_cost(
     scale = source.total_weight / train.total_weight
     settings = replace(settings, tolerance=max(settings.tolerance, SELECTION_TOLERANCE))
     losses = np.full(len(Cs), np.inf)
-    coef, best = None, None
+    coef, best_coef, best = None, None, None
     for i in np.argsort(Cs, kind="stable"):
         C = scale * float(Cs[i])
         coef = fit_logistic(mapping, train, C, settings, engine, coef).x
         losses[i] = mean_loss(coef, mapping, test, engine)
-        if best is None or losses[i] < best.losses.min():
-            best = SelectedC(float(Cs[i]), losses.copy(), coef)
-    assert best is not None
+        if best is None or losses[i] < losses[best]:
+            best, best_coef = i, coef
     # Without rows of a class its constant goes to −∞: nowhere to begin from.
-    start = best.coef if has_all_classes(train, 1) else None
-    return replace(best, losses=losses, coef=start)
+    start = best_coef if has_all_classes(train, 1) else None
+    return float(Cs[best]), losses, start
 
 
 def _held_out_mask(source: Source, rows: np.ndarray, seed: int) -> np.ndarray:

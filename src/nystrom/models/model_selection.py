@@ -24,6 +24,7 @@ from .calibration import ProbabilityLink, class_indices, fit_probability_link
 from .held_out import (
     HeldOutSet,
     PathResiduals,
+    fit_paths,
     held_out_predictions,
     squared_residuals,
 )
@@ -165,36 +166,43 @@ def score_path(
     measure: Measure | None = None,
 ) -> PathScores:
     """Scores for the first landmarks, as many as each of `sizes`, and every α."""
-    min_alpha = float(alphas.min())
     mapping = FeatureMap.for_ridge(
-        landmarks, source, min_alpha, center=fit_intercept, engine=engine
+        landmarks, source, float(alphas.min()), center=fit_intercept, engine=engine
     )
     mappings = [mapping.prefix(size) for size in sizes]
-    by_split, standard_errors = None, None
-    if measure is not None:
-        parts, sums = fit_held_out_sets(
-            mapping, source, splits, mappings, alphas, fit_intercept, engine
-        )
-        by_split = measure(parts, source, engine)
-        by_split = by_split.reshape(len(parts), len(sizes), len(alphas), -1)
-    elif not isinstance(splits, str):
-        by_split, sums = cross_validation_errors(
-            mapping, source, splits, mappings, alphas, fit_intercept, engine
-        )
-    else:
+    test_rows: list[np.ndarray | None] = [None]
+    if isinstance(splits, str):
         sums = moments(mapping, source, engine)
-        problems = nested_problems(mappings, sums, fit_intercept)
-        if splits == "gcv":
-            errors = gcv_errors(problems, source, alphas, engine)
+        pairs: Iterable[tuple[Moments, Moments]] = [(sums, sums)]
+    else:
+        pairs, sums = moments_of_splits(mapping, source, splits, engine)
+        test_rows = [np.sort(test) for _, test in splits]
+    parts, squares = [], []
+    for (train, test), rows in zip(pairs, test_rows, strict=True):
+        problems = nested_problems(mappings, train, fit_intercept)
+        if measure is not None:
+            fits = fit_paths(problems, alphas, leave_one_out=rows is None)
+            parts.append(HeldOutSet(rows, mappings[-1].columns, fits))
+        elif rows is not None:
+            subset = Subset(source, rows)
+            errors = _test_squared_errors(
+                problems, test, subset, alphas, engine.quiet()
+            )
+            squares.append(errors / test.weight)
+        elif splits == "gcv":
+            squares.append(gcv_errors(problems, source, alphas, engine))
         else:  # rᵢ/(1 − Hᵢᵢ), exact for fixed landmarks, in a second pass
-            squares = squared_residuals(
+            errors = squared_residuals(
                 problems, source, alphas, engine, leave_one_out=True
             )
-            errors = squares / source.total_weight
-    if by_split is not None:
-        errors = by_split.mean(axis=0)
-        if len(by_split) > 1:
-            standard_errors = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
+            squares.append(errors / source.total_weight)
+    by_split, standard_errors = np.array(squares), None
+    if measure is not None:
+        by_split = measure(parts, source, engine)
+        by_split = by_split.reshape(len(parts), len(sizes), len(alphas), -1)
+    if len(by_split) > 1:
+        standard_errors = by_split.std(axis=0, ddof=1) / np.sqrt(len(by_split))
+    errors = by_split.mean(axis=0)
     return PathScores(landmarks, mapping, sums, tuple(sizes), errors, standard_errors)
 
 
@@ -229,28 +237,6 @@ def gcv_errors(
     return np.array([problem.gcv(alphas, each) for (_, problem), each in pairs])
 
 
-def cross_validation_errors(
-    mapping: FeatureMap,
-    source: Source,
-    splits: Sequence[Split],
-    mappings: Sequence[FeatureMap],
-    alphas: np.ndarray,
-    fit_intercept: bool,
-    engine: Engine,
-) -> tuple[np.ndarray, Moments]:
-    """(splits, sizes, a, t): the squared error on each test part; and all sums."""
-    pairs, total = moments_of_splits(mapping, source, splits, engine)
-    errors = []
-    for (train, test), (_, test_rows) in zip(pairs, splits, strict=True):
-        problems = nested_problems(mappings, train, fit_intercept)
-        test_source = Subset(source, np.sort(test_rows))
-        squares = _test_squared_errors(
-            problems, test, test_source, alphas, engine.quiet()
-        )
-        errors.append(squares / test.weight)
-    return np.array(errors), total
-
-
 def _test_squared_errors(
     problems: Problems,
     test: Moments,
@@ -270,9 +256,7 @@ def _test_squared_errors(
             coef = problem.coefficients(alpha)
             offset = problem.target_mean - problem.feature_mean @ coef
             errors.append(sum_of_squared_errors(sums, coef, offset))
-        sums_of_squares, rounding = (
-            np.array(each) for each in zip(*errors, strict=True)
-        )
+        sums_of_squares, rounding = np.swapaxes(errors, 0, 1)
         squares.append(sums_of_squares)
         if np.any(rounding > RESIDUAL_RTOL * sums_of_squares):
             inaccurate.append(i)
@@ -296,36 +280,6 @@ def _recompute_from_rows(
         )
         for i, errors in zip(inaccurate, recomputed, strict=True):
             squares[i] = errors
-
-
-def fit_held_out_sets(
-    mapping: FeatureMap,
-    source: Source,
-    splits: Sequence[Split] | str,
-    mappings: Sequence[FeatureMap],
-    alphas: np.ndarray,
-    fit_intercept: bool,
-    engine: Engine,
-) -> tuple[list[HeldOutSet], Moments]:
-    """The fits without each held-out part, or without each row; and all sums."""
-    leave_one_out = isinstance(splits, str)
-
-    def held_out_set(train: Moments, rows: np.ndarray | None) -> HeldOutSet:
-        problems = nested_problems(mappings, train, fit_intercept)
-        fits = [
-            PathResiduals.from_problem(*each, alphas, leave_one_out=leave_one_out)
-            for each in problems
-        ]
-        return HeldOutSet(rows, mappings[-1].columns, fits)
-
-    if isinstance(splits, str):
-        sums = moments(mapping, source, engine)
-        return [held_out_set(sums, None)], sums
-    pairs, sums = moments_of_splits(mapping, source, splits, engine)
-    return [
-        held_out_set(train, np.sort(rows))
-        for (train, _), (_, rows) in zip(pairs, splits, strict=True)
-    ], sums
 
 
 def moments_of_splits(

@@ -22,8 +22,7 @@ from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import TraceError
 from ..linalg.features import FeatureMap
-from ..linalg.moments import Moments, moments
-from ..linalg.operator import trace_error_after_pass
+from ..linalg.moments import Moments, moments, trace_error_after_pass
 from ..sources import Block, Source
 from .linear_map import LinearMap
 from .ridge import NormalEquations, dual_coefficients

@@ -156,10 +156,8 @@ class NormalEquations:
     @cached_property
     def _numerical_rank(self) -> int:
         """Directions of G above rounding."""
-        return min(
-            int(np.count_nonzero(self.eigenvalues > self._eigenvalue_cutoff)),
-            self.max_rank,
-        )
+        n_resolved = np.count_nonzero(self.eigenvalues > self._eigenvalue_cutoff)
+        return min(int(n_resolved), self.max_rank)
 
     @property
     def interpolates(self) -> bool:
@@ -172,11 +170,9 @@ class NormalEquations:
         An α below rounding is 0 in directions that are noise, and these are dropped.
         """
         cross = self.rotated_cross if cross is None else cross
-        k = (
-            self._numerical_rank
-            if alpha <= self._eigenvalue_cutoff
-            else len(self.eigenvalues)
-        )
+        k = len(self.eigenvalues)
+        if alpha <= self._eigenvalue_cutoff:
+            k = self._numerical_rank
         shrunk = cross[:k] / (self.eigenvalues[:k] + alpha)[:, None]
         return self.eigenvectors[:, :k] @ shrunk
 
@@ -205,9 +201,8 @@ class NormalEquations:
         error_factors = self._filter_factors(
             alphas, lambda v, a: np.minimum(1.0, eigenvalue_error / (v + a)) / (v + a)
         )
-        rounding = (
-            error_factors @ self.rotated_cross**2 + 10 * EPS64 * self.target_squares
-        )
+        rounding = error_factors @ self.rotated_cross**2
+        rounding += 10 * EPS64 * self.target_squares
         return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
 
     def _filter_factors(
@@ -253,6 +248,31 @@ def add_ridge(gram: np.ndarray, alpha: float) -> np.ndarray:
     ridged = gram.copy(order="F")
     np.fill_diagonal(ridged, np.diagonal(ridged) + alpha)
     return ridged
+
+
+class RidgeFactors:
+    """V ↦ (G + αI)⁻¹V, column by column, each with its own α, to precondition.
+
+    An α below `min_ridge`, the rounding of G, is raised to it.
+    """
+
+    def __init__(self, G: np.ndarray, alphas: np.ndarray, min_ridge: float) -> None:
+        self.min_ridge = min_ridge
+        ridges = {alpha: max(float(alpha), min_ridge) for alpha in np.unique(alphas)}
+        self.factors = {
+            alpha: scipy.linalg.cho_factor(add_ridge(G, ridge), overwrite_a=True)
+            for alpha, ridge in ridges.items()
+        }
+
+    def solve(self, V: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+        """Each α is one of those that factors are known for."""
+        out = np.empty_like(V)
+        for alpha, factor in self.factors.items():
+            mask = alphas == alpha
+            out[:, mask] = scipy.linalg.cho_solve(
+                factor, V[:, mask], check_finite=False
+            )
+        return out
 
 
 def dual_coefficients(
@@ -351,16 +371,6 @@ class RidgeTask:
     engine: Engine
     seed: int = 0
     calibrate: bool = False  # deviations, by rows left out
-
-    def features(self, landmarks: Landmarks) -> FeatureMap:
-        """Z, in the precision that the least α needs."""
-        return FeatureMap.for_ridge(
-            landmarks,
-            self.source,
-            float(self.alphas.min()),
-            center=self.fit_intercept,
-            engine=self.engine,
-        )
 
     def risk_bound(
         self,

@@ -8,7 +8,6 @@ bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -23,16 +22,16 @@ from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel
+from ..linalg.errors import estimate_trace_error
 from ..linalg.features import FeatureMap
 from ..linalg.moments import moments
-from ..linalg.operator import estimate_trace_error
 from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
 from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights
 from ..sources.output import ArraySink
 from .linear_map import LinearMap
 from .posterior import squared_projections_block
-from .ridge import RidgeFit, RidgeTask, add_ridge, precision_notes
+from .ridge import RidgeFactors, RidgeFit, RidgeTask, add_ridge, precision_notes
 
 #: Rows behind the first, uniform, estimate of the Gram matrix, and behind the one that
 #: preconditions, in multiples of s.
@@ -73,11 +72,15 @@ def fit_cg(landmarks: Landmarks, mapping: FeatureMap, task: RidgeTask) -> RidgeF
             KtKU, fitted = arrays.tree_to_host(sums)
             return mapping.root.T @ (KtKU - np.outer(mean, fitted))
 
-        precondition = build_preconditioner(mapping, source, alphas, engine, task.seed)
+        rows, weights = sample_rows_by_leverage(
+            mapping, source, float(alphas.min()), engine, task.seed
+        )
+        G = _weighted_gram(mapping, source, rows, weights, engine)
+        preconditioner = RidgeFactors(G, alphas, min_cholesky_ridge(G))
         solution = conjugate_gradients(
             lambda V: multiply_gram(V) + alphas * V,
             b,
-            precondition,
+            lambda V: preconditioner.solve(V, alphas),
             rtol=RTOL,
             max_iterations=MAX_ITERATIONS,
         )
@@ -105,30 +108,6 @@ def fit_cg(landmarks: Landmarks, mapping: FeatureMap, task: RidgeTask) -> RidgeF
     )
 
 
-def build_preconditioner(
-    mapping: FeatureMap, source: Source, alphas: np.ndarray, engine: Engine, seed: int
-) -> Callable[[np.ndarray], np.ndarray]:
-    """V ↦ (G̃ + αI)⁻¹V, column by column, G̃ from drawn and weighted rows."""
-    alpha = float(alphas.min())
-    rows, weights = sample_rows_by_leverage(mapping, source, alpha, engine, seed)
-    G = _weighted_gram(mapping, source, rows, weights, engine)
-    columns_by_alpha = {alpha: alphas == alpha for alpha in np.unique(alphas)}
-    factors = {
-        alpha: scipy.linalg.cho_factor(_add_safe_ridge(G, alpha), overwrite_a=True)
-        for alpha in columns_by_alpha
-    }
-
-    def precondition(V: np.ndarray) -> np.ndarray:
-        out = np.empty_like(V)
-        for alpha, mask in columns_by_alpha.items():
-            out[:, mask] = scipy.linalg.cho_solve(
-                factors[alpha], V[:, mask], check_finite=False
-            )
-        return out
-
-    return precondition
-
-
 def sample_rows_by_leverage(
     mapping: FeatureMap, source: Source, alpha: float, engine: Engine, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +123,8 @@ def sample_rows_by_leverage(
     uniform = sorted_row_sample(n, UNIFORM_ROWS_PER_LANDMARK * s, seed)
     weights = np.full(len(uniform), n / len(uniform))
     G = _weighted_gram(mapping, source, uniform, weights, engine)
-    L = scipy.linalg.cholesky(_add_safe_ridge(G, alpha), lower=True, overwrite_a=True)
+    ridged = add_ridge(G, max(alpha, min_cholesky_ridge(G)))
+    L = scipy.linalg.cholesky(ridged, lower=True, overwrite_a=True)
     shape = len(G), N_PROJECTIONS
     signs = np.random.default_rng(seed).integers(0, 2, shape) * 2.0 - 1
     projected = scipy.linalg.solve_triangular(L.T, signs)
@@ -165,11 +145,6 @@ def sample_rows_by_leverage(
     p = inclusion_probabilities_with_sum(weights, n_sampled)
     rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
     return rows, 1 / p[rows]
-
-
-def _add_safe_ridge(G: np.ndarray, alpha: float) -> np.ndarray:
-    """G + αI; α below the rounding of G is raised, as this only preconditions."""
-    return add_ridge(G, max(alpha, min_cholesky_ridge(G)))
 
 
 def _weighted_gram(

@@ -1,7 +1,7 @@
 """Exact kernel ridge regression on all rows: (K + αW⁻¹)x = y by preconditioned
 conjugate gradients.
 
-K is applied block by block (`KernelOperator`), preconditioned by K̃ + αI through the
+K is applied block by block (`KernelBlocks`), preconditioned by K̃ + αI through the
 Woodbury identity; iterations use float32 products, residuals are recomputed in
 float64.
 """
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from sklearn import get_config
 
 from .. import _arrays as arrays
@@ -32,14 +31,14 @@ from ..linalg.conjugate_gradients import (
     conjugate_gradients,
 )
 from ..linalg.cross_kernel import CrossKernel, Ledger, fetch_rows
+from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import largest_eigenvalue
 from ..linalg.features import BlockFeatures, FeatureMap
-from ..linalg.operator import estimate_trace_error
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink, Output
 from .linear_map import LinearMap
-from .ridge import EXACT_RISK, RidgeFit, RidgeTask, add_ridge
+from .ridge import EXACT_RISK, RidgeFactors, RidgeFit, RidgeTask
 
 #: Steps at most.
 MAX_CG_ITERATIONS = 300
@@ -51,63 +50,18 @@ BLOCK_ROWS = 512
 KERNEL_MEMORY_SHARE = 0.75
 
 
-class KernelOperator:
-    """V ↦ KV: quickly by calling it, exactly by `multiply_exact`."""
-
-    def __init__(self, kernel: Kernel, points: Any, engine: Engine) -> None:
-        # Every row is a point too: they are held here, and so is the work.
-        self.engine, rows = engine.local, as_float32_rows(kernel, points, Ledger())
-        self.fast = KernelBlocks(kernel, rows, wide=False)
-        self.exact = self.fast
-        if self.fast.narrow:
-            self.exact = KernelBlocks(kernel, points, wide=True)
-        # Blocks are stored if they fit, in float64 if they do; a given K is anyway.
-        n, memory = self.fast.n_rows, get_config()["working_memory"] * 2**20
-        for blocks in (self.exact, self.fast):
-            size = (4 if blocks.narrow else 8) * n * (n + BLOCK_ROWS) / 2
-            fits = size <= KERNEL_MEMORY_SHARE * memory
-            if fits and not kernel.traits.uses_row_numbers:
-                name = "kernel matrix"
-                self.engine.map(
-                    _row_strips_block, blocks.source, blocks, (blocks,), name
-                )
-                self.fast = blocks
-                break
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the quick product is the exact one."""
-        return self.fast is self.exact
-
-    def __call__(self, V: np.ndarray) -> np.ndarray:
-        return self._product(self.fast, V)
-
-    def multiply_exact(self, V: np.ndarray) -> np.ndarray:
-        """KV from float64 values."""
-        return self._product(self.exact, V)
-
-    def _product(self, blocks: KernelBlocks, V: np.ndarray) -> np.ndarray:
-        # float32 has neither very large numbers nor very small ones.
-        scale = np.abs(V).max(axis=0, initial=0.0)
-        scale[~(scale > 0)] = 1.0
-        shared = (blocks, DeviceConstant(V / scale))
-        name = "products with K"
-        product = self.engine.reduce(_product_block, blocks.source, shared, name)
-        if not np.isfinite(product.sum()):
-            check_finite(product)
-        return product * scale
-
-
 class KernelBlocks:
-    """The blocks of K from its diagonal to the right, for 512 rows at a time.
+    """V ↦ KV by blocks of K from its diagonal to the right, for 512 rows at a time.
 
-    Evaluated when they are needed, or once: it is the sink that stores them.
+    Blocks are evaluated when they are needed, or once: it is the sink that stores them.
     """
 
     process_safe = False  # a sink in this process
 
-    def __init__(self, kernel: Kernel, points: Any, *, wide: bool) -> None:
-        self.source = CachedRows(points)
+    def __init__(
+        self, kernel: Kernel, points: Any, engine: Engine, *, wide: bool
+    ) -> None:
+        self.source, self.engine = CachedRows(points), engine
         self.n_rows = self.source.n_rows
         self.parts = [
             CrossKernel(kernel, arrays.slice_rows(points, *self._bounds(start)), wide)
@@ -129,6 +83,40 @@ class KernelBlocks:
     def close(self, complete: bool) -> None:
         """Nothing is to be ended."""
 
+    def __call__(self, V: np.ndarray) -> np.ndarray:
+        # float32 has neither very large numbers nor very small ones.
+        scale = np.abs(V).max(axis=0, initial=0.0)
+        scale[~(scale > 0)] = 1.0
+        shared, name = (DeviceConstant(V / scale),), "products with K"
+        product = self.engine.reduce(self.block_product, self.source, shared, name)
+        if not np.isfinite(product.sum()):
+            check_finite(product)
+        return product * scale
+
+    def block_product(self, block: Block, V: DeviceConstant) -> np.ndarray:
+        """What the blocks of some rows, and their transposes, add to KV."""
+        out = np.zeros(V.shape)
+        for rows, columns, K in self.upper_triangle_blocks(block):
+            V_on_device = V.to_device_of(K)
+            out[rows] += arrays.to_host_float64(K @ V_on_device[columns])
+            # The transpose of all that is right of the diagonal block.
+            right = slice(max(columns.start, rows.stop), columns.stop)
+            if right.start < right.stop:
+                K_right = K[:, right.start - columns.start :]
+                out[right] += arrays.to_host_float64(K_right.T @ V_on_device[rows])
+        return out
+
+    def block_strips(self, block: Block) -> dict[int, np.ndarray]:
+        """The blocks of some rows beside each other, by their first row."""
+        strips: dict[int, np.ndarray] = {}
+        for rows, columns, K in self.upper_triangle_blocks(block):
+            if rows.start not in strips:
+                shape = rows.stop - rows.start, self.n_rows - rows.start
+                strips[rows.start] = np.empty(shape, self.parts[0].dtype)
+            right = slice(columns.start - rows.start, columns.stop - rows.start)
+            strips[rows.start][:, right] = arrays.to_host(K)
+        return strips
+
     def upper_triangle_blocks(
         self, block: Block
     ) -> Iterator[tuple[slice, slice, Array]]:
@@ -144,116 +132,78 @@ class KernelBlocks:
                 yield rows, slice(*self._bounds(i * BLOCK_ROWS)), self.parts[i](X)
 
 
-def _row_strips_block(block: Block, blocks: KernelBlocks) -> dict[int, np.ndarray]:
-    strips: dict[int, np.ndarray] = {}
-    for rows, columns, K in blocks.upper_triangle_blocks(block):
-        if rows.start not in strips:
-            shape = rows.stop - rows.start, blocks.n_rows - rows.start
-            strips[rows.start] = np.empty(shape, blocks.parts[0].dtype)
-        right = slice(columns.start - rows.start, columns.stop - rows.start)
-        strips[rows.start][:, right] = arrays.to_host(K)
-    return strips
+def kernel_products(
+    kernel: Kernel, points: Any, engine: Engine
+) -> tuple[KernelBlocks, KernelBlocks]:
+    """V ↦ KV quickly, and exactly from float64 values; they may be the same."""
+    # Every row is a point too: they are held here, and so is the work.
+    engine, rows = engine.local, as_float32_rows(kernel, points, Ledger())
+    fast = exact = KernelBlocks(kernel, rows, engine, wide=False)
+    if fast.narrow:
+        exact = KernelBlocks(kernel, points, engine, wide=True)
+    # Blocks are stored if they fit, in float64 if they do; a given K is anyway.
+    n, memory = fast.n_rows, get_config()["working_memory"] * 2**20
+    for blocks in (exact, fast):
+        size = (4 if blocks.narrow else 8) * n * (n + BLOCK_ROWS) / 2
+        fits = size <= KERNEL_MEMORY_SHARE * memory
+        if fits and not kernel.traits.uses_row_numbers:
+            engine.map(blocks.block_strips, blocks.source, blocks, (), "kernel matrix")
+            return blocks, exact
+    return fast, exact
 
 
-def _product_block(block: Block, blocks: KernelBlocks, V: DeviceConstant) -> np.ndarray:
-    out = np.zeros(V.shape)
-    for rows, columns, K in blocks.upper_triangle_blocks(block):
-        V_on_device = V.to_device_of(K)
-        out[rows] += arrays.to_host_float64(K @ V_on_device[columns])
-        # The transpose of all that is right of the diagonal block.
-        right = slice(max(columns.start, rows.stop), columns.stop)
-        if right.start < right.stop:
-            K_right = K[:, right.start - columns.start :]
-            out[right] += arrays.to_host_float64(K_right.T @ V_on_device[rows])
-    return out
-
-
-@dataclass(frozen=True, eq=False)
 class WoodburyPreconditioner:
     """V ↦ (K̃ + αI)⁻¹V, column by column, each with its own α."""
 
-    source: Source  # its rows are weighted
-    features: RowFeatures
-    factors: dict[float, tuple[float, Any]]  # α, and the factor of BᵀB + αI
-    alphas: np.ndarray  # (t,)
-    norm: float  # of K̃
-    engine: Engine
-
-    @classmethod
-    def from_landmarks(
-        cls,
+    def __init__(
+        self,
         landmarks: Landmarks,
         source: Source,
         alphas: np.ndarray,
         *,
         center: bool,
         engine: Engine,
-    ) -> WoodburyPreconditioner:
-        """By these landmarks, for these rows."""
+    ) -> None:
         mapping = FeatureMap.for_ridge(
             landmarks, source, float(alphas.min()), center=False
         )
-        tiles = BlockFeatures.from_root_and_shift(mapping.columns, mapping.root, None)
-        features = RowFeatures.stored_if_they_fit(tiles, source, mapping.rank, engine)
-        name = "preconditioner"
-        G, total, weight = engine.reduce(_gram_sums_block, source, (features,), name)
+        self.source, self.engine = source, engine  # rows are weighted
+        self.features = RowFeatures(mapping, source, engine)
+        G, total, weight = engine.reduce(
+            self.features.block_gram, source, (), "preconditioner"
+        )
         # A centred value keeps the rounding of the uncentred one.
-        norm = largest_eigenvalue(lambda v: G @ v, len(G))
+        self.norm = largest_eigenvalue(lambda v: G @ v, len(G))  # of K̃
         min_ridge = min_cholesky_ridge(G)
         if center:
             G = G - np.outer(total, total / weight)
-        factors = {}
-        for alpha in np.unique(alphas):
-            # Below the rounding of G it is raised, as this only preconditions.
-            safe_alpha = max(float(alpha), min_ridge)
-            ridged = add_ridge(G, safe_alpha)
-            factors[float(alpha)] = safe_alpha, scipy.linalg.cho_factor(ridged)
-        return cls(source, features, factors, alphas, norm, engine)
+        self.factors = RidgeFactors(G, alphas, min_ridge)
 
-    def __call__(self, V: np.ndarray) -> np.ndarray:
+    def __call__(self, V: np.ndarray, alphas: np.ndarray) -> np.ndarray:
         root = np.sqrt(self.source.weights)[:, None]
         # As targets they travel with their rows.
         weighted = self.source.replace(targets=root * V)
         name, engine = "preconditioning", self.engine.quiet()
-        C = engine.reduce(
-            _transposed_features_product_block, weighted, (self.features,), name
-        )
-        C, ridges = C.copy(), np.ones(len(self.alphas))
-        for alpha, (safe_alpha, factor) in self.factors.items():
-            mask = self.alphas == alpha
-            C[:, mask] = scipy.linalg.cho_solve(factor, C[:, mask])
-            ridges[mask] = safe_alpha
+        C = engine.reduce(self.features.block_transposed_product, weighted, (), name)
+        C = self.factors.solve(C, alphas)
         sink = ArraySink(V.shape)
-        engine.map(
-            _features_product_block,
-            self.source,
-            sink,
-            (self.features, DeviceConstant(C)),
-            name,
-        )
-        return (V - root * sink.array) / ridges
+        engine.map(self.features.block_product, self.source, sink, (C,), name)
+        return (V - root * sink.array) / np.maximum(alphas, self.factors.min_ridge)
 
 
-@dataclass(frozen=True, eq=False)
 class RowFeatures:
-    """Z of the rows of a block in float64, computed or from a stored array."""
+    """Z of the rows of a block in float64; stored, in float32 too, if that fits."""
 
-    tiles: BlockFeatures
-    stored: np.ndarray | None = None  # (n, r)
-
-    @classmethod
-    def stored_if_they_fit(
-        cls, tiles: BlockFeatures, source: Source, rank: int, engine: Engine
-    ) -> RowFeatures:
-        """Stored in float64 or float32 where that fits."""
-        computed = cls(tiles)
+    def __init__(self, mapping: FeatureMap, source: Source, engine: Engine) -> None:
+        self.tiles = BlockFeatures(mapping.columns, mapping.root)
+        self.stored: np.ndarray | None = None  # (n, r)
         memory = (1 - KERNEL_MEMORY_SHARE) * get_config()["working_memory"] * 2**20
+        shape = source.n_rows, mapping.rank
         for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
-            if source.n_rows * rank * dtype.itemsize <= memory:
-                sink = ArraySink((source.n_rows, rank), dtype=dtype)
-                engine.map(_features_block, source, sink, (computed,), "features")
-                return cls(tiles, sink.array)
-        return computed
+            if self.stored is None and np.prod(shape) * dtype.itemsize <= memory:
+                sink = ArraySink(shape, dtype=dtype)
+                engine.map(self.__call__, source, sink, (), "features")
+                self.stored = sink.array
 
     def __call__(self, block: Block) -> np.ndarray:
         if self.stored is None:
@@ -261,29 +211,19 @@ class RowFeatures:
         rows = self.stored[block.start : block.start + len(block)]
         return rows.astype(np.float64, copy=False)
 
+    def block_gram(self, block: Block) -> tuple[np.ndarray, np.ndarray, float]:
+        """BᵀB, Σ √w·b and Σ w, for B = W^½Z."""
+        w = np.ascontiguousarray(block.weights)
+        B = self(block) * np.sqrt(w)[:, None]
+        return B.T @ B, np.sqrt(w) @ B, float(w.sum())
 
-def _features_block(block: Block, features: RowFeatures) -> np.ndarray:
-    return features(block)
+    def block_transposed_product(self, block: Block) -> np.ndarray:
+        """ZᵀV, for V as targets."""
+        return self(block).T @ block.targets
 
-
-def _gram_sums_block(
-    block: Block, features: RowFeatures
-) -> tuple[np.ndarray, np.ndarray, float]:
-    w = np.ascontiguousarray(block.weights)
-    B = features(block) * np.sqrt(w)[:, None]
-    return B.T @ B, np.sqrt(w) @ B, float(w.sum())
-
-
-def _transposed_features_product_block(
-    block: Block, features: RowFeatures
-) -> np.ndarray:
-    return features(block).T @ block.targets
-
-
-def _features_product_block(
-    block: Block, features: RowFeatures, C: DeviceConstant
-) -> np.ndarray:
-    return features(block) @ C.values
+    def block_product(self, block: Block, C: np.ndarray) -> np.ndarray:
+        """ZC."""
+        return self(block) @ C
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +253,7 @@ class FullRidge:
         self.alphas, self.rows, self.fit_intercept = alphas, rows, fit_intercept
         self.root = np.sqrt(rows.weights)[:, None]
         with blas_limit_for_size(len(landmarks)):
-            self.preconditioner = WoodburyPreconditioner.from_landmarks(
+            self.preconditioner = WoodburyPreconditioner(
                 landmarks, rows, alphas, center=fit_intercept, engine=engine.local
             )
         norm = self.preconditioner.norm
@@ -321,9 +261,9 @@ class FullRidge:
         self._kernel, self._engine = landmarks.kernel, engine
 
     @cached_property
-    def kernel_operator(self) -> KernelOperator:
-        """K, computed when it is first needed."""
-        return KernelOperator(self._kernel, self.rows.points, self._engine)
+    def kernel_products(self) -> tuple[KernelBlocks, KernelBlocks]:
+        """V ↦ KV, quickly and exactly; K is computed when it is first needed."""
+        return kernel_products(self._kernel, self.rows.points, self._engine)
 
     @property
     def normalized_weights(self) -> np.ndarray:
@@ -334,7 +274,7 @@ class FullRidge:
     def mean(self) -> np.ndarray:
         """(n,): the weighted mean of K's rows."""
         weights = self.normalized_weights[:, None]
-        return self.kernel_operator.multiply_exact(weights)[:, 0]
+        return self.kernel_products[1](weights)[:, 0]
 
     def project_out_intercept(self, V: np.ndarray) -> np.ndarray:
         """V without its share of W^½1, where there is an intercept."""
@@ -350,7 +290,7 @@ class FullRidge:
         tolerance: float = CG_RTOL,
     ) -> CGSolution:
         """One solution for each column, with its α; b has been projected."""
-        preconditioner = precondition or replace(self.preconditioner, alphas=alphas)
+        precondition = precondition or partial(self.preconditioner, alphas=alphas)
 
         def system(multiply_kernel: MatrixProduct) -> MatrixProduct:
             def multiply(V: np.ndarray) -> np.ndarray:
@@ -359,16 +299,16 @@ class FullRidge:
 
             return multiply
 
-        K = self.kernel_operator
-        multiply_exact = system(K.multiply_exact)
-        multiply_fast = multiply_exact if K.is_exact else system(K)
+        fast, exact = self.kernel_products
+        multiply_exact = system(exact)
+        multiply_fast = multiply_exact if fast is exact else system(fast)
         scale = np.abs(b).max(axis=0, initial=0.0)  # whose square may be no number
         scale[scale == 0] = 1.0
         try:
             solution = conjugate_gradients(
                 multiply_fast,
                 b / scale,
-                lambda V: self.project_out_intercept(preconditioner(V)),
+                lambda V: self.project_out_intercept(precondition(V)),
                 rtol=tolerance,
                 max_iterations=MAX_CG_ITERATIONS,
                 multiply_exact=multiply_exact,
@@ -384,7 +324,7 @@ class FullRidge:
         dual, intercept = self.root * solution.x, np.zeros(Y.shape[1])
         if self.fit_intercept:
             w = self.rows.weights
-            intercept = w @ (Y - self.kernel_operator.multiply_exact(dual)) / w.sum()
+            intercept = w @ (Y - self.kernel_products[1](dual)) / w.sum()
         squares = np.einsum("nt,nt->t", target, solution.x)
         n = max(float(self.rows.weights.sum()), float(len(Y)))
         return FullFit(
@@ -398,7 +338,7 @@ class FullRidge:
 
     def predictive_variance(self, X: Any, alpha: float) -> np.ndarray:
         """(m,): of new rows, without noise and not scaled."""
-        blocks = self.kernel_operator.exact
+        _, blocks = self.kernel_products
         K = np.hstack([part.to_host(X) for part in blocks.parts])  # (m, n)
         prior = arrays.to_host(blocks.parts[0].diag(X))
         if self.fit_intercept:

@@ -20,8 +20,13 @@ from ..kernels import Kernel, Precomputed
 from ..landmarks import Landmarks
 from ..linalg.factor import factorize
 from ..linalg.features import FeatureMap
-from ..linalg.moments import Moments, are_alike, moments, trace_error_bound
-from ..linalg.operator import trace_error_after_pass
+from ..linalg.moments import (
+    Moments,
+    are_alike,
+    moments,
+    trace_error_after_pass,
+    trace_error_bound,
+)
 from ..sources import Source
 from .linear_map import LinearMap
 from .posterior import Posterior, conformal_quantiles, ridge_posterior
@@ -48,13 +53,16 @@ def fit_ridge(landmarks: Landmarks, task: RidgeTask, solver: str) -> RidgeFit:
     """By "auto", "direct", "cg" or "full"."""
     if solver == "full":
         return fit_full(landmarks, task)
+    source, alpha = task.source, float(task.alphas.min())
     with blas_limit_for_size(len(landmarks)):
-        mapping = task.features(landmarks)
+        mapping = FeatureMap.for_ridge(
+            landmarks, source, alpha, center=task.fit_intercept, engine=task.engine
+        )
         if solver == "auto":
-            solver = choose_solver(mapping, task.source)
+            solver = choose_solver(mapping, source)
         if solver == "cg":
             return fit_cg(landmarks, mapping, task)
-        sums = moments(mapping, task.source, task.engine)
+        sums = moments(mapping, source, task.engine)
         return fit_from_moments(landmarks, mapping, sums, task)
 
 

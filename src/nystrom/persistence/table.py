@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from .. import kernels, samplers
 from ..estimators._ridge import RidgeModel
+from ..estimators.blockwise_transformer import BlockwiseTransformer
 from ..estimators.kernel_cca import KernelCCA
 from ..estimators.kernel_kmeans import (
     EmbeddingClusters,
@@ -25,10 +26,11 @@ from ..estimators.kernel_kmeans import (
 )
 from ..estimators.kernel_logistic_regression import KernelLogisticRegression
 from ..estimators.kernel_pca import KernelPCA
-from ..estimators.kernel_ridge import KernelRidge
-from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
-from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
-from ..estimators.kernel_ridge_cv import KernelRidgeCV
+from ..estimators.kernel_ridge import KernelRidge, KernelRidgeCV
+from ..estimators.kernel_ridge_classifier import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+)
 from ..estimators.nystroem import Nystroem
 from ..kernels.base import Product, Scaled, Sum
 from ..landmarks import Landmarks
@@ -55,6 +57,7 @@ SAVED_PACKAGE = "nystrom"
 #: so none that opens files or starts threads.
 SAVED_CLASSES: dict[str, type] = {
     # estimators
+    "BlockwiseTransformer": BlockwiseTransformer,
     "KernelCCA": KernelCCA,
     "KernelKMeans": KernelKMeans,
     "KernelLogisticRegression": KernelLogisticRegression,

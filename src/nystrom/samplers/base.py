@@ -16,14 +16,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._random import as_seed
+from .._random import Purpose, as_seed, uniform_row_sample
 from .._validation import check_int, check_positive
 from ..engines import Engine, single_threaded_blas
 from ..kernels import Kernel
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import Ledger
-from ..sources import Source, Subset
-from .weighted_sampling import all_rows_as_landmarks, as_landmarks, sample_uniformly
+from ..linalg.cross_kernel import Ledger, fetch_rows
+from ..sources import CachedRows, Source, Subset
+from .weighted_sampling import (
+    BernoulliSubset,
+    NumberedSubset,
+    SampledRows,
+    all_rows_as_landmarks,
+    max_listed_rows,
+    sample_uniformly,
+)
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,49 @@ class SamplingProblem:
     seed: int
     engine: Engine
     ledger: Ledger
+
+    def gram(self, points: Any) -> np.ndarray:
+        """The kernel matrix of a few points."""
+        K = self.kernel.gram(points)
+        self.ledger.count_evaluations(self.kernel.gram_evaluations(len(K)))
+        return K
+
+    def fetch(self, numbers: np.ndarray) -> NumberedSubset:
+        """These rows; without random access they are fetched, in one pass."""
+        source = self.source
+        if source.supports_random_access:
+            return NumberedSubset(source, numbers)
+        weights = source.weights_of(numbers) if source.is_weighted else None
+        self.ledger.count_fetch(source)
+        rows = CachedRows(fetch_rows(source, numbers, self.engine), weights)
+        return NumberedSubset(rows, numbers, np.arange(len(numbers)))
+
+    def subsample(self, size: int, purpose: Purpose, round: int) -> Source:
+        """Rows drawn uniformly: exactly `size` where they may be listed, else about."""
+        n = self.source.n_rows
+        if size >= n:
+            return self.source
+        if size > max_listed_rows(self.source):
+            return BernoulliSubset(self.source, size / n, self.seed, purpose, round)
+        rows = uniform_row_sample(self.seed, purpose, n, size, round=round)
+        return self.fetch(np.sort(rows))
+
+    def landmarks(self, sample: SampledRows, name: str, **fields: Any) -> Landmarks:
+        """The rows drawn, with their points, as every sampler returns them."""
+        points = sample.points
+        if points is None:
+            points = fetch_rows(self.source, sample.indices)
+        return Landmarks(
+            points,
+            self.kernel,
+            name,
+            self.source.n_rows,
+            indices=sample.indices,
+            weights=sample.weights,
+            probabilities=sample.probabilities,
+            n_requested=sample.n_requested,
+            **fields,
+        )
 
 
 class Sampler(ABC):
@@ -197,10 +247,8 @@ def _fall_back_to_uniform(
             f"{goal} has no meaning for {problem.kernel}, which is not positive "
             f"semi-definite; give {alternative} instead."
         ) from None
-    return as_landmarks(
+    return problem.landmarks(
         sample_uniformly(problem.source, size, problem.seed),
-        problem.kernel,
-        problem.source,
         "uniform",
         notes=(f"uniform instead of {name}: the kernel is indefinite",),
         n_kernel_evaluations=problem.ledger.n_evaluations,

@@ -105,10 +105,8 @@ class PivotBatch:
     def __init__(self, rows: np.ndarray, grower: LazySampler) -> None:
         self.rows, self.pivots = rows, grower.pivots
         self.X = X = grower.source.take(rows)
-        self.F = self.pivots.factor_rows(X)
-        self.P = self.pivots.residual_matrix(X, self.F)
+        self.F, self.P, self.floor = self.pivots.evaluate(X, grower.size)
         self.residual = np.diagonal(self.P).copy()
-        self.floor = self.pivots.floor(X, self.F, self.P, grower.size)
         _check_not_indefinite(self.residual, self.floor, grower)
         self.weights = grower.source.weights_of(rows)
         self.V = np.zeros((len(rows), len(rows)))

@@ -25,7 +25,6 @@ from .recursive_rules import PracticalRidge, PracticalSize, bernoulli_probabilit
 from .spectral_check import ensure_spectral_error
 from .weighted_sampling import (
     SampledRows,
-    as_landmarks,
     sample_bernoulli,
     sample_fixed_size,
 )
@@ -157,10 +156,8 @@ class Leverage(GuaranteedSampler):
         guarantee = None
         if delta is not None and sample.n_requested is None:
             guarantee = make_guarantee(problem, ridge, 1 - delta, "Algorithm 1")
-        landmarks = as_landmarks(
+        landmarks = problem.landmarks(
             sample,
-            kernel,
-            source,
             self.label,
             ridge=ridge,
             effective_dimension=spectrum.effective_dimension(ridge),

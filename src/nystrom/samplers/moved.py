@@ -115,9 +115,7 @@ def _move_landmarks(start: Landmarks, problem: SamplingProblem, name: str) -> La
 def _uniform_rows(problem: SamplingProblem, size: int, level: int) -> NumberedSubset:
     n = problem.source.n_rows
     rows = uniform_row_sample(problem.seed, Purpose.VALIDATION, n, size, level=level)
-    return NumberedSubset.fetch(
-        problem.source, np.sort(rows), problem.engine, problem.ledger
-    )
+    return problem.fetch(np.sort(rows))
 
 
 def _cell_means(
@@ -147,8 +145,7 @@ def _validation_residuals(
     points: Any, validation_rows: Source, problem: SamplingProblem
 ) -> np.ndarray:
     """What these landmarks leave of the fresh rows, as they count."""
-    K = problem.kernel.gram(points)
-    problem.ledger.count_evaluations(problem.kernel.gram_evaluations(len(K)))
+    K = problem.gram(points)
     ridge = min_cholesky_ridge(K)
     root = ridge_inverse_root(K, np.ones(len(K)), ridge)
     prepared = prepare_residuals(

@@ -66,41 +66,30 @@ class Pivots:
         n_pivots = self.L.shape[1]
         return Factor(self.L, np.arange(n_pivots), np.vecdot(self.L, self.L))
 
-    @property
-    def root(self) -> np.ndarray:
-        """B = L⁻ᵀ, upper triangular: a row's factor row is k_xS·B."""
-        return self.factor.root
-
     @cached_property
     def columns(self) -> CrossKernel:
         """X ↦ k(X, pivots), in float64."""
         return CrossKernel(self.problem.kernel, self.points, wide=True)
 
-    def factor_rows(self, X: Any) -> np.ndarray:
-        """k_xS L⁻ᵀ for each row x of X."""
-        self.problem.ledger.count_evaluations(arrays.count_rows(X) * len(self))
-        if not len(self):
-            return np.empty((arrays.count_rows(X), 0))
-        K = self.columns.to_host(X)
-        check_finite(K)
-        return scipy.linalg.solve_triangular(self.L, K.T, lower=True).T
+    def evaluate(
+        self, X: Any, size: int, min_share: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """F = k_XS L⁻ᵀ and the residual matrix P = K_XX − FFᵀ of a few rows X.
 
-    def residual_matrix(self, X: Any, F: np.ndarray) -> np.ndarray:
-        """The residual of kernel(X, X), for few rows with factor rows F."""
-        kernel = self.problem.kernel
-        K = kernel.gram(X)
-        self.problem.ledger.count_evaluations(kernel.gram_evaluations(len(K)))
-        check_finite(K)
-        return K - F @ F.T
-
-    def floor(
-        self, X: Any, F: np.ndarray, P: np.ndarray, size: int, min_share: float = 0.0
-    ) -> np.ndarray:
-        """The residual that each row of X must exceed to be one of `size` pivots.
-
-        No copy of a pivot is one. Its kernel value may seem less than k(x, x) by more
-        than rounding, as distances from one product do where they are far.
+        And the residual that each must exceed to be one of `size` pivots: rounding, and
+        the share `min_share` of k(x, x). No copy of a pivot is one. Its kernel value
+        may seem less than k(x, x) by more than rounding, as distances from one product
+        do where they are far.
         """
+        F = np.empty((arrays.count_rows(X), 0))
+        if len(self):
+            K_S = self.columns.to_host(X)
+            self.problem.ledger.count_evaluations(K_S.size)
+            check_finite(K_S)
+            F = scipy.linalg.solve_triangular(self.L, K_S.T, lower=True).T
+        K = self.problem.gram(X)
+        check_finite(K)
+        P = K - F @ F.T
         residual_diagonal = np.diagonal(P)
         diagonal = np.abs(residual_diagonal + np.vecdot(F, F))
         floor = max(self.rounding_unit(size), min_share) * diagonal
@@ -108,11 +97,11 @@ class Pivots:
             (residual_diagonal > floor)
             & (residual_diagonal < MAX_COPY_RESIDUAL * diagonal)
         ):
-            both = arrays.append_rows(self.points, X)
+            both = arrays.stack_rows([self.points, X])
             first = arrays.first_occurrences(arrays.widen(both))
             if first is not None:
                 floor[first[len(self) :] < len(self)] = np.inf
-        return floor
+        return F, P, floor
 
     def rounding_unit(self, size: int) -> float:
         """Residuals of `size` pivots below this share of k(x, x) are rounding.
@@ -134,9 +123,7 @@ class Pivots:
         if not len(indices):
             return np.empty(0, dtype=np.intp)
         X = self.problem.source.take(indices) if X is None else X
-        F = self.factor_rows(X)
-        P = self.residual_matrix(X, F)
-        floor = self.floor(X, F, P, len(self) + len(P), min_share)
+        F, P, floor = self.evaluate(X, len(self) + len(indices), min_share)
         V, kept = cholesky(P, floor)
         self.extend(indices[kept], arrays.take_rows(X, kept), F[kept], V[kept])
         return kept
@@ -151,7 +138,7 @@ class Pivots:
         self.L = L
         self._set_pivots(
             np.concatenate([self.indices, indices]),
-            arrays.append_rows(self.points, X) if k else X,
+            arrays.stack_rows([self.points, X]) if k else X,
         )
 
     def shorten(self, size: int) -> None:
@@ -174,7 +161,7 @@ class Pivots:
             X = source.take(other_rows)
             self._set_pivots(
                 np.concatenate([self.indices, other_rows]),
-                arrays.append_rows(self.points, X) if len(self) else X,
+                arrays.stack_rows([self.points, X]) if len(self) else X,
             )
 
     def _set_pivots(self, indices: np.ndarray, points: Any) -> None:
@@ -190,7 +177,10 @@ class Pivots:
 
     def residuals_of_few(self, source: Source) -> np.ndarray:
         """The same of a few rows, in float64."""
-        rounding, root = self.rounding_unit(len(self)), self.columns.operand(self.root)
+        rounding, root = (
+            self.rounding_unit(len(self)),
+            self.columns.operand(self.factor.root),
+        )
         ledger = self.problem.ledger
         prepared = ResidualPass(self.columns, root, rounding, False, ledger)
         engine = self.problem.engine
@@ -201,7 +191,7 @@ class Pivots:
         prepared = prepare_residuals(
             CrossKernel(self.problem.kernel, self.points),
             source,
-            self.root,
+            self.factor.root,
             ledger=self.problem.ledger,
             rounding=self.rounding_unit(len(self)),
         )
@@ -333,7 +323,7 @@ def _shorten_to_tolerance(
     tolerance: float,
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
-    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.root))
+    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root))
     column_sums = problem.engine.reduce(
         _block_column_squares, problem.source, shared, "shortest prefix"
     )

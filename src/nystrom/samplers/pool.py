@@ -8,7 +8,7 @@ proposals at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -161,7 +161,7 @@ def as_float32_rows(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
 
 
 class PoolPart:
-    """Rows `points` of a pool, each standing for `weights` rows."""
+    """Rows `points` of a pool, where these are, each standing for `weights` rows."""
 
     def __init__(
         self,
@@ -172,101 +172,27 @@ class PoolPart:
         wide: bool,
     ) -> None:
         self.kernel, self.points, self.wide = kernel, points, wide
-        dtype = np.float64 if wide else np.float32
-        self.weights = weights.astype(dtype)
-        self.F = np.empty((capacity, len(weights)), dtype)  # a row for each pivot
-        self.G = self.F[:0]  # the rows of F later than A
-        self._buffers, self._scratch = [self.F[:0], self.F[:0]], self.F[:0]
+        like, dtype = kernel.output_like(points), np.dtype("f8" if wide else "f4")
+        self.on_host, self.dtype = (
+            arrays.is_on_host(like),
+            arrays.library_dtype(dtype, like),
+        )
+        self.weights = arrays.from_host(weights, like, self.dtype)
+        self._like = like
+        self.F = self._empty(capacity)  # a row for each pivot
+        self.G = self.F[:0, :]  # the rows of F later than A
+        # The same rooms are used again, two for A and one for weighted rows: new memory
+        # is slow when it is first written to.
+        self._rooms = [self.F[:0, :]] * 3
         self.clear_proposals()
         # Few points of many features become dense once; so many do not.
         self.columns = (
             None if sp.issparse(points) else CrossKernel(kernel, points, wide)
         )
 
-    def clear_proposals(self) -> None:
-        """Drop all proposals."""
-        self.A = self.F[:0]  # the residual of kernel(proposals, points)
-
-    def fill(self, rows: np.ndarray) -> np.ndarray:
-        """Factor rows, (m, k), of earlier pivots; what they take of k(x, x)."""
-        self.F[: rows.shape[1]] = rows.T
-        return np.vecdot(rows, rows)
-
-    def propose(
-        self,
-        X: Any,
-        F_new: np.ndarray,
-        kept: np.ndarray,
-        G_kept: np.ndarray,
-    ) -> np.ndarray:
-        """A of the proposals that are kept, brought up to date, and of new ones, X.
-
-        F_new and G_kept are factor rows at the proposals, (c, k). Returns this part's
-        share of H's new columns.
-        """
-        n_old, n_new = len(kept), len(F_new)
-        A, weighted = self._buffer(n_old + n_new), self._weighted_buffer(n_new)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
-            np.matmul(G_kept, self.G, out=A[:n_old])
-            np.subtract(self.A[kept], A[:n_old], out=A[:n_old])
-            np.matmul(F_new, self.F[: F_new.shape[1]], out=A[n_old:])
-            np.subtract(self._kernel_rows(X), A[n_old:], out=A[n_old:])
-            self.A = A
-            np.multiply(self.weights, A[n_old:], out=weighted)
-            return (A @ weighted.T).astype(np.float64)
-
-    # The same rooms are used again: new memory is slow when it is first written to.
-
-    def _buffer(self, size: int) -> np.ndarray:
-        """Rows for a new A, not those of the last one, from which it is computed."""
-        self._buffers.reverse()
-        if len(self._buffers[0]) < size:
-            self._buffers[0] = np.empty((size, len(self.weights)), self.F.dtype)
-        return self._buffers[0][:size]
-
-    def _weighted_buffer(self, size: int) -> np.ndarray:
-        if len(self._scratch) < size:
-            self._scratch = np.empty((size, len(self.weights)), self.F.dtype)
-        return self._scratch[:size]
-
-    def _kernel_rows(self, X: Any) -> np.ndarray:
-        if self.columns is not None:
-            K = self.columns(X)
-        else:
-            K = CrossKernel(self.kernel, X, self.wide)(self.points).T
-        return K.astype(self.F.dtype, copy=False)
-
-    def add_pivots(self, chosen: np.ndarray, L: np.ndarray, k: int) -> np.ndarray:
-        """Make rows of A pivots, after k others; what they take of k(x, x)."""
-        self.G = self.F[k : k + len(chosen)]
-        self.G[:] = self.A[chosen]
-        # G ← L⁻¹G in place: what is C-ordered here is Gᵀ to BLAS.
-        trsm = scipy.linalg.get_blas_funcs("trsm", (self.G,))
-        trsm(1, L, self.G.T, side=1, lower=1, trans_a=1, overwrite_b=1)
-        return np.einsum("ij,ij->j", self.G, self.G)
-
-
-class DevicePoolPart:
-    """Rows `points` of a pool, each standing for `weights` rows."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        points: Any,
-        weights: np.ndarray,
-        capacity: int,
-        wide: bool,
-    ) -> None:
-        self.columns = CrossKernel(kernel, points, wide)
-        like, dtype = kernel.output_like(points), np.float64 if wide else np.float32
-        self.dtype = arrays.library_dtype(np.dtype(dtype), like)
-        self.weights = arrays.from_host(weights, like, self.dtype)
-        xp = arrays.namespace(like)
-        shape = (capacity, len(weights))
-        # A row for each pivot.
-        self.F = xp.empty(shape, dtype=self.dtype, device=arrays.device(like))
-        self.G = self.F[:0, :]  # the rows of F later than A
-        self.clear_proposals()
+    def _empty(self, n_rows: int) -> Array:
+        xp, shape = arrays.namespace(self._like), (n_rows, self.weights.shape[0])
+        return xp.empty(shape, dtype=self.dtype, device=arrays.device(self._like))
 
     def clear_proposals(self) -> None:
         """Drop all proposals."""
@@ -274,7 +200,8 @@ class DevicePoolPart:
 
     def fill(self, rows: Array) -> np.ndarray:
         """Factor rows, (m, k), of earlier pivots; what they take of k(x, x)."""
-        self.F[: rows.shape[1], :] = arrays.as_float(rows.T, self.dtype)
+        columns = rows.T if self.on_host else arrays.as_float(rows.T, self.dtype)
+        self.F[: rows.shape[1], :] = columns
         return arrays.to_host(arrays.squared_norms(rows))
 
     def propose(
@@ -282,20 +209,55 @@ class DevicePoolPart:
     ) -> np.ndarray:
         """A of the proposals that are kept, brought up to date, and of new ones, X.
 
-        F_new and G_kept are factor rows at the proposals, (c, k). Returns H's new
-        columns.
+        F_new and G_kept are factor rows at the proposals, (c, k). Returns this part's
+        share of H's new columns.
         """
-        old = arrays.take_rows(self.A, kept) - G_kept @ self.G
-        K = arrays.as_float(self.columns(X), self.dtype)
-        new = K - F_new @ self.F[: F_new.shape[1], :]
-        self.A = arrays.append_rows(old, new)
-        return arrays.to_host_float64(self.A @ (new * self.weights).T)
+        n_old, (n_new, k) = len(kept), F_new.shape
+        self._rooms[:2] = self._rooms[1::-1]  # A is computed from the last one
+        A, weighted = self._room(0, n_old + n_new), self._room(2, n_new)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
+            old, new = arrays.take_rows(self.A, kept), self._kernel_rows(X)
+            self._subtract_product(old, G_kept, self.G, out=A[:n_old, :])
+            self._subtract_product(new, F_new, self.F[:k, :], out=A[n_old:, :])
+            self.A = A
+            if self.on_host:
+                np.multiply(self.weights, A[n_old:], out=weighted)
+            else:
+                weighted[...] = self.weights * A[n_old:, :]
+            return arrays.to_host_float64(A @ weighted.T)
+
+    def _room(self, number: int, n_rows: int) -> Array:
+        if self._rooms[number].shape[0] < n_rows:
+            self._rooms[number] = self._empty(n_rows)
+        return self._rooms[number][:n_rows, :]
+
+    def _kernel_rows(self, X: Any) -> Array:
+        if self.columns is not None:
+            return self.columns(X)
+        return CrossKernel(self.kernel, X, self.wide)(self.points).T
+
+    def _subtract_product(
+        self, K: Array, left: Array, right: Array, out: Array
+    ) -> None:
+        """K − left·right, in the precision of the part."""
+        if self.on_host:
+            np.matmul(left, right, out=out)
+            np.subtract(K.astype(self.dtype, copy=False), out, out=out)
+        else:
+            out[...] = arrays.as_float(K, self.dtype) - left @ right
 
     def add_pivots(self, chosen: np.ndarray, L: np.ndarray, k: int) -> np.ndarray:
         """Make rows of A pivots, after k others; what they take of k(x, x)."""
-        inverse = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
-        self.G = arrays.from_host(inverse, self.F) @ arrays.take_rows(self.A, chosen)
-        self.F[k : k + len(chosen), :] = self.G
+        self.G = self.F[k : k + len(chosen), :]
+        rows = arrays.take_rows(self.A, chosen)
+        if self.on_host:
+            self.G[:] = rows
+            # G ← L⁻¹G in place: what is C-ordered here is Gᵀ to BLAS.
+            trsm = scipy.linalg.get_blas_funcs("trsm", (self.G,))
+            trsm(1, L, self.G.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        else:
+            inverse = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True)
+            self.G[...] = arrays.from_host(inverse, self.F) @ rows
         return arrays.to_host_float64(arrays.column_squared_norms(self.G))
 
 
@@ -324,6 +286,7 @@ class RowPool:
         *,
         points: Any = None,
         wide: bool = False,
+        excluded: Sequence[int] | np.ndarray = (),  # rows never to be selected
     ) -> None:
         self.kernel, self.ledger = problem.kernel, problem.ledger
         self.engine = problem.engine.local
@@ -346,18 +309,17 @@ class RowPool:
         unit = pivots.rounding_unit(capacity)
         unit = unit if self.wide else max(unit, residual_rounding(np.float32, capacity))
         self.floor = unit * np.abs(self.residual)
-        self.selected = np.isin(indices, pivots.indices)
+        self.selected = np.isin(indices, np.append(pivots.indices, excluded))
         self.pending = np.empty(0, dtype=np.intp)  # positions of pivots not flushed yet
         on_device = not arrays.is_on_host(self.kernel.output_like(self.rows))
         self.part_bounds = (
             np.array([0, len(self)]) if on_device else part_bounds(len(indices))
         )
-        part_type: Any = DevicePoolPart if on_device else PoolPart
         # Gains are compared with each other alone. Their sums of squares neither
         # overflow nor vanish if rows of huge or tiny k(x, x) count for less or more.
         scaled_weights = np.ldexp(weights, squares_scaling_exponent(self.residual))
         self.parts = [
-            part_type(
+            PoolPart(
                 self.kernel,
                 arrays.slice_rows(self.rows, start, stop),
                 scaled_weights[start:stop],
@@ -373,7 +335,10 @@ class RowPool:
 
     def _fill(self) -> None:
         """The factor of the pivots so far, in float64: residuals are small by now."""
-        columns, root = self.pivots.columns, ColumnBlocks.from_matrix(self.pivots.root)
+        columns, root = (
+            self.pivots.columns,
+            ColumnBlocks.from_matrix(self.pivots.factor.root),
+        )
 
         def fill(numbered: tuple[int, PoolPart]) -> np.ndarray:
             i, part = numbered
@@ -401,11 +366,6 @@ class RowPool:
     def residual_trace(self) -> float:
         """The trace error as the pool estimates it."""
         return float(self.weights @ self.residual)
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether every residual is rounding."""
-        return not self.residual.any()
 
     @property
     def needs_float64(self) -> bool:
@@ -508,17 +468,14 @@ class RowPool:
         kept = self.pivots.add(new_rows, arrays.take_rows(self.points, positions))
         return np.delete(new_rows, kept)
 
-    def exclude_rows(self, rows: np.ndarray) -> None:
-        """Never select these rows."""
-        self.selected |= np.isin(self.indices, rows)
-        self._zero_rounding()
-
     def _columns_at(
         self, positions: np.ndarray, get_array: Callable[[Any], Array]
     ) -> Array:
         """Columns, at these rows of the pool, of arrays that have one for each."""
         if len(self.parts) == 1:
-            return arrays.take_columns(get_array(self.parts[0]), positions)
+            array = get_array(self.parts[0])
+            xp, device = arrays.namespace(array), arrays.device(array)
+            return xp.take(array, xp.asarray(positions, device=device), axis=1)
         part_arrays = [get_array(part) for part in self.parts]
         out = np.empty((len(part_arrays[0]), len(positions)), part_arrays[0].dtype)
         for array, (start, stop) in zip(

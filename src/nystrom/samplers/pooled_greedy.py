@@ -35,13 +35,11 @@ from .recursive_rules import PracticalSize
 from .weighted_sampling import (
     KeyedSampler,
     NumberedSubset,
-    ResidualWeights,
     WeightedSample,
-    as_landmarks,
     max_listed_rows,
+    residual_weights,
     sample_by_residual,
     sample_uniformly,
-    subsample,
 )
 
 #: Kernel evaluations of the recursion per row and row of a level, about.
@@ -203,7 +201,7 @@ class PooledGreedy(GrowingSampler):
         if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
             # Ranking would take more evaluations than all of K.
             sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return as_landmarks(sample, problem.kernel, problem.source, "uniform")
+            return problem.landmarks(sample, "uniform")
         return super().choose(problem, goal)
 
     def _set_up(self) -> None:
@@ -265,9 +263,7 @@ class PooledGreedy(GrowingSampler):
             np.sort(uniform_row_sample(seed, Purpose.VALIDATION, n, size, level))
             for level, size in enumerate(sizes)
         ]
-        engine, ledger = self.problem.engine, self.problem.ledger
-        every_row = reduce(np.union1d, rows)
-        fetched = NumberedSubset.fetch(self.source, every_row, engine, ledger)
+        fetched = self.problem.fetch(reduce(np.union1d, rows))
         self.scored, *self.validation_subsets = map(fetched.subset, rows)
 
     def _draw_first_pool(self) -> None:
@@ -327,8 +323,8 @@ class PooledGreedy(GrowingSampler):
             capacity,
             points=points,
             wide=self.wide,
+            excluded=self.rejected,
         )
-        self.pool.exclude_rows(self.rejected)
 
     def _remake_pool(self) -> None:
         """The same pool for the pivots there are by now."""
@@ -341,7 +337,7 @@ class PooledGreedy(GrowingSampler):
         sample, (error, n_rows) = sample_by_residual(
             self.pivots.residual_pass(rows),
             rows,
-            ResidualWeights(),
+            residual_weights,
             self._pool_sampler,
             engine=self.problem.engine,
             name=name,
@@ -366,12 +362,10 @@ class PooledGreedy(GrowingSampler):
         """
         n, k = self.source.n_rows, len(self.pivots)
         budget = self.plan.refresh_evaluations - self.refresh_evaluations
-        max_rows = n if self.pool.is_exhausted else int(budget / (k + 1))
+        max_rows = int(budget / (k + 1)) if self.pool.residual.any() else n
         if max_rows < n / 10:
             return False
-        stream = (self.problem.seed, Purpose.REFRESH, self.round)
-        engine, ledger = self.problem.engine, self.problem.ledger
-        rows = subsample(self.source, max_rows, *stream, engine=engine, ledger=ledger)
+        rows = self.problem.subsample(max_rows, Purpose.REFRESH, self.round)
         self.refresh_evaluations += min(n, max_rows) * (k + 1)
         name = f"residuals at {k} landmarks"
         sample, _, n_rows = self._sample_by_residual(rows, name)

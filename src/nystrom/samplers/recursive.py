@@ -56,7 +56,6 @@ from .weighted_sampling import (
     NumberedSubset,
     SampledRows,
     WeightedSample,
-    as_landmarks,
     bernoulli_from_keys,
     fixed_size_from_keys,
     sample_all_rows,
@@ -217,11 +216,7 @@ def _level_sources(
             stream = problem.seed, Purpose.MEMBERSHIP
             sources.append(BernoulliSubset(source, rows, *stream))
             continue
-        if listed is None:
-            engine, ledger = problem.engine, problem.ledger
-            listed = NumberedSubset.fetch(source, rows, engine, ledger)
-        else:
-            listed = listed.subset(rows)
+        listed = problem.fetch(rows) if listed is None else listed.subset(rows)
         sources.append(listed)
     return sources
 
@@ -233,9 +228,8 @@ def _make_level(
     rule: SamplingRule,
     level: int,
 ) -> Level:
-    kernel, ledger = problem.kernel, problem.ledger
-    K = kernel.gram(sample.points) if len(sample.indices) else np.zeros((0, 0))
-    ledger.count_evaluations(kernel.gram_evaluations(len(K)))
+    kernel = problem.kernel
+    K = problem.gram(sample.points) if len(sample.indices) else np.zeros((0, 0))
     SKS = weighted_gram(K, sample.column_weights)
     check_finite(SKS)
     # Where the kernel makes no promise, look before its scores are believed.
@@ -246,7 +240,7 @@ def _make_level(
     ridge = rule.ridge(SKS, level)
     B = ridge_inverse_root(SKS, sample.column_weights, ridge)
     columns = CrossKernel(kernel, sample.points)
-    prepared = prepare_residuals(columns, rows, B, ledger=ledger)
+    prepared = prepare_residuals(columns, rows, B, ledger=problem.ledger)
     return Level(problem, rule, level, rows, sample, ridge, prepared)
 
 
@@ -371,9 +365,7 @@ def select_by_size(
     sample = fixed_size_from_keys(
         weighted_sample, n_landmarks, problem.source.n_rows, problem.seed
     )
-    return as_landmarks(
-        sample, problem.kernel, problem.source, name, **_landmark_fields(top, totals)
-    )
+    return problem.landmarks(sample, name, **_landmark_fields(top, totals))
 
 
 def select_by_size_theory(
@@ -397,7 +389,7 @@ def select_by_size_theory(
     # In the proof λ' ≤ λ̃, and the rows are drawn by overestimates for λ'.
     guarantee = make_guarantee(problem, top.ridge, 1 - 3 * rule.delta, "Algorithm 3")
     fields = _landmark_fields(top, totals) | {"guarantee": guarantee}
-    return as_landmarks(sample, problem.kernel, problem.source, name, **fields)
+    return problem.landmarks(sample, name, **fields)
 
 
 def select_by_ridge(
@@ -425,7 +417,7 @@ def select_by_ridge(
         fields["guarantee"] = make_guarantee(
             problem, rule.fixed_ridge, probability, "Algorithm 2"
         )
-    landmarks = as_landmarks(sample, problem.kernel, problem.source, name, **fields)
+    landmarks = problem.landmarks(sample, name, **fields)
     if needs_check and not sample.n_requested and top is not None:
         return ensure_spectral_error(
             rule.fixed_ridge, landmarks, problem, max_landmarks

@@ -21,8 +21,8 @@ from ..linalg.residuals import prepare_residuals
 from .base import SamplingProblem
 from .weighted_sampling import (
     KeyedSampler,
-    ResidualWeights,
     WeightedSample,
+    residual_weights,
     sample_by_residual,
 )
 
@@ -86,7 +86,7 @@ def _add_rows(
     p = np.concatenate([landmarks.probabilities, np.ones(len(rows))])
     return replace(  # without the factor of those before
         landmarks,
-        points=arrays.append_rows(landmarks.points, rows.points_from(problem.source)),
+        points=arrays.stack_rows([landmarks.points, rows.points_from(problem.source)]),
         indices=np.concatenate([landmarks.indices, rows.numbers]),
         weights=1 / np.sqrt(p),
         probabilities=p,
@@ -121,7 +121,7 @@ class SpectralCheck:
         sample, (trace, _) = sample_by_residual(
             prepared,
             source,
-            ResidualWeights(),
+            residual_weights,
             sampler,
             engine=problem.engine,
             name=f"what {len(landmarks)} landmarks leave",
@@ -157,11 +157,10 @@ class SpectralCheck:
 
     def _weighted_residual_matrix(self) -> np.ndarray:
         """(q, q): the weighted residual of K at the rows drawn."""
-        kernel, ledger, q = self.problem.kernel, self.problem.ledger, len(self.rows)
         X = self.rows.points_from(self.problem.source)
         Z = self.landmarks.columns(wide=True).to_host(X) @ self.landmarks.factor.root
-        residual = kernel.gram(X) - Z @ Z.T
-        ledger.count_evaluations(kernel.gram_evaluations(q) + q * len(self.landmarks))
+        residual = self.problem.gram(X) - Z @ Z.T
+        self.problem.ledger.count_evaluations(Z.shape[0] * len(self.landmarks))
         root_weights = np.sqrt(self.weights)
         residual *= root_weights[:, None]
         residual *= root_weights

@@ -33,6 +33,8 @@ ROWS_PER_LANDMARK = 12
 #: Landmarks are chosen anew once this share of all rows has come since, at the latest
 #: once as many have come as are kept.
 MAX_NEW_SHARE = 0.25
+#: What sums are divided by at least.
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,7 @@ class Reservoir:
             targets = np.concatenate([self.targets, new.targets])
         return replace(
             self,
-            points=arrays.append_rows(self.points, new.points),
+            points=arrays.stack_rows([self.points, new.points]),
             numbers=np.concatenate([self.numbers, self.n_rows + new.numbers]),
             row_weights=np.concatenate([self.row_weights, new.row_weights]),
             uniforms=np.concatenate([self.uniforms, u[new.numbers]]),
@@ -115,12 +117,19 @@ class Reservoir:
         self, landmarks: Landmarks, engine: Engine
     ) -> tuple[Reservoir, TraceError]:
         """With as many rows as these landmarks take, and their error on all rows."""
-        leverages = RowLeverages.from_pass(landmarks, self.source, engine)
-        error = self._error(leverages, landmarks)
+        scores, residual, diagonal = row_leverages(landmarks, self.source, engine)
+        # From rows that are no landmarks, unless these are all rows: a landmark has no
+        # residual, but the rows that it stands for have.
+        counted = np.ones(len(self), dtype=bool)
+        if landmarks.indices is not None and not self.has_all_rows:
+            counted = ~np.isin(self.numbers, landmarks.indices)
+        error = TraceError.from_sample(
+            residual[counted], diagonal[counted], self.weights[counted], self.n_rows
+        )
         updated = replace(self, n_new_rows=0, n_selections=self.n_selections + 1)
         size = ROWS_PER_LANDMARK * len(landmarks)
         if len(self) > size:
-            weights = self.row_weights * leverages.sampling_weights(self.weights)
+            weights = self.row_weights * stay_weights(scores, diagonal, self.weights)
             updated = updated._thinned_to(weights, size)
         return updated, error
 
@@ -133,18 +142,6 @@ class Reservoir:
             guarantee=None,  # what is proven is so for the rows that there were
             certificate=None,
         )
-
-    def _error(self, leverages: RowLeverages, landmarks: Landmarks) -> TraceError:
-        """From rows that are no landmarks, unless these are all rows.
-
-        A landmark has no residual, but the rows that it stands for have.
-        """
-        values = [leverages.residual, leverages.diagonal, self.weights]
-        if landmarks.indices is not None and not self.has_all_rows:
-            is_other = ~np.isin(self.numbers, landmarks.indices)
-            values = [v[is_other] for v in values]
-        residual, diagonal, weights = values
-        return TraceError.from_sample(residual, diagonal, weights, self.n_rows)
 
     def _thinned_to(self, sampling_weights: np.ndarray, size: int) -> Reservoir:
         """The rows with the smallest keys; the next key gives their probabilities.
@@ -177,42 +174,37 @@ class Reservoir:
         return self if len(positions) == len(self) else self._take(positions)
 
 
-@dataclass(frozen=True, eq=False)
-class RowLeverages:
-    """Rows beside landmarks: leverage in their span, residual, and k(x, x)."""
+def row_leverages(
+    landmarks: Landmarks, source: Source, engine: Engine
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ridge leverage scores of rows at λ = tr(K − K̃)/s, residuals and k(x, x).
 
-    leverage: np.ndarray
-    residual: np.ndarray
-    diagonal: np.ndarray
-    ridge: float
+    Two passes: the Gram matrix, and the scores.
+    """
+    mapping = whitened_feature_map(landmarks)
+    sums = moments(mapping, source, engine, "Gram matrix of kept rows")
+    trace, s = sums.kernel_trace, len(landmarks)
+    residual_trace = trace - float(np.trace(sums.gram))
+    ridge = max(residual_trace, EPS64 * s * abs(trace), TINY) / s
+    with blas_limit_for_size(s):
+        values, vectors = np.linalg.eigh(sums.gram)
+    root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
+    outputs = [ArraySink((source.n_rows,)) for _ in range(3)]
+    shared = (mapping.tiles(), root)
+    name = "scores of kept rows"
+    engine.map(_block_leverages, source, SplitSink(*outputs), shared, name)
+    leverage, residual, diagonal = (output.array for output in outputs)
+    return leverage + residual / ridge, residual, diagonal
 
-    @classmethod
-    def from_pass(
-        cls, landmarks: Landmarks, source: Source, engine: Engine
-    ) -> RowLeverages:
-        """Two passes: the Gram matrix, and the scores at λ = tr(K − K̃)/s."""
-        mapping = whitened_feature_map(landmarks)
-        sums = moments(mapping, source, engine, "Gram matrix of kept rows")
-        trace, s = sums.kernel_trace, len(landmarks)
-        residual_trace = trace - float(np.trace(sums.gram))
-        ridge = max(residual_trace, EPS64 * s * abs(trace), np.finfo(float).tiny) / s
-        with blas_limit_for_size(s):
-            values, vectors = np.linalg.eigh(sums.gram)
-        root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
-        n = source.n_rows
-        leverage, residual, diagonal = (ArraySink((n,)) for _ in range(3))
-        sinks = SplitSink(leverage, residual, diagonal)
-        shared = (mapping.tiles(), root)
-        engine.map(_block_leverages, source, sinks, shared, "scores of kept rows")
-        return cls(leverage.array, residual.array, diagonal.array, ridge)
 
-    def sampling_weights(self, weights: np.ndarray) -> np.ndarray:
-        """How likely each is to stay: by ridge leverage score, and by k(x, x)."""
-        scores = self.leverage + self.residual / self.ridge
-        diagonal = np.abs(self.diagonal)
-        by_score = scores / max(float(weights @ scores), np.finfo(float).tiny)
-        by_diagonal = diagonal / max(float(weights @ diagonal), np.finfo(float).tiny)
-        return (1 - DIAGONAL_SHARE) * by_score + DIAGONAL_SHARE * by_diagonal
+def stay_weights(
+    scores: np.ndarray, diagonal: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """How likely each row is to stay: by ridge leverage score, and by k(x, x)."""
+    diagonal = np.abs(diagonal)
+    by_score = scores / max(float(weights @ scores), TINY)
+    by_diagonal = diagonal / max(float(weights @ diagonal), TINY)
+    return (1 - DIAGONAL_SHARE) * by_score + DIAGONAL_SHARE * by_diagonal
 
 
 def whitened_feature_map(

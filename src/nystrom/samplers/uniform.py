@@ -16,7 +16,7 @@ from ..sources import Block
 from ..sources.base import weighted_sum
 from .base import FixedSize, SamplingProblem
 from .pivoting import GrowingSampler
-from .weighted_sampling import KeyedSampler, as_landmarks, sample_uniformly
+from .weighted_sampling import KeyedSampler, sample_uniformly
 
 #: Rows that become pivots together.
 BATCH_ROWS = 128
@@ -52,7 +52,7 @@ class Uniform(GrowingSampler):
         if isinstance(goal, FixedSize):  # as they come: nothing to evaluate
             problem.ledger.count_fetch(problem.source)
             sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return as_landmarks(sample, problem.kernel, problem.source, self.name)
+            return problem.landmarks(sample, self.name)
         return super().choose(problem, goal)
 
     def _set_up(self) -> None:

@@ -8,7 +8,7 @@ smallest keys; inclusion probabilities follow from the threshold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +26,9 @@ from .._validation import check_finite
 from ..engines import Engine, storable
 from ..kernels import Kernel
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, Ledger, fetch_rows
+from ..linalg.cross_kernel import CrossKernel, fetch_rows
 from ..linalg.residuals import ResidualPass, block_residuals
-from ..sources import Block, CachedRows, Source, Subset
+from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights
 
 #: Rows, and numbers in them, that a level may have if they are to be listed. Rows of
@@ -43,26 +43,6 @@ def max_listed_rows(source: Source) -> int:
         MAX_LISTED_ROWS,
         max(MIN_LISTED_ROWS, MAX_LISTED_VALUES // (source.n_features or 1)),
     )
-
-
-def subsample(
-    source: Source,
-    size: int,
-    seed: int,
-    purpose: Purpose,
-    round: int,
-    *,
-    engine: Engine,
-    ledger: Ledger,
-) -> Source:
-    """Rows drawn uniformly: exactly `size` where they may be listed, else about."""
-    n = source.n_rows
-    if size >= n:
-        return source
-    if size <= max_listed_rows(source):
-        rows = np.sort(uniform_row_sample(seed, purpose, n, size, round=round))
-        return NumberedSubset.fetch(source, rows, engine, ledger)
-    return BernoulliSubset(source, size / n, seed, purpose, round)
 
 
 def row_uniforms(
@@ -83,18 +63,6 @@ class NumberedSubset(Subset):
     ) -> None:
         super().__init__(source, numbers if places is None else places)
         self.row_numbers = numbers
-
-    @classmethod
-    def fetch(
-        cls, source: Source, numbers: np.ndarray, engine: Engine, ledger: Ledger
-    ) -> NumberedSubset:
-        """These rows; without random access they are fetched, in one pass."""
-        if source.supports_random_access:
-            return cls(source, numbers)
-        weights = source.weights_of(numbers) if source.is_weighted else None
-        ledger.count_fetch(source)
-        rows = CachedRows(fetch_rows(source, numbers, engine), weights)
-        return cls(rows, numbers, np.arange(len(numbers)))
 
     def numbers(self, start: int, stop: int) -> np.ndarray:
         return self.row_numbers[start:stop]
@@ -153,6 +121,10 @@ class BernoulliSubset(Source):
         return self.source.take(indices)
 
 
+#: The fields of a sample with a number for each row.
+ROW_VECTORS = ("numbers", "keys", "sampling_weights", "weights")
+
+
 @storable
 @dataclass(frozen=True)
 class WeightedSample:
@@ -168,28 +140,14 @@ class WeightedSample:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @property
-    def _vectors(self) -> tuple[np.ndarray, ...]:
-        return self.numbers, self.keys, self.sampling_weights, self.weights
-
     def __add__(self, other: WeightedSample) -> WeightedSample:
-        points = self.points
-        if points is not None:
-            points = arrays.append_rows(points, other.points)
-        pairs = zip(self._vectors, other._vectors, strict=True)
-        joined = self._with(map(np.concatenate, pairs), points)
-        return joined.first(self.max_rows)
-
-    def _with(self, vectors: Iterable[np.ndarray], points: Any) -> WeightedSample:
-        numbers, keys, sampling_weights, weights = vectors
-        return replace(
-            self,
-            numbers=numbers,
-            keys=keys,
-            sampling_weights=sampling_weights,
-            weights=weights,
-            points=points,
-        )
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ROW_VECTORS
+        }
+        if self.points is not None:
+            joined["points"] = arrays.stack_rows([self.points, other.points])
+        return replace(self, **joined).first(self.max_rows)
 
     def first(self, size: int | None) -> WeightedSample:
         """Those with the smallest keys; of equal ones those with the smaller number."""
@@ -212,10 +170,12 @@ class WeightedSample:
 
     def take(self, positions: np.ndarray) -> WeightedSample:
         """Some of them."""
-        points = self.points
-        if points is not None:
-            points = arrays.take_rows(points, positions)
-        return self._with((vector[positions] for vector in self._vectors), points)
+        some: dict[str, Any] = {
+            name: getattr(self, name)[positions] for name in ROW_VECTORS
+        }
+        if self.points is not None:
+            some["points"] = arrays.take_rows(self.points, positions)
+        return replace(self, **some)
 
     def fixed_size(self, size: int) -> tuple[WeightedSample, np.ndarray]:
         """The first `size`, in order, and the probability of each to be among them.
@@ -286,15 +246,12 @@ class KeyedSampler:
 WeightFunction = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class ResidualWeights:
+def residual_weights(
+    row_residuals: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Weight times residual of each row; and the sum of that."""
-
-    def __call__(
-        self, row_residuals: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        row_residuals = multiply_weights(weights, row_residuals)
-        return row_residuals, np.array([row_residuals.sum()])
+    row_residuals = multiply_weights(weights, row_residuals)
+    return row_residuals, np.array([row_residuals.sum()])
 
 
 def sample_by_residual(
@@ -479,22 +436,14 @@ def sample_all_rows(n_rows: int, max_landmarks: int | None, seed: int) -> Sample
 
 def all_rows_as_landmarks(kernel: Kernel, source: Source, name: str) -> Landmarks:
     """Every row is a landmark: K̃ = K."""
-    return as_landmarks(SampledRows.all_of(source.n_rows), kernel, source, name)
-
-
-def as_landmarks(
-    sample: SampledRows, kernel: Kernel, source: Source, name: str, **fields: Any
-) -> Landmarks:
-    """The rows drawn, with their points, as every sampler returns them."""
-    points = sample.points
+    n = source.n_rows
+    rows, ones = np.arange(n), np.ones(n)
     return Landmarks(
-        points=fetch_rows(source, sample.indices) if points is None else points,
-        kernel=kernel,
-        sampler=name,
-        n_rows=source.n_rows,
-        indices=sample.indices,
-        weights=sample.weights,
-        probabilities=sample.probabilities,
-        n_requested=sample.n_requested,
-        **fields,
+        fetch_rows(source, rows),
+        kernel,
+        name,
+        n,
+        indices=rows,
+        weights=ones,
+        probabilities=ones,
     )

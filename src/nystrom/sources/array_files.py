@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from .._digest import digest
 from .._validation import import_optional
-from .base import Source, digest
+from .base import Source
 from .tabular import (
+    ChunkedFileRows,
     ColumnNames,
     FileError,
-    FileStamp,
     FolderStamp,
     TabularFile,
     as_float_rows,
@@ -39,16 +40,16 @@ MAX_GAP_BYTES, MAX_SPAN_BYTES = 2**13, 2**23
 
 
 class NpyFile(TabularFile):
-    """The columns of a two-dimensional array."""
+    """The columns of a two-dimensional array, on a local disk or in a store."""
 
-    is_fortran_ordered: bool
-    begin: int
-    names: ColumnNames
-    bounds: np.ndarray
+    is_row_major = True
 
-    def __init__(self, path: str, allow_1d: bool = False) -> None:
+    def __init__(
+        self, path: str, allow_1d: bool = False, filesystem: Any = None
+    ) -> None:
+        self.filesystem = filesystem
         super().__init__(path)
-        with wrap_decoding_errors(self, 0), open(path, "rb") as file:
+        with wrap_decoding_errors(self, 0), self._open() as file:
             version = np.lib.format.read_magic(file)
             if version == (1, 0):
                 header = np.lib.format.read_array_header_1_0(file)
@@ -65,15 +66,18 @@ class NpyFile(TabularFile):
             )
         n_rows, width = shape
         self.names = tuple(range(width))
-        # Rows one after the other are found without.
-        self.bounds = np.array([0, n_rows])
-        if self.is_fortran_ordered or self._stored_dtype.kind == "U":
-            self.bounds = regular_chunk_bounds(n_rows, 1, width)
+        self.is_row_major = not self.is_fortran_ordered
+        self.bounds = regular_chunk_bounds(n_rows, 1, width)
         needed = self.begin + n_rows * width * self._stored_dtype.itemsize
         if self.stamp.size < needed:
             raise truncated_file_error(
                 path, (self.stamp.size - self.begin) * n_rows // needed
             )
+
+    def _open(self) -> Any:
+        if self.filesystem is not None:
+            return self.filesystem.open_input_file(self.path)
+        return open(self.path, "rb", buffering=0)
 
     def dtype(self, names: ColumnNames) -> np.dtype:
         if self._stored_dtype.kind not in "biuf":
@@ -87,29 +91,31 @@ class NpyFile(TabularFile):
         return self._stored_dtype.kind == "b"
 
     def read_text(self, chunk: int, name: Any) -> np.ndarray:
+        return self.read(chunk, (name,))[:, 0]
+
+    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
         start, stop = map(int, self.bounds[chunk : chunk + 2])
-        texts = np.empty(stop - start, self._stored_dtype)
-        with open(self.path, "rb", buffering=0) as file:
-            self.fill(file, start, texts)
-        return texts
+        with self._open() as file:
+            if not self.is_fortran_ordered:
+                return self.read_rows(file, start, stop)[:, names]
+            columns = np.empty((len(names), stop - start), self._stored_dtype)
+            for column, name in zip(columns, names, strict=True):
+                self._fill(file, name * self.n_rows + start, column)
+            return columns.T
+
+    def read_rows(self, file: Any, start: int, stop: int) -> np.ndarray:
+        """Whole rows, where they lie one after the other."""
+        width = len(self.names)
+        rows = np.empty((stop - start, width), self._stored_dtype)
+        self._fill(file, start * width, rows)
+        return rows
 
     def source(self, names: ColumnNames) -> Source:
         return (
             super().source(names) if self.is_fortran_ordered else NpyRows(self, names)
         )
 
-    def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
-        """Column by column, as they lie in a Fortran-ordered file."""
-        start, stop = map(int, self.bounds[chunk : chunk + 2])
-        values = np.empty((stop - start, len(names)), self._stored_dtype)
-        column = np.empty(stop - start, self._stored_dtype)
-        with open(self.path, "rb", buffering=0) as file:
-            for place, name in enumerate(names):
-                self.fill(file, name * self.n_rows + start, column)
-                values[:, place] = column
-        return values
-
-    def fill(self, file: Any, first: int, out: np.ndarray) -> None:
+    def _fill(self, file: Any, first: int, out: np.ndarray) -> None:
         """Read values one after the other, from the first so many on."""
         file.seek(self.begin + first * self._stored_dtype.itemsize)
         buffer, n_filled = out.reshape(-1).view(np.uint8).data, 0
@@ -121,73 +127,31 @@ class NpyFile(TabularFile):
             n_filled += n_read
 
 
-class NpyRows(Source):
-    """Some columns of a `.npy` file whose rows lie one after the other."""
+class NpyRows(ChunkedFileRows):
+    """Some columns of a `.npy` file whose rows lie one after the other: few rows are
+    read without their chunks.
+    """
 
-    supports_random_access = (
-        False  # many small reads take longer than reading all that is between
-    )
     file: NpyFile
-    names: ColumnNames
-    n_rows: int
-    n_features: int | None
 
-    def __init__(self, file: NpyFile, names: ColumnNames) -> None:
-        self.file, self.names = file, names
-        self.n_rows, self.n_features = file.n_rows, len(names)
-        self.files: tuple[str, ...] = (file.path,)
-        self._stored_dtype = file.dtype(names)
-        self._places: Any = list(names)
-        if names and names == tuple(range(names[0], names[0] + len(names))):
-            self._places = slice(names[0], names[0] + len(names))
-
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        self.file.stamp.check(self.file.path)
-        with open(self.file.path, "rb", buffering=0) as file:
-            return self._as_float_rows(
-                self._read(file, start, stop), range(start, stop)
-            )
-
-    def take(self, indices: np.ndarray) -> np.ndarray:
-        self.file.stamp.check(self.file.path)
-        unique_rows, inverse = np.unique(
-            np.asarray(indices, np.int64), return_inverse=True
-        )
-        rows = np.empty((len(unique_rows), len(self.file.names)), self._stored_dtype)
-        with open(self.file.path, "rb", buffering=0) as file:
-            for first, last in self._read_spans(unique_rows):
-                begin, end = int(unique_rows[first]), int(unique_rows[last - 1]) + 1
-                span = self._read(file, begin, end)
-                np.take(span, unique_rows[first:last] - begin, 0, out=rows[first:last])
-        return self._as_float_rows(rows, unique_rows)[inverse]
-
-    def fingerprint(self) -> str:
-        return digest(
-            self.file.identity, self.names, self._weights_and_targets_digest()
-        )
-
-    def _read_spans(self, unique_rows: np.ndarray) -> Any:
-        """(first, last): places of rows near each other, which are read in one go."""
-        if not len(unique_rows):
-            return
-        row_bytes = max(1, len(self.file.names) * self._stored_dtype.itemsize)
-        is_near = np.diff(unique_rows) * row_bytes <= MAX_GAP_BYTES + row_bytes
-        same_span = np.diff(unique_rows * row_bytes // MAX_SPAN_BYTES) == 0
-        ends = np.flatnonzero(~(is_near & same_span)) + 1
-        yield from zip(
-            [0, *ends.tolist()], [*ends.tolist(), len(unique_rows)], strict=True
-        )
-
-    def _read(self, file: Any, start: int, stop: int) -> np.ndarray:
-        width = len(self.file.names)
-        rows = np.empty((max(0, stop - start), width), self._stored_dtype)
-        self.file.fill(file, start * width, rows)
-        return rows
-
-    def _as_float_rows(self, rows: np.ndarray, row_numbers: Any) -> np.ndarray:
-        X = as_float_rows(rows[:, self._places])
-        check_finite_rows(X, self.file.path, self.names, row_numbers)
-        return X
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        self.file.check_unchanged()
+        rows, inverse = np.unique(indices, return_inverse=True)
+        taken = np.empty((len(rows), len(self.names)), self.file.dtype(self.names))
+        row_bytes = max(1, len(self.file.names) * taken.itemsize)
+        is_near = np.diff(rows) * row_bytes <= MAX_GAP_BYTES + row_bytes
+        is_same_span = np.diff(rows * row_bytes // MAX_SPAN_BYTES) == 0
+        spans = np.split(rows, np.flatnonzero(~(is_near & is_same_span)) + 1)
+        first = 0
+        with wrap_decoding_errors(self.file, 0), self.file._open() as file:
+            for wanted in spans if len(rows) else ():
+                begin, end = int(wanted[0]), int(wanted[-1]) + 1
+                span = self.file.read_rows(file, begin, end)[wanted - begin]
+                taken[first : first + len(wanted)] = span[:, self.names]
+                first += len(wanted)
+        X = as_float_rows(taken)
+        check_finite_rows(X, self.file.path, self.names, rows)
+        return X[inverse]
 
 
 class ArrayContainerFile(TabularFile):
@@ -229,23 +193,14 @@ class ArrayContainerFile(TabularFile):
             chunk_rows = (getattr(matrix, "shards", None) or matrix.chunks or (1,))[0]
         self.names = tuple(range(width))
         self.bounds = regular_chunk_bounds(n_rows, chunk_rows, width)
-        other_names = [repr(name) for name in self._dtypes if name != self.dataset]
-        self.other_names_hint = (
-            f", or the name of another array: {', '.join(other_names)}"
-        )
-        self.other_names_hint = self.other_names_hint if other_names else ""
 
     def _read_stamp(self) -> Any:
         """Of what has no time of its last change, the first and the last rows."""
         if self.root is None:
-            return FileStamp.of(self.path, self.filesystem)
+            return super()._read_stamp()
         with self.opened() as arrays:
             ends = {n: (a.shape, a[:1], a[-1:]) for n, a in arrays.items() if a.shape}
         return digest(ends)
-
-    def _check_unchanged(self) -> None:
-        if self.root is None:
-            self.stamp.check(self.path, self.filesystem)
 
     @abstractmethod
     @contextmanager
@@ -256,6 +211,13 @@ class ArrayContainerFile(TabularFile):
     @property
     def options(self) -> Hashable:
         return self.dataset
+
+    def unknown_column_hint(self, name: Any) -> str:
+        others = [repr(other) for other in self._dtypes if other != self.dataset]
+        hint = super().unknown_column_hint(name)
+        if not others:
+            return hint
+        return f"{hint[:-1]}, or the name of another array: {', '.join(others)}."
 
     def has_column(self, name: Any) -> bool:
         is_array_name = isinstance(name, str) and name in self._dtypes
@@ -368,7 +330,7 @@ class ZarrFile(ArrayContainerFile):
         )
         raise FileError(f"{self.path} {reason}, and so is no Zarr array.")
 
-    def _check_unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         if self.root is None:
             self.stamp.check_file(self._metadata)
 

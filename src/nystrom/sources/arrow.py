@@ -15,7 +15,8 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_
 from typing import Any
@@ -23,13 +24,12 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from .._digest import digest
 from .._validation import import_optional
-from .base import digest
 from .tabular import (
     ColumnNames,
     ColumnSelection,
     FileError,
-    FileStamp,
     TabularFile,
     format_cell_location,
     merge_small_chunks,
@@ -43,6 +43,10 @@ from .tabular import (
 TRANSPOSE_ROWS = 4096
 #: Bytes of text that are parsed at a time.
 CSV_BLOCK_BYTES = 2**22
+#: CSV files may be compressed, with one of these behind their ending.
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+#: Bytes of these that are read at a time: in a store each read is a request.
+READ_AHEAD_BYTES = 2**20
 #: Files whose footers are kept.
 MAX_OPEN_FILES = 64
 
@@ -148,6 +152,15 @@ def matrix_in_memory(table: Any) -> tuple[np.ndarray, ColumnNames]:
 # --- files of columns -----------------------------------------------------------------
 
 
+def add_constants(table: Any, constants: dict[str, tuple[Any, Any]]) -> Any:
+    """A table with columns that are the same for all rows, of a type and value each."""
+    for name, (kind, value) in constants.items():
+        if name not in table.column_names:
+            constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
+            table = table.append_column(name, constant)
+    return table
+
+
 class ArrowFile(TabularFile):
     """The columns of one Parquet or Arrow IPC file.
 
@@ -215,11 +228,7 @@ class ArrowFile(TabularFile):
         return self.filesystem if self.converted is None else None
 
     def _read_stamp(self) -> Any:
-        return self.stamp or FileStamp.of(self.path, self.filesystem)
-
-    def _check_unchanged(self) -> None:
-        if self.converted is None:  # what was converted is a copy
-            self.stamp.check(self.path, self.filesystem)
+        return self.stamp or super()._read_stamp()
 
     def _fragment(self) -> Any:
         """The open file, with its footer; of some files it is kept."""
@@ -280,18 +289,24 @@ class ArrowFile(TabularFile):
         """Some columns of a chunk."""
         first, last = map(int, self.groups[chunk])
         names = tuple(map(stored_name, names))
-        scan = {"columns": list(names), "filter": self.row_filter, "use_threads": False}
         if self.file_format == "parquet":
             part = self._fragment().subset(row_group_ids=list(range(first, last)))
-            return part.to_table(schema=self.schema, **scan)
+            return part.to_table(
+                self.schema, list(names), self.row_filter, use_threads=False
+            )
         with self._open_ipc(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
             table = _arrow().Table.from_batches(batches, file.schema)
-        for name, (kind, value) in self.folder_columns.items():
-            if name not in table.column_names:
-                constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
-                table = table.append_column(name, constant)
-        return _arrow("pyarrow.dataset").dataset(table).to_table(**scan)
+        table = add_constants(table, self.folder_columns)
+        if self.row_filter is not None:
+            table = table.filter(self.row_filter)
+        return table.select(names)
+
+    def iter_tables(self) -> Iterator[Any]:
+        """All columns, part by part, with their cells as they are."""
+        for chunk in range(len(self.groups)):
+            with wrap_decoding_errors(self, int(self.bounds[chunk])):
+                yield self._read_table(chunk, self.names)
 
     @contextmanager
     def _open_ipc(self, names: ColumnNames) -> Iterator[Any]:
@@ -382,50 +397,63 @@ class TemporaryTable:
 _WRITTEN_AGAIN: dict[str, TemporaryTable] = {}
 
 
-class _Borrowed(TemporaryTable):
-    """The file of another process, which removes it."""
-
-    def __init__(self, path: str, write: Callable[[str], None]) -> None:
-        self.path, self.write = path, write
-
-
 def _reopen_temporary(path: str, write: Callable[[str], None]) -> TemporaryTable:
-    if os.path.exists(path):
-        return _Borrowed(path, write)
+    if os.path.exists(path):  # another process removes it
+        table = TemporaryTable.__new__(TemporaryTable)
+        table.path, table.write = path, write
+        return table
     if path not in _WRITTEN_AGAIN:
         _WRITTEN_AGAIN[path] = TemporaryTable(write, os.path.basename(path))
     return _WRITTEN_AGAIN[path]
 
 
-def write_batches(batches: Any, schema: Any, path: str) -> None:
-    """Write a stream of record batches to an Arrow IPC file."""
-    with _arrow("pyarrow.ipc").new_file(path, schema) as file:
+#: Called with a stage, the steps that are done and the number of all.
+ProgressHook = Callable[[str, int, int], None]
+_conversion_progress: ContextVar[ProgressHook] = ContextVar(
+    "nystrom_conversion_progress", default=lambda stage, done, total: None
+)
+
+
+@contextmanager
+def report_conversions(hook: ProgressHook | None) -> Iterator[None]:
+    """In this block of code, report the conversion of files to a hook, if there is one,
+    such as the bar of a call.
+    """
+    token = _conversion_progress.set(hook or _conversion_progress.get())
+    try:
+        yield
+    finally:
+        _conversion_progress.reset(token)
+
+
+def write_batches(
+    batches: Any, path: str, report: Callable[[], None] = lambda: None
+) -> None:
+    """Write a stream of record batches to an Arrow IPC file, one batch at a time."""
+    with _arrow("pyarrow.ipc").new_file(path, batches.schema) as file:
         for batch in batches:
             file.write_batch(batch)
+            report()
 
 
-@dataclass(frozen=True)
 class Stream:
     """A stream of batches that is written out once; it cannot be read again."""
 
-    batches: Any
-    schema: Any
+    def __init__(self, batches: Any) -> None:
+        self.batches = batches
 
     def __call__(self, path: str) -> None:
-        write_batches(self.batches, self.schema, path)
+        write_batches(self.batches, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Gone, ()
+        return partial, (_refuse_stream,)
 
 
-class _Gone:
-    """Stands for a stream in another process."""
-
-    def __call__(self, path: str) -> None:
-        raise FileError(
-            "The rows came from a stream that was read on another machine. Write them "
-            "to Parquet files that all workers see, and open these."
-        )
+def _refuse_stream(path: str) -> None:
+    raise FileError(
+        "The rows came from a stream that was read on another machine. Write them to "
+        "Parquet files that all workers see, and open these."
+    )
 
 
 def stream_file(X: Any) -> ArrowFile:
@@ -433,9 +461,9 @@ def stream_file(X: Any) -> ArrowFile:
     if hasattr(X, "sink_parquet"):  # a lazy frame of polars
         table = TemporaryTable(X.sink_parquet, "rows.parquet")
     else:
-        reader = X.scanner().to_reader() if hasattr(X, "scanner") else None
-        reader = reader or _arrow().RecordBatchReader.from_stream(X)
-        table = TemporaryTable(Stream(reader, reader.schema))
+        is_dataset = hasattr(X, "scanner")
+        reader = _scan(X) if is_dataset else _arrow().RecordBatchReader.from_stream(X)
+        table = TemporaryTable(Stream(reader))
     kind = "parquet" if table.path.endswith(".parquet") else "ipc"
     file = ArrowFile(type(X).__name__, kind, converted=table, stamp="read")
     if len(file.groups):  # known by its first and its last rows
@@ -443,6 +471,16 @@ def stream_file(X: Any) -> ArrowFile:
         ends = first.slice(0, 1).to_pylist(), last.slice(len(last) - 1).to_pylist()
         file.stamp = digest(file.bounds, str(file.schema), ends)
     return file
+
+
+def _scan(dataset: Any) -> Any:
+    """The batches of a data set; by itself, pyarrow would keep all bytes of a file."""
+    datasets = _arrow("pyarrow.dataset")
+    options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1}
+    if isinstance(getattr(dataset, "format", None), datasets.ParquetFileFormat):
+        unbuffered = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+        options["fragment_scan_options"] = unbuffered
+    return dataset.scanner(**options).to_reader()
 
 
 def dataset_files(dataset: Any) -> list[ArrowFile]:
@@ -525,13 +563,17 @@ class CsvFile(TabularFile):
         csv: CsvOptions,
         filesystem: Any = None,
         folder_columns: dict[str, tuple[Any, Any]] | None = None,
+        row_filter: Any = None,
     ) -> None:
-        self.filesystem, self.csv = filesystem, csv
+        self.filesystem, self.csv, self.row_filter = filesystem, csv, row_filter
         self.folder_columns = folder_columns or {}
         super().__init__(path)
         self._bad_rows: list[Any] = []
+        if csv.delimiter == "detect":
+            with wrap_decoding_errors(self, 0):
+                self.csv = replace(csv, delimiter=self._detect_delimiter())
         with wrap_decoding_errors(self, 0), self._explain_errors():
-            with self._open() as reader:
+            with self._open() as (_, reader):
                 head = next(iter(reader), None)
             self.bounds = np.array([0, 0 if head is None else len(head)])
             stored = reader.schema.names
@@ -542,18 +584,55 @@ class CsvFile(TabularFile):
             self._texts |= {name} if is_text_type(kind) else set()
         self.names += tuple(self.folder_columns)
 
-    def _read_stamp(self) -> FileStamp:
-        return FileStamp.of(self.path, self.filesystem)
+    @contextmanager
+    def _stream(self) -> Iterator[tuple[Any, Any]]:
+        """The file, and the stream of its bytes, decompressed if its name says so."""
+        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
+        with filesystem.open_input_file(self.path) as file:
+            if not self.path.lower().endswith(COMPRESSED):
+                yield file, file
+                return
+            codec = _arrow().Codec.detect(self.path.lower()).name
+            buffered = _arrow().BufferedInputStream(file, READ_AHEAD_BYTES)
+            with _arrow().CompressedInputStream(buffered, codec) as stream:
+                yield file, stream
+
+    def _detect_delimiter(self) -> str:
+        """What the first line has most of, outside of quotes; else the usual one."""
+        usual = "\t" if ".tsv" in os.path.basename(self.path).lower() else ","
+        with self._stream() as (_, stream):
+            head = stream.read(CSV_BLOCK_BYTES).decode(self.csv.encoding, "replace")
+        lines = [line for line in head.splitlines() if line.strip()] or [""]
+        outside = "".join(lines[0].split('"')[::2])
+        return max(",;\t|", key=lambda d: (outside.count(d), d == usual))
+
+    def iter_tables(self) -> Iterator[Any]:
+        """All columns, part by part, with their cells as text."""
+        string = _arrow().string()
+        types = {stored_name(n): string for n in self.names}
+        with (
+            wrap_decoding_errors(self, 0),
+            self._explain_errors(),
+            self._open(types) as (_, reader),
+        ):
+            for batch in reader:
+                yield add_constants(
+                    _arrow().Table.from_batches([batch]), self.folder_columns
+                )
 
     @contextmanager
-    def _open(self, types: dict[str, Any] | None = None) -> Iterator[Any]:
-        """The stream of batches; of these columns, if they are given."""
+    def _open(
+        self, types: dict[str, Any] | None = None, columns: list[str] | None = None
+    ) -> Iterator[Any]:
+        """The file, and the stream of its batches; of these columns, if they are given,
+        where a type of None is found from the first rows.
+        """
         arrow_csv, csv = _arrow("pyarrow.csv"), self.csv
         is_tsv = ".tsv" in os.path.basename(self.path).lower()
         delimiter = csv.delimiter or ("\t" if is_tsv else ",")
         convert = arrow_csv.ConvertOptions(
-            column_types=types,
-            include_columns=None if types is None else list(types),
+            column_types={n: kind for n, kind in (types or {}).items() if kind},
+            include_columns=columns,
             decimal_point=csv.decimal,
         )
         parse = arrow_csv.ParseOptions(
@@ -567,12 +646,11 @@ class CsvFile(TabularFile):
             encoding=csv.encoding,
             autogenerate_column_names=not csv.header,
         )
-        filesystem = self.filesystem or _arrow("pyarrow.fs").LocalFileSystem()
         with (
-            filesystem.open_input_stream(self.path) as stream,
+            self._stream() as (file, stream),
             arrow_csv.open_csv(stream, read, parse, convert) as reader,
         ):
-            yield reader
+            yield file, reader
 
     def _refuse_row(self, row: Any) -> str:
         self._bad_rows.append(row)
@@ -638,23 +716,27 @@ class CsvFile(TabularFile):
 
     def unknown_column_hint(self, name: Any) -> str:
         """Other delimiters are common, and so are files without a header."""
-        first_name = str(self.names[0])
+        hint, first_name = super().unknown_column_hint(name), str(self.names[0])
         for character in ";\t| ":
             if len(self.names) == 1 and character in first_name:
                 option = f"delimiter={character!r}"
                 return f"values seem to be separated by {character!r}: {option}."
-        if isinstance(name, int):
+        if isinstance(name, int) and not hint:
             return (
                 f"columns of this file have names: {', '.join(map(repr, self.names))}. "
                 "Where its first line is a row, header=False gives them numbers."
             )
-        return ""
+        return hint
 
     def convert(self, selection: ColumnSelection) -> ArrowFile:
         """The selected columns, as numbers and text, in a temporary file."""
         kinds = dict.fromkeys(selection.numbers, _arrow().float64())
         if selection.text:
             kinds |= dict.fromkeys(selection.targets, _arrow().string())
+        condition = "" if self.row_filter is None else str(self.row_filter)
+        for name in self.names:
+            if stored_name(name) in condition:  # perhaps part of another name
+                kinds.setdefault(name, None)
         stored = [name for name in kinds if name not in self.folder_columns]
         types = {stored_name(name): kinds[name] for name in stored}
         table = TemporaryTable(partial(self._write, types))
@@ -663,6 +745,7 @@ class CsvFile(TabularFile):
             "ipc",
             filesystem=self.filesystem,
             folder_columns=self.folder_columns,
+            row_filter=self.row_filter,
             converted=table,
             stamp=self.stamp,
             key=(str(self.csv), str(types)),
@@ -674,13 +757,19 @@ class CsvFile(TabularFile):
         with (
             wrap_decoding_errors(self, 0),
             self._explain_errors(),
-            self._open(types) as reader,
+            self._open(types, list(types)) as (file, reader),
         ):
-            write_batches(reader, reader.schema, path)
-        self._check_unchanged()
-
-    def _check_unchanged(self) -> None:
-        self.stamp.check(self.path, self.filesystem)
+            stage = f"converting {os.path.basename(self.path)}"
+            n_steps = -(-self.stamp.size // CSV_BLOCK_BYTES)
+            report = _conversion_progress.get()
+            report(stage, 0, n_steps)
+            write_batches(
+                reader,
+                path,
+                lambda: report(stage, file.tell() // CSV_BLOCK_BYTES, n_steps),
+            )
+            report(stage, n_steps, n_steps)
+        self.check_unchanged()
 
 
 def stored_name(name: Any) -> str:

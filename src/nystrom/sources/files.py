@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,17 @@ import numpy as np
 from .._validation import import_optional, unknown_name_error
 from .array_files import METADATA_FILES, Hdf5File, NpyFile, ZarrFile
 from .arrow import (
+    COMPRESSED,
     ArrowFile,
     CsvFile,
     CsvOptions,
     dataset_files,
     folder_columns,
     matrix_in_memory,
+    report_conversions,
     stream_file,
 )
-from .base import DenseRows, Source, Targets, as_feature_names
+from .base import ConcatenatedRows, DenseRows, Source, Targets, as_feature_names
 from .tabular import (
     ClassCodes,
     ColumnNames,
@@ -39,7 +41,6 @@ from .tabular import (
     select_columns,
     wrap_decoding_errors,
 )
-from .views import ConcatenatedRows
 
 #: How a file is stored, by how its name ends.
 FORMATS = {
@@ -54,8 +55,6 @@ FORMATS = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
 }
-#: CSV files may be compressed, with one of these behind their ending.
-COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,7 @@ def open(
     encoding: str = "utf8",
     storage_options: dict[str, Any] | None = None,
     filesystem: Any = None,
+    verbose: int = 0,
 ) -> Source:
     """The rows of a file, of the files of a folder, or of several one after the other.
 
@@ -111,12 +111,14 @@ def open(
         The features, in this order. None: all columns but target and weight. A column
         of lists of numbers, such as embeddings, is as many features as a list has.
     filter : pyarrow.compute.Expression or None
-        Only rows of Parquet and Arrow files for which it is true, such as
+        Only rows of Parquet, CSV and Arrow files for which it is true, such as
         `pyarrow.compute.field("year") > 2000`.
     dataset : str or None
         Which array of an HDF5 or Zarr file; None where there is but one.
     delimiter : str or None
         What is between the values of a CSV file. None: a comma, in `.tsv` a tab.
+        "detect": the one of comma, semicolon, tab and bar that the first line has most
+        of.
     header : bool
         Whether the first line of a CSV file names the columns; else they have numbers.
     decimal, encoding : str
@@ -126,6 +128,8 @@ def open(
         own file systems where they know it.
     filesystem : fsspec or pyarrow file system, or None
         Where the paths are.
+    verbose : int
+        1 shows a bar while CSV files are converted.
 
     Returns
     -------
@@ -157,6 +161,17 @@ def open(
     csv = CsvOptions(delimiter, header, encoding, decimal)
     where = {"storage_options": storage_options, "filesystem": filesystem}
     options = FileOptions(dataset, csv, row_filter=filter, **where)
+    if not verbose:
+        return _open(path, target, weight, columns, options)
+    from ..engines.progress import Bar  # engines import sources
+
+    with Bar(name="sources.open") as bar, report_conversions(bar):
+        return _open(path, target, weight, columns, options)
+
+
+def _open(
+    path: Any, target: Any, weight: Any, columns: Any, options: FileOptions
+) -> Source:
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     sources: list[Source] = []
     files: list[TabularFile] = []
@@ -173,8 +188,13 @@ def open(
         source = source_from_files(
             files, select_columns(files[0], columns, None, weight)
         )
-        target_options = FileOptions(csv=csv, flat=True, **where)
-        targets = open_targets(os.fspath(target), source, target_options)
+        target_options = replace(options, dataset=None, flat=True, row_filter=None)
+        targets = targets_in(os.fspath(target), target_options)
+        if len(targets) != source.n_rows:
+            raise FileError(
+                f"{target} has {len(targets)} rows, but there are {source.n_rows} to "
+                "have targets."
+            )
         return source.replace(targets=targets)
     if files:
         return source_from_files(
@@ -265,17 +285,6 @@ def _columns_of_features(file: TabularFile, names: Sequence[str]) -> list[Any] |
     return columns
 
 
-def open_targets(path: str, source: Source, options: FileOptions) -> Targets:
-    """Targets in a file of their own, one for each row of a source."""
-    targets = targets_in(path, options)
-    if len(targets) != source.n_rows:
-        raise FileError(
-            f"{path} has {len(targets)} rows, but there are {source.n_rows} to have "
-            "targets."
-        )
-    return targets
-
-
 def targets_in(path: str, options: FileOptions) -> Targets:
     """All that a file holds, as targets: numbers, or one column of text."""
     files = open_files(path, options)
@@ -327,18 +336,18 @@ def open_file(
     path: str, options: FileOptions, filesystem: Any, columns: dict[str, Any]
 ) -> TabularFile:
     """A file, by how its name ends."""
-    file_format = FORMATS.get(_bare_suffix(path))
+    file_format = FORMATS.get(bare_suffix(path))
     if file_format is None:
         raise unknown_name_error(
             f"{path} cannot be read: the ending", file_suffix(path), list(FORMATS)
         )
-    if options.row_filter is not None and file_format not in ("parquet", "ipc"):
+    if options.row_filter is not None and file_format not in ("parquet", "ipc", "csv"):
         raise ValueError(
-            f"{path}: filter= is for Parquet and Arrow files; convert the rows, or "
-            "leave it out."
+            f"{path}: filter= is for Parquet, CSV and Arrow files; convert the rows, "
+            "or leave it out."
         )
     if file_format == "csv":
-        return CsvFile(path, options.csv, filesystem, columns)
+        return CsvFile(path, options.csv, filesystem, columns, options.row_filter)
     if file_format in ("parquet", "ipc"):
         return ArrowFile(
             path,
@@ -349,16 +358,9 @@ def open_file(
         )
     if file_format == "hdf5":
         return Hdf5File(path, options.dataset, filesystem=filesystem)
-    if filesystem is not None:
-        raise ValueError(
-            f"{path}: .npy files are read from a local disk; copy it there, or write "
-            "the rows to Parquet."
-        )
-    return (
-        NpyFile(path, options.flat)
-        if file_format == "npy"
-        else ZarrFile(path, options.dataset)
-    )
+    if file_format == "npy":
+        return NpyFile(path, options.flat, filesystem)
+    return ZarrFile(path, options.dataset)
 
 
 def _open_remote_zarr(path: str, filesystem: Any, dataset: str | None) -> ZarrFile:
@@ -394,8 +396,28 @@ def find_filesystem(path: str, options: FileOptions) -> tuple[Any, str]:
     if isinstance(filesystem, fs.LocalFileSystem):
         return None, own_path
     if not isinstance(filesystem, fs.FileSystem):
-        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+        filesystem = fs.PyFileSystem(fs.FSSpecHandler(RangeReads(filesystem)))
     return filesystem, own_path
+
+
+#: Bytes that files of fsspec read ahead; by themselves some of them read 50 MB.
+READ_AHEAD_BYTES = 2**20
+
+
+class RangeReads:
+    """A file system of fsspec whose files read little more than they are asked for."""
+
+    def __init__(self, filesystem: Any) -> None:
+        self.filesystem = filesystem
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "filesystem":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.filesystem, name)
+
+    def open(self, path: str, mode: str = "rb") -> Any:
+        """An open file."""
+        return self.filesystem.open(path, mode, block_size=READ_AHEAD_BYTES)
 
 
 def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str | None]:
@@ -420,8 +442,8 @@ def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str | None
         visible = [file for file in visible if regex.fullmatch(file)]
         if not visible:
             raise FileNotFoundError(f"No file fits {path}.")
-    readable = [file for file in visible if _bare_suffix(file) in FORMATS]
-    n_formats = len({FORMATS[_bare_suffix(file)] for file in readable})
+    readable = [file for file in visible if bare_suffix(file) in FORMATS]
+    n_formats = len({FORMATS[bare_suffix(file)] for file in readable})
     if n_formats != 1:
         raise FileError(
             f"{path} is a folder with files of {n_formats} formats that are known "
@@ -468,7 +490,7 @@ def file_suffix(path: str) -> str:
     return os.path.splitext(stem)[1] + suffix if suffix in COMPRESSED else suffix
 
 
-def _bare_suffix(path: str) -> str:
+def bare_suffix(path: str) -> str:
     """How a name ends, without that of a compression that its format may have."""
     suffix = file_suffix(path)
     stem, packed = os.path.splitext(suffix)
@@ -490,7 +512,7 @@ def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
     if isinstance(X, os.PathLike):
         return open_columns(X, names)
     if isinstance(X, str):
-        is_file_name = _bare_suffix(X) in FORMATS or (
+        is_file_name = bare_suffix(X) in FORMATS or (
             len(X) < 4096 and ("://" in X or os.path.exists(X))
         )
         return open_columns(X, names) if is_file_name else X
@@ -518,7 +540,7 @@ def _with_matrix_targets(source: Source) -> Source:
 
 def _is_existing_file(text: Any) -> bool:
     """Whether it is text that has the ending of a file, and there is one."""
-    has_known_suffix = isinstance(text, str) and _bare_suffix(text) in FORMATS
+    has_known_suffix = isinstance(text, str) and bare_suffix(text) in FORMATS
     return has_known_suffix and ("://" in text or os.path.exists(text))
 
 
