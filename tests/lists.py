@@ -78,6 +78,7 @@ USERS_KERNELS = {
     "Pairwise": "a function of two rows; tests/test_kernels.py",
     "Precomputed": "a matrix; tests/test_kernels.py",
     "Cached": "another kernel and its rows; tests/test_errors.py",
+    "Mahalanobis": "another kernel after a linear map; tests/test_metric.py",
 }
 
 #: Names of kernels, by what they take.

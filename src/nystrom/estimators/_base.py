@@ -296,8 +296,11 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> Landmarks:
         """Landmarks by the sampler, as many as asked for; moved where that is asked."""
         rule = self._stopping_rule() if stopping_rule is None else stopping_rule
+        sampler = self.sampler
+        if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
+            sampler = "uniform"  # rows far from all others are no place to begin
         landmarks = problem.select_landmarks(
-            rule, self.sampler, random_state=self.random_state, nested=True, **options
+            rule, sampler, random_state=self.random_state, nested=True, **options
         )
         if not self.optimize_landmarks:
             return landmarks

@@ -89,7 +89,8 @@ class KernelRidge(BaseKernelRegressor):
         gradient of a bound on the likelihood of the targets. They are then not rows of
         X, and predict far better where few landmarks are too few for K. At most 60
         steps on 24 rows per landmark, at most 25,000; kept only if the error on
-        held-out rows falls.
+        held-out rows falls. They begin at uniform rows, or at those of a `sampler`
+        other than "auto".
     fit_intercept : bool, default=False
         Whether to fit a constant, which the ridge does not shrink.
     random_state : int, RandomState instance or None, default=None
