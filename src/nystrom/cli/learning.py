@@ -44,8 +44,8 @@ from .tables import CommandError, TableFile, check_column
 
 #: Rows that the width, the ridge and the number of landmarks are chosen on at most.
 MAX_SEARCH_ROWS = 50_000
-#: Searches, of which each but the first goes beyond the end of the grid before.
-MAX_SEARCHES = 3
+#: Widths to search, relative to gamma="scale".
+RELATIVE_GAMMAS = 4.0 ** np.arange(-5, 4)
 #: Rows whose eigenvalues are computed at most; with more they are scaled to all.
 MAX_EIGENVALUE_ROWS = 20_000
 #: The share of rows that is held out, and the most of them.
@@ -288,15 +288,19 @@ def choose_estimator(
     """An estimator whose width, ridge and number of landmarks are cross-validated."""
     is_regression = task == "regression"
     common: dict[str, Any] = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
+    scale = 1 / (Z.shape[1] * (np.var(Z) or 1.0))  # gamma="scale"
     search = (KernelRidgeCV if is_regression else KernelRidgeClassifierCV)(
-        gammas="auto",
+        gammas=(scale * RELATIVE_GAMMAS).tolist(),
         n_landmarks=sorted({max(10, size // 4), max(10, size // 2), size}),
         prefer_fewer=False,
         fit_intercept=True,
         cv=5,
         **common,
     )
-    fit_with_wider_grids(search, Z, y)
+    with warnings.catch_warnings():
+        # The advice to search beyond the grid is for callers who give one.
+        warnings.filterwarnings("ignore", "The best of ")
+        search.fit(Z, y)
     return (KernelRidge if is_regression else KernelRidgeClassifier)(
         alpha=float(search.alpha_),
         gamma=search.gamma_,
@@ -304,26 +308,6 @@ def choose_estimator(
         fit_intercept=True,
         **common,
     )
-
-
-def fit_with_wider_grids(search: Any, Z: Any, y: Any) -> None:
-    """Fit; where the best width is at the end of the grid, search beyond it too.
-
-    The library only warns, as its caller can give other widths; here nobody can.
-    """
-    for _ in range(MAX_SEARCHES):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            search.fit(Z, y)
-        at_end = [w for w in caught if str(w.message).startswith("The best of ")]
-        for other in caught:
-            if other not in at_end:
-                warnings.warn(other.message, stacklevel=2)
-        if not any("gammas" in str(w.message) for w in at_end):
-            break
-        best = search.gamma_
-        step = 4.0 if best == max(search.gammas_) else 0.25
-        search.set_params(gammas=[best / step, best, best * step, best * step**2])
 
 
 def baselines(task: str, seed: int) -> dict[str, Any]:
