@@ -24,13 +24,16 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..estimators.kernel_ridge import KernelRidge, KernelRidgeCV
-from ..estimators.kernel_ridge_classifier import (
+from nystrom import (
+    KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeClassifierCV,
+    KernelRidgeCV,
+    approximate,
+    load,
+    select_landmarks,
 )
-from ..functions import approximate, select_landmarks
-from ..persistence import load
+
 from .columns import (
     as_known_labels,
     check_target,
@@ -56,11 +59,14 @@ MIN_CLASS_ROWS = 5
 N_BOOTSTRAP = 100
 #: Rows whose columns are permuted at most, and how often.
 MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
-#: What the baselines are called in messages.
+#: What the baselines are called, and what to do where the model is no better.
 BASELINES = {
-    "linear": "a linear model",
-    "boosting": "gradient boosting",
-    "constant": "a constant",
+    "linear": ("a linear model", "it is simpler, and may be as good"),
+    "boosting": ("gradient boosting", "consider it instead"),
+    "constant": (
+        "a constant",
+        "the columns may say little about the target, or the rows be too few",
+    ),
 }
 
 
@@ -345,42 +351,29 @@ def find_eigenvalues(model: Pipeline, rows: pd.DataFrame, seed: int) -> np.ndarr
 
 
 def no_better_than(summary: dict[str, Any]) -> list[str]:
-    """The simpler models that ours is not ahead of by more than a standard error."""
+    """The baselines that make the model look needless on held-out rows.
+
+    It has to be ahead of simpler ones by more than a standard error, and not behind
+    boosting by as much.
+    """
     advantages = summary["advantages"]
-    return [
-        name
-        for name in ("linear", "constant")
-        if advantages[name][0] <= advantages[name][1]
-    ]
+    limits = {name: error for name, (_, error) in advantages.items()}
+    limits["boosting"] = -limits.get("boosting", 0.0)
+    return [name for name in advantages if advantages[name][0] <= limits[name]]
 
 
 def comparison_warnings(summary: dict[str, Any]) -> Iterator[str]:
     """Where held-out rows do not show that the model is worth it."""
     scores = {name: next(iter(m.items())) for name, m in summary["held_out"].items()}
     score, ours = scores["nystrom"]
-    model = (
-        f"on {summary['held_out_rows']} rows held out the model ({score} {ours:.4f})"
-    )
-
-    def described(name: str) -> str:
-        error = summary["advantages"][name][1]
-        return (
-            f"{BASELINES[name]} ({scores[name][1]:.4f}, standard error of the "
-            f"difference {error:.2g})"
+    for name in no_better_than(summary):
+        description, advice = BASELINES[name]
+        yield (
+            f"on {summary['held_out_rows']} rows held out the model ({score} "
+            f"{ours:.4f}) is no better than {description} ({scores[name][1]:.4f}, "
+            f"standard error of the difference {summary['advantages'][name][1]:.2g}): "
+            f"{advice}"
         )
-
-    names = no_better_than(summary)
-    if names:
-        advice = (
-            "the columns may say little about the target, or the rows be too few"
-            if "constant" in names
-            else "a linear model is simpler, and may be as good"
-        )
-        against = " or ".join(map(described, names))
-        yield f"{model} is no better than {against}: {advice}"
-    advantage, error = summary["advantages"]["boosting"]
-    if advantage < -error:
-        yield f"{model} is worse than {described('boosting')}: consider it instead"
 
 
 # ------------------------------------------------------------------- fitted models
