@@ -23,13 +23,13 @@ from sklearn.base import clone, is_classifier
 
 import nystrom
 from nystrom import KernelRidge, Nystroem, engines, kernels, select_landmarks
+from nystrom import _digest as source_prints
 from nystrom.engines import TILE, CheckpointError, CheckpointStore, Threads, checkpoint
 from nystrom.engines import checkpoint as prints
 from nystrom.engines.base import SumTree
 from nystrom.engines.checkpoint import NotStorableError, decode_value, encode_value
 from nystrom.landmarks import Landmarks
 from nystrom.sources import DenseRows, Subset, as_source
-from nystrom.sources import base as source_prints
 
 HERE = Path(__file__).parent
 N_ROWS = 5 * TILE + 7

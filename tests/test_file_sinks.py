@@ -26,9 +26,8 @@ from nystrom import (
 )
 from nystrom.engines import Threads
 from nystrom.sources import DenseRows
-from nystrom.sources import output_files as in_order
-from nystrom.sources.output import MappedSink, Output, Overwrite
-from nystrom.sources.output_files import NpySink, atomic_write
+from nystrom.sources import output as in_order
+from nystrom.sources.output import MappedSink, NpySink, Output, Overwrite, atomic_write
 
 ENDINGS = [".npy", ".parquet", ".zarr"]
 N_ROWS = 2500

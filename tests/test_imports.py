@@ -19,7 +19,15 @@ import nystrom
 PACKAGE = Path(nystrom.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
-    {"_versions", "_arrays", "_random", "_precision", "_validation", "_html"},
+    {
+        "_versions",
+        "_arrays",
+        "_digest",
+        "_random",
+        "_precision",
+        "_validation",
+        "_html",
+    },
     {"kernels", "sources", "engines"},
     {"linalg", "landmarks"},
     {"samplers"},

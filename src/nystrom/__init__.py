@@ -24,10 +24,11 @@ from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
-from .estimators.kernel_ridge import KernelRidge
-from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
-from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
-from .estimators.kernel_ridge_cv import KernelRidgeCV
+from .estimators.kernel_ridge import KernelRidge, KernelRidgeCV
+from .estimators.kernel_ridge_classifier import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+)
 from .estimators.nystroem import Nystroem
 from .functions import (
     approximate,

@@ -24,10 +24,11 @@ from ._validation import import_optional, unknown_name_error
 from .estimators._ridge import BaseKernelRidge
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
 from .estimators.kernel_pca import KernelPCA
-from .estimators.kernel_ridge import KernelRidge
-from .estimators.kernel_ridge_classifier import KernelRidgeClassifier
-from .estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
-from .estimators.kernel_ridge_cv import KernelRidgeCV
+from .estimators.kernel_ridge import KernelRidge, KernelRidgeCV
+from .estimators.kernel_ridge_classifier import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+)
 from .estimators.nystroem import Nystroem
 from .kernels import (
     RBF,
@@ -42,7 +43,7 @@ from .kernels import (
 )
 from .kernels.base import Product, Scaled, Sum
 from .models.calibration import MAX_DECISION_VALUE, ProbabilityLink
-from .sources.output_files import atomic_write
+from .sources.output import atomic_write
 
 #: The operators' version: the first in which reductions take their axes as an input.
 OPSET = 18

@@ -24,10 +24,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..estimators.kernel_ridge import KernelRidge
-from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
-from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
-from ..estimators.kernel_ridge_cv import KernelRidgeCV
+from ..estimators.kernel_ridge import KernelRidge, KernelRidgeCV
+from ..estimators.kernel_ridge_classifier import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+)
 from ..functions import approximate, select_landmarks
 from ..persistence import load
 from .columns import (

@@ -23,7 +23,7 @@ import nystrom
 
 from ..displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
 from ..sources.files import FORMATS, bare_suffix
-from ..sources.output_files import atomic_write
+from ..sources.output import atomic_write
 from .columns import TREATMENTS, make_encoder
 from .learning import BASELINES, Evaluation, comparison_warnings, no_better_than
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..sources.arrow import CsvFile, CsvOptions
 from ..sources.files import FORMATS, FileOptions, bare_suffix, open_files
-from ..sources.output_files import atomic_write
+from ..sources.output import atomic_write
 from ..sources.tabular import FileError
 
 #: Rows of a piece: a hundred columns of them take 50 MB.

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from .._arrays import check_torch_device
 from .._random import seeds_from
-from ..sources.base import check_device
 from .base import Engine
 from .checkpoint import Checkpoint, CheckpointStore
 from .executor import ExecutorEngine, JoblibEngine
@@ -115,7 +115,7 @@ def using(
         if not keeps_engine:
             stack.enter_context(_set_variable(_current, as_engine(engine)))
         if device is not None:
-            check_device(device)
+            check_torch_device(device)
             stack.enter_context(_set_variable(_device, device))
         if checkpoint is not None:
             run = (

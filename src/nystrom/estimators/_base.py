@@ -25,6 +25,7 @@ from ..engines import Engine
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
 from ..kernels.names import NAMES, as_kernel, gamma_of
 from ..kernels.stationary import has_width_gradient
+from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..models.length_scales import (
@@ -68,13 +69,14 @@ def uses_exact_solver(
     stopping_rule: StoppingRule, sampler: Any, source: Source
 ) -> bool:
     """Whether all rows are landmarks: by their number alone, and rows of NumPy."""
-    fits = (
-        isinstance(stopping_rule, FixedSize)
-        and source.n_rows <= stopping_rule.n_landmarks
-    )
+    if (
+        not isinstance(sampler, str)
+        or not isinstance(stopping_rule, FixedSize)
+        or source.n_rows > stopping_rule.n_landmarks
+    ):
+        return False
     rows = source.rows(0, 1)
-    on_host = not arrays.is_array_or_csr(rows) or arrays.namespace(rows) is np
-    return fits and isinstance(sampler, str) and on_host
+    return not arrays.is_array_or_csr(rows) or arrays.namespace(rows) is np
 
 
 def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
@@ -132,6 +134,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     #: Whether gamma, degree and coef0 are refused where the kernel has no name: by
     #: scikit-learn's Nystroem they are, its other classes pass over them.
     _rejects_unused_kernel_params = False
+    #: Whether a WhiteKernel in a sum is noise of the targets, and added to alpha.
+    _white_noise_is_alpha = False
     #: The parameter that says how many landmarks.
     _n_landmarks_param = "n_landmarks"
     #: Passes over all rows after the landmarks are selected, about, and selections.
@@ -231,6 +235,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             verbose=self.verbose,
             **params,
         )
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
@@ -242,13 +248,18 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
         problem = replace(problem, kernel=resolved)
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _kernel_with_params(
         self, has_targets: bool, **changed: Any
     ) -> tuple[Any, dict[str, Any], str | None]:
         """The kernel as given, its parameters, and the gamma that is to be learnt."""
-        kernel = changed.pop("kernel", self._kernel_without_noise())
+        kernel = self.kernel
+        if self._white_noise_is_alpha:
+            kernel, _ = split_white_noise(kernel)
+        kernel = changed.pop("kernel", kernel)
         kernel_params = changed.pop("kernel_params", self.kernel_params)
         names = ("gamma", "degree", "coef0")
         params = {name: getattr(self, name) for name in names} | changed
@@ -261,15 +272,10 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             learned_gamma, params["gamma"] = gamma, "scale"  # to begin with
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
-    def _kernel_without_noise(self) -> Any:
-        return self.kernel
-
     def _learn_gamma(
-        self, problem: KernelProblem, name: str, gamma: str | None
+        self, problem: KernelProblem, name: str, gamma: str
     ) -> KernelProblem:
         """The problem with the widths of its kernel, "scale" so far, learnt."""
-        if gamma is None:
-            return problem
         source, engine, ard = problem.source, problem.engine, gamma == LEARN_ARD
         if ard and (source.n_features or 0) > MAX_ARD_FEATURES:
             raise ValueError(
@@ -335,20 +341,18 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> KernelProblem:
         """A batch of a stream, with the kernel of the batches before."""
         previous, changed = vars(self).get("landmarks_"), {}
+        caller = f"{type(self).__name__}.partial_fit"
         if previous is not None:
-            self._check_streamable(previous.kernel)
+            check_streamable(previous.kernel, self.sampler, caller)
             names = ("gamma", "degree", "coef0", "kernel_params")
             changed = {"kernel": previous.kernel, **dict.fromkeys(names)}
         batch = self._validate(X, y, sample_weight, reset=previous is None, **changed)
-        self._check_streamable(batch.kernel)
+        check_streamable(batch.kernel, self.sampler, caller)
         source = batch.source
         if source.targets is None:
             return batch
         # The targets of a batch are held.
         return replace(batch, source=source.replace(targets=source.targets[:]))
-
-    def _check_streamable(self, kernel: Kernel) -> None:
-        check_streamable(kernel, self.sampler, f"{type(self).__name__}.partial_fit")
 
     def _update_landmarks(
         self,
@@ -377,11 +381,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             warn_about_landmarks(landmarks)
         self.landmarks_ = landmarks.without_kernel_matrix()
         self.approximation_error_ = landmarks.error
-        self._set_gamma(landmarks)
-        return landmarks
-
-    def _set_gamma(self, landmarks: Landmarks) -> None:
-        """The widths that were learnt; a search sets the one that was selected."""
+        # A search sets the width that was selected.
         is_search = hasattr(self, "gammas")
         if is_learned_gamma(vars(self).get("gamma_") if is_search else self.gamma):
             gamma = gamma_of(landmarks.kernel)
@@ -391,6 +391,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             )
         elif not is_search:
             self.__dict__.pop("gamma_", None)
+        return landmarks
 
     def _basis_landmarks(self) -> Landmarks:
         """The points whose kernel values new rows are evaluated with."""
@@ -451,8 +452,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
                 "nystrom.kernels.PrecomputedAtLandmarks(X)."
             )
         matrix = as_dense_kernel_values(self._validate_rows(X, reset=False))
-        columns = landmarks.points
-        return matrix, columns
+        return matrix, landmarks.points
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -31,6 +31,11 @@ DATES_AS_NUMBERS_HINT = (
 )
 
 
+def is_numpy_numbers(given: Any) -> bool:
+    """Whether this is NumPy's own array of numbers: what is most often passed."""
+    return type(given) is np.ndarray and given.dtype.kind in "iuf"
+
+
 def check_input_type(given: Any, name: str = "X") -> None:
     """One error for what would else fail far below, or pass for numbers."""
     library, kind = type(given).__module__.partition(".")[0], type(given).__name__
@@ -179,6 +184,8 @@ def open_rows(X: Any, names: Sequence[str] | None = None) -> Any:
 
     `names` are those of the features that are wanted of a path.
     """
+    if is_numpy_numbers(X):
+        return X
     source = as_source(X) if is_dask(X) else infer_source(X, names)
     check_input_type(source)
     if isinstance(source, str):
@@ -192,6 +199,8 @@ def open_rows(X: Any, names: Sequence[str] | None = None) -> Any:
 
 def load_values(y: Any, name: str = "y") -> Any:
     """Targets or weights on the host: computed, read from a path, or fetched."""
+    if y is None or is_numpy_numbers(y):
+        return y
     check_input_type(y, name)
     if isinstance(y, (str, os.PathLike)):
         check_file_exists(y, name)

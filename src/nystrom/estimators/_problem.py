@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_int
-from ..engines import Engine, Threads
+from ..engines import Engine, Threads, silent
 from ..engines.context import current_device
 from ..kernels import Kernel, Precomputed
 from ..kernels.names import as_kernel
@@ -232,7 +232,8 @@ class KernelProblem:
         """
         kernel, source, engine = self.kernel, self.source, self.engine
         sampler = as_sampler(sampler, stopping_rule, **options)
-        announce_selection(sampler, kernel, source, stopping_rule, engine)
+        if engine.progress is not silent:
+            announce_selection(sampler, kernel, source, stopping_rule, engine)
         landmarks = run_sampler(
             sampler,
             kernel,

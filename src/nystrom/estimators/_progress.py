@@ -19,7 +19,6 @@ from ..engines import (
     as_engine,
     checkpointed,
     current,
-    silent,
 )
 from ..engines.base import ProgressHooks, report_work, show_note
 from ..engines.blas import blas_limit_for_size
@@ -111,9 +110,10 @@ def method_of_rows(method: _F) -> _F:
             if is_fit:
                 return self.fit(X, *args, **options).transform(X)
             return lazy_result(method.__name__, self, X, args, options)
+        if is_fit:
+            return method(self, X, *args, **options)
         passes = 3.0 if options.get("return_std") else 1.0
-        bar = method_progress_bar(self, method.__name__, passes)
-        with nullcontext() if is_fit else bar:
+        with method_progress_bar(self, method.__name__, passes):
             return method(self, X, *args, **options)
 
     return wrapper  # type: ignore[return-value]
@@ -230,8 +230,6 @@ def announce_selection(
     engine: Engine,
 ) -> None:
     """Report the work ahead, and for λ a forecast to read."""
-    if engine.progress is silent:
-        return
     n, size = source.n_rows, getattr(stopping_rule, "n_landmarks", None)
     if isinstance(stopping_rule, SpectralTolerance):
         delta = getattr(sampler, "proven_delta", None)

@@ -41,22 +41,6 @@ from ._warnings import warn, warn_alike, warn_of_small_alpha
 WARN_ABOVE_LANDMARKS = 5000
 
 
-def check_alphas(alpha: Any, n_targets: int, name: str = "alpha") -> np.ndarray:
-    """One finite number >= 0 per target."""
-    alphas = as_float_array(alpha)
-    if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
-        raise ValueError(
-            f"{name}={alpha!r} is not allowed; it must be a finite number >= 0, or one "
-            "per target (0 is least squares)."
-        )
-    if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
-        raise ValueError(
-            f"{name} has {len(alphas)} values, but y has {n_targets} targets; give one "
-            "number, or one per target."
-        )
-    return np.broadcast_to(alphas, (n_targets,)).copy()
-
-
 def as_float_array(given: Any) -> np.ndarray:
     """What was given in float64; nan where it is something else than numbers."""
     try:
@@ -113,6 +97,7 @@ class RidgeModel:
 class BaseKernelRidge(BaseLandmarkEstimator):
     """The base of the ridge estimators, and of KernelLogisticRegression."""
 
+    _white_noise_is_alpha = True
     epsilon: Any = None
     delta: Any = None
     fit_intercept: bool
@@ -124,9 +109,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
 
     def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
         return check_targets(X, y, type(self).__name__)
-
-    def _kernel_without_noise(self) -> Any:
-        return split_white_noise(self.kernel)[0]
 
     def _white_noise(self) -> float:
         """The variance of white noise in the kernel, which counts as alpha."""
@@ -145,7 +127,18 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         """(t,): alpha, with the white noise of the kernel."""
         assert problem.source.targets is not None
         n_targets = problem.source.targets.shape[1]
-        return check_alphas(self.alpha, n_targets) + self._white_noise()
+        alphas = as_float_array(self.alpha)
+        if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
+            raise ValueError(
+                f"alpha={self.alpha!r} is not allowed; it must be a finite number >= "
+                "0, or one per target (0 is least squares)."
+            )
+        if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
+            raise ValueError(
+                f"alpha has {len(alphas)} values, but y has {n_targets} targets; give "
+                "one number, or one per target."
+            )
+        return np.broadcast_to(alphas, (n_targets,)) + self._white_noise()
 
     def _stopping_rule_for_risk(self, alphas: np.ndarray) -> StoppingRule:
         """How many landmarks, for ridge regression with the least alpha."""

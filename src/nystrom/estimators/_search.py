@@ -134,23 +134,22 @@ DEFAULT_GRID_EDGE_RTOL = 0.1
 MIN_ROWS_TO_WARN = 100
 
 
-def check_alpha_grid(alphas: Any) -> None:
-    """One or more numbers above 0, or None."""
+def check_alpha_grid(alphas: Any) -> np.ndarray | None:
+    """One or more numbers above 0; None for the default grid."""
     if alphas is None:
-        return
+        return None
     values = np.atleast_1d(as_float_array(alphas))
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values)):
+    is_allowed = np.isfinite(values) & (values > 0)
+    if values.ndim != 1 or not len(values) or not is_allowed.all():
         raise ValueError(
-            f"alphas={alphas!r} is not allowed; give one or more finite numbers > 0."
+            f"alphas={alphas!r} is not allowed; give one or more finite numbers, all "
+            "> 0."
         )
-    if np.any(values <= 0):
-        raise ValueError(f"alphas={alphas!r} is not allowed; all must be > 0.")
+    return values
 
 
-def resolve_alpha_grid(alphas: Any, kernel: Kernel, source: Source) -> np.ndarray:
-    """What was given; else the default grid, scaled to the kernel's values."""
-    if alphas is not None:
-        return np.atleast_1d(as_float_array(alphas))
+def default_alpha_grid(kernel: Kernel, source: Source) -> np.ndarray:
+    """The default grid, scaled to the kernel's values."""
     diagonal = arrays.to_host(kernel.diag(probe_rows(source).points))
     typical = float(np.mean(np.abs(diagonal), dtype=np.float64))
     is_in_range = 1e-100 < typical < 1e100
@@ -480,7 +479,7 @@ class RidgeSearchMixin(BaseKernelRidge):
         """Errors of all widths, each with landmarks of its own."""
         splits, source = search.splits, problem.source
         has_folds = not isinstance(splits, str) and len(splits) > 1
-        check_alpha_grid(self.alphas)
+        alphas = check_alpha_grid(self.alphas)
         sizes = resolve_landmark_grid(self, has_folds)
         gammas = resolve_gamma_grid(self.gamma, self.gammas, self.kernel)
         if not isinstance(splits, str):
@@ -488,12 +487,12 @@ class RidgeSearchMixin(BaseKernelRidge):
         if gammas is None:
             scale = gamma_from_data("scale", self.kernel, source, problem.engine)
             gammas = [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
-        best, best_gamma, alphas = None, None, None
+        best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
         for gamma in gammas:
             problem = self._with_gamma(problem, gamma)
             if alphas is None:
-                alphas = resolve_alpha_grid(self.alphas, problem.kernel, source)
+                alphas = default_alpha_grid(problem.kernel, source)
             scored = self._score_grid(problem, sizes, alphas, search)
             errors.append(scored.errors)
             min_error = self._min_errors(scored.errors).min()

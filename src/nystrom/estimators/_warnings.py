@@ -75,11 +75,6 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
             f"{landmarks.n_requested} landmarks, more than the {len(landmarks)} "
             f"allowed.{error_sentence} Raise the limit, or pass None for none."
         )
-    _warn_about_gamma(landmarks)
-
-
-def _warn_about_gamma(landmarks: Landmarks) -> None:
-    """Warn about a width so small or so large that K is nearly diagonal or constant."""
     if not landmarks.kernel.traits.is_distance_based:
         return
     advice = "Scale the features (StandardScaler) and change gamma:"

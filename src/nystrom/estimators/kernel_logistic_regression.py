@@ -93,6 +93,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
     """
 
     _balances_by_weight = True
+    _white_noise_is_alpha = False  # it is refused: there is no alpha
     _model_passes = 6.0
     losses_: Any
 
@@ -181,9 +182,6 @@ class KernelLogisticRegression(BaseKernelClassifier):
             self._set_classes(given)
             self.C_, self.n_iter_ = C, result.n_iterations
         return self
-
-    def _kernel_without_noise(self) -> Any:
-        return self.kernel  # white noise is refused: there is no alpha
 
     def _warn_not_converged(self, result: DescentResult) -> None:
         advice = f"Raise max_iter={self.max_iter} or tol,"

@@ -1,15 +1,28 @@
 """KernelRidgeClassifier: ridge regression on ±1 targets, with calibrated
-probabilities.
+probabilities; KernelRidgeClassifierCV, which chooses its parameters by
+cross-validation.
 """
 
 from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+
+from .._random import as_seed
+from ..models.calibration import class_indices
+from ..models.model_selection import BEST_SCORES, ClassificationErrors
 from ..models.ridge_solvers import fit_ridge
-from ._classifier import CalibratedClassifierMixin
+from ._classifier import LABEL_BLOCK_ROWS, CalibratedClassifierMixin, ClassLabels
 from ._progress import fit_context, with_callbacks
 from ._ridge import check_solver
+from ._search import (
+    ClassificationScorerErrors,
+    RidgeSearchMixin,
+    SearchCriterion,
+    check_scorer,
+    resolve_splits,
+)
 
 
 class KernelRidgeClassifier(CalibratedClassifierMixin):
@@ -142,3 +155,193 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+#: Folds where `cv` says nothing.
+N_FOLDS = 5
+
+
+class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
+    """Classification by kernel ridge regression, with all numbers chosen from the data.
+
+    For each width landmarks are chosen once; one pass over the rows makes the sums of
+    all folds, from which every alpha and every number of landmarks is solved for, and
+    one pass of predictions tells how well the rows of each fold are classified by fits
+    to the others. The best is fitted to all rows, and `predict_proba` calibrated as for
+    `KernelRidgeClassifier`. Where the best is at the end of a grid, and clearly better
+    than its neighbour, a warning says in which direction to go on.
+
+    Parameters
+    ----------
+    alphas : array-like of float > 0, default=None
+        The ridges to try. None: 13 of them, from a thousandth to a thousand times the
+        power of ten nearest to a typical k(x, x), which of many kernels is 1. Of
+        equally good ones the largest is selected.
+    kernel : str, callable or Kernel, default="rbf"
+        As for `KernelRidge`.
+    gamma : float, "scale", "auto" or "median", default=None
+        The width, as for `KernelRidge`, where it is not to be chosen.
+    degree, coef0, kernel_params, sampler
+        As for `KernelRidge`.
+    gammas : sequence or "auto", default="auto"
+        Widths to try. "auto": 1/16, 1/4, 1, 4 and 16 times gamma="scale", if the kernel
+        has a width and `gamma` is not given.
+    cv : None, "loo", int, splitter or iterable, default=None
+        An int: so many folds, drawn at random, with all classes in each. None: 5.
+        "loo": leave-one-out. A scikit-learn splitter or an iterable of (train, test)
+        row numbers: those.
+    scoring : str or callable, default="accuracy"
+        "accuracy", "balanced_accuracy" or "log_loss"; or a scorer of scikit-learn's, by
+        name or as `scorer(estimator, X, y)`, whose X are row numbers: of it one number
+        is held for each row of a fold, class, alpha and number of landmarks. Rows count
+        with their `sample_weight`, not with that of their class. Probabilities of rows
+        left out are by links that are fitted to them, on at most 4096.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with `sample_weight`.
+    n_landmarks : int, sequence of int or None, default=1000
+        How many landmarks; or the numbers to try, such as [100, 300, 1000].
+    prefer_fewer : bool, default=False
+        Which of several numbers of landmarks: the best, or with True the fewest that
+        score within one standard error, over the folds of `cv`, of the best.
+    max_spectral_error, max_trace_error
+        As for `KernelRidge`.
+    fit_intercept : bool, default=True
+        Whether to fit a constant, which the ridge does not shrink.
+    random_state, n_jobs, verbose
+        As for `KernelRidge`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    alpha_, gamma_, n_landmarks_
+        What was chosen.
+    best_score_ : float
+        Its score, the mean over folds.
+    scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas)
+        The scores of all; by width where there were several, and by number where
+        `n_landmarks` is a sequence, in ascending order.
+    gammas_, alphas_, n_landmarks_path_
+        The candidates.
+    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
+n_features_in_
+        As for `KernelRidgeClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nystrom import KernelRidgeClassifierCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelRidgeClassifierCV(n_landmarks=[50, 200], random_state=0)
+    >>> model = model.fit(X[:1200], y[:1200])
+    >>> model.n_landmarks_
+    200
+    >>> model.score(X[1200:], y[1200:]) > 0.95
+    True
+    >>> model.predict_proba(X[1200:]).shape
+    (597, 10)
+    """
+
+    _bool_params = ("fit_intercept", "prefer_fewer")
+    _model_passes = 2.0
+
+    def __init__(
+        self,
+        alphas: Any = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1,
+        kernel_params: dict[str, Any] | None = None,
+        gammas: Any = "auto",
+        cv: Any = None,
+        scoring: Any = "accuracy",
+        class_weight: Any = None,
+        n_landmarks: Any = 1000,
+        prefer_fewer: bool = False,
+        sampler: Any = "auto",
+        max_spectral_error: float | None = None,
+        max_trace_error: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.n_landmarks = n_landmarks
+        self.prefer_fewer = prefer_fewer
+        self.sampler = sampler
+        self.max_spectral_error = max_spectral_error
+        self.max_trace_error = max_trace_error
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose width, number of landmarks and alpha, and fit with them.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
+            Training rows; the square kernel matrix for kernel="precomputed".
+        y : array-like or path, of shape (n_samples,)
+            Classes; None where the source has them, one number or text per row:
+            `sources.open(path, target="label")`.
+        sample_weight : float, array-like or path, default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelRidgeClassifierCV
+            The fitted estimator.
+        """
+        with fit_context(self, X, y):
+            problem, given = self._validate_classes(X, y, sample_weight, gamma=None)
+            criterion = self._criterion(problem.source.targets, given)
+            landmarks, fit, task = self._search(problem, criterion)
+            self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+            self._set_classes(given)
+            self._calibrate(landmarks, fit, task, given)
+        return self
+
+    def _criterion(self, Y: Any, given: ClassLabels) -> SearchCriterion:
+        """How: by sums over held-out rows, or by what a scorer says of them."""
+        seed, weights = as_seed(self.random_state), given.class_weights
+        cv = min(N_FOLDS, len(Y)) if self.cv is None else self.cv
+        splits = resolve_splits(cv, _all_class_indices(Y), seed, "'loo'")
+        name = "log_loss" if self.scoring == "neg_log_loss" else self.scoring
+        if isinstance(name, str) and name in BEST_SCORES:
+            measure = ClassificationErrors(name, weights, seed)
+            return SearchCriterion(splits, measure, BEST_SCORES[name])
+        scorer = check_scorer("accuracy" if name is None else name, self)
+        assert scorer is not None
+        classes = given.binarizer.classes_
+        scorer_errors = ClassificationScorerErrors(scorer, classes, weights, seed)
+        return SearchCriterion(splits, scorer_errors, 0.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def _all_class_indices(Y: Any) -> np.ndarray:
+    """(n,) of all rows, from ±1 for each class."""
+    indices = np.empty(len(Y), dtype=np.intp)
+    for start in range(0, len(Y), LABEL_BLOCK_ROWS):
+        indices[start : start + LABEL_BLOCK_ROWS] = class_indices(
+            np.asarray(Y[start : start + LABEL_BLOCK_ROWS])
+        )
+    return indices

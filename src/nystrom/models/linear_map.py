@@ -77,9 +77,8 @@ class LinearMap:
         first, kernel = source.original.rows(0, 1), landmarks.kernel
         like, dtype = kernel.output_like(first), kernel.dtype(first)
         sink = output.sink(source, self.dual.shape[1], dtype, like)
-        engine.map(
-            apply_to_block, source, sink, self.block_arguments(landmarks, dtype), name
-        )
+        shared = self.block_arguments(landmarks, dtype)
+        engine.map(apply_to_block, source, sink, shared, name)
         return output.result(sink)
 
     def block_arguments(self, landmarks: Landmarks, dtype: Any) -> tuple:

@@ -254,11 +254,8 @@ class SampledHessian:
         factors = []
         for k in range(P[0].shape[1]):
             pairs = zip(self._stored_blocks, (each[:, k] for each in P), strict=True)
-            factors.append(
-                self._factor_hessian(
-                    sum(block.gram(block.w * p * (1 - p)) for block, p in pairs)
-                )
-            )
+            gram = sum(block.gram(block.w * p * (1 - p)) for block, p in pairs)
+            factors.append(self._factor_hessian(gram))
         return factors
 
     def _factor_hessian(self, gram: Any) -> tuple:

@@ -256,9 +256,7 @@ def _test_squared_errors(
             coef = problem.coefficients(alpha)
             offset = problem.target_mean - problem.feature_mean @ coef
             errors.append(sum_of_squared_errors(sums, coef, offset))
-        sums_of_squares, rounding = (
-            np.array(each) for each in zip(*errors, strict=True)
-        )
+        sums_of_squares, rounding = np.swapaxes(errors, 0, 1)
         squares.append(sums_of_squares)
         if np.any(rounding > RESIDUAL_RTOL * sums_of_squares):
             inaccurate.append(i)

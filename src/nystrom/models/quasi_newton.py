@@ -70,11 +70,8 @@ def minimize_quasi_newton(
             gain > SLOW_PROGRESS_RATIO * previous_gain
             and steps_since_update >= update_interval
         ):
-            solve, steps_since_update, update_interval = (
-                inverse_hessian_at(x),
-                0,
-                update_interval if hessian_is_exact else 2 * update_interval,
-            )
+            solve, steps_since_update = inverse_hessian_at(x), 0
+            update_interval *= 1 if hessian_is_exact else 2
             _drop_old_steps(steps, 0 if hessian_is_exact else 1)
             gain, direction = _newton_step(current, steps, solve, hessian_is_exact)
         relative_gain = gain / 2 / max(abs(current.value), min_value)
@@ -89,12 +86,8 @@ def minimize_quasi_newton(
         next_x, next_point = accepted
         is_flat = current.value - next_point.value <= VALUE_RTOL * abs(current.value)
         steps.append((next_x - x, next_point.gradient - current.gradient))
-        x, current, previous_gain, steps_since_update = (
-            next_x,
-            next_point,
-            gain,
-            steps_since_update + 1,
-        )
+        x, current, previous_gain = next_x, next_point, gain
+        steps_since_update += 1
     return DescentResult(x, iteration, relative_gain, relative_gain <= tolerance)
 
 

@@ -156,10 +156,8 @@ class NormalEquations:
     @cached_property
     def _numerical_rank(self) -> int:
         """Directions of G above rounding."""
-        return min(
-            int(np.count_nonzero(self.eigenvalues > self._eigenvalue_cutoff)),
-            self.max_rank,
-        )
+        n_resolved = np.count_nonzero(self.eigenvalues > self._eigenvalue_cutoff)
+        return min(int(n_resolved), self.max_rank)
 
     @property
     def interpolates(self) -> bool:
@@ -172,11 +170,9 @@ class NormalEquations:
         An α below rounding is 0 in directions that are noise, and these are dropped.
         """
         cross = self.rotated_cross if cross is None else cross
-        k = (
-            self._numerical_rank
-            if alpha <= self._eigenvalue_cutoff
-            else len(self.eigenvalues)
-        )
+        k = len(self.eigenvalues)
+        if alpha <= self._eigenvalue_cutoff:
+            k = self._numerical_rank
         shrunk = cross[:k] / (self.eigenvalues[:k] + alpha)[:, None]
         return self.eigenvectors[:, :k] @ shrunk
 
@@ -205,9 +201,8 @@ class NormalEquations:
         error_factors = self._filter_factors(
             alphas, lambda v, a: np.minimum(1.0, eigenvalue_error / (v + a)) / (v + a)
         )
-        rounding = (
-            error_factors @ self.rotated_cross**2 + 10 * EPS64 * self.target_squares
-        )
+        rounding = error_factors @ self.rotated_cross**2
+        rounding += 10 * EPS64 * self.target_squares
         return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
 
     def _filter_factors(

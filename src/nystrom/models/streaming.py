@@ -66,10 +66,8 @@ class StreamingMoments:
         shift, sums = self.target_shift, self.sums
         if not fit_intercept:  # a shift is nothing that a ridge may leave out
             shift, sums = np.zeros_like(shift), uncenter_targets(sums, shift)
-        mapping, rows = (
-            whitened_feature_map(landmarks, shift),
-            landmarks.reservoir.source,
-        )
+        mapping = whitened_feature_map(landmarks, shift)
+        rows = landmarks.reservoir.source
         task = RidgeTask(rows, alphas, fit_intercept, Threads(1))
         fit = fit_from_moments(landmarks, mapping, sums, task)
         # The trace is that of sums which are partly estimated: nothing is proven.

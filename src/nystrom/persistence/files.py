@@ -21,7 +21,7 @@ import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
 from ..estimators._warnings import warn
-from ..sources.output_files import atomic_write
+from ..sources.output import atomic_write
 from .limits import DamagedFileError, check_arrays, check_entries, check_schema
 from .table import (
     allowed_names,

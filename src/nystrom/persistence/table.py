@@ -26,10 +26,11 @@ from ..estimators.kernel_kmeans import (
 )
 from ..estimators.kernel_logistic_regression import KernelLogisticRegression
 from ..estimators.kernel_pca import KernelPCA
-from ..estimators.kernel_ridge import KernelRidge
-from ..estimators.kernel_ridge_classifier import KernelRidgeClassifier
-from ..estimators.kernel_ridge_classifier_cv import KernelRidgeClassifierCV
-from ..estimators.kernel_ridge_cv import KernelRidgeCV
+from ..estimators.kernel_ridge import KernelRidge, KernelRidgeCV
+from ..estimators.kernel_ridge_classifier import (
+    KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
+)
 from ..estimators.nystroem import Nystroem
 from ..kernels.base import Product, Scaled, Sum
 from ..landmarks import Landmarks

@@ -1,4 +1,5 @@
-"""The `Source` contract, and sources whose rows are in memory or computed on demand.
+"""The `Source` contract, sources whose rows are in memory or computed on demand, and
+sources of other sources.
 
 A source has rows and, optionally, weights (a row of weight w counts as w rows) and
 targets. Only `rows` and `take` differ between kinds of storage.
@@ -7,15 +8,10 @@ targets. Only `rows` and `take` differ between kinds of storage.
 from __future__ import annotations
 
 import copy
-import dis
-import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
-from functools import cached_property, partial
-from types import CodeType, FunctionType, MethodType
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +19,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
+from .._digest import digest, digest_row_indices
 
 
 def unit_weights(n_rows: int) -> np.ndarray:
@@ -74,176 +71,6 @@ def weighted_mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
     if are_unit_weights(weights) or not weights.any():
         return values.mean(axis=0)
     return np.average(values, axis=0, weights=weights)
-
-
-#: Rows of more bytes in all are known by so many of them.
-MAX_FULL_DIGEST_BYTES, N_DIGEST_ROWS = 2**24, 256
-#: What is nested deeper has no say: Python's stack has an end.
-DEPTH = 200
-
-#: Values that print as what they are.
-_PRINTED = (str, bytes, int, float, complex, Enum, np.dtype, type(None))
-
-
-def digest(*values: Any) -> str:
-    """16 hexadecimal digits that other values would change."""
-    return _digest(list(values), {}, DEPTH).hex()
-
-
-def digest_row_indices(n_rows: int, bytes_per_row: int) -> np.ndarray:
-    """The numbers of the rows that a digest is of: all, or some, evenly spaced."""
-    if n_rows * bytes_per_row <= MAX_FULL_DIGEST_BYTES or n_rows <= N_DIGEST_ROWS:
-        return np.arange(n_rows)
-    return np.arange(N_DIGEST_ROWS) * (n_rows - 1) // (N_DIGEST_ROWS - 1)
-
-
-def _digest(value: Any, known: dict[int, tuple[Any, bytes]], depth: int) -> bytes:
-    """The digest of a value. `known` has those of all that it was met in, or with.
-
-    By their ids, which are no others' as long as the values are kept.
-    """
-    if depth == 0:
-        return b"deep"
-    if id(value) in known:
-        return known[id(value)][1]
-    known[id(value)] = value, b"circle"
-    hashed = hashlib.blake2b(digest_size=8)
-    if arrays.is_array_or_csr(value) and not isinstance(value, np.generic):
-        parts = _hash_array(hashed, value)
-    else:
-        named, parts = _decompose(value)
-        hashed.update(named.encode("utf-8", "surrogatepass"))
-    found = [_digest(part, known, depth - 1) for part in parts]
-    if isinstance(value, (set, frozenset)):  # in another order in every process
-        found.sort()
-    for each in found:
-        hashed.update(b"|" + each)
-    known[id(value)] = value, hashed.digest()
-    return hashed.digest()
-
-
-def _hash_array(hashed: Any, value: Any) -> list[Any]:
-    """Hash an array, or some of its rows; return the parts that it holds."""
-    if sp.issparse(value):
-        hashed.update(f"{value.format}{value.shape}".encode())
-        if value.format != "csr":
-            value = value.tocsr()
-        return [value.data, value.indices, value.indptr]
-    n_bytes = value.dtype.itemsize * int(np.prod(value.shape)) if value.shape else 8
-    shape = tuple(value.shape)
-    if shape:
-        few = digest_row_indices(shape[0], max(1, n_bytes // max(1, shape[0])))
-        value = value if len(few) == shape[0] else arrays.take_rows(value, few)
-    host = np.ascontiguousarray(arrays.to_host(value))
-    hashed.update(f"{host.dtype.str}{shape}".encode())
-    if host.dtype.hasobject or host.dtype.kind == "T":  # its bytes are addresses
-        return host.ravel().tolist()
-    hashed.update(host.tobytes())
-    return []
-
-
-def _decompose(value: Any) -> tuple[str, list[Any]]:
-    """The name and kind of a value, and the values that it consists of."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    kind = type(value)
-    if isinstance(value, (tuple, list)):
-        return f"[{len(value)}]", list(value)
-    if isinstance(value, dict):
-        return "{}", [
-            part for key in sorted(value, key=str) for part in (key, value[key])
-        ]
-    if isinstance(value, (set, frozenset)):
-        return "set", list(value)
-    if hasattr(kind, "fingerprint") and hasattr(value, "n_rows"):  # a source
-        return "rows", [value.fingerprint()]
-    if isinstance(value, (FunctionType, type, np.ufunc)):
-        return f"{getattr(value, '__module__', '')}.{_name(value)}", _body(value)
-    if isinstance(value, MethodType):
-        return _name(value), [value.__self__]
-    if isinstance(value, partial):
-        return "partial", [value.func, value.args, value.keywords]
-    if isinstance(value, _PRINTED):
-        return repr(value), []
-    named = f"{kind.__module__}.{kind.__qualname__}"
-    if is_dataclass(value):
-        # What follows from the rest may be there or not; what `==` passes over has no
-        # say.
-        names = [f.name for f in fields(value) if f.init and f.compare]
-        return named, [getattr(value, name) for name in names]
-    if kind.__reduce__ is not object.__reduce__:
-        # What another process would be given, without caches of this one.
-        _, *given = value.__reduce__()
-        return named, [list(g) if _is_iterator(g) else g for g in given]
-    return named, _state(value)
-
-
-def _state(value: Any) -> list[Any]:
-    """What a value holds, in its `__dict__` and in slots."""
-    found: list[Any] = []
-    state = value.__getstate__()
-    for part in state if isinstance(state, tuple) else (state,):
-        if isinstance(part, dict):
-            kept = {k: v for k, v in part.items() if not _follows(type(value), k)}
-            found.append(kept)
-        else:
-            found.append(part)
-    return found
-
-
-def _follows(kind: type, name: str) -> bool:
-    return isinstance(getattr(kind, name, None), cached_property)
-
-
-def _is_iterator(value: Any) -> bool:
-    return isinstance(value, Iterable) and hasattr(value, "__next__")
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__qualname__", repr(function))
-
-
-def _body(function: Any) -> list[Any]:
-    """What a function does and what it knows, as far as that can be said."""
-    if not isinstance(function, FunctionType):
-        return []
-    known = [_cell(cell) for cell in function.__closure__ or ()]
-    defaults = [function.__defaults__, function.__kwdefaults__]
-    code = function.__code__
-    return [*_code(code), known, *defaults, _globals(code, function.__globals__)]
-
-
-def _cell(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not set yet
-        return None
-
-
-def _code(code: CodeType) -> list[Any]:
-    """What is done, with the names and the constants of it."""
-    constants = [
-        _code(constant) if isinstance(constant, CodeType) else constant
-        for constant in code.co_consts
-    ]
-    return [code.co_code, code.co_names, constants]
-
-
-def _globals(code: CodeType, known: dict[str, Any]) -> dict[str, Any]:
-    """Numbers, text and arrays of its module that a function reads and never sets."""
-    read, written = set[str](), set[str]()
-    waiting = [code]
-    while waiting:
-        each = waiting.pop()
-        waiting += [c for c in each.co_consts if isinstance(c, CodeType)]
-        for step in dis.get_instructions(each):
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                read.add(step.argval)
-            elif step.opname == "STORE_GLOBAL":
-                written.add(step.argval)
-    kinds = (*_PRINTED, np.ndarray, tuple)
-    names = sorted(name for name in read - written if name in known)
-    return {name: known[name] for name in names if isinstance(known[name], kinds)}
 
 
 @dataclass(frozen=True)
@@ -426,10 +253,6 @@ class DenseRows(Source):
     row after row, when it is asked for; the whole array never is.
     """
 
-    n_rows: int
-    n_features: int | None
-    on_device: bool
-
     def __init__(self, X: Array, weights: np.ndarray | None = None) -> None:
         self.X = X
         self.n_rows, self.n_features = X.shape
@@ -446,9 +269,6 @@ class DenseRows(Source):
 class SparseRows(Source):
     """The rows of a CSR matrix."""
 
-    n_rows: int
-    n_features: int | None
-
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.X = arrays.as_canonical_csr(sp.csr_array(X))
         self.n_rows, self.n_features = X.shape
@@ -463,8 +283,6 @@ class SparseRows(Source):
 
 class ObjectRows(Source):
     """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
-
-    n_rows: int
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -539,11 +357,6 @@ class Targets:
         return arrays.to_host_float64(self.of.take(np.asarray(key)))
 
 
-def check_device(device: str) -> None:
-    """Refuse a device that is not there."""
-    arrays.check_torch_device(device)
-
-
 class DeviceRows(Source):
     """The rows of another source as torch tensors on a device.
 
@@ -573,7 +386,52 @@ class DeviceRows(Source):
         return arrays.as_torch_tensor(self.source.take(indices), self.device)
 
 
-class GeneratedRows(Source):
+class ChunkedRows(Source):
+    """Rows in chunks, one after the other, each of which is read or made as a whole."""
+
+    #: (chunks + 1,) the first row of each, and the number of all.
+    bounds: np.ndarray
+
+    @abstractmethod
+    def _part(self, chunk: int, places: slice | np.ndarray) -> Any:
+        """Some rows of a chunk, by their places in it: consecutive ones, or a list."""
+
+    def _chunk_of(self, row: Any) -> Any:
+        return np.searchsorted(self.bounds, row, side="right") - 1
+
+    def _first_row(self, chunk: int) -> int:
+        return int(self.bounds[chunk])
+
+    def rows(self, start: int, stop: int) -> Any:
+        stop = min(stop, self.n_rows)
+        if stop <= start:
+            return self._part(0, slice(0, 0))
+        pieces = []
+        for chunk in range(self._chunk_of(start), self._chunk_of(stop - 1) + 1):
+            first = self._first_row(chunk)
+            places = slice(max(0, start - first), stop - first)
+            pieces.append(self._part(chunk, places))
+        return pieces[0] if len(pieces) == 1 else arrays.stack_rows(pieces)
+
+    def take(self, indices: np.ndarray) -> Any:
+        # Each chunk is read once, and of it only what is wanted is kept.
+        indices = np.asarray(indices, dtype=np.int64)
+        order = np.argsort(indices, kind="stable")
+        chunks, starts = np.unique(self._chunk_of(indices[order]), return_index=True)
+        if not len(chunks):
+            return self._part(0, slice(0, 0))
+        pieces = [
+            self._part(chunk, indices[positions] - self._first_row(chunk))
+            for chunk, positions in zip(
+                chunks.tolist(), np.split(order, starts[1:]), strict=True
+            )
+        ]
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order))
+        return arrays.take_rows(arrays.stack_rows(pieces), inverse)
+
+
+class GeneratedRows(ChunkedRows):
     """The rows that a function makes, chunk by chunk.
 
     Parameters
@@ -607,8 +465,6 @@ class GeneratedRows(Source):
 
     make: Callable[[int, int], Any]
     chunk: int
-    n_rows: int
-    n_features: int | None
     #: Some rows cost as much as their chunks.
     supports_random_access = False
 
@@ -622,31 +478,17 @@ class GeneratedRows(Source):
         self.make, self.chunk = make, chunk
         self.n_rows, self.n_features = n_rows, n_features
 
-    def rows(self, start: int, stop: int) -> Any:
-        first, last = start // self.chunk, -(-stop // self.chunk)
-        if last - first == 1:
-            chunk_start = first * self.chunk
-            return arrays.slice_rows(
-                self._generate_chunk(first), start - chunk_start, stop - chunk_start
-            )
-        return self.take(np.arange(start, stop))
+    def _chunk_of(self, row: Any) -> Any:
+        return row // self.chunk
 
-    def take(self, indices: np.ndarray) -> Any:
-        order = np.argsort(indices, kind="stable")
-        sorted_indices = np.asarray(indices, dtype=np.intp)[order]
-        # Each chunk is generated once, and of it only what is wanted is kept.
-        chunks, starts = np.unique(sorted_indices // self.chunk, return_index=True)
-        pieces = [
-            arrays.take_rows(self._generate_chunk(chunk), rows - chunk * self.chunk)
-            for chunk, rows in zip(
-                chunks, np.split(sorted_indices, starts[1:]), strict=False
-            )
-        ]
-        if not pieces:
-            return arrays.slice_rows(self._generate_chunk(0), 0, 0)
-        inverse = np.empty(len(order), dtype=np.intp)
-        inverse[order] = np.arange(len(order))
-        return arrays.take_rows(arrays.stack_rows(pieces), inverse)
+    def _first_row(self, chunk: int) -> int:
+        return chunk * self.chunk
+
+    def _part(self, chunk: int, places: slice | np.ndarray) -> Any:
+        rows = self._generate_chunk(chunk)
+        if isinstance(places, slice):
+            return arrays.slice_rows(rows, places.start, places.stop)
+        return arrays.take_rows(rows, places)
 
     def _generate_chunk(self, number: int) -> Any:
         start = int(number) * self.chunk
@@ -658,3 +500,237 @@ class GeneratedRows(Source):
                 f"{start} to {stop}; it must be {(stop - start, self.n_features)}."
             )
         return rows
+
+
+# --- sources of other sources ---------------------------------------------------------
+
+
+class Subset(Source):
+    """Some rows of another source, in ascending order of their numbers."""
+
+    is_subset = True
+
+    def __init__(self, source: Source, indices: np.ndarray) -> None:
+        self.source = source
+        self.indices = indices
+        self.n_rows = len(indices)
+        self.n_features = source.n_features
+        self.on_device, self.supports_random_access = (
+            source.on_device,
+            source.supports_random_access,
+        )
+        self.weights = source.weights_of(indices) if source.is_weighted else None
+        self.targets = _subset_targets(source.targets, indices)
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.source.take(self.indices[start:stop])
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.source.take(self.indices[indices])
+
+    def fingerprint(self) -> str:
+        return digest(
+            self.source.fingerprint(), self.indices, self._weights_and_targets_digest()
+        )
+
+
+def _subset_targets(targets: Any, indices: np.ndarray) -> Any:
+    """The targets of some rows; those that are read go on to be."""
+    if isinstance(targets, Targets):
+        return targets.with_source(Subset(targets.of, indices))
+    return None if targets is None else targets[indices]
+
+
+class CachedRows(Source):
+    """Points that are kept in memory: some rows of another source, fetched once."""
+
+    is_subset = True
+
+    def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
+        self.points = points
+        self.n_rows = arrays.count_rows(points)
+        self.on_device = not arrays.is_on_host(points)
+        self.weights = weights
+        shape: tuple[int, ...] = getattr(points, "shape", ())
+        self.n_features = shape[1] if len(shape) == 2 else None
+
+    @classmethod
+    def of(cls, source: Source, indices: np.ndarray) -> CachedRows:
+        """These rows of a source, with their weights."""
+        weights = source.weights_of(indices) if source.is_weighted else None
+        return cls(source.take(indices), weights)
+
+    def rows(self, start: int, stop: int) -> Any:
+        return arrays.slice_rows(self.points, start, stop)
+
+    def take(self, indices: np.ndarray) -> Any:
+        return arrays.take_rows(self.points, indices)
+
+
+class TransformedRows(Source):
+    """The rows of another source, transformed whenever they are read.
+
+    Parameters
+    ----------
+    source : Source
+        The rows, with targets and weights if it has any.
+    transformer : fitted transformer
+        Its `transform` returns as many rows as it is given, an array or CSR matrix.
+    """
+
+    def __init__(self, source: Source, transformer: Any) -> None:
+        self.source, self.transformer = source, transformer
+        self.n_rows, self.files = source.n_rows, source.files
+        self.on_device, self.supports_random_access = (
+            source.on_device,
+            source.supports_random_access,
+        )
+        self.weights = source.weights if source.is_weighted else None
+        self.targets = source.targets
+        self._no_rows = self.take(np.arange(1))[:0]
+        self.n_features = self._no_rows.shape[1]
+
+    @property
+    def default_engine(self) -> Any:
+        """That of the rows which are transformed."""
+        return self.source.default_engine
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self._transform(self.source.rows(start, stop))
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self._transform(self.source.take(indices))
+
+    def _transform(self, rows: Any) -> Any:
+        if arrays.count_rows(rows) == 0:  # which transformers refuse
+            return self._no_rows
+        found = self.transformer.transform(rows)
+        found = found.tocsr() if sp.issparse(found) else np.asarray(found)
+        return arrays.as_float(found)
+
+    def fingerprint(self) -> str:
+        return digest(
+            self.source.fingerprint(),
+            self.transformer,
+            self._weights_and_targets_digest(),
+        )
+
+
+class Pair(Source):
+    """Two views of the same rows: every row is a pair."""
+
+    first: Source
+    second: Source
+
+    def __init__(self, first: Source, second: Source) -> None:
+        self.first, self.second = first, second
+        self.n_rows = first.n_rows
+        self.on_device = first.on_device
+
+    def rows(self, start: int, stop: int) -> Any:
+        return self.first.rows(start, stop), self.second.rows(start, stop)
+
+    def take(self, indices: np.ndarray) -> Any:
+        return self.first.take(indices), self.second.take(indices)
+
+
+class ConcatenatedRows(ChunkedRows):
+    """The rows of several sources, one after the other.
+
+    Rows must be of one kind: arrays with as many columns, or objects. float32 rows
+    beside float64 ones become float64.
+
+    Parameters
+    ----------
+    parts : sequence of Source
+        At least one; those without rows are passed over.
+    """
+
+    parts: list[Source]
+    bounds: np.ndarray
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self.parts = [part for part in parts if part.n_rows] or list(parts[:1])
+        if not self.parts:
+            raise ValueError("There is nothing to stack; give at least one source.")
+        first = self.parts[0]
+        for position, part in enumerate(self.parts):
+            if part.n_features != first.n_features:
+                raise ValueError(
+                    f"Source {position} has {part.n_features} columns, and the first "
+                    "has "
+                    f"{first.n_features}; all must have the same."
+                )
+        self.files = tuple(file for part in self.parts for file in part.files)
+        self.feature_names = _common_feature_names(self.parts)
+        self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
+        self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features
+        self.supports_random_access = all(
+            part.supports_random_access for part in self.parts
+        )
+        if any(part.is_weighted for part in self.parts):
+            self.weights = np.concatenate([part.weights for part in self.parts])
+        self.targets = _concatenate_targets(self.parts)
+        self._wide = len({_stored_dtype(part) for part in self.parts}) > 1
+
+    def _part(self, chunk: int, places: slice | np.ndarray) -> Any:
+        part = self.parts[chunk]
+        if isinstance(places, slice):
+            rows = part.rows(places.start, min(places.stop, part.n_rows))
+        else:
+            rows = part.take(places)
+        return arrays.widen(rows) if self._wide else rows
+
+    def fingerprint(self) -> str:
+        return digest(
+            [part.fingerprint() for part in self.parts],
+            self._weights_and_targets_digest(),
+        )
+
+
+def _common_feature_names(parts: Sequence[Source]) -> tuple[str, ...] | None:
+    """The names of the features, which must be alike where there are any."""
+    distinct = {part.feature_names: None for part in parts if part.feature_names}
+    if len(distinct) > 1:
+        first, second, *_ = distinct
+        raise ValueError(
+            f"The sources have other columns, {', '.join(first or ())} and "
+            f"{', '.join(second or ())}; open all with the same columns=[...]."
+        )
+    return next(iter(distinct), None)
+
+
+def _stored_dtype(part: Source) -> Any:
+    if hasattr(part, "_dtype"):  # of a file, of which nothing need be read
+        return part._dtype
+    rows = part.take(np.arange(min(1, part.n_rows)))
+    return getattr(rows, "dtype", None)
+
+
+def _concatenate_targets(parts: Sequence[Source]) -> Any:
+    """The targets of all; None where one has none."""
+    targets = [part.targets for part in parts]
+    if any(given is None for given in targets):
+        return None
+    if all(isinstance(given, np.ndarray) for given in targets):
+        return np.concatenate(targets)
+    if all(isinstance(given, Targets) for given in targets):
+        _check_same_classes(targets)
+        return targets[0].with_source(ConcatenatedRows([given.of for given in targets]))
+    raise ValueError(
+        "Some of these sources read their targets and some hold them; give all of them "
+        "to open(..., target=...), or none and pass y."
+    )
+
+
+def _check_same_classes(targets: Sequence[Targets]) -> None:
+    first, *others = (
+        None if given.names is None else given.names.tolist() for given in targets
+    )
+    for other in others:
+        if other != first:
+            raise ValueError(
+                "The sources have other texts as targets, so that their numbers stand "
+                "for others; open the files together, sources.open([first, second], "
+                "target=...)."
+            )

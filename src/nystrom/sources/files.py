@@ -28,7 +28,7 @@ from .arrow import (
     report_conversions,
     stream_file,
 )
-from .base import DenseRows, Source, Targets, as_feature_names
+from .base import ConcatenatedRows, DenseRows, Source, Targets, as_feature_names
 from .tabular import (
     ClassCodes,
     ColumnNames,
@@ -41,7 +41,6 @@ from .tabular import (
     select_columns,
     wrap_decoding_errors,
 )
-from .views import ConcatenatedRows
 
 #: How a file is stored, by how its name ends.
 FORMATS = {
@@ -190,7 +189,12 @@ def _open(
             files, select_columns(files[0], columns, None, weight)
         )
         target_options = replace(options, dataset=None, flat=True, row_filter=None)
-        targets = open_targets(os.fspath(target), source, target_options)
+        targets = targets_in(os.fspath(target), target_options)
+        if len(targets) != source.n_rows:
+            raise FileError(
+                f"{target} has {len(targets)} rows, but there are {source.n_rows} to "
+                "have targets."
+            )
         return source.replace(targets=targets)
     if files:
         return source_from_files(
@@ -279,17 +283,6 @@ def _columns_of_features(file: TabularFile, names: Sequence[str]) -> list[Any] |
         columns.append(features[fitting[0]])
         rest = rest[len(fitting[0]) :]
     return columns
-
-
-def open_targets(path: str, source: Source, options: FileOptions) -> Targets:
-    """Targets in a file of their own, one for each row of a source."""
-    targets = targets_in(path, options)
-    if len(targets) != source.n_rows:
-        raise FileError(
-            f"{path} has {len(targets)} rows, but there are {source.n_rows} to have "
-            "targets."
-        )
-    return targets
 
 
 def targets_in(path: str, options: FileOptions) -> Targets:
@@ -403,8 +396,28 @@ def find_filesystem(path: str, options: FileOptions) -> tuple[Any, str]:
     if isinstance(filesystem, fs.LocalFileSystem):
         return None, own_path
     if not isinstance(filesystem, fs.FileSystem):
-        filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+        filesystem = fs.PyFileSystem(fs.FSSpecHandler(RangeReads(filesystem)))
     return filesystem, own_path
+
+
+#: Bytes that files of fsspec read ahead; by themselves some of them read 50 MB.
+READ_AHEAD_BYTES = 2**20
+
+
+class RangeReads:
+    """A file system of fsspec whose files read little more than they are asked for."""
+
+    def __init__(self, filesystem: Any) -> None:
+        self.filesystem = filesystem
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "filesystem":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.filesystem, name)
+
+    def open(self, path: str, mode: str = "rb") -> Any:
+        """An open file."""
+        return self.filesystem.open(path, mode, block_size=READ_AHEAD_BYTES)
 
 
 def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str | None]:

@@ -1,14 +1,20 @@
 """Where the rows of a pass go: `Output` is what users give as `out`, a `Sink` takes
 rows block by block.
 
-Rows arrive from several threads, in any order.
+Rows arrive from several threads, in any order. Files are written atomically: under a
+temporary name beside the target, moved there once complete.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import secrets
+import shutil
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,8 +23,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .._validation import unknown_name_error
-from .output_files import AtomicFileSink, NpySink, OutputLayout, ParquetSink, ZarrSink
+from .._validation import import_optional, unknown_name_error
 
 
 class Sink(Protocol):
@@ -132,8 +137,325 @@ class SplitSink:
             sink.close(complete)
 
 
+# --- files ----------------------------------------------------------------------------
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The path of a file, or a folder, to write in place of another one.
+
+    A reader of `path` finds all of it, or what was there before: it is written
+    under another name beside it, and moved once all went well. After an error, or
+    Ctrl-C, nothing remains.
+
+    Parameters
+    ----------
+    path : str or path
+        Where it is to be in the end. A link is followed, not replaced.
+
+    Yields
+    ------
+    beside : Path
+        Where to write it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from nystrom.sources.output import atomic_write
+    >>> place = Path(tempfile.mkdtemp()) / "page.html"
+    >>> with atomic_write(place) as beside:
+    ...     _ = beside.write_text("<p>all of it</p>")
+    >>> [file.name for file in place.parent.iterdir()]
+    ['page.html']
+    """
+    target = Path(os.path.realpath(path))
+    temporary = hidden_path(target, "part")
+    try:
+        yield temporary
+        move_into_place(temporary, target)
+    finally:
+        remove_temporary(temporary)
+
+
+def hidden_path(path: Path, suffix: str) -> Path:
+    """A name in the same folder that nothing has, and that no listing shows."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{suffix}")
+
+
+def move_into_place(temporary: Path, target: Path) -> None:
+    """Put a file, or a folder, in its place once it is on the disk."""
+    for file in [temporary] if temporary.is_file() else temporary.rglob("*"):
+        if file.is_file():
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+    if target.is_dir():  # no system call replaces a folder that has something in it
+        previous = hidden_path(target, "old")
+        os.replace(target, previous)
+        try:
+            os.replace(temporary, target)
+        except BaseException:
+            os.replace(previous, target)
+            raise
+        shutil.rmtree(previous, ignore_errors=True)
+    else:
+        os.replace(temporary, target)
+    if os.name == "posix":  # the name, too, is on the disk then
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def remove_temporary(temporary: Path) -> None:
+    """Throw away what was written and not moved."""
+    if temporary.is_dir():
+        shutil.rmtree(temporary, ignore_errors=True)
+    else:
+        temporary.unlink(missing_ok=True)
+
+
+class AtomicFileSink(ABC):
+    """Is written beside its place, under another name, and moved there at the end.
+
+    A reader finds all rows, or what was there before.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file goes.
+    n_rows, names, dtype : int, tuple of str, dtype
+        How many rows are written, of which columns, as which type.
+    single : bool
+        Whether there is one number per row, not a list of one.
+    """
+
+    process_safe = False
+
+    def __init__(
+        self,
+        path: Path,
+        n_rows: int,
+        names: tuple[str, ...],
+        dtype: np.dtype,
+        single: bool = False,
+    ) -> None:
+        self.path, self.n_rows, self.names, self.dtype = path, n_rows, names, dtype
+        self.shape = (n_rows,) if single else (n_rows, len(names))
+        self._temporary_path = hidden_path(path, "part")
+
+    @property
+    def result(self) -> Path:
+        """What the caller gets."""
+        return self.path
+
+    def open(self) -> None:
+        """Begin the file beside its place."""
+        try:
+            self._begin()
+        except BaseException:
+            self.close(False)
+            raise
+
+    @abstractmethod
+    def put(self, start: int, rows: Any) -> None:
+        """Keep `rows` as rows `start`, `start + 1`, …"""
+
+    def close(self, complete: bool) -> None:
+        """Move the file to its place, or throw it away."""
+        try:
+            if complete:
+                self._finish()
+                self._close_file()
+                move_into_place(self._temporary_path, self.path)
+        finally:
+            try:
+                with suppress(Exception):  # what went wrong before is what matters
+                    self._close_file()
+            finally:  # Ctrl-C, too
+                remove_temporary(self._temporary_path)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Make the file."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Write the rest."""
+
+    @abstractmethod
+    def _close_file(self) -> None:
+        """Let go of the file, if it is open."""
+
+
+#: Numbers that are written at a time, and rows at most.
+GROUP_VALUES, MAX_GROUP_ROWS = 2**22, 2**18
+
+
+class OrderedFileSink(AtomicFileSink):
+    """A file that takes rows in groups of one size, one group after the other.
+
+    What arrives early waits: an engine is never far ahead of the first row missing.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.group = max(
+            1, min(MAX_GROUP_ROWS, GROUP_VALUES // max(1, len(self.names)))
+        )
+        self._lock = threading.Lock()
+        self._out_of_order: dict[int, np.ndarray] = {}
+        self._buffered: list[np.ndarray] = []
+        self._next = self._n_written = 0
+
+    def put(self, start: int, rows: Any) -> None:
+        rows = arrays.to_host(rows)
+        rows = rows.reshape(len(rows), -1).astype(self.dtype, copy=False)
+        with self._lock:
+            self._out_of_order[start] = rows
+            while self._next in self._out_of_order:
+                next_rows = self._out_of_order.pop(self._next)
+                self._buffered.append(next_rows)
+                self._next += len(next_rows)
+                if self._next - self._n_written >= self.group:
+                    self._write_groups(self.group)
+
+    def _finish(self) -> None:
+        self._write_groups(1)
+        if self._n_written != self.n_rows:
+            raise RuntimeError(
+                f"{self.path}: {self._n_written} of {self.n_rows} rows came."
+            )
+
+    def _write_groups(self, min_rows: int) -> None:
+        """Write what waits, group by group, until fewer rows than `min_rows` wait."""
+        rows = np.concatenate(self._buffered) if self._buffered else np.empty((0, 1))
+        while len(rows) >= min_rows:
+            group_rows, rows = rows[: self.group], rows[self.group :]
+            self._write(self._n_written, group_rows)
+            self._n_written += len(group_rows)
+        self._buffered = [rows] if len(rows) else []
+
+    @abstractmethod
+    def _write(self, start: int, rows: np.ndarray) -> None:
+        """Write the next rows, (rows, columns)."""
+
+
+class NpySink(AtomicFileSink):
+    """One array in a file."""
+
+    process_safe = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        buffer = io.BytesIO()
+        header = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": self.shape,
+        }
+        np.lib.format.write_array_header_1_0(buffer, header)
+        self._header = buffer.getvalue()
+        self._owner_pid = os.getpid()
+        self._file: Any = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_file": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def _begin(self) -> None:
+        # In another process it is there already; if not, the pass is over.
+        creates_file = (
+            os.getpid() == self._owner_pid and not self._temporary_path.exists()
+        )
+        self._file = self._temporary_path.open(
+            "xb+" if creates_file else "rb+", buffering=0
+        )
+        if creates_file:
+            self._write(0, self._header)
+            self._file.truncate(len(self._header) + self._row_bytes * self.n_rows)
+
+    @property
+    def _row_bytes(self) -> int:
+        """The bytes of a row."""
+        return self.dtype.itemsize * len(self.names)
+
+    def put(self, start: int, rows: Any) -> None:
+        values = np.ascontiguousarray(arrays.to_host(rows), dtype=self.dtype)
+        self._write(len(self._header) + start * self._row_bytes, values.data.cast("B"))
+
+    def _write(self, offset: int, data: Any) -> None:
+        with self._lock:
+            self._file.seek(offset)
+            n_written = 0
+            while n_written < len(data):
+                n_written += self._file.write(data[n_written:])
+
+    def _finish(self) -> None:
+        pass
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class ParquetSink(OrderedFileSink):
+    """A table with a column of numbers for each column of the rows."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._arrow = import_optional("pyarrow", "io", "Writing Parquet files")
+        self._parquet = import_optional(
+            "pyarrow.parquet", "io", "Writing Parquet files"
+        )
+        self._writer: Any = None
+
+    def _begin(self) -> None:
+        kind = self._arrow.from_numpy_dtype(self.dtype)
+        self._schema = self._arrow.schema([(name, kind) for name in self.names])
+        self._writer = self._parquet.ParquetWriter(self._temporary_path, self._schema)
+
+    def _write(self, start: int, rows: np.ndarray) -> None:
+        columns = [np.ascontiguousarray(rows[:, j]) for j in range(rows.shape[1])]
+        table = self._arrow.table(columns, schema=self._schema)
+        self._writer.write_table(table, row_group_size=max(1, len(rows)))
+
+    def _close_file(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+
+class ZarrSink(OrderedFileSink):
+    """One array in a folder."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._zarr = import_optional("zarr", "zarr", "Writing Zarr arrays")
+        self._array: Any = None
+
+    def _begin(self) -> None:
+        self._array = self._zarr.create_array(
+            str(self._temporary_path),
+            shape=self.shape,
+            chunks=(min(self.group, self.n_rows), *self.shape[1:]),
+            dtype=self.dtype,
+        )
+
+    def _write(self, start: int, rows: np.ndarray) -> None:
+        shape = (len(rows), *self.shape[1:])
+        self._array[start : start + len(rows)] = rows.reshape(shape)
+
+    def _close_file(self) -> None:
+        self._array = None
+
+
 #: How a file is written, by how its name ends.
-WRITERS: dict[str, Callable[[Path, OutputLayout], AtomicFileSink]] = {
+WRITERS: dict[str, type[AtomicFileSink]] = {
     ".npy": NpySink,
     ".parquet": ParquetSink,
     ".zarr": ZarrSink,
@@ -197,9 +519,13 @@ class Output:
 
     def __post_init__(self) -> None:
         if isinstance(self.where, (str, os.PathLike)):
-            _check_path(Path(self.where))
-            if not isinstance(self.where, Overwrite):
-                _refuse_existing(Path(self.where))
+            path = Path(self.where)
+            _check_path(path)
+            if os.path.lexists(path) and not isinstance(self.where, Overwrite):
+                raise FileExistsError(
+                    f"out={str(path)!r} exists already. Choose another name, or "
+                    f"replace it: out=nystrom.sources.Overwrite({str(path)!r})."
+                )
         elif self.where is not None and not _is_array_or_sink(self.where):
             raise TypeError(
                 f"out={self.where!r} is not allowed; it is a path that ends in "
@@ -223,13 +549,13 @@ class Output:
                     'by block, where they are given one: out="rows.npy".'
                 ) from error
         if isinstance(self.where, (str, os.PathLike)):
-            path = Path(self.where)
-            column_names = (
-                self._default_names(n_columns) if self.names is None else self.names
-            )
-            names = tuple(map(str, column_names))
-            layout = OutputLayout(n_rows, names, np.dtype(dtype), self.single)
-            return WRITERS[path.suffix.lower()](path, layout)
+            path, names = Path(self.where), self.names
+            if names is None:
+                names = [f"{self.name}{i}" for i in range(n_columns)]
+                names = [self.name] if self.single else names
+            write = WRITERS[path.suffix.lower()]
+            columns = tuple(map(str, names))
+            return write(path, n_rows, columns, np.dtype(dtype), self.single)
         if not arrays.is_array(self.where):
             return self.where
         shape = (n_rows,) if self.single else (n_rows, n_columns)
@@ -257,11 +583,6 @@ class Output:
             sink.put(0, columns)
         return self.result(sink)
 
-    def _default_names(self, n_columns: int) -> list[str]:
-        if self.single:
-            return [self.name]
-        return [f"{self.name}{i}" for i in range(n_columns)]
-
 
 #: A new array.
 NEW_ARRAY = Output()
@@ -281,15 +602,6 @@ def _check_not_input(path: Path, files: Sequence[str]) -> None:
                 f"out={str(path)!r} is the file that the rows are read from, which "
                 "would be lost. Choose another name."
             )
-
-
-def _refuse_existing(path: Path) -> None:
-    """What is there is not lost by a name that is used twice."""
-    if os.path.lexists(path):
-        raise FileExistsError(
-            f"out={str(path)!r} exists already. Choose another name, or replace it: "
-            f"out=nystrom.sources.Overwrite({str(path)!r})."
-        )
 
 
 def _check_path(path: Path) -> None:

@@ -17,14 +17,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
-from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import _arrays as arrays
+from .._digest import digest
 from .._validation import unknown_name_error
-from .base import Source, digest
+from .base import ChunkedRows, Source
 
 
 class FileError(ValueError):
@@ -175,19 +176,16 @@ class FolderStamp:
     def of(cls, path: str) -> FolderStamp:
         """The stamp of a folder as it is now."""
         try:
-            last_change_ns = _last_change_ns(os.stat(path))
-            entries = sorted(_walk_entries(path, ""), key=itemgetter(0))
+            entries = {entry: entry.stat() for entry in sorted(Path(path).rglob("*"))}
+            entries[Path(path)] = os.stat(path)
         except OSError as error:
             raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        last_change_ns = max(
-            [last_change_ns, *(_last_change_ns(s) for _, s in entries)]
-        )
         lines = [
-            f"{name}|{status.st_size}|{status.st_mtime_ns}"
-            for name, status in entries
+            f"{entry.relative_to(path)}|{status.st_size}|{status.st_mtime_ns}"
+            for entry, status in entries.items()
             if not stat.S_ISDIR(status.st_mode)
         ]
-        return cls(digest("|".join(lines)), last_change_ns)
+        return cls(digest("|".join(lines)), max(map(_last_change_ns, entries.values())))
 
     def check(self, path: str) -> None:
         """Refuse a folder of which any file is another one by now."""
@@ -224,16 +222,6 @@ class FolderStamp:
 def _last_change_ns(status: os.stat_result) -> int:
     """Of content or, since a time can be set back, of what is known about a file."""
     return max(status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _walk_entries(path: str, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
-    """All files and folders in a folder, by their names in it."""
-    with os.scandir(os.path.join(path, prefix)) as entries:
-        for entry in entries:
-            name = os.path.join(prefix, entry.name)
-            yield name, entry.stat()
-            if entry.is_dir():
-                yield from _walk_entries(path, name)
 
 
 #: Bytes of chunks that are kept, and how many at least, whatever their size: a tile may
@@ -389,12 +377,11 @@ class TabularFile(ABC):
         """What else decides what is read."""
         return ()
 
-    #: What columns may be called besides their names, for an error to say.
-    other_names_hint = ""
-
     def unknown_column_hint(self, name: Any) -> str:
         """What may have gone wrong where there is no column of this name."""
-        return ""
+        if self.names != tuple(range(len(self.names))):
+            return ""
+        return f"columns of this file are the numbers 0 to {len(self.names) - 1}."
 
     def has_column(self, name: Any) -> bool:
         """Whether there is such a column."""
@@ -430,19 +417,17 @@ class TabularFile(ABC):
         return X
 
 
-class ChunkedFileRows(Source):
+class ChunkedFileRows(ChunkedRows):
     """Some columns of a file that is read in chunks."""
 
     file: TabularFile
     names: ColumnNames
-    n_rows: int
-    n_features: int | None
     supports_random_access = False
 
     def __init__(self, file: TabularFile, names: ColumnNames) -> None:
         self.file, self.names = file, names
         self.n_rows, self.n_features = file.n_rows, len(file.feature_names(names))
-        self.files: tuple[str, ...] = (file.path,)
+        self.files = (file.path,)
         decoded_columns = (
             file.columns_read_together
             if set(names) <= set(file.columns_read_together)
@@ -457,21 +442,10 @@ class ChunkedFileRows(Source):
         self._dtype = row_dtype(file.dtype(names))
         self._key: Hashable = names  # what values depend on, besides file and rows
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        bounds = self.file.bounds
-        first = int(np.searchsorted(bounds, start, side="right")) - 1
-        last = int(np.searchsorted(bounds, stop, side="left"))
-        parts = [
-            self._read_chunk(chunk)[
-                max(0, start - bounds[chunk]) : stop - bounds[chunk]
-            ]
-            for chunk in range(first, last)
-            if stop > start
-        ]
-        if len(parts) == 1:
-            return self._select_columns(parts[0])
-        empty = np.empty((0, self.n_features or 0), self._dtype)
-        return np.concatenate([empty, *map(self._select_columns, parts)])
+    @property
+    def bounds(self) -> np.ndarray:  # type: ignore[override]
+        """Where chunks of the file begin."""
+        return self.file.bounds
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         indices = np.asarray(indices, np.int64)  # equal bytes are equal numbers
@@ -481,18 +455,7 @@ class ChunkedFileRows(Source):
         return TAKEN_ROWS.get(key, lambda: self._take(indices))
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
-        out = np.empty((len(indices), self.n_features or 0), self._dtype)
-        # One forward read, each chunk once.
-        order = np.argsort(indices, kind="stable")
-        chunks = np.searchsorted(self.file.bounds, indices[order], side="right") - 1
-        ends = np.flatnonzero(np.diff(chunks)) + 1
-        for positions in np.split(order, ends) if len(order) else ():
-            chunk = (
-                np.searchsorted(self.file.bounds, indices[positions[0]], "right") - 1
-            )
-            local = indices[positions] - self.file.bounds[chunk]
-            out[positions] = self._select_columns(self._read_chunk(int(chunk))[local])
-        return out
+        return super().take(indices)
 
     def fingerprint(self) -> str:
         return digest(self.file.identity, self._key, self._weights_and_targets_digest())
@@ -500,7 +463,8 @@ class ChunkedFileRows(Source):
     def _read_chunk(self, chunk: int) -> np.ndarray:
         return self.file.chunk(chunk, self._decoded_columns)
 
-    def _select_columns(self, rows: np.ndarray) -> np.ndarray:
+    def _part(self, chunk: int, places: slice | np.ndarray) -> np.ndarray:
+        rows = self._read_chunk(chunk)[places]
         return rows if self._places is None else as_float_rows(rows[:, self._places])
 
 
@@ -671,11 +635,6 @@ def _resolve_column(file: TabularFile, name: Any) -> Any:
     if file.has_column(name):
         return name
     kind = f"{file.path}: column"
-    if file.names == tuple(range(width)):
-        raise ValueError(
-            f"{kind}={name!r} is unknown; columns of this file are the numbers 0 to "
-            f"{width - 1}{file.other_names_hint}."
-        )
     hint = file.unknown_column_hint(name)
     if hint:
         raise ValueError(f"{kind}={name!r} is unknown; {hint}")
