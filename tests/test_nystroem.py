@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from nystrom import Nystroem, approximate
+from nystrom import KernelPCA, Nystroem, approximate
 
 GAMMA = 0.2
 
@@ -300,3 +300,39 @@ def test_row_numbers_before_the_fit_say_so():
 
 
 # For any data
+
+
+def test_weights_count_as_copies(rng):
+    X, points = rng.standard_normal((200, 3)), rng.standard_normal((20, 3))
+    weights = np.arange(200) % 4
+    copies = np.repeat(X, weights, axis=0)
+    est = Nystroem(gamma=0.3, n_components=20, sampler=points)
+    weighted = est.fit_transform(X, sample_weight=weights)
+    error = est.approximation_error_.value
+    est.fit_transform(copies)
+    assert error == pytest.approx(est.approximation_error_.value)
+    assert weighted.shape == (200, 20)
+    for kind in ({"sampler": points, "n_landmarks": 20}, {}):  # landmarks, and exactly
+        pca = KernelPCA(3, kernel="rbf", gamma=0.3, random_state=0, **kind)
+        found = pca.fit(X, sample_weight=weights).eigenvalues_
+        np.testing.assert_allclose(found, pca.fit(copies).eigenvalues_, rtol=1e-9)
+
+
+def test_the_way_back(rng):
+    X = rng.standard_normal((300, 2))
+    est = Nystroem(
+        gamma=0.2,
+        n_components=60,
+        fit_inverse_transform=True,
+        alpha=1e-3,
+        random_state=0,
+    )
+    Z = est.fit_transform(X)
+    assert np.abs(est.inverse_transform(Z) - X).max() < 0.2
+    np.testing.assert_allclose(est.fit(X).inverse_transform(Z[:5]), X[:5], atol=0.2)
+    est.partial_fit(X)
+    assert np.abs(est.inverse_transform(est.transform(X)) - X).mean() < 0.2
+    assert not hasattr(est.truncate(5), "inverse_transform")
+    assert not hasattr(Nystroem(), "inverse_transform")
+    with pytest.raises(ValueError, match="precomputed"):
+        est.set_params(kernel="precomputed", gamma=None, n_components=5).fit(np.eye(9))

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_finite, check_float, check_int, unknown_name_error
+from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..kernels import AdditiveChi2, Chi2, Kernel, PrecomputedAtLandmarks
 from ..landmarks import Landmarks
@@ -112,16 +113,64 @@ def _select_components(
     )
 
 
-def _check_rows_of_numbers(points: Any) -> None:
-    if sp.issparse(points):
-        raise NotImplementedError(
-            "Inverse transform not implemented for sparse matrices!"
-        )
-    if not arrays.is_array(points):
-        raise ValueError("fit_inverse_transform=True needs rows of numbers.")
+class PreimageMixin:
+    """`inverse_transform` by ridge regression of the rows on their coordinates."""
+
+    fit_inverse_transform: bool = False  # of files that were saved without
+    alpha: float = 1.0
+    n_jobs: int | None
+    verbose: int
+    _exact: Any = None
+
+    def _fit_preimage(
+        self, landmarks: Landmarks, forward: LinearMap, source: Source, engine: Engine
+    ) -> None:
+        """Learn the way back, where it is asked for."""
+        if not self.fit_inverse_transform:
+            return
+        if landmarks.kernel.traits.uses_row_numbers:
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        if sp.issparse(landmarks.points):
+            raise NotImplementedError(
+                "Inverse transform not implemented for sparse matrices!"
+            )
+        if not arrays.is_array(landmarks.points):
+            raise ValueError("fit_inverse_transform=True needs rows of numbers.")
+        alpha = check_float(self.alpha, "alpha", minimum=0.0)
+        self._preimage = fit_preimage(landmarks, forward, source, alpha, engine)
+        self.dual_coef_ = asarray_like(landmarks, self._preimage.map.dual)
+        self.X_transformed_fit_ = self._preimage.landmarks.points
+
+    @property
+    def inverse_transform(self) -> Callable[[Any], Any]:
+        """Rows that have about the coordinates given, by ridge regression.
+
+        A method of one array of shape (n_samples, n_components), which returns rows of
+        shape (n_samples, n_features). It is there with fit_inverse_transform=True only.
+        """
+        if not self.fit_inverse_transform:
+            # NotFittedError is an AttributeError, so that hasattr is False.
+            raise NotFittedError(
+                "The way back is not learnt with fit_inverse_transform=False; set it "
+                "to True and fit."
+            )
+        return self._inverse_transform
+
+    def _inverse_transform(self, X: Any) -> Any:
+        check_is_fitted(self, "landmarks_")
+        if self._exact is not None:
+            with blas_limit_for_size(self._exact.X_fit_.shape[0]):
+                return self._exact.inverse_transform(X)
+        points = self._preimage.landmarks
+        X = X if arrays.is_array(X) else np.asarray(X)
+        source = as_source(arrays.detach(X))
+        width = points.points.shape[1]
+        check_width(source.n_features, width, "the coordinates have")
+        engine = resolve_engine(points.kernel, self.n_jobs, self.verbose)
+        return self._preimage.map(points, source, engine, "rows")
 
 
-class KernelPCA(BaseLandmarkTransformer):
+class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
     """Kernel principal component analysis on landmarks.
 
     A drop-in for `sklearn.decomposition.KernelPCA`, in O(n·s²) time with s landmarks
@@ -267,7 +316,7 @@ class KernelPCA(BaseLandmarkTransformer):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of the rows of X.
 
         Parameters
@@ -276,6 +325,8 @@ class KernelPCA(BaseLandmarkTransformer):
             Training rows; the square kernel matrix for kernel="precomputed".
         y : ignored
             For pipelines.
+        sample_weight : float, array-like or path, default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns
         -------
@@ -283,13 +334,18 @@ class KernelPCA(BaseLandmarkTransformer):
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            self._fit(X)
+            self._fit(X, sample_weight)
         return self
 
     @method_of_rows
     @with_callbacks
     def fit_transform(
-        self, X: Any, y: Any = None, out: Any = None, **params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        out: Any = None,
+        sample_weight: Any = None,
+        **params: Any,
     ) -> Any:
         """Fit, and return the coordinates of X.
 
@@ -301,6 +357,8 @@ class KernelPCA(BaseLandmarkTransformer):
             For pipelines.
         out : str, Path or array, default=None
             Where the coordinates go, as for `transform`.
+        sample_weight : as for `fit`
+            With weights, rows are transformed in a pass of its own.
         **params : dict
             Not accepted.
 
@@ -312,6 +370,8 @@ class KernelPCA(BaseLandmarkTransformer):
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         Output(out)  # refused before the work begins
+        if sample_weight is not None:  # rows of weight 0 are no part of the fit
+            return self.fit(X, y, sample_weight).transform(X, out)
         with fit_context(self, X, y):
             landmarks, problem = self._fit(X)
             output = Output(out, names=self.get_feature_names_out())
@@ -368,46 +428,20 @@ class KernelPCA(BaseLandmarkTransformer):
         return output.result(sink)
 
     @property
-    def inverse_transform(self) -> Callable[[Any], Any]:
-        """Rows that have about the coordinates given, by ridge regression.
-
-        A method of one array of shape (n_samples, n_components), which returns rows of
-        shape (n_samples, n_features). It is there with fit_inverse_transform=True only.
-        """
-        if not self.fit_inverse_transform:
-            # NotFittedError is an AttributeError, so that hasattr is False.
-            raise NotFittedError(
-                "The way back is not learnt with fit_inverse_transform=False; set it "
-                "to True and fit."
-            )
-        return self._inverse_transform
-
-    def _inverse_transform(self, X: Any) -> Any:
-        check_is_fitted(self, "eigenvalues_")
-        if self._exact is not None:
-            with blas_limit_for_size(len(self.landmarks_)):
-                return self._exact.inverse_transform(X)
-        points = self._preimage.landmarks
-        X = X if arrays.is_array(X) else np.asarray(X)
-        source = as_source(arrays.detach(X))
-        width = points.points.shape[1]
-        check_width(source.n_features, width, "the coordinates have")
-        engine = resolve_engine(points.kernel, self.n_jobs, self.verbose)
-        return self._preimage.map(points, source, engine, "rows")
-
-    @property
     def _n_features_out(self) -> int:
         return self.eigenvalues_.shape[0]
 
-    def _fit(self, X: Any) -> tuple[Landmarks, KernelProblem]:
+    def _fit(
+        self, X: Any, sample_weight: Any = None
+    ) -> tuple[Landmarks, KernelProblem]:
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if self.fit_inverse_transform and precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        problem = self._validate(X)
+        problem = self._validate(X, None, sample_weight)
         source, stopping_rule = problem.source, self._stopping_rule()
-        if uses_exact_solver(
-            stopping_rule, self.sampler, source
-        ) and is_supported_by_sklearn(self, problem.X):
+        is_small = uses_exact_solver(stopping_rule, self.sampler, source)
+        is_plain = is_supported_by_sklearn(self, problem.X) and not source.is_weighted
+        if is_small and is_plain:
             landmarks = exact_landmarks(problem.kernel, source)
             self._set_landmarks(landmarks, landmarks.error)
             self._fit_exact(landmarks, problem)
@@ -430,13 +464,7 @@ class KernelPCA(BaseLandmarkTransformer):
         self._set_components(landmarks, components, source)
         default = 1 / source.n_features if source.n_features else None
         self.gamma_ = default if self.gamma is None else self.gamma
-        if self.fit_inverse_transform:
-            _check_rows_of_numbers(landmarks.points)
-            self._preimage = fit_preimage(
-                landmarks, self._map, source, float(self.alpha), problem.engine
-            )
-            self.dual_coef_ = asarray_like(landmarks, self._preimage.map.dual)
-            self.X_transformed_fit_ = self._preimage.landmarks.points
+        self._fit_preimage(landmarks, self._map, source, problem.engine)
         return landmarks, problem
 
     def _fit_exact(self, landmarks: Landmarks, problem: KernelProblem) -> None:

@@ -12,20 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_int
+from ..engines import Engine
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError, estimate_trace_error
 from ..linalg.features import features, features_and_error, features_need_float64
+from ..models.linear_map import LinearMap
 from ..samplers import FixedSize, StoppingRule, as_sampler
+from ..sources import Source
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer
 from ._inputs import check_learning_targets
 from ._problem import KernelProblem, is_learned_gamma
 from ._progress import fit_context, method_of_rows, with_callbacks
 from ._warnings import warn
+from .kernel_pca import PreimageMixin
 
 
-class Nystroem(BaseLandmarkTransformer):
+class Nystroem(PreimageMixin, BaseLandmarkTransformer):
     """Approximate a kernel map using landmarks chosen among the training rows.
 
     A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
@@ -64,6 +68,11 @@ class Nystroem(BaseLandmarkTransformer):
         λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+    fit_inverse_transform : bool, default=False
+        Whether to learn the way back from features to rows, for dense rows of numbers:
+        `inverse_transform` gives pre-images, as `KernelPCA` does.
+    alpha : float, default=1.0
+        Ridge of the regression behind `inverse_transform`.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -103,6 +112,7 @@ class Nystroem(BaseLandmarkTransformer):
 
     _rejects_unused_kernel_params = True
     _n_landmarks_param = "n_components"
+    _bool_params = ("fit_inverse_transform",)
 
     def __init__(
         self,
@@ -118,6 +128,8 @@ class Nystroem(BaseLandmarkTransformer):
         sampler: Any = "auto",
         max_spectral_error: float | None = None,
         max_trace_error: float | None = None,
+        fit_inverse_transform: bool = False,
+        alpha: float = 1.0,
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -131,10 +143,12 @@ class Nystroem(BaseLandmarkTransformer):
         self.sampler = sampler
         self.max_spectral_error = max_spectral_error
         self.max_trace_error = max_trace_error
+        self.fit_inverse_transform = fit_inverse_transform
+        self.alpha = alpha
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose landmarks among the rows of X.
 
         Parameters
@@ -144,6 +158,8 @@ class Nystroem(BaseLandmarkTransformer):
         y : array-like or path, default=None
             What gamma="learn" learns from: floating-point numbers, or classes of any
             other kind. Ignored otherwise.
+        sample_weight : float, array-like or path, default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
 
         Returns
         -------
@@ -151,11 +167,11 @@ class Nystroem(BaseLandmarkTransformer):
             The fitted estimator.
         """
         with fit_context(self, X, y, passes=0.05):
-            problem = self._validate(X, y)
+            problem = self._validate(X, y, sample_weight)
             landmarks = self._select_landmarks(problem, self._stopping_rule())
             wide = features_need_float64(landmarks, problem.source)
             error = estimate_trace_error(landmarks, problem.source, problem.engine)
-            self._set_fit(landmarks, wide, error)
+            self._set_fit(landmarks, wide, error, problem.source, problem.engine)
         return self
 
     @with_callbacks
@@ -185,14 +201,20 @@ class Nystroem(BaseLandmarkTransformer):
         with fit_context(self, X, y):
             batch = self._validate_batch(X)
             landmarks = self._update_landmarks(batch, self._stopping_rule())
-            wide = features_need_float64(landmarks, landmarks.reservoir.source)
-            self._set_fit(landmarks, wide, landmarks.error)
+            rows = landmarks.reservoir.source  # they stand for all that came
+            wide = features_need_float64(landmarks, rows)
+            self._set_fit(landmarks, wide, landmarks.error, rows, batch.engine)
         return self
 
     @method_of_rows
     @with_callbacks
     def fit_transform(
-        self, X: Any, y: Any = None, out: Any = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        out: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
     ) -> Any:
         """Fit, and return the features of X, from the pass that gives the exact error.
 
@@ -204,6 +226,8 @@ class Nystroem(BaseLandmarkTransformer):
             What gamma="learn" learns from.
         out : str, Path or array, default=None
             Where the features go, as for `transform`.
+        sample_weight : as for `fit`
+            With weights, rows are transformed in a pass of its own.
         **fit_params : dict
             Not accepted.
 
@@ -215,6 +239,8 @@ class Nystroem(BaseLandmarkTransformer):
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
+        if sample_weight is not None:  # rows of weight 0 are no part of the fit
+            return self.fit(X, y, sample_weight).transform(X, out)
         with fit_context(self, X, y):
             problem = self._validate(X, y)
             landmarks = self._select_landmarks(problem, self._stopping_rule())
@@ -228,7 +254,7 @@ class Nystroem(BaseLandmarkTransformer):
                 wide=wide,
                 output=Output(out, names=names),
             )
-            self._set_fit(landmarks, wide, error)
+            self._set_fit(landmarks, wide, error, problem.source, problem.engine)
         return Z
 
     @method_of_rows
@@ -309,6 +335,7 @@ class Nystroem(BaseLandmarkTransformer):
         root = landmarks.factor.for_block_dtype(arrays.numpy_float_dtype(like))
         truncated.normalization_ = arrays.from_host(root.full_root.T, like, like.dtype)
         truncated._n_features_out = size
+        truncated.fit_inverse_transform = False  # the way back begins at all features
         return truncated
 
     @property
@@ -360,7 +387,12 @@ class Nystroem(BaseLandmarkTransformer):
         return super()._select_landmarks(problem, stopping_rule, **options)
 
     def _set_fit(
-        self, landmarks: Landmarks, wide: bool, error: TraceError | None
+        self,
+        landmarks: Landmarks,
+        wide: bool,
+        error: TraceError | None,
+        source: Source,
+        engine: Engine,
     ) -> None:
         if wide:
             note = "features in float64"
@@ -376,6 +408,10 @@ class Nystroem(BaseLandmarkTransformer):
             self.components_ = landmarks.kernel(landmarks.points, landmarks.points)
         self._wide = wide  # float32 rows are evaluated in float64
         self._n_features_out = len(landmarks)
+        if self.fit_inverse_transform:
+            dual = arrays.to_host_float64(self.normalization_).T
+            forward = LinearMap(dual, np.zeros(len(dual)), wide=wide)
+            self._fit_preimage(landmarks, forward, source, engine)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
