@@ -36,12 +36,11 @@ def _controller() -> ThreadpoolController:
 def available_blas_threads() -> int:
     """As many threads as BLAS may use now: few inside joblib's or Dask's workers."""
     with _lock:
-        threads = list(_saved_limits) if _holders else _current_limits()
-    return max((count for _, count in threads), default=os.cpu_count() or 1)
-
-
-def _current_limits() -> list[tuple[Any, int]]:
-    return [(library, library.num_threads) for library in _controller().lib_controllers]
+        if _holders:
+            counts = [count for _, count in _saved_limits]
+        else:
+            counts = [library.num_threads for library in _controller().lib_controllers]
+    return max(counts, default=os.cpu_count() or 1)
 
 
 def _take_control() -> None:
@@ -103,7 +102,8 @@ def _acquire_limit(holder: object) -> None:
         if _holders:
             _holders.add(holder)
             return
-        _saved_limits[:] = _current_limits()
+        libraries = _controller().lib_controllers
+        _saved_limits[:] = [(library, library.num_threads) for library in libraries]
         _holders.add(holder)  # what is changed from here on, letting go undoes
         _take_control()
         for library, _ in _saved_limits:

@@ -18,9 +18,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -51,6 +51,8 @@ MAX_SAVING_SHARE = 0.05
 MAX_SAVED_BYTES = 2**24
 
 _STORABLE: dict[str, type] = {}
+#: What a file says of a pass, and its arrays.
+_Saved = tuple[dict[str, Any], list[np.ndarray]]
 
 
 class CheckpointError(ValueError):
@@ -104,8 +106,7 @@ def decode_value(tree: Any, arrays: list[np.ndarray]) -> Any:
     return _STORABLE[kind](*values)
 
 
-@dataclass(frozen=True)
-class PassKey:
+class PassKey(NamedTuple):
     """What a pass is known by: its name, and digests."""
 
     name: str
@@ -115,7 +116,7 @@ class PassKey:
 
     def differs_from(self, other: PassKey) -> str:
         """In what, in words."""
-        if (self.name, self.function) != (other.name, other.function):
+        if self[:2] != other[:2]:
             return f"is {self.name!r} and would now be {other.name!r}"
         if self.rows != other.rows:
             return f"({self.name!r}) was over other rows, weights or targets"
@@ -204,7 +205,7 @@ class CheckpointStore:
             # One that is older than the last pass belongs to a pass that is done.
             self._partial = partial if partial["number"] == self._n_saved else None
         self._resumed = self._n_saved > 0 or self._partial is not None
-        self._pending: list[tuple[dict[str, Any], list[np.ndarray]]] = []
+        self._pending: list[_Saved] = []
         self.n_passes = self._n_seeds = 0
         self._warned, self._last_save_seconds = False, 0.0
         self._saved_at = time.perf_counter()
@@ -254,7 +255,7 @@ class CheckpointStore:
             about, arrays = self._read(self.path / PARTIAL_FILE)
         else:
             return SavedPass(number)
-        before = PassKey(**about["key"])
+        before = PassKey(*about["key"])
         if before != key:
             raise CheckpointError(
                 f"{self.path} is of another run: its pass {number + 1} "
@@ -277,13 +278,12 @@ class CheckpointStore:
         """A pass is done. What is not kept, or cannot be, is computed again."""
         if number < self._n_saved:
             return
-        tree, arrays = None, list[np.ndarray]()
-        if keep:
-            try:
-                tree = encode_value(result, arrays)
-            except NotStorableError:
-                keep, arrays = False, []
-        about = {"number": number, "key": asdict(key), "tree": tree, "is_kept": keep}
+        arrays = list[np.ndarray]()
+        try:
+            tree = encode_value(result if keep else None, arrays)
+        except NotStorableError:
+            keep, tree, arrays = False, None, []
+        about = {"number": number, "key": key, "tree": tree, "is_kept": keep}
         self._partial = None
         self._pending.append((about, arrays))
         seconds = time.perf_counter() - self._saved_at
@@ -310,14 +310,11 @@ class CheckpointStore:
             tree = encode_value(sums, arrays)
         except NotStorableError:
             return
-        about = {"number": number, "key": asdict(key), "tree": tree}
-        about["next_tile"] = next_tile
+        about = {"number": number, "key": key, "tree": tree, "next_tile": next_tile}
         if self._flush((about, arrays)):
             self._partial = about
 
-    def _flush(
-        self, partial: tuple[dict[str, Any], list[np.ndarray]] | None = None
-    ) -> bool:
+    def _flush(self, partial: _Saved | None = None) -> bool:
         """Write what waits, and say whether that worked; one warning if not."""
         if not self._pending and partial is None:
             return True
@@ -340,7 +337,7 @@ class CheckpointStore:
             self._last_save_seconds = self._saved_at - started
         return True
 
-    def _write(self, partial: tuple[dict[str, Any], list[np.ndarray]] | None) -> None:
+    def _write(self, partial: _Saved | None) -> None:
         self.path.mkdir(exist_ok=True)
         if not self._has_manifest:
             manifest = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
@@ -357,7 +354,7 @@ class CheckpointStore:
     def _pass_file(self, number: int) -> Path:
         return self.path / f"pass {number}.npz"
 
-    def _read(self, file: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    def _read(self, file: Path) -> _Saved:
         try:  # zipfile compares the checksums
             with open(file, "rb") as stream, np.load(stream) as stored:
                 about = json.loads(stored["about"].tobytes())
@@ -455,7 +452,7 @@ class Checkpoint(Engine):
         try:
             while tile < n_tiles:
                 size = next_range_size(tile, size, seconds, self.run.every / 4)
-                tile_range = TileRange.of(source, tile, min(tile + size, n_tiles))
+                tile_range = TileRange(source, tile, tile + size)
                 started = time.perf_counter()
                 inner = self.inner.with_progress(self._offset_progress(tile, n_tiles))
                 tree.push(inner.reduce(f, tile_range, shared, key.name), size)
@@ -533,18 +530,11 @@ def next_range_size(tile: int, size: int, seconds: float, target: float) -> int:
 class TileRange(Source):
     """Some tiles of another source, which stay where they are."""
 
-    def __init__(self, source: Source, first_row: int, n_rows: int) -> None:
-        self.source, self.first, self.n_rows = source, first_row, n_rows
+    def __init__(self, source: Source, tile: int, last: int) -> None:
+        self.source, self.first = source, tile * TILE
+        self.n_rows = min(last * TILE, source.n_rows) - self.first
         self.n_features = source.n_features
         self.supports_random_access = source.supports_random_access
-
-    @classmethod
-    def of(cls, source: Source, tile: int, last: int) -> Source:
-        """The tiles up to the last; the source itself where these are all."""
-        start, stop = tile * TILE, min(last * TILE, source.n_rows)
-        if start == 0 and stop == source.n_rows:
-            return source
-        return cls(source, start, stop - start)
 
     def block(self, start: int, stop: int) -> Block:
         return self.source.block(self.first + start, self.first + stop)

@@ -136,7 +136,7 @@ class Bar:
     width: int
     name: str
     patience: float
-    estimate: WorkEstimate | None
+    estimate: WorkEstimate
     status_line: StatusLine
 
     def __init__(
@@ -150,9 +150,9 @@ class Bar:
     ) -> None:
         self.stream, self.width, self.name = stream, width, name
         self.patience, self.passes, self.selections = patience, passes, selections
-        self.estimate = None
+        self.estimate = WorkEstimate(passes, selections)
         self.status_line = StatusLine(stream)
-        self._bar_per_pass = True
+        self._bar_per_pass, self._is_active = True, False
         self._at = 0.0  # seconds when it was drawn
 
     def __enter__(self) -> Self:
@@ -167,7 +167,6 @@ class Bar:
         traceback: TracebackType | None,
     ) -> None:
         with STREAM_LOCK:
-            assert self.estimate is not None
             stage = f" in {self.estimate.stage}" if self.estimate.stage else ""
             if kind is None:
                 self._end(100)
@@ -176,11 +175,10 @@ class Bar:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         with STREAM_LOCK:
-            if self._bar_per_pass and (self.estimate is None or done == 0):
-                if self.estimate is not None:  # a pass that did not come to its end
+            if self._bar_per_pass and (done == 0 or not self._is_active):
+                if self._is_active:  # a pass that did not come to its end
                     self._end(self._percent)
                 self._begin(stage)
-            assert self.estimate is not None
             self.estimate.tell(stage, done, total)
             if self._bar_per_pass and done >= total:
                 self._end(100)
@@ -190,19 +188,17 @@ class Bar:
     def begin_pass(self, stage: str, evaluations: float) -> None:
         """A pass of so many kernel evaluations begins: see `WorkEstimate`."""
         with STREAM_LOCK:
-            if not self._bar_per_pass and self.estimate is not None:
-                self.estimate.begin_pass(stage, evaluations)
+            self.estimate.begin_pass(stage, evaluations)
 
     def expect(self, selection: float, per_pass: float) -> None:
         """What a selection of landmarks and each later pass evaluate."""
         with STREAM_LOCK:
-            if not self._bar_per_pass and self.estimate is not None:
-                self.estimate.expect(selection, per_pass)
+            self.estimate.expect(selection, per_pass)
 
     def count(self, evaluations: float) -> None:
         """So many kernel evaluations more, outside of passes."""
         with STREAM_LOCK:
-            if not self._bar_per_pass and self.estimate is not None:
+            if self._is_active and not self._bar_per_pass:
                 self.estimate.count(evaluations)
                 self._draw_if_due()
 
@@ -211,7 +207,7 @@ class Bar:
         self.status_line.write(text)
 
     def _begin(self, name: str) -> None:
-        self.name, self._at = name, 0.0
+        self.name, self._at, self._is_active = name, 0.0, True
         self.estimate = WorkEstimate(self.passes, self.selections)
         self.status_line = StatusLine(self.stream)
         self.status_line.begin()
@@ -219,20 +215,17 @@ class Bar:
             self._draw()
 
     def _end(self, percent: int, suffix: str = "") -> None:
-        assert self.estimate is not None
         is_brief = self.estimate.seconds < self.patience
         self.status_line.end("" if is_brief else self._text(percent, suffix))
-        self.estimate = None
+        self._is_active = False
 
     def _draw_if_due(self) -> None:
-        assert self.estimate is not None
         if self.estimate.seconds - self._at >= self._redraw_interval:
             self._draw()
 
     @property
     def _redraw_interval(self) -> float:
         """Seconds until it is drawn again."""
-        assert self.estimate is not None
         if self._at < self.patience:
             return self.patience
         if self.status_line.live:
@@ -242,41 +235,31 @@ class Bar:
     @property
     def _percent(self) -> int:
         """In per cent; all is done when the end has come, not before."""
-        assert self.estimate is not None
         return min(99, int(100 * self.estimate.share))
 
     def _draw(self) -> None:
-        assert self.estimate is not None
         self._at = self.estimate.seconds
-        seconds_left = (
-            self.estimate.seconds_left() if self._at >= MIN_ETA_SECONDS else None
-        )
-        eta = (
-            ""
-            if seconds_left is None
-            else f", {format_duration(max(1.0, seconds_left))} left"
-        )
-        stage = self.estimate.stage
-        stage_name = f"  {stage}" if stage and stage != self.name else ""
-        text = self._text(self._percent, eta + stage_name)
+        suffix, stage = "", self.estimate.stage
+        seconds_left = self.estimate.seconds_left()
+        if seconds_left is not None and self._at >= MIN_ETA_SECONDS:
+            suffix = f", {format_duration(max(1.0, seconds_left))} left"
+        if stage and stage != self.name:
+            suffix += f"  {stage}"
+        text = self._text(self._percent, suffix)
         if self.status_line.live:
             self.status_line.draw(text)
         else:
             self.status_line.write(text)
 
     def _text(self, percent: int, suffix: str) -> str:
-        assert self.estimate is not None
-        filled, empty = (
-            BAR_CHARACTERS
-            if self.status_line.can_encode("".join(BAR_CHARACTERS))
-            else ASCII_BAR_CHARACTERS
-        )
+        filled, empty = BAR_CHARACTERS
+        if not self.status_line.can_encode(filled + empty):
+            filled, empty = ASCII_BAR_CHARACTERS
         seconds = format_duration(self.estimate.seconds, tenths=True)
         width = self.width
         if self.status_line.live:
-            width = min(
-                width, max(5, self.status_line.columns - len(self.name) - TEXT_COLUMNS)
-            )
+            room = self.status_line.columns - len(self.name) - TEXT_COLUMNS
+            width = min(width, max(5, room))
         n_filled = width * percent // 100
         bar = filled * n_filled + empty * (width - n_filled)
         return f"{self.name} {bar} {percent:3d} %  {seconds}{suffix}"
