@@ -61,7 +61,7 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
             f"On {len(evaluation.y_true)} rows of {file}: {', '.join(metrics)}; rows "
             "that the model was fitted to would say little about new ones."
         )
-    names = [BASELINES[name] for name in no_better_than(summary)]
+    names = [BASELINES[name][0] for name in no_better_than(summary)]
     without = summary["rows_without_target"]
     return {
         "title": f"{summary['task'].capitalize()} of {summary['target']}",
@@ -139,7 +139,8 @@ def _comparison(summary: dict[str, Any]) -> str:
     }
     table.loc["95 % interval"] = interval
     table = table.loc[["nystrom", "95 % interval", *BASELINES]]
-    return _table(table.rename({"nystrom": "this model", **BASELINES}), "words")
+    descriptions = {name: words for name, (words, _) in BASELINES.items()}
+    return _table(table.rename({"nystrom": "this model", **descriptions}), "words")
 
 
 def _columns(summary: dict[str, Any]) -> str:
