@@ -20,7 +20,11 @@ from .. import _arrays as arrays
 from .._random import sorted_row_sample
 from .._validation import named_plainly
 from ..landmarks import Landmarks
-from ..models.calibration import ProbabilityLink, fit_probability_link
+from ..models.calibration import (
+    ProbabilityLink,
+    class_indices,
+    fit_probability_link,
+)
 from ..models.held_out import leave_one_out_predictions
 from ..models.model_selection import MAX_CALIBRATION_ROWS
 from ..models.posterior import Posterior
@@ -266,41 +270,50 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
             Labels; `out` where it is given.
         """
         check_is_fitted(self, "dual_coef_")
-        if out is None:
-            decisions = self._predict(X)
-            labels = self._decode_decisions(decisions)
-            # Names are NumPy's; numbers go where the rows are.
-            on_host = arrays.is_on_host(decisions) or labels.dtype.kind not in "biuf"
-            return (
-                labels if on_host else arrays.from_host(labels, decisions, labels.dtype)
-            )
         single = not self._is_multilabel
         output = Output(out, "label", single=single)
-        landmarks, source, engine = self._resolve_new_rows(
-            X, self.dual_coef_, "predict"
-        )
         width = 1 if single else len(self.classes_)
-        dtype = self._decode_decisions(
-            np.zeros((1, self._model.map.dual.shape[1]))
-        ).dtype
-        sink = output.sink(source, width, dtype)
-        output_of_decisions = Output(MappedSink(sink, self._decode_decision_block))
-        self._model.map(landmarks, source, engine, output=output_of_decisions)
-        return output.result(sink)
+        no_decisions = np.zeros((1, self._model.map.dual.shape[1]))
+        dtype = self._decode_decisions(no_decisions).dtype
+        return self._map_decisions(
+            X, "predict", output, width, self._decode_decisions, dtype
+        )
 
-    def _decode_decision_block(self, values: Any) -> np.ndarray:
+    def _decode_decisions(self, values: np.ndarray) -> np.ndarray:
         """(n, t) ↦ (n, 1), or one column per label."""
-        values = values[:, 0] if self._model.ravel else values
-        return self._decode_decisions(values).reshape(len(values), -1)
-
-    def _decode_decisions(self, values: Any) -> np.ndarray:
-        values = arrays.to_host(values)
         if self._is_multilabel:
             return self._binarizer.inverse_transform(2.0 * (values > 0) - 1)
-        if values.ndim == 1 or values.shape[1] == 1:
-            values = values.ravel()
-            return self.classes_[(values > 0).astype(int)]
-        return self.classes_[values.argmax(axis=1)]
+        return self.classes_[class_indices(values)][:, None]
+
+    def _map_decisions(
+        self,
+        X: Any,
+        method: str,
+        output: Output,
+        width: int,
+        function: Callable[[np.ndarray], np.ndarray],
+        dtype: Any = None,
+    ) -> Any:
+        """What a function makes of decisions, block by block.
+
+        A dtype of None is the precision of the rows.
+        """
+        landmarks, source, engine = self._resolve_new_rows(X, self.dual_coef_, method)
+        first = source.original.rows(0, 1)
+        dtype = landmarks.kernel.dtype(first) if dtype is None else dtype
+        # Names are NumPy's; numbers go where the rows are.
+        is_numeric = dtype.kind in "biuf"
+        like = landmarks.kernel.output_like(first) if is_numeric else None
+        sink = output.sink(source, width, dtype, like)
+
+        def map_block(F: Any) -> Any:
+            values = function(arrays.to_host_float64(F)).astype(dtype)
+            stays_on_host = arrays.is_on_host(F) or not is_numeric
+            return values if stays_on_host else arrays.from_host(values, F, dtype)
+
+        decisions = Output(MappedSink(sink, map_block))
+        self._model.map(landmarks, source, engine, output=decisions)
+        return output.result(sink)
 
     @method_of_rows
     def predict_proba(self, X: Any, out: Any = None) -> Any:
@@ -341,22 +354,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         to_probabilities = self._probability_function(method, log)
         names = [f"probability_{label}" for label in self.classes_]
         output = Output(out, names=names)
-        landmarks, source, engine = self._resolve_new_rows(X, self.dual_coef_, method)
-        first = source.original.rows(0, 1)
-        like, dtype = landmarks.kernel.output_like(first), landmarks.kernel.dtype(first)
-        sink = output.sink(source, len(names), dtype, like)
-
-        def map_block(F: Any) -> Any:
-            probabilities = to_probabilities(arrays.to_host_float64(F)).astype(dtype)
-            return (
-                probabilities
-                if arrays.is_on_host(F)
-                else arrays.from_host(probabilities, F)
-            )
-
-        output_of_decisions = Output(MappedSink(sink, map_block))
-        self._model.map(landmarks, source, engine, output=output_of_decisions)
-        return output.result(sink)
+        return self._map_decisions(X, method, output, len(names), to_probabilities)
 
 
 class CalibratedClassifierMixin(BaseKernelClassifier):

@@ -42,7 +42,12 @@ MAX_GAP_BYTES, MAX_SPAN_BYTES = 2**13, 2**23
 class NpyFile(TabularFile):
     """The columns of a two-dimensional array, on a local disk or in a store."""
 
-    is_row_major = True
+    filesystem: Any
+    is_row_major: bool
+    is_fortran_ordered: bool
+    begin: int
+    names: ColumnNames
+    bounds: np.ndarray
 
     def __init__(
         self, path: str, allow_1d: bool = False, filesystem: Any = None
@@ -193,11 +198,6 @@ class ArrayContainerFile(TabularFile):
             chunk_rows = (getattr(matrix, "shards", None) or matrix.chunks or (1,))[0]
         self.names = tuple(range(width))
         self.bounds = regular_chunk_bounds(n_rows, chunk_rows, width)
-        other_names = [repr(name) for name in self._dtypes if name != self.dataset]
-        self.other_names_hint = (
-            f", or the name of another array: {', '.join(other_names)}"
-        )
-        self.other_names_hint = self.other_names_hint if other_names else ""
 
     def _read_stamp(self) -> Any:
         """Of what has no time of its last change, the first and the last rows."""
@@ -216,6 +216,13 @@ class ArrayContainerFile(TabularFile):
     @property
     def options(self) -> Hashable:
         return self.dataset
+
+    def unknown_column_hint(self, name: Any) -> str:
+        others = [repr(other) for other in self._dtypes if other != self.dataset]
+        hint = super().unknown_column_hint(name)
+        if not others:
+            return hint
+        return f"{hint[:-1]}, or the name of another array: {', '.join(others)}."
 
     def has_column(self, name: Any) -> bool:
         is_array_name = isinstance(name, str) and name in self._dtypes

@@ -716,17 +716,17 @@ class CsvFile(TabularFile):
 
     def unknown_column_hint(self, name: Any) -> str:
         """Other delimiters are common, and so are files without a header."""
-        first_name = str(self.names[0])
+        hint, first_name = super().unknown_column_hint(name), str(self.names[0])
         for character in ";\t| ":
             if len(self.names) == 1 and character in first_name:
                 option = f"delimiter={character!r}"
                 return f"values seem to be separated by {character!r}: {option}."
-        if isinstance(name, int):
+        if isinstance(name, int) and not hint:
             return (
                 f"columns of this file have names: {', '.join(map(repr, self.names))}. "
                 "Where its first line is a row, header=False gives them numbers."
             )
-        return ""
+        return hint
 
     def convert(self, selection: ColumnSelection) -> ArrowFile:
         """The selected columns, as numbers and text, in a temporary file."""

@@ -597,6 +597,9 @@ class TransformedRows(Source):
         Its `transform` returns as many rows as it is given, an array or CSR matrix.
     """
 
+    source: Source
+    transformer: Any
+    files: tuple[str, ...]
     n_rows: int
     n_features: int | None
     on_device: bool
@@ -675,6 +678,7 @@ class ConcatenatedRows(ChunkedRows):
 
     parts: list[Source]
     bounds: np.ndarray
+    files: tuple[str, ...]
     n_rows: int
     n_features: int | None
     supports_random_access: bool
@@ -692,9 +696,7 @@ class ConcatenatedRows(ChunkedRows):
                     "has "
                     f"{first.n_features}; all must have the same."
                 )
-        self.files: tuple[str, ...] = tuple(
-            file for part in self.parts for file in part.files
-        )
+        self.files = tuple(file for part in self.parts for file in part.files)
         self.feature_names: tuple[str, ...] | None = _common_feature_names(self.parts)
         self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
         self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features

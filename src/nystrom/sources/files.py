@@ -189,7 +189,12 @@ def _open(
             files, select_columns(files[0], columns, None, weight)
         )
         target_options = replace(options, dataset=None, flat=True, row_filter=None)
-        targets = open_targets(os.fspath(target), source, target_options)
+        targets = targets_in(os.fspath(target), target_options)
+        if len(targets) != source.n_rows:
+            raise FileError(
+                f"{target} has {len(targets)} rows, but there are {source.n_rows} to "
+                "have targets."
+            )
         return source.replace(targets=targets)
     if files:
         return source_from_files(
@@ -278,17 +283,6 @@ def _columns_of_features(file: TabularFile, names: Sequence[str]) -> list[Any] |
         columns.append(features[fitting[0]])
         rest = rest[len(fitting[0]) :]
     return columns
-
-
-def open_targets(path: str, source: Source, options: FileOptions) -> Targets:
-    """Targets in a file of their own, one for each row of a source."""
-    targets = targets_in(path, options)
-    if len(targets) != source.n_rows:
-        raise FileError(
-            f"{path} has {len(targets)} rows, but there are {source.n_rows} to have "
-            "targets."
-        )
-    return targets
 
 
 def targets_in(path: str, options: FileOptions) -> Targets:

@@ -519,9 +519,13 @@ class Output:
 
     def __post_init__(self) -> None:
         if isinstance(self.where, (str, os.PathLike)):
-            _check_path(Path(self.where))
-            if not isinstance(self.where, Overwrite):
-                _refuse_existing(Path(self.where))
+            path = Path(self.where)
+            _check_path(path)
+            if os.path.lexists(path) and not isinstance(self.where, Overwrite):
+                raise FileExistsError(
+                    f"out={str(path)!r} exists already. Choose another name, or "
+                    f"replace it: out=nystrom.sources.Overwrite({str(path)!r})."
+                )
         elif self.where is not None and not _is_array_or_sink(self.where):
             raise TypeError(
                 f"out={self.where!r} is not allowed; it is a path that ends in "
@@ -598,15 +602,6 @@ def _check_not_input(path: Path, files: Sequence[str]) -> None:
                 f"out={str(path)!r} is the file that the rows are read from, which "
                 "would be lost. Choose another name."
             )
-
-
-def _refuse_existing(path: Path) -> None:
-    """What is there is not lost by a name that is used twice."""
-    if os.path.lexists(path):
-        raise FileExistsError(
-            f"out={str(path)!r} exists already. Choose another name, or replace it: "
-            f"out=nystrom.sources.Overwrite({str(path)!r})."
-        )
 
 
 def _check_path(path: Path) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
-from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,19 +176,16 @@ class FolderStamp:
     def of(cls, path: str) -> FolderStamp:
         """The stamp of a folder as it is now."""
         try:
-            last_change_ns = _last_change_ns(os.stat(path))
-            entries = sorted(_walk_entries(path, ""), key=itemgetter(0))
+            entries = {entry: entry.stat() for entry in sorted(Path(path).rglob("*"))}
+            entries[Path(path)] = os.stat(path)
         except OSError as error:
             raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        last_change_ns = max(
-            [last_change_ns, *(_last_change_ns(s) for _, s in entries)]
-        )
         lines = [
-            f"{name}|{status.st_size}|{status.st_mtime_ns}"
-            for name, status in entries
+            f"{entry.relative_to(path)}|{status.st_size}|{status.st_mtime_ns}"
+            for entry, status in entries.items()
             if not stat.S_ISDIR(status.st_mode)
         ]
-        return cls(digest("|".join(lines)), last_change_ns)
+        return cls(digest("|".join(lines)), max(map(_last_change_ns, entries.values())))
 
     def check(self, path: str) -> None:
         """Refuse a folder of which any file is another one by now."""
@@ -225,16 +222,6 @@ class FolderStamp:
 def _last_change_ns(status: os.stat_result) -> int:
     """Of content or, since a time can be set back, of what is known about a file."""
     return max(status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _walk_entries(path: str, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
-    """All files and folders in a folder, by their names in it."""
-    with os.scandir(os.path.join(path, prefix)) as entries:
-        for entry in entries:
-            name = os.path.join(prefix, entry.name)
-            yield name, entry.stat()
-            if entry.is_dir():
-                yield from _walk_entries(path, name)
 
 
 #: Bytes of chunks that are kept, and how many at least, whatever their size: a tile may
@@ -390,12 +377,11 @@ class TabularFile(ABC):
         """What else decides what is read."""
         return ()
 
-    #: What columns may be called besides their names, for an error to say.
-    other_names_hint = ""
-
     def unknown_column_hint(self, name: Any) -> str:
         """What may have gone wrong where there is no column of this name."""
-        return ""
+        if self.names != tuple(range(len(self.names))):
+            return ""
+        return f"columns of this file are the numbers 0 to {len(self.names) - 1}."
 
     def has_column(self, name: Any) -> bool:
         """Whether there is such a column."""
@@ -651,11 +637,6 @@ def _resolve_column(file: TabularFile, name: Any) -> Any:
     if file.has_column(name):
         return name
     kind = f"{file.path}: column"
-    if file.names == tuple(range(width)):
-        raise ValueError(
-            f"{kind}={name!r} is unknown; columns of this file are the numbers 0 to "
-            f"{width - 1}{file.other_names_hint}."
-        )
     hint = file.unknown_column_hint(name)
     if hint:
         raise ValueError(f"{kind}={name!r} is unknown; {hint}")
