@@ -14,7 +14,7 @@ from test_command import houses, run
 
 from nystrom import load
 from nystrom.cli.columns import as_labels, find_columns, guess_task, parse_columns
-from nystrom.cli.learning import Evaluation, fit_with_wider_grids, no_better_than, split
+from nystrom.cli.learning import Evaluation, no_better_than, split
 from nystrom.cli.tables import TableFile
 
 
@@ -298,31 +298,6 @@ def test_intervals_cover_the_truth(rng):
         low, high = Evaluation(None, errors, 0 * errors).intervals(seed)["RMSE"]
         n_covering += low < 1 < high
     assert n_covering >= 30  # of 38; fewer than 1 in 10^4
-
-
-def test_widths_beyond_the_end_are_tried():
-    """The library warns of an end of its grid; here nobody can give other widths."""
-
-    class Search:
-        """The best is 1/100, as a search sees it through its grid."""
-
-        gammas = (1.0, 4.0, 16.0)
-
-        def set_params(self, gammas):
-            self.gammas = gammas
-
-        def fit(self, X, y):
-            self.gammas_ = list(self.gammas)
-            self.gamma_ = min(self.gammas, key=lambda g: abs(np.log(g * 100)))
-            if self.gamma_ in (min(self.gammas), max(self.gammas)):
-                warnings.warn(f"The best of gammas, {self.gamma_}", stacklevel=1)
-            warnings.warn("Something else.", stacklevel=1)
-
-    search = Search()
-    with pytest.warns(UserWarning, match="else") as told:
-        fit_with_wider_grids(search, None, None)
-    assert search.gamma_ == 1 / 64
-    assert {str(warning.message) for warning in told} == {"Something else."}
 
 
 def test_warnings_are_words(tmp_path, monkeypatch):

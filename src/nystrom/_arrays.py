@@ -117,11 +117,12 @@ def as_aligned(x: Any) -> Any:
 
 def widen(x: Any) -> Any:
     """x in float64, in its own library; objects and row numbers as they are."""
-    if not is_array_or_csr(x):
+    if isinstance(x, np.ndarray) or sp.issparse(x):  # at once: asked for every block
+        return x if x.dtype.kind in "iu" else as_float(x, np.float64)
+    if not is_array(x):
         return x
-    xp = namespace(x)
-    is_integer = x.dtype.kind in "iu" if xp is np else xp.isdtype(x.dtype, "integral")
-    return x if is_integer else as_float(x, xp.float64)
+    xp = array_namespace(x)
+    return x if xp.isdtype(x.dtype, "integral") else as_float(x, xp.float64)
 
 
 def epsilon(dtype: Any, like: Array = None) -> float:

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from ..persistence import save
+from nystrom import save
+
 from .columns import TREATMENTS
 from .learning import (
     BASELINES,

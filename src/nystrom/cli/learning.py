@@ -24,13 +24,16 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from ..estimators.kernel_ridge import KernelRidge, KernelRidgeCV
-from ..estimators.kernel_ridge_classifier import (
+from nystrom import (
+    KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeClassifierCV,
+    KernelRidgeCV,
+    approximate,
+    load,
+    select_landmarks,
 )
-from ..functions import approximate, select_landmarks
-from ..persistence import load
+
 from .columns import (
     as_known_labels,
     check_target,
@@ -44,8 +47,8 @@ from .tables import CommandError, TableFile, check_column
 
 #: Rows that the width, the ridge and the number of landmarks are chosen on at most.
 MAX_SEARCH_ROWS = 50_000
-#: Searches, of which each but the first goes beyond the end of the grid before.
-MAX_SEARCHES = 3
+#: Widths to search, relative to gamma="scale".
+RELATIVE_GAMMAS = 4.0 ** np.arange(-5, 4)
 #: Rows whose eigenvalues are computed at most; with more they are scaled to all.
 MAX_EIGENVALUE_ROWS = 20_000
 #: The share of rows that is held out, and the most of them.
@@ -56,11 +59,14 @@ MIN_CLASS_ROWS = 5
 N_BOOTSTRAP = 100
 #: Rows whose columns are permuted at most, and how often.
 MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
-#: What the baselines are called in messages.
+#: What the baselines are called, and what to do where the model is no better.
 BASELINES = {
-    "linear": "a linear model",
-    "boosting": "gradient boosting",
-    "constant": "a constant",
+    "linear": ("a linear model", "it is simpler, and may be as good"),
+    "boosting": ("gradient boosting", "consider it instead"),
+    "constant": (
+        "a constant",
+        "the columns may say little about the target, or the rows be too few",
+    ),
 }
 
 
@@ -288,15 +294,19 @@ def choose_estimator(
     """An estimator whose width, ridge and number of landmarks are cross-validated."""
     is_regression = task == "regression"
     common: dict[str, Any] = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
+    scale = 1 / (Z.shape[1] * (np.var(Z) or 1.0))  # gamma="scale"
     search = (KernelRidgeCV if is_regression else KernelRidgeClassifierCV)(
-        gammas="auto",
+        gammas=(scale * RELATIVE_GAMMAS).tolist(),
         n_landmarks=sorted({max(10, size // 4), max(10, size // 2), size}),
         prefer_fewer=False,
         fit_intercept=True,
         cv=5,
         **common,
     )
-    fit_with_wider_grids(search, Z, y)
+    with warnings.catch_warnings():
+        # The advice to search beyond the grid is for callers who give one.
+        warnings.filterwarnings("ignore", "The best of ")
+        search.fit(Z, y)
     return (KernelRidge if is_regression else KernelRidgeClassifier)(
         alpha=float(search.alpha_),
         gamma=search.gamma_,
@@ -304,26 +314,6 @@ def choose_estimator(
         fit_intercept=True,
         **common,
     )
-
-
-def fit_with_wider_grids(search: Any, Z: Any, y: Any) -> None:
-    """Fit; where the best width is at the end of the grid, search beyond it too.
-
-    The library only warns, as its caller can give other widths; here nobody can.
-    """
-    for _ in range(MAX_SEARCHES):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            search.fit(Z, y)
-        at_end = [w for w in caught if str(w.message).startswith("The best of ")]
-        for other in caught:
-            if other not in at_end:
-                warnings.warn(other.message, stacklevel=2)
-        if not any("gammas" in str(w.message) for w in at_end):
-            break
-        best = search.gamma_
-        step = 4.0 if best == max(search.gammas_) else 0.25
-        search.set_params(gammas=[best / step, best, best * step, best * step**2])
 
 
 def baselines(task: str, seed: int) -> dict[str, Any]:
@@ -361,42 +351,29 @@ def find_eigenvalues(model: Pipeline, rows: pd.DataFrame, seed: int) -> np.ndarr
 
 
 def no_better_than(summary: dict[str, Any]) -> list[str]:
-    """The simpler models that ours is not ahead of by more than a standard error."""
+    """The baselines that make the model look needless on held-out rows.
+
+    It has to be ahead of simpler ones by more than a standard error, and not behind
+    boosting by as much.
+    """
     advantages = summary["advantages"]
-    return [
-        name
-        for name in ("linear", "constant")
-        if advantages[name][0] <= advantages[name][1]
-    ]
+    limits = {name: error for name, (_, error) in advantages.items()}
+    limits["boosting"] = -limits.get("boosting", 0.0)
+    return [name for name in advantages if advantages[name][0] <= limits[name]]
 
 
 def comparison_warnings(summary: dict[str, Any]) -> Iterator[str]:
     """Where held-out rows do not show that the model is worth it."""
     scores = {name: next(iter(m.items())) for name, m in summary["held_out"].items()}
     score, ours = scores["nystrom"]
-    model = (
-        f"on {summary['held_out_rows']} rows held out the model ({score} {ours:.4f})"
-    )
-
-    def described(name: str) -> str:
-        error = summary["advantages"][name][1]
-        return (
-            f"{BASELINES[name]} ({scores[name][1]:.4f}, standard error of the "
-            f"difference {error:.2g})"
+    for name in no_better_than(summary):
+        description, advice = BASELINES[name]
+        yield (
+            f"on {summary['held_out_rows']} rows held out the model ({score} "
+            f"{ours:.4f}) is no better than {description} ({scores[name][1]:.4f}, "
+            f"standard error of the difference {summary['advantages'][name][1]:.2g}): "
+            f"{advice}"
         )
-
-    names = no_better_than(summary)
-    if names:
-        advice = (
-            "the columns may say little about the target, or the rows be too few"
-            if "constant" in names
-            else "a linear model is simpler, and may be as good"
-        )
-        against = " or ".join(map(described, names))
-        yield f"{model} is no better than {against}: {advice}"
-    advantage, error = summary["advantages"]["boosting"]
-    if advantage < -error:
-        yield f"{model} is worse than {described('boosting')}: consider it instead"
 
 
 # ------------------------------------------------------------------- fitted models

@@ -9,12 +9,14 @@ import platform
 import re
 import zlib
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from inspect import getsource
 from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.metrics import PredictionErrorDisplay
 from sklearn.pipeline import Pipeline
@@ -61,7 +63,7 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
             f"On {len(evaluation.y_true)} rows of {file}: {', '.join(metrics)}; rows "
             "that the model was fitted to would say little about new ones."
         )
-    names = [BASELINES[name] for name in no_better_than(summary)]
+    names = [BASELINES[name][0] for name in no_better_than(summary)]
     without = summary["rows_without_target"]
     return {
         "title": f"{summary['task'].capitalize()} of {summary['target']}",
@@ -132,14 +134,18 @@ def _elements(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
 
 def _comparison(summary: dict[str, Any]) -> str:
     """Metrics of the model, with intervals, and of the baselines."""
-    table = pd.DataFrame(summary["held_out"]).T.map("{:.4g}".format)
+    digits = partial(
+        np.format_float_positional, precision=4, fractional=False, trim="-"
+    )
+    table = pd.DataFrame(summary["held_out"]).T.map(digits)
     interval = {
-        name: f"{low:.4g} to {high:.4g}"
+        name: f"{digits(low)} to {digits(high)}"
         for name, (low, high) in summary["intervals"].items()
     }
     table.loc["95 % interval"] = interval
     table = table.loc[["nystrom", "95 % interval", *BASELINES]]
-    return _table(table.rename({"nystrom": "this model", **BASELINES}), "words")
+    descriptions = {name: words for name, (words, _) in BASELINES.items()}
+    return _table(table.rename({"nystrom": "this model", **descriptions}), "words")
 
 
 def _columns(summary: dict[str, Any]) -> str:

@@ -129,10 +129,10 @@ class TableFile:
     def open_writer(self) -> Iterator[Callable[[pd.DataFrame], None]]:
         """A function that appends rows; the file is complete or not there."""
         import pyarrow as pa
-        from pyarrow import ipc, parquet
+        from pyarrow.parquet import ParquetWriter
 
         with ExitStack() as stack:
-            stream: Any = sys.stdout
+            stream: Any = sys.stdout.buffer
             if self.path != "-":
                 temporary = stack.enter_context(atomic_write(self.path))
                 packed = Path(self.path).suffix.lower() not in FORMATS
@@ -143,21 +143,18 @@ class TableFile:
 
             def write(piece: pd.DataFrame) -> None:
                 nonlocal writer
+                is_first, writer = writer is None, writer or stream
                 if self.is_csv:
-                    text = piece.to_csv(
-                        index=False, header=writer is None, sep=self.separator
-                    )
-                    stream.write(text if self.path == "-" else text.encode())
-                    writer = stream
+                    options = {"header": is_first, "sep": self.separator}
+                    stream.write(piece.to_csv(index=False, **options).encode())
                     return
                 table = pa.Table.from_pandas(piece, preserve_index=False)
-                if writer is None:
-                    is_parquet = FORMATS[bare_suffix(self.path)] == "parquet"
-                    new = parquet.ParquetWriter if is_parquet else ipc.new_file
-                    writer = stack.enter_context(new(stream, table.schema))
-                    write.schema = table.schema  # type: ignore[attr-defined]
-                writer.write_table(table.cast(write.schema))  # type: ignore[attr-defined]
+                if is_first:
+                    writer = stack.enter_context(ParquetWriter(stream, table.schema))
+                writer.write_table(table.cast(writer.schema))
 
+            if not self.is_csv and FORMATS[bare_suffix(self.path)] != "parquet":
+                raise CommandError(f"{self}: tables are written as .csv or .parquet.")
             yield write
 
 

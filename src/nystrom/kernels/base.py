@@ -234,7 +234,7 @@ def set_float_fields(kernel: Any, **minima: float) -> None:
 def set_gamma(kernel: Any) -> None:
     """Make gamma a float > 0: with 0 all pairs of rows have the same k(x, y)."""
     set_float_fields(kernel, gamma=0.0)
-    _check_not_zero(kernel.gamma, "gamma")
+    check_per_feature(kernel.gamma, "gamma")
 
 
 def set_per_feature(kernel: Any, name: str) -> None:
@@ -244,27 +244,23 @@ def set_per_feature(kernel: Any, name: str) -> None:
 
 def check_per_feature(value: Any, name: str) -> float | tuple[float, ...]:
     """A number > 0, or one per feature as a tuple, none negative and not all 0."""
-    if np.ndim(value) == 0:
-        single = check_float(value, name, minimum=0.0)
-        _check_not_zero(single, name)
-        return single
     if np.ndim(value) > 1:
         raise ValueError(
             f"{name} has {np.ndim(value)} dimensions; give one number, or a sequence "
             "with one number per feature."
         )
-    values = tuple(check_float(v, name, minimum=0.0) for v in value)
-    _check_not_zero(values, name)
-    return values
-
-
-def _check_not_zero(value: float | tuple[float, ...], name: str) -> None:
-    if not np.any(value):
-        given = f"{name}=0" if np.ndim(value) == 0 else f"{name} with no number but 0"
+    checked: float | tuple[float, ...]
+    if np.ndim(value) == 0:
+        checked, zero = check_float(value, name, minimum=0.0), f"{name}=0"
+    else:
+        checked = tuple(check_float(v, name, minimum=0.0) for v in value)
+        zero = f"{name} with no number but 0"
+    if not np.any(checked):
         raise ValueError(
-            f"{given} is not allowed: all rows would look the same. {name} is a finite "
+            f"{zero} is not allowed: all rows would look the same. {name} is a finite "
             "number > 0, or one per feature, where 0 leaves that feature out."
         )
+    return checked
 
 
 def check_n_features(values: Any, name: str, n_features: int) -> None:

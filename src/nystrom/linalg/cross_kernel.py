@@ -189,7 +189,7 @@ def diag_float64(kernel: Kernel, X: Any) -> Array:
     # Of a distance it is a constant: as many rows of zeros do, which take no memory.
     xp = arrays.namespace(X)
     zero = xp.zeros((1, 1), dtype=xp.float64, device=arrays.device(X))
-    return kernel.diag(xp.broadcast_to(zero, X.shape))
+    return arrays.widen(kernel.diag(xp.broadcast_to(zero, X.shape)))
 
 
 def probe_rows(source: Source) -> CachedRows:

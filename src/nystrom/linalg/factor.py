@@ -62,16 +62,12 @@ class ColumnBlocks:
 
     def product(self, K: Array) -> Array:
         """K·B, where K is."""
-        if isinstance(K, np.ndarray):
-            return self._product_in_place(K)
-        products = [K[:, : len(part)] @ part.to_device_of(K) for part in self.parts]
-        return arrays.stack_columns(products) if products else K[:, :0]
-
-    def _product_in_place(self, K: np.ndarray) -> np.ndarray:
-        """Each block where it belongs: putting them together would cost a copy."""
+        if not isinstance(K, np.ndarray):
+            products = [K[:, : len(part)] @ part.to_device_of(K) for part in self.parts]
+            return arrays.stack_columns(products) if products else K[:, :0]
+        # Each block where it belongs: putting them together would cost a copy.
         parts = [part.values for part in self.parts]
-        dtype = np.result_type(K, *parts)
-        out = np.empty((len(K), self.n_columns), dtype)
+        out = np.empty((len(K), self.n_columns), np.result_type(K, *parts))
         start = 0
         for part in parts:
             height, width = part.shape

@@ -290,4 +290,4 @@ def optimize_landmarks(
     after = search.fit(learned, landmarks=moved)
     if not after.error < before.error:
         return kernel, points, alpha
-    return learned.as_kernel(), moved, noise
+    return kernel if structure == "fixed" else learned.as_kernel(), moved, noise

@@ -100,24 +100,17 @@ def as_sampler(
     elif not callable(sampler):
         sampler = _sampler_from_landmarks(sampler)
     for name, value in options.items():
-        names = {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
-        if name not in names:
-            supported = [
-                n
-                for n, sampler_type in NAMES.items()
-                if name in _option_names(sampler_type)
-            ]
+        if name not in _option_names(sampler):
+            supported = [n for n, each in NAMES.items() if name in _option_names(each)]
             raise _cannot_combine(f"{name}={value!r}", sampler, supported)
     if goal is not None and type(goal) not in getattr(sampler, "takes", (FixedSize,)):
-        accepting = [
-            n for n, sampler_type in NAMES.items() if type(goal) in sampler_type.takes
-        ]
+        accepting = [n for n, each in NAMES.items() if type(goal) in each.takes]
         raise _cannot_combine(str(goal), sampler, accepting)
     return replace(sampler, **options) if options else sampler
 
 
-def _option_names(sampler_type: type[Sampler]) -> set[str]:
-    return {f.name for f in fields(sampler_type)}  # type: ignore[arg-type]
+def _option_names(sampler: Any) -> set[str]:
+    return {f.name for f in fields(sampler)} if is_dataclass(sampler) else set()
 
 
 def _cannot_combine(option: str, sampler: Any, supported: list[str]) -> ValueError:

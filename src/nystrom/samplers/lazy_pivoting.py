@@ -51,7 +51,7 @@ class LazySampler(GrowingSampler):
     def error(self, size: int) -> float:
         """tr(K − K̃), from the residual of every row."""
         name = f"trace error at {len(self.pivots)} landmarks"
-        residual = self.pivots.residuals(self.source, self.problem.engine, name)
+        residual = self.pivots.residuals(name)
         self._set_bounds(residual)
         return weighted_sum(self.source.weights, residual)
 
@@ -63,9 +63,7 @@ class LazySampler(GrowingSampler):
         # two passes without a pivot between them leave nothing.
         while len(self.pivots) < size and not self.exhausted:
             if self.n_rejected > self._max_rejected(batch) or not self.bounds.any():
-                self._set_bounds(
-                    self.pivots.residuals(self.source, self.problem.engine)
-                )
+                self._set_bounds(self.pivots.residuals())
                 continue
             n_before = len(self.pivots)
             n_processed = self._process_batch(min(batch, n), size - n_before)

@@ -21,7 +21,6 @@ from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
 from .._validation import check_finite
-from ..engines import Engine
 from ..kernels import Cached
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, kernel_trace
@@ -169,10 +168,9 @@ class Pivots:
         for name in ("columns", "factor"):
             self.__dict__.pop(name, None)
 
-    def residuals(
-        self, source: Source, engine: Engine, name: str = "residuals"
-    ) -> np.ndarray:
-        """k(x, x) − ‖k_xS L⁻ᵀ‖² for every row of a source."""
+    def residuals(self, name: str = "residuals") -> np.ndarray:
+        """k(x, x) − ‖k_xS L⁻ᵀ‖² for every row."""
+        source, engine = self.problem.source, self.problem.engine
         return residuals(self.residual_pass(source), source, engine=engine, name=name)
 
     def residuals_of_few(self, source: Source) -> np.ndarray:

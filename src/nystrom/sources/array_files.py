@@ -42,7 +42,12 @@ MAX_GAP_BYTES, MAX_SPAN_BYTES = 2**13, 2**23
 class NpyFile(TabularFile):
     """The columns of a two-dimensional array, on a local disk or in a store."""
 
-    is_row_major = True
+    filesystem: Any
+    is_row_major: bool
+    is_fortran_ordered: bool
+    begin: int
+    names: ColumnNames
+    bounds: np.ndarray
 
     def __init__(
         self, path: str, allow_1d: bool = False, filesystem: Any = None

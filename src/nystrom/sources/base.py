@@ -253,6 +253,10 @@ class DenseRows(Source):
     row after row, when it is asked for; the whole array never is.
     """
 
+    n_rows: int
+    n_features: int | None
+    on_device: bool
+
     def __init__(self, X: Array, weights: np.ndarray | None = None) -> None:
         self.X = X
         self.n_rows, self.n_features = X.shape
@@ -269,6 +273,9 @@ class DenseRows(Source):
 class SparseRows(Source):
     """The rows of a CSR matrix."""
 
+    n_rows: int
+    n_features: int | None
+
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.X = arrays.as_canonical_csr(sp.csr_array(X))
         self.n_rows, self.n_features = X.shape
@@ -283,6 +290,8 @@ class SparseRows(Source):
 
 class ObjectRows(Source):
     """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
+
+    n_rows: int
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -465,6 +474,8 @@ class GeneratedRows(ChunkedRows):
 
     make: Callable[[int, int], Any]
     chunk: int
+    n_rows: int
+    n_features: int | None
     #: Some rows cost as much as their chunks.
     supports_random_access = False
 
@@ -508,6 +519,11 @@ class GeneratedRows(ChunkedRows):
 class Subset(Source):
     """Some rows of another source, in ascending order of their numbers."""
 
+    n_rows: int
+    n_features: int | None
+    on_device: bool
+    supports_random_access: bool
+    targets: Any
     is_subset = True
 
     def __init__(self, source: Source, indices: np.ndarray) -> None:
@@ -544,6 +560,9 @@ def _subset_targets(targets: Any, indices: np.ndarray) -> Any:
 class CachedRows(Source):
     """Points that are kept in memory: some rows of another source, fetched once."""
 
+    n_rows: int
+    n_features: int | None
+    on_device: bool
     is_subset = True
 
     def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
@@ -577,6 +596,15 @@ class TransformedRows(Source):
     transformer : fitted transformer
         Its `transform` returns as many rows as it is given, an array or CSR matrix.
     """
+
+    source: Source
+    transformer: Any
+    files: tuple[str, ...]
+    n_rows: int
+    n_features: int | None
+    on_device: bool
+    supports_random_access: bool
+    targets: Any
 
     def __init__(self, source: Source, transformer: Any) -> None:
         self.source, self.transformer = source, transformer
@@ -621,6 +649,8 @@ class Pair(Source):
 
     first: Source
     second: Source
+    n_rows: int
+    on_device: bool
 
     def __init__(self, first: Source, second: Source) -> None:
         self.first, self.second = first, second
@@ -648,6 +678,11 @@ class ConcatenatedRows(ChunkedRows):
 
     parts: list[Source]
     bounds: np.ndarray
+    files: tuple[str, ...]
+    n_rows: int
+    n_features: int | None
+    supports_random_access: bool
+    targets: Any
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self.parts = [part for part in parts if part.n_rows] or list(parts[:1])
@@ -662,7 +697,7 @@ class ConcatenatedRows(ChunkedRows):
                     f"{first.n_features}; all must have the same."
                 )
         self.files = tuple(file for part in self.parts for file in part.files)
-        self.feature_names = _common_feature_names(self.parts)
+        self.feature_names: tuple[str, ...] | None = _common_feature_names(self.parts)
         self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
         self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features
         self.supports_random_access = all(

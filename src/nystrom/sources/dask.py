@@ -39,11 +39,13 @@ class DaskRows(Source):
     rows are asked for; on the Dask engine where the work is done.
     """
 
+    n_rows: int
+    n_features: int | None
     supports_random_access = False
 
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.chunks: Any = DaskChunks(as_dask_matrix(X))
-        self.feature_names = column_names(X)
+        self.feature_names: tuple[str, ...] | None = column_names(X)
         self.n_rows, self.n_features = self.chunks.X.shape
         self.weights = weights
 

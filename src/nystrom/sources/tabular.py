@@ -422,12 +422,14 @@ class ChunkedFileRows(ChunkedRows):
 
     file: TabularFile
     names: ColumnNames
+    n_rows: int
+    n_features: int | None
     supports_random_access = False
 
     def __init__(self, file: TabularFile, names: ColumnNames) -> None:
         self.file, self.names = file, names
         self.n_rows, self.n_features = file.n_rows, len(file.feature_names(names))
-        self.files = (file.path,)
+        self.files: tuple[str, ...] = (file.path,)
         decoded_columns = (
             file.columns_read_together
             if set(names) <= set(file.columns_read_together)
