@@ -70,3 +70,8 @@ def test_the_line_falls_inside_its_frame():
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0], [1.0, 0.0]], ids=str)
 def test_nothing_is_drawn_of_less_than_two(values):
     assert log_line_svg(np.array(values), "") == ""
+
+
+def test_diagrams_link_to_the_documentation():
+    assert Nystroem()._get_doc_link().endswith("/api/nystrom.Nystroem.html")
+    assert "nystrom.Nystroem.html" in Nystroem()._repr_html_()

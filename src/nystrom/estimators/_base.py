@@ -16,6 +16,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .. import _arrays as arrays
@@ -113,6 +114,10 @@ def check_learnable_kernel(gamma: str, kernel: Any) -> None:
     )
 
 
+#: Where the documentation is: for links in scikit-learn's diagrams.
+DOCUMENTATION_URL = "https://nystrom.readthedocs.io/en/stable"
+
+
 class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator with `kernel` and, once fitted, `landmarks_`."""
 
@@ -143,6 +148,24 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     _n_selections = 1
     #: Parameters that are True or False.
     _bool_params: ClassVar[tuple[str, ...]] = ()
+    _doc_link_module = "nystrom"
+    _doc_link_template = f"{DOCUMENTATION_URL}/api/nystrom.{{estimator_name}}.html"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Requests of metadata as plain values: they lead back to the estimator."""
+        state = super().__getstate__()
+        if "_metadata_request" not in state:
+            return state
+        return {**state, "_metadata_request": state["_metadata_request"]._serialize()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_metadata_request" in state:
+            request = MetadataRequest(owner=self)
+            for method, requests in state["_metadata_request"].items():
+                for name, alias in requests.items():
+                    getattr(request, method).add_request(param=name, alias=alias)
+            self._metadata_request = request
 
     def _validate(
         self,

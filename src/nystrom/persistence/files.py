@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 from zipfile import ZipFile
 
 import numpy as np
@@ -74,11 +74,18 @@ def _current_versions() -> dict[str, str]:
     }
 
 
+def _is_file_object(path: Any) -> TypeGuard[BinaryIO]:
+    """Whether this is an open file of bytes, or something like it."""
+    is_text = isinstance(path, io.TextIOBase)
+    return hasattr(path, "read") and hasattr(path, "write") and not is_text
+
+
 def check_path(path: Any) -> Path:
     """A path to a file, as users pass one."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
-            f"path is a str or a path such as pathlib.Path, not {type(path).__name__}."
+            "path is a str or a path such as pathlib.Path, or a file that is open in "
+            f"binary mode, not {type(path).__name__}."
         )
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
@@ -87,7 +94,7 @@ def check_path(path: Any) -> Path:
 
 def read_metadata(file: BinaryIO, path: Any) -> dict[str, Any]:
     """What `nystrom.json` says, if the file is whole and of a format known here."""
-    head, n_bytes = file.read(4), os.fstat(file.fileno()).st_size
+    head, n_bytes = file.read(4), file.seek(0, os.SEEK_END)
     try:
         with ZipFile(file) as archive:
             check_entries(archive, n_bytes)
@@ -166,11 +173,12 @@ def foreign_file_error(path: Any, hint: str) -> ModelFileError:
     )
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save(estimator: Any, path: str | os.PathLike[str] | BinaryIO) -> None:
     """Save an estimator, fitted or not, to a file that `load` reads.
 
     The file is complete or it is not there: it is written beside `path`, read back, and
-    only then put in place of what was there before.
+    only then put in place of what was there before. An open file gets nothing before
+    the model was read back.
 
     Parameters
     ----------
@@ -178,8 +186,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         Any scikit-learn estimator: one of this package, or a pipeline or search with
         one inside. Functions in it, such as a kernel of your own, are saved by name, so
         they must be defined at the top level of a module.
-    path : str or path
-        The file to write; one that exists is replaced.
+    path : str, path or binary file
+        The file to write; one that exists is replaced. An open file, such as
+        `io.BytesIO()`, is written from where it stands.
 
     See Also
     --------
@@ -205,6 +214,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             f"save takes a scikit-learn estimator, not {kind}; for other objects use "
             "numpy.save or skops.io.dump."
         )
+    if _is_file_object(path):
+        buffer = io.BytesIO()
+        _write_model(estimator, buffer)
+        path.write(buffer.getbuffer())
+        return
     target = check_path(path)
     folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
@@ -259,8 +273,9 @@ def _explain_errors(name: str) -> Iterator[None]:
     except RecursionError as error:
         raise TypeError(
             f"This {name} cannot be saved, as something in it leads back to itself, "
-            "which is what set_fit_request and the like leave behind. Save it before "
-            "these are called, and call them after load; or use pickle or joblib."
+            "which is what set_fit_request and the like do to estimators of "
+            "scikit-learn. Save it before these are called, and call them after load; "
+            "or use pickle or joblib."
         ) from error
     except Exception as error:
         raise TypeError(
@@ -294,7 +309,9 @@ def _check_recoverable(schema: dict[str, Any], name: str) -> None:
                 )
 
 
-def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
+def load(
+    path: str | os.PathLike[str] | BinaryIO, *, trusted: Collection[str] = ()
+) -> Any:
     """Load an estimator that `save` wrote.
 
     No code runs but that of this package, NumPy, SciPy and scikit-learn, and of what
@@ -302,8 +319,8 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
 
     Parameters
     ----------
-    path : str or path
-        The file.
+    path : str, path or binary file
+        The file. One that is open is read from where it stands to its end.
     trusted : sequence of str, default=()
         The full names of further classes and functions that the file may use, such as
         "my_module.my_kernel". Their modules are imported. A file that needs others is
@@ -341,14 +358,18 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
             f"trusted={trusted!r} is not allowed; trusted is a sequence of full names, "
             'such as ["my_module.my_kernel"].'
         )
-    source = check_path(path)
-    if not source.exists():
+    opened: BinaryIO
+    if _is_file_object(path):
+        opened = io.BytesIO(path.read())
+    elif check_path(path).exists():
+        opened = open(check_path(path), "rb")  # noqa: SIM115 (closed below)
+    else:
         raise FileNotFoundError(
             f"There is no file {path}; give the path of a file that save wrote."
         )
     allowed = {*trusted, *allowed_names()}
     metadata: dict[str, Any] = {}
-    with open(source, "rb") as file:
+    with opened as file:
         try:
             metadata = read_metadata(file, path)
             estimator = read_model(file, allowed)
