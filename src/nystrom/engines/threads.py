@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from .._validation import check_int
@@ -22,9 +23,10 @@ from .base import (
     BlockResults,
     ProgressHook,
     count_tiles,
+    map_tiles,
     results_in_order,
-    run_tiles,
     silent,
+    sum_tiles,
     term_bytes,
     tile_blocks,
 )
@@ -96,12 +98,13 @@ class Threads(BlockEngine):
         self.begin_pass(name, source.n_rows, shared)
         if n_tiles == 0:
             return
+        task = partial(sum_tiles, f, source, shared)
+        if sink is not None:
+            task = partial(map_tiles, f, source, shared, sink=sink)
         stopped = threading.Event()
 
-        def task(first: int, last: int) -> Any:
-            if stopped.is_set():
-                return None
-            return run_tiles(f, source, shared, first, last, sink)
+        def run_unless_stopped(first: int, last: int) -> Any:
+            return None if stopped.is_set() else task(first, last)
 
         _, *blocks = tile_blocks(n_tiles, max_tiles)
         with single_threaded_blas():
@@ -125,7 +128,7 @@ class Threads(BlockEngine):
                     self.progress(name, last, n_tiles)
                 return
             pool = ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom")
-            calls = ((task, first, last) for first, last, _ in blocks)
+            calls = ((run_unless_stopped, first, last) for first, last, _ in blocks)
             results = results_in_order(pool.submit, calls, window)
             try:
                 for _, last, size in blocks:
