@@ -20,7 +20,8 @@ from nystrom import (
 )
 from nystrom.engines import Threads
 from nystrom.models.collapsed_bound import BoundProblem
-from nystrom.models.metric import Metric
+from nystrom.models.length_scales import TrainingSubset
+from nystrom.models.metric import Metric, MetricSearch
 from nystrom.sources import DenseRows
 
 KERNELS = [
@@ -85,6 +86,31 @@ def test_the_bound_is_the_dense_one_and_its_gradient_that_of_differences(
             problem.value_and_gradient(theta + sign * step)[0] for sign in (1, -1)
         )
         assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_the_metric_of_gradients_is_that_of_differences(rng, diagonal):
+    X = rng.standard_normal((300, 4))
+    Y = np.column_stack([np.sin(X[:, 0] + X[:, 1]), X[:, 2] ** 2])
+    subset = TrainingSubset(X, Y, np.ones(300), 0.0, 40)
+    search = MetricSearch.from_subset(subset)
+    T = rng.standard_normal((4, 3)) / 3
+    fit = search.fit(Metric(kernels.RBF(1.0), T))
+    kernel, rows = fit.metric.as_kernel(), search.train.X
+    points = search.train.X[:40]
+    M = np.zeros((4, 4))
+    differences = [
+        (kernel(rows + e, points) - kernel(rows - e, points)) @ fit.dual / 2e-5
+        for e in 1e-5 * np.eye(4)
+    ]
+    for gradients in np.moveaxis(np.array(differences), 2, 0):
+        M += gradients @ gradients.T
+    M = np.diag(np.diag(M)) if diagonal else M
+    found = search.gradient_metric(fit, diagonal=diagonal).transform
+    found = found @ found.T
+    np.testing.assert_allclose(
+        found / np.trace(found), M / np.trace(M), atol=2e-6 if not diagonal else 1e-8
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
