@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_bool
+from .._validation import check_bool, check_float
 from ..engines import Engine, Threads
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
 from ..kernels.names import gamma_of
@@ -130,6 +130,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     _n_selections = 1
     #: Parameters that are True or False.
     _bool_params: ClassVar[tuple[str, ...]] = ()
+    #: Parameters that are numbers >= 0.
+    _nonnegative_params: ClassVar[tuple[str, ...]] = ()
     _doc_link_module = "nystrom"
     _doc_link_template = f"{DOCUMENTATION_URL}/api/nystrom.{{estimator_name}}.html"
 
@@ -227,6 +229,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         """
         for name in self._bool_params:
             check_bool(getattr(self, name), name)
+        for name in self._nonnegative_params:
+            check_float(getattr(self, name), name, minimum=0.0)
         kernel, params, learned_gamma = self._kernel_with_params(
             targets is not None, **changed
         )

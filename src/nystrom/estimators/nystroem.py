@@ -113,6 +113,7 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
     _rejects_unused_kernel_params = True
     _n_landmarks_param = "n_components"
     _bool_params = ("fit_inverse_transform",)
+    _nonnegative_params = ("alpha",)
 
     def __init__(
         self,
