@@ -51,6 +51,7 @@ METHODS = {
     "cca": "transform",
     "stream": "predict",
     "blockwise": "transform",
+    "metric": "predict",
     "values": None,
 }
 #: A distance is the root of a difference: half of the digits are left near 0.
@@ -77,6 +78,7 @@ def models(X, y):
     options = {"gamma": 0.3, "n_landmarks": 5, "random_state": 0}
     rbf = {"kernel": "rbf", **options}
     kernel = kernels.RBF((0.1, 0.2, 0.3)) + 0.5 * kernels.Linear()
+    mapped = kernels.Mahalanobis(kernels.Matern(2.0), np.tri(3, 2))
     features = Nystroem(gamma=0.3, n_components=5, random_state=0)
     proven = {"sampler": samplers.Recursive(delta=0.01), "max_spectral_error": 30.0}
     pipeline = make_pipeline(
@@ -101,6 +103,9 @@ def models(X, y):
         "cca": KernelCCA(2, **options).fit(X, y),
         "stream": KernelRidge(0.1, **rbf).partial_fit(X, y),
         "blockwise": BlockwiseTransformer(StandardScaler()).fit(X),
+        "metric": KernelRidge(0.1, kernel=mapped, n_landmarks=5, random_state=0).fit(
+            X, y
+        ),
         "values": values(),
     }
 

@@ -40,6 +40,7 @@ KERNELS = [
     kernels.Polynomial(0.5, degree=3, coef0=1.0),
     kernels.Linear(),
     kernels.Cosine(),
+    kernels.Mahalanobis(kernels.Matern(1.5), np.tri(4, 3)),
     kernels.RBF(0.3) * 2.0 + kernels.Linear() * kernels.Cosine(),
 ]
 

@@ -396,8 +396,23 @@ def test_a_stream_of_few_rows_is_ridge_regression_on_the_same_landmarks(rng, int
     assert stream.landmarks_.reservoir.has_all_rows
     refit = KernelRidge(0.1, sampler=stream.X_fit_, **options).fit(X, y, w)
     np.testing.assert_allclose(stream.predict(X), refit.predict(X), atol=1e-8)
-    deviations = [model.predict(X, return_std=True)[1] for model in (stream, refit)]
+    # The same up to their scale, which is that of the rows left out: of the last batch.
+    deviations = [
+        model.predict(X, return_std=True)[1] / np.sqrt(model._model.posterior.scales)
+        for model in (stream, refit)
+    ]
     np.testing.assert_allclose(*deviations, rtol=1e-5)
+
+
+def test_intervals_of_a_stream_cover_new_targets(rng):
+    X = rng.uniform(-3, 3, (4000, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(4000)
+    model = KernelRidge(1.0, kernel="rbf", gamma=1.0, n_landmarks=60, random_state=0)
+    for start in (0, 1000, 2000):
+        model.partial_fit(X[start : start + 1000], y[start : start + 1000])
+    lower, upper = model.predict(X[3000:], interval=0.9)
+    # Five deviations of a share of 900 rows there and 1000 here.
+    assert abs(np.mean((lower <= y[3000:]) & (y[3000:] <= upper)) - 0.9) < 0.07
 
 
 # --- the contract -------------------------------------------------------------------

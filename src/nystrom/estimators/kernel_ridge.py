@@ -292,9 +292,16 @@ class KernelRidge(BaseKernelRegressor):
                 landmarks, alphas, fit_intercept=bool(self.fit_intercept)
             )
             assert isinstance(fit.posterior, Posterior)
-            # The rows of the batch stand for all.
+            # The rows of the batch, the last of the stream, stand for all.
+            indices = landmarks.indices
+            if indices is not None:
+                indices = indices - (landmarks.n_rows - source.n_rows)
             posterior = fit.posterior.calibrate(
-                landmarks, source, fit.map, engine, as_seed(self.random_state)
+                landmarks.replace(indices=indices),
+                source,
+                fit.map,
+                engine,
+                as_seed(self.random_state),
             )
             fit = replace(fit, posterior=posterior)
             self._set_fit(landmarks, fit, batch, float(alphas.min()))
