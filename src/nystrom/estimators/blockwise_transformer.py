@@ -55,7 +55,7 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
         The number of rows that it was fitted to.
     n_features_in_ : int
         Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during `fit`, where they are known.
 
     See Also
@@ -176,7 +176,7 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
 
         Returns
         -------
-        X_original : ndarray of shape (n_samples, n_features_in_)
+        X_original : ndarray of shape (n_samples, n_features)
             The rows.
         """
         check_is_fitted(self)
