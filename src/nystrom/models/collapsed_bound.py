@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky
 from scipy.optimize import minimize
 
 from ..engines import Engine
 from ..kernels import Kernel
 from ..kernels.stationary import EuclideanKernel
 from ..sources import Block, DenseRows, Source
-from .length_scales import TrainingSubset
+from .length_scales import TrainingSubset, triangular_inverse
 from .metric import (
     Metric,
     MetricSearch,
@@ -78,12 +78,12 @@ def collapsed_bound(
     """
     n, s, n_targets = sums.n_rows, len(K_SS), len(sums.target_squares)
     L = cholesky(K_SS, lower=True)
-    L_inverse = _triangular_inverse(L)
+    L_inverse = triangular_inverse(L)
     A = L_inverse @ sums.gram @ L_inverse.T
     A = (A + A.T) / 2
     b = L_inverse @ sums.cross
     R = cholesky(A + alpha * np.eye(s), lower=True)
-    R_inverse = _triangular_inverse(R)
+    R_inverse = triangular_inverse(R)
     B_inverse = R_inverse.T @ R_inverse  # (A + αI)⁻¹
     coef = B_inverse @ b
     # yᵀ(K̃ + αW⁻¹)⁻¹y of each target
@@ -117,10 +117,6 @@ def collapsed_bound(
         L_inverse.T @ by_b,
         (by_K_SS + by_K_SS.T) / 2,
     )
-
-
-def _triangular_inverse(L: np.ndarray) -> np.ndarray:
-    return solve_triangular(L, np.eye(len(L)), lower=True)
 
 
 def _sums_block(

@@ -132,7 +132,7 @@ class LandmarkGP:
             raise LinAlgError("not finite")
         self.subset = subset
         # (s, s) L⁻¹ of the landmarks
-        self.M = _triangular_inverse(cholesky(C[:s] + JITTER * np.eye(s), lower=True))
+        self.M = triangular_inverse(cholesky(C[:s] + JITTER * np.eye(s), lower=True))
         self.Z = Z = np.empty((m, s + 1))  # the last column the intercept's
         np.matmul(C, self.M.T, out=Z[:, :s])
         Z[:, s] = subset.intercept_std
@@ -161,7 +161,7 @@ class LandmarkGP:
         value, R, a, squares = self.fit(alpha)
         M, Z, w = self.M, self.Z, self.subset.weights[:, None]
         (m, t), s = a.shape, len(M)
-        root = _triangular_inverse(R)
+        root = triangular_inverse(R)
         inverse = root.T @ root  # B⁻¹
         # E = ∂/∂K̃ = (tG − mΣ aaᵀ/yᵀa)/(2mt), with GZ = WZB⁻¹ and ZᵀGZ = I − αB⁻¹.
         aZ = a.T @ Z[:, :s]
@@ -177,7 +177,8 @@ class LandmarkGP:
         return value, grad_columns, float(grad_log_alpha)
 
 
-def _triangular_inverse(L: np.ndarray) -> np.ndarray:
+def triangular_inverse(L: np.ndarray) -> np.ndarray:
+    """L⁻¹ of a lower triangle."""
     return solve_triangular(L, np.eye(len(L)), lower=True)
 
 
