@@ -22,7 +22,12 @@ from .base import (
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
-    """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature.
+    """Laplacian kernel, exp(−Σⱼ γⱼ|xⱼ − yⱼ|).
+
+    Parameters
+    ----------
+    gamma : float or sequence of float
+        Inverse width, one number or one per feature.
 
     Examples
     --------
@@ -77,7 +82,12 @@ def _as_histograms(X: Any, dtype: Any = None) -> Array:
 
 @dataclass(frozen=True)
 class Chi2(Kernel):
-    """k(x, y) = exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ)).
+    """Exponential chi-squared kernel, exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ)).
+
+    Parameters
+    ----------
+    gamma : float
+        Inverse width.
 
     Examples
     --------
@@ -105,7 +115,9 @@ class Chi2(Kernel):
 
 @dataclass(frozen=True)
 class AdditiveChi2(Kernel):
-    """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0.
+    """Additive chi-squared kernel, −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ).
+
+    It is conditionally positive definite, with diagonal 0.
 
     Examples
     --------
