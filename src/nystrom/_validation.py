@@ -5,7 +5,6 @@ An error says what was given, what is allowed and, where possible, what was mean
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import isfunction
@@ -44,17 +43,10 @@ def check_finite(K: np.ndarray) -> None:
         )
 
 
-def unknown_name_error(
-    kind: str, name: Any, allowed: list[str], synonyms: Mapping[str, str] | None = None
-) -> ValueError:
-    """The error for a name that is not in a list, with the one that is meant.
-
-    That is what the name means in other libraries, by `synonyms`, or the nearest in
-    spelling.
-    """
+def unknown_name_error(kind: str, name: Any, allowed: list[str]) -> ValueError:
+    """The error for a name that is not in a list, with the nearest in spelling."""
     plain = str(name).lower().replace(" ", "_").replace("-", "_")
-    meant = (synonyms or {}).get(plain.removesuffix(f"_{kind}"))
-    near = [meant] if meant else get_close_matches(plain, allowed, n=1)
+    near = get_close_matches(plain, allowed, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     names = ", ".join(repr(a) for a in allowed)
     return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
