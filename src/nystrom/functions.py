@@ -34,7 +34,7 @@ from .linalg.residuals import (
     sampled_leverage_scores,
     weighted_gram,
 )
-from .models.spectral_embedding import fit_spectral_embedding
+from .models.pca import fit_spectral_embedding
 from .samplers import Recursive, SpectralTolerance
 from .samplers.cost import Forecast, forecast
 

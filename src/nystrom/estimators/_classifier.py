@@ -21,12 +21,12 @@ from .._random import sorted_row_sample
 from .._validation import named_plainly
 from ..landmarks import Landmarks
 from ..models.calibration import (
+    MAX_CALIBRATION_ROWS,
     ProbabilityLink,
     class_indices,
     fit_probability_link,
+    leave_one_out_predictions,
 )
-from ..models.held_out import leave_one_out_predictions
-from ..models.model_selection import MAX_CALIBRATION_ROWS
 from ..models.posterior import Posterior
 from ..models.ridge import RidgeFit, RidgeTask
 from ..sources import Source, Targets

@@ -20,7 +20,7 @@ from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.errors import estimate_trace_error
 from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
-from ..models.spectral_embedding import (
+from ..models.pca import (
     SpectralEmbeddingMap,
     embed_rows,
     fit_spectral_embedding,

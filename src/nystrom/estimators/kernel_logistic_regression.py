@@ -12,6 +12,7 @@ from .._random import as_seed
 from .._validation import check_float, check_int
 from ..linalg.errors import estimate_trace_error
 from ..models.logistic import (
+    DescentResult,
     LogisticSettings,
     fit_logistic,
     log_probabilities,
@@ -20,7 +21,6 @@ from ..models.logistic import (
     select_cost,
     to_linear_map,
 )
-from ..models.quasi_newton import DescentResult
 from ..sources import Source
 from ._base import asarray_like
 from ._classifier import BaseKernelClassifier, ClassLabels

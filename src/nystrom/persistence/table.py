@@ -41,12 +41,11 @@ from ..models.calibration import ProbabilityLink
 from ..models.cca import CanonicalView
 from ..models.kmeans import ClusterCenters
 from ..models.linear_map import LinearMap
-from ..models.pca import Preimage
+from ..models.pca import Preimage, SpectralEmbeddingMap
 from ..models.posterior import Posterior
 from ..models.ridge import RiskBound
 from ..models.ridge_full import FullPosterior
 from ..models.ridge_solvers import ExactPosterior
-from ..models.spectral_embedding import SpectralEmbeddingMap
 from ..models.streaming import StreamingMoments
 from ..samplers.streaming import Reservoir
 
