@@ -53,16 +53,11 @@ def unknown_name_error(kind: str, name: Any, allowed: list[str]) -> ValueError:
     return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
 
 
-def check_choice(
-    value: Any,
-    name: str,
-    allowed: Iterable[str],
-    synonyms: Mapping[str, str] | None = None,
-) -> str:
+def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
     """One of the allowed names."""
     allowed = list(allowed)
     if not isinstance(value, str) or value not in allowed:
-        raise unknown_name_error(name, value, allowed, synonyms)
+        raise unknown_name_error(name, value, allowed)
     return value
 
 

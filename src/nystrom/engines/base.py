@@ -206,12 +206,12 @@ TILE = 1024
 
 
 class Engine(ABC):
-    """Runs one function over all tiles of a source.
+    """Base class of engines, which run one function over all tiles of a source.
 
-    The function is one of a module, since it may have to travel; `shared` is what it
-    needs besides the tile: read-only, the same for all tiles, and nothing with an entry
-    per row (weights and targets come with the tile). What the function makes, it
-    returns. Results may arrive read-only.
+    A subclass implements `map` and `reduce`. The function is defined at the top level
+    of a module, because it may run in another process. `shared` is read-only, the same
+    for all tiles, and has nothing with an entry per row; weights and targets come with
+    the tile.
     """
 
     #: Called with (pass, tiles done, tiles in all).
@@ -219,11 +219,21 @@ class Engine(ABC):
 
     @cached_property
     def passes(self) -> list[str]:
-        """The names of the passes so far: a pass is known by its number."""
+        """Names of the passes so far."""
         return []
 
     def begin_pass(self, name: str, n_rows: int, shared: tuple[Any, ...]) -> None:
-        """Every pass begins with this: its name, its work, and no tile done."""
+        """Record the start of a pass.
+
+        Parameters
+        ----------
+        name : str
+            Name of the pass, for progress and checkpoints.
+        n_rows : int
+            Number of rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        """
         self.passes.append(name)
         if self.progress is not silent:
             evaluations = n_rows * evaluations_per_row(shared)
@@ -239,37 +249,97 @@ class Engine(ABC):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
 
     @abstractmethod
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
 
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, in order: work on what is held here, which may be changed.
+        """Apply a function to each item of a list, in order.
 
-        So many multiply-adds it is in all, about.
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
         """
         return [f(item) for item in items]
 
     @property
     def local(self) -> Engine:
-        """An engine for rows that are held in this process."""
+        """Engine for rows that are held in this process."""
         return self
 
     def with_progress(self, progress: ProgressHook) -> Engine:
-        """The same engine, which tells its progress to another hook."""
+        """Return the same engine with another progress hook.
+
+        Parameters
+        ----------
+        progress : callable
+            Called with (pass, tiles done, tiles in total).
+
+        Returns
+        -------
+        engine : Engine
+            A copy.
+        """
         passes = self.passes
         modified = copy.copy(self)
         modified.progress, modified.passes = progress, passes  # one list for both
         return modified
 
     def quiet(self) -> Engine:
-        """The same engine, which tells no progress."""
+        """Return the same engine without progress.
+
+        Returns
+        -------
+        engine : Engine
+            A copy.
+        """
         return self.with_progress(silent)
 
 
@@ -395,7 +465,21 @@ class BlockEngine(Engine):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
         run = self._run(f, source, shared, name, sink)
         with open_sink(sink), closing(run) as results:
             for _, rows_of_tiles in results:
@@ -405,7 +489,24 @@ class BlockEngine(Engine):
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
         tree = SumTree()
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
         with closing(self._run(f, source, shared, name, None)) as results:

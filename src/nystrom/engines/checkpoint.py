@@ -56,7 +56,7 @@ _Saved = tuple[dict[str, Any], list[np.ndarray]]
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is damaged, or of other data, parameters or versions."""
+    """Raised if a checkpoint is damaged, or of other data, parameters or versions."""
 
 
 class NotStorableError(TypeError):
@@ -137,15 +137,15 @@ class SavedPass:
 
 
 class CheckpointStore:
-    """Where a run is saved: a folder, and how often.
+    """Folder that stores the passes of a run.
 
     Parameters
     ----------
-    path : str or path
-        The folder. It is created where there is none, and else continued.
-    every : float, default=300
-        Within a pass it is saved after so many seconds. Between passes it is saved at
-        once, unless that would take more than a twentieth of the time.
+    path : str or path-like
+        The folder. It is created, or continued if it exists.
+    every : float, default=300.0
+        Seconds between saves within a pass. Results of whole passes are saved at once,
+        unless that would take more than a twentieth of the time.
     """
 
     path: Path
@@ -384,14 +384,14 @@ def source_fingerprint(source: Source) -> str:
 
 
 class Checkpoint(Engine):
-    """Runs passes on another engine and keeps their results in a folder.
+    """Run passes on another engine and store their results in a folder.
 
     Parameters
     ----------
     inner : Engine
-        What runs the passes.
+        Engine that runs the passes.
     run : CheckpointStore
-        Where their results are kept, inside of `run.running()`.
+        Where results are stored, inside `run.running()`.
     """
 
     inner: Engine
@@ -411,7 +411,21 @@ class Checkpoint(Engine):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
         key = self._key(f, source, shared, name)
         saved = self._begin_pass(key, source, shared, is_sum=False)
         if saved.is_done:
@@ -426,7 +440,24 @@ class Checkpoint(Engine):
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
         key = self._key(f, source, shared, name)
         saved = self._begin_pass(key, source, shared, is_sum=True)
         if saved.is_done:
@@ -505,7 +536,22 @@ class Checkpoint(Engine):
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, in order; quickly done again."""
+        """Apply a function to each item of a list, in order.
+
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
+        """
         return self.inner.each(f, items, multiply_adds)
 
     @property

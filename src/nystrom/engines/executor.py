@@ -58,7 +58,22 @@ class RemoteEngine(Engine):
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, on threads of this process."""
+        """Apply a function to each item of a list, in order.
+
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
+        """
         return self.local.each(f, items, multiply_adds)
 
 
@@ -293,15 +308,15 @@ TASKS_PER_WORKER, QUEUED_TASKS_PER_WORKER, MAX_TILES_PER_TASK = 8, 2, 16
 
 
 class ExecutorEngine(RemoteEngine, BlockEngine):
-    """Runs passes on the workers of an executor.
+    """Run passes on the workers of an executor.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
-        `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, ….
-        The caller shuts it down.
-    progress : callable
-        Called with (pass, tiles done, tiles in all).
+        `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, and so
+        on. The caller shuts it down.
+    progress : callable, default=silent
+        Called with (pass, tiles done, tiles in total).
     """
 
     executor: Executor
@@ -369,14 +384,15 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
 
 
 class JoblibEngine(ExecutorEngine):
-    """Runs passes on joblib's workers: those of `joblib.parallel_config`.
+    """Run passes on the workers of joblib.
 
     Parameters
     ----------
-    n_jobs : int or None
-        How many workers, as joblib counts them; None: as `parallel_config` says.
-    progress : callable
-        Called with (pass, tiles done, tiles in all).
+    n_jobs : int or None, default=None
+        Number of workers as joblib counts them; None means as `joblib.parallel_config`
+        says.
+    progress : callable, default=silent
+        Called with (pass, tiles done, tiles in total).
     """
 
     def __init__(
@@ -387,7 +403,7 @@ class JoblibEngine(ExecutorEngine):
 
     @property
     def n_workers(self) -> int:  # type: ignore[override]
-        """As many as joblib would use now."""
+        """Number of workers that joblib would use now."""
         return joblib.effective_n_jobs(self.n_jobs)
 
     @property

@@ -73,7 +73,22 @@ class Threads(BlockEngine):
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, in order, on as many threads as are worth starting."""
+        """Apply a function to each item of a list, in order.
+
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
+        """
         n_threads = min(self.n_threads, len(items))
         if n_threads < 2 or multiply_adds < MIN_THREADED_MULTIPLY_ADDS:
             return [f(item) for item in items]

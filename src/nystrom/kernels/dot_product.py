@@ -35,7 +35,7 @@ class DotProductKernel(Kernel):
 
 @dataclass(frozen=True)
 class Linear(DotProductKernel):
-    """k(x, y) = xᵀy.
+    """Linear kernel, xᵀy.
 
     Examples
     --------
@@ -52,7 +52,16 @@ class Linear(DotProductKernel):
 
 @dataclass(frozen=True)
 class Polynomial(DotProductKernel):
-    """k(x, y) = (gamma·xᵀy + coef0)^degree.
+    """Polynomial kernel, (gamma·xᵀy + coef0)^degree.
+
+    Parameters
+    ----------
+    gamma : float
+        Factor of the inner product.
+    degree : float
+        Degree of the polynomial.
+    coef0 : float
+        Constant term.
 
     Examples
     --------
@@ -95,7 +104,14 @@ class Polynomial(DotProductKernel):
 
 @dataclass(frozen=True)
 class Sigmoid(DotProductKernel):
-    """k(x, y) = tanh(gamma·xᵀy + coef0): indefinite in general.
+    """Sigmoid kernel, tanh(gamma·xᵀy + coef0), indefinite in general.
+
+    Parameters
+    ----------
+    gamma : float
+        Factor of the inner product.
+    coef0 : float
+        Constant term.
 
     Examples
     --------
@@ -120,7 +136,7 @@ class Sigmoid(DotProductKernel):
 
 @dataclass(frozen=True)
 class Cosine(Kernel):
-    """k(x, y) = xᵀy/(‖x‖·‖y‖), and 0 where a row is 0.
+    """Cosine similarity, xᵀy/(‖x‖·‖y‖), and 0 for rows of zeros.
 
     Examples
     --------

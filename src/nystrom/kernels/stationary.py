@@ -87,7 +87,12 @@ def _set_length_scale(kernel: Any) -> None:
 
 @dataclass(frozen=True)
 class RBF(EuclideanKernel):
-    """k(x, y) = exp(−Σⱼ γⱼ(xⱼ − yⱼ)²); `gamma` is one number or one per feature.
+    """Gaussian kernel, exp(−Σⱼ γⱼ(xⱼ − yⱼ)²).
+
+    Parameters
+    ----------
+    gamma : float or sequence of float
+        Inverse width, one number or one per feature.
 
     Examples
     --------
@@ -117,10 +122,17 @@ class RBF(EuclideanKernel):
 
 @dataclass(frozen=True)
 class Matern(EuclideanKernel):
-    """The Matérn kernel with ν = ½, 3/2 or 5/2 and d = ‖(x − y)/length_scale‖.
+    """Matérn kernel with ν = 1/2, 3/2 or 5/2.
 
-    ν = ½: exp(−d); ν = 3/2: (1 + r)·exp(−r), r = √3·d;
-    ν = 5/2: (1 + r + r²/3)·exp(−r), r = √5·d.
+    With d = ‖(x − y)/length_scale‖ it is exp(−d) for ν = 1/2; (1 + r)·exp(−r), r =
+    √3·d, for ν = 3/2; and (1 + r + r²/3)·exp(−r), r = √5·d, for ν = 5/2.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        Length scale, one number or one per feature.
+    nu : {0.5, 1.5, 2.5}
+        Smoothness ν.
 
     Examples
     --------
@@ -169,7 +181,14 @@ class Matern(EuclideanKernel):
 
 @dataclass(frozen=True)
 class RationalQuadratic(EuclideanKernel):
-    """k(x, y) = (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha).
+    """Rational quadratic kernel, (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha).
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        Length scale, one number or one per feature.
+    alpha : float
+        Scale mixture parameter.
 
     Examples
     --------
@@ -201,7 +220,12 @@ class RationalQuadratic(EuclideanKernel):
 
 @dataclass(frozen=True)
 class Laplacian(Kernel):
-    """k(x, y) = exp(−Σⱼ γⱼ|xⱼ − yⱼ|); `gamma` is one number or one per feature.
+    """Laplacian kernel, exp(−Σⱼ γⱼ|xⱼ − yⱼ|).
+
+    Parameters
+    ----------
+    gamma : float or sequence of float
+        Inverse width, one number or one per feature.
 
     Examples
     --------
@@ -256,7 +280,12 @@ def _as_histograms(X: Any, dtype: Any = None) -> Array:
 
 @dataclass(frozen=True)
 class Chi2(Kernel):
-    """k(x, y) = exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ)).
+    """Exponential chi-squared kernel, exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ)).
+
+    Parameters
+    ----------
+    gamma : float
+        Inverse width.
 
     Examples
     --------
@@ -284,7 +313,9 @@ class Chi2(Kernel):
 
 @dataclass(frozen=True)
 class AdditiveChi2(Kernel):
-    """k(x, y) = −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ): conditionally definite, with diagonal 0.
+    """Additive chi-squared kernel, −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ).
+
+    It is conditionally positive definite, with diagonal 0.
 
     Examples
     --------
@@ -307,14 +338,16 @@ class AdditiveChi2(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Mahalanobis(Kernel):
-    """k(x, y) = kernel(xT, yT), a kernel of (x − y)ᵀM(x − y) with M = TTᵀ.
+    """A kernel of linearly transformed rows, kernel(xT, yT).
+
+    It depends on (x − y)ᵀM(x − y) with M = TTᵀ.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel of a distance, such as `RBF` or `Matern`.
     transform : array-like of shape (n_features, n_components)
-        The linear map T. With gamma="matrix" estimators learn it from the targets.
+        The linear map T. With gamma="matrix", estimators learn it from the targets.
 
     Examples
     --------

@@ -29,7 +29,15 @@ DIAGONAL_ROWS = 32
 
 @dataclass(frozen=True)
 class Pairwise(Kernel):
-    """k(x, y) = function(x, y, **params) on two rows of any kind."""
+    """Kernel from a function of two rows of any kind.
+
+    Parameters
+    ----------
+    function : callable
+        `function(x, y, **params)` returns k(x, y).
+    params : tuple of pairs
+        Further arguments of the function.
+    """
 
     function: Callable[..., float]
     params: dict[str, Any] = field(default_factory=dict)
@@ -45,7 +53,18 @@ class Pairwise(Kernel):
         return _as_block(np.asarray(values, dtype=np.float64), X)
 
     def gram(self, Y: Any) -> np.ndarray:
-        """kernel(Y, Y) with each pair evaluated once."""
+        """Compute kernel(Y, Y) with each pair evaluated once.
+
+        Parameters
+        ----------
+        Y : block of rows
+            The rows.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_rows, n_rows)
+            Kernel matrix.
+        """
         rows = _split_rows(arrays.widen(Y))
         K = np.empty((len(rows), len(rows)))
         for i, x in enumerate(rows):
@@ -94,7 +113,15 @@ def _split_rows(X: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Blockwise(Kernel):
-    """kernel(X, Y) = function(X, Y): a function of two blocks, see `blockwise`."""
+    """Kernel from a function of two blocks, created by `blockwise`.
+
+    Parameters
+    ----------
+    function : callable
+        `function(X, Y)` returns a block of kernel values.
+    diagonal : callable or None
+        `diagonal(X)` returns k(x, x) for each row.
+    """
 
     function: Callable[[Any, Any], Array]
     diagonal: Callable[[Any], Array] | None = None
@@ -153,17 +180,16 @@ def blockwise(
     *,
     diag: Callable[[Any], Array] | None = None,
 ) -> Kernel:
-    """A kernel from a function of two blocks of rows.
+    """Create a kernel from a function of two blocks of rows.
 
     Parameters
     ----------
     function : callable
-        `function(X, Y)` returns the matrix of k(x, y), shape (rows of X, rows of Y). A
-        block is a slice of what was passed in: an array, CSR rows, or a list of
-        objects.
-    diag : callable, optional
-        `diag(X)` returns k(x, x) for each row. Without it they come from blocks
-        of 32 rows against themselves: 32 evaluations for each, which count as one.
+        `function(X, Y)` returns the matrix of k(x, y), of shape (rows of X, rows of Y).
+        A block is a slice of the data: an array, sparse rows, or a list of objects.
+    diag : callable, default=None
+        `diag(X)` returns k(x, x) for each row. Without it, the diagonal comes from
+        blocks of 32 rows against themselves.
 
     Returns
     -------
@@ -186,7 +212,15 @@ def blockwise(
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Kernel):
-    """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
+    """Kernel that reads its values from a matrix.
+
+    Its points are row numbers, and k(i, j) = matrix[i, j].
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_samples, n_samples)
+        The kernel matrix.
+    """
 
     matrix: Any = None
     traits: ClassVar[Traits] = Traits(psd=None, uses_row_numbers=True)
@@ -226,7 +260,13 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedCross(Precomputed):
-    """Kernel values of new rows with training rows: k(x, x) is not among them."""
+    """Kernel values of new rows with training rows, without k(x, x).
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_samples, n_training)
+        Kernel values.
+    """
 
     def diag(self, X: Any) -> Array:
         raise ValueError(
@@ -237,16 +277,15 @@ class PrecomputedCross(Precomputed):
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedAtLandmarks:
-    """Kernel values of new rows with the landmarks alone, for kernel="precomputed".
+    """Kernel values of new rows at the landmarks, for kernel="precomputed".
 
-    New rows come as their kernel values with all training rows, (n_samples,
-    n_training), of which few columns are looked at. Whoever makes only those says so by
-    this wrapper, since the width of a matrix does not tell what its columns are.
+    By default, new rows are given by their kernel values with all training rows. This
+    wrapper marks a matrix that has the columns of the landmarks only.
 
     Parameters
     ----------
     values : array-like of shape (n_samples, n_landmarks)
-        k(x, s) for each new row x and each landmark s, in the order of
+        Kernel values k(x, s) for each new row x and each landmark s, in the order of
         `landmarks_.indices`.
 
     Examples

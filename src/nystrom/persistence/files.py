@@ -33,11 +33,17 @@ from .table import (
 
 
 class ModelFileError(ValueError):
-    """A file that is damaged, of another format, or not a model file."""
+    """Raised if a file is damaged, of another format, or not a model file."""
 
 
 class UntrustedTypesError(ValueError):
-    """A model file needs classes or functions that nobody said to trust: `names`."""
+    """Raised if a model file needs classes or functions that are not trusted.
+
+    Attributes
+    ----------
+    names : list of str
+        Full names of these classes and functions.
+    """
 
     def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -45,9 +51,9 @@ class UntrustedTypesError(ValueError):
 
 
 class ModelVersionWarning(InconsistentVersionWarning):
-    """A model file was written by another version of nystrom or of scikit-learn.
+    """Warns that another version of nystrom or scikit-learn wrote a model file.
 
-    A filter for scikit-learn's `InconsistentVersionWarning` applies to it too.
+    It is a subclass of scikit-learn's `InconsistentVersionWarning`.
     """
 
     def __init__(self, message: str) -> None:
@@ -174,25 +180,25 @@ def foreign_file_error(path: Any, hint: str) -> ModelFileError:
 
 
 def save(estimator: Any, path: str | os.PathLike[str] | BinaryIO) -> None:
-    """Save an estimator, fitted or not, to a file that `load` reads.
+    """Save an estimator to a file that `load` reads.
 
-    The file is complete or it is not there: it is written beside `path`, read back, and
-    only then put in place of what was there before. An open file gets nothing before
-    the model was read back.
+    The file is written completely or not at all: it is written beside `path`, read
+    back, and then moved into place.
 
     Parameters
     ----------
     estimator : estimator
         Any scikit-learn estimator: one of this package, or a pipeline or search with
-        one inside. Functions in it, such as a kernel of your own, are saved by name, so
-        they must be defined at the top level of a module.
-    path : str, path or binary file
-        The file to write; one that exists is replaced. An open file, such as
-        `io.BytesIO()`, is written from where it stands.
+        one inside. Functions, such as your own kernel, are saved by name and must be
+        defined at the top level of a module.
+    path : str, path-like or binary file
+        File to write; an existing one is replaced. An open file, such as
+        `io.BytesIO()`, is written from its current position.
 
     See Also
     --------
     load : Read the file.
+    export_onnx : A graph that runs without Python.
 
     Examples
     --------
@@ -314,26 +320,22 @@ def load(
 ) -> Any:
     """Load an estimator that `save` wrote.
 
-    No code runs but that of this package, NumPy, SciPy and scikit-learn, and of what
+    No code runs except that of this package, NumPy, SciPy and scikit-learn, and of what
     `trusted` names.
 
     Parameters
     ----------
-    path : str, path or binary file
-        The file. One that is open is read from where it stands to its end.
+    path : str, path-like or binary file
+        File to read. An open file is read from its current position.
     trusted : sequence of str, default=()
-        The full names of further classes and functions that the file may use, such as
+        Full names of further classes and functions that the file may use, such as
         "my_module.my_kernel". Their modules are imported. A file that needs others is
         refused, and the error names them.
 
     Returns
     -------
     estimator : estimator
-        As it was saved; its output is the same to the last bit on the same machine.
-
-    See Also
-    --------
-    save : Write such a file; the example there loads it.
+        The estimator. On the same machine its output is the same to the last bit.
 
     Raises
     ------
@@ -345,9 +347,11 @@ def load(
     Warns
     -----
     ModelVersionWarning
-        If another version of nystrom or scikit-learn wrote the file. It is a subclass
-        of scikit-learn's `InconsistentVersionWarning`, by which parts of scikit-learn
-        in the file warn by themselves.
+        If another version of nystrom or scikit-learn wrote the file.
+
+    See Also
+    --------
+    save : Write a file; the example there loads it.
     """
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException

@@ -39,21 +39,20 @@ CUBIC_MULTIPLY_ADDS = 4.0
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """What it takes to choose landmarks for ‖K − K̃‖₂ ≤ max_spectral_error: an estimate.
+    """Estimated cost of landmarks with ‖K − K̃‖₂ ≤ max_spectral_error.
 
     Attributes
     ----------
     max_spectral_error : float
-        λ, as it was asked for.
+        The requested bound λ.
     n_rows : int
-        Rows that there are.
+        Number of rows.
     effective_dimension : float
-        d_eff(λ) = tr K(K + λI)⁻¹, about.
+        Estimate of the effective dimension tr K(K + λI)⁻¹.
     n_landmarks : int
-        How many landmarks there will be, about; all rows at most.
+        Estimated number of landmarks; at most all rows.
     seconds : float
-        Time that choosing them will take, about, by a rate that was measured on a small
-        block.
+        Estimated time of the selection, from a rate measured on a small block.
     """
 
     max_spectral_error: float

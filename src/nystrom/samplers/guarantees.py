@@ -74,7 +74,7 @@ class GuaranteedSampler(Sampler):
 
     @property
     def proven_delta(self) -> float | None:
-        """δ of the theory's constants, which delta alone asks for; None in practice."""
+        """Failure probability of the theory's constants; None with practical ones."""
         if self.constants == "theory" or self.delta is not None:
             return self.delta or DEFAULT_DELTA
         return None

@@ -21,21 +21,19 @@ from .weighted_sampling import SampledRows, sample_bernoulli, sample_fixed_size
 
 @dataclass(frozen=True)
 class Leverage(GuaranteedSampler):
-    """RLS-Nyström sampling with exact scores (Algorithm 1).
+    """Sampling by exact ridge leverage scores, Algorithm 1 of the paper.
 
-    O(n²) kernel evaluations and O(n³) time: for checking the others, and for few rows.
+    It needs O(n²) kernel evaluations and O(n³) time: for few rows and for comparisons.
 
     Parameters
     ----------
     constants : {"practical", "theory"} or None
-        None: theory if `delta` is given, else practical.
+        None means theory if `delta` is given, practical otherwise.
     delta : float or None
-        The guarantee fails with probability at most delta; below 1/8.
+        The guarantee fails with probability at most delta. Below 1/8.
     max_spectral_error : float or None
-        λ > 0: as many rows as ‖K − K̃‖₂ ≤ λ takes, checked afterwards as for
-        `Recursive`. None: with practical constants λ is the tail of the spectrum that
-        `n_landmarks` stands for, with the theory's it is the smallest λ for which
-        `n_landmarks` rows are expected.
+        Select as many rows as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`, checked as
+        for `Recursive`. None derives λ from `n_landmarks`.
 
     Examples
     --------

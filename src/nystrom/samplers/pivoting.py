@@ -224,7 +224,18 @@ class GrowingSampler(Sampler):
     exhausted: bool  # every residual is rounding
 
     def begin(self, problem: SamplingProblem) -> Self:
-        """A copy of the sampler without pivots."""
+        """Return a copy of the sampler without pivots.
+
+        Parameters
+        ----------
+        problem : SamplingProblem
+            Kernel, rows, seed and engine.
+
+        Returns
+        -------
+        sampler : Sampler
+            The copy.
+        """
         run = copy(self)
         run.problem, run.pivots, run.exhausted = problem, Pivots(problem), False
         run._set_up()
@@ -235,13 +246,27 @@ class GrowingSampler(Sampler):
 
     @abstractmethod
     def grow(self, size: int) -> None:
-        """Add pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
 
     @abstractmethod
     def error(self, size: int) -> float:
-        """tr(K − K̃) by a pass over all rows, before growing to `size`.
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
 
-        It may decide what the next pivots are selected by.
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
         """
 
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:

@@ -588,20 +588,24 @@ def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> SampledRows
 
 @dataclass(frozen=True)
 class Recursive(GuaranteedSampler):
-    """Recursive RLS-Nyström sampling (Algorithms 2 and 3).
+    """Recursive ridge leverage score sampling, Algorithms 2 and 3 of the paper.
 
     Parameters
     ----------
     constants : {"practical", "theory"} or None
-        None: theory if `delta` is given, else practical. Theory's constants come with a
-        guarantee and take many more landmarks.
+        None means theory if `delta` is given, practical otherwise. The theory's
+        constants come with a guarantee and select many more landmarks.
     delta : float or None
-        The guarantee fails with probability at most 3·delta; below 1/32.
+        The guarantee fails with probability at most 3·delta. Below 1/32.
     max_spectral_error : float or None
-        λ > 0: choose as many landmarks as ‖K − K̃‖₂ ≤ λ takes; `n_landmarks` is then at
-        most a cap. With practical constants that is estimated by a pass over all rows,
-        and landmarks are added where they are not enough. None: λ follows from
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`;
+        `n_landmarks` is then an upper limit. With practical constants the bound is
+        checked by one more pass, and landmarks are added if needed. None derives λ from
         `n_landmarks`.
+
+    See Also
+    --------
+    PooledGreedy : The default sampler: smaller error, no guarantee.
 
     Examples
     --------
@@ -634,12 +638,11 @@ class Recursive(GuaranteedSampler):
 
 @dataclass(frozen=True)
 class Accelerated(Sampler):
-    """Algorithm 3 with ⌈√((ns + s³)/4n)⌉ rows on the levels below the top.
+    """Algorithm 3 with smaller samples below the top level (section 5.2.1).
 
-    Section 5.2.1 has no 4; the authors' program does.
-
-    Choosing then costs about as much as evaluating the landmarks' columns once. A
-    heuristic: no theorem, and practical constants only.
+    Levels below the top have ⌈√((ns + s³)/4n)⌉ rows; the paper has no 4, the authors'
+    program does. The selection costs about as much as evaluating the landmarks' columns
+    once. There is no guarantee, and it may miss small clusters.
 
     Examples
     --------
