@@ -165,10 +165,18 @@ class CheckpointStore:
 
     @contextmanager
     def running(self, *, keep: bool = True) -> Iterator[CheckpointStore]:
-        """One run: from its first pass, or on from where it was saved.
+        """Begin a run, or resume it from where it was saved.
 
-        Unless it is to be kept, the folder is removed where the run ends without an
-        error; not one of a longer run, of which this was the beginning.
+        Parameters
+        ----------
+        keep : bool, default=True
+            Whether to keep the folder when the run ends without an error. The folder of
+            a longer run is always kept.
+
+        Yields
+        ------
+        store : CheckpointStore
+            This store.
         """
         self._begin()
         try:
@@ -241,12 +249,31 @@ class CheckpointStore:
             )
 
     def seed(self) -> int:
-        """The next seed where the user gave none: the same when the run is repeated."""
+        """Return the next seed for random_state=None.
+
+        The seed is the same when the run is repeated.
+
+        Returns
+        -------
+        seed : int
+            The seed.
+        """
         self._n_seeds += 1
         return int(digest(self._seed, self._n_seeds), 16) >> 1
 
     def next_pass(self, key: PassKey) -> SavedPass:
-        """What is known of the pass that begins, if it is the one that was saved."""
+        """Return what is stored of the pass that begins.
+
+        Parameters
+        ----------
+        key : PassKey
+            Name and digests of the pass.
+
+        Returns
+        -------
+        saved : SavedPass
+            Its result, a partial sum, or nothing.
+        """
         number = self.n_passes
         self.n_passes += 1
         if number < self._n_saved:
@@ -268,14 +295,39 @@ class CheckpointStore:
         return SavedPass(number, about["is_kept"], value)
 
     def resumed_at(self, number: int) -> bool:
-        """Whether this is the pass at which a saved run continues: true once."""
+        """Check whether a saved run resumes at this pass.
+
+        Parameters
+        ----------
+        number : int
+            Number of the pass.
+
+        Returns
+        -------
+        answer : bool
+            True once.
+        """
         if not self._resumed or number < self._n_saved:
             return False
         self._resumed = False
         return True
 
     def finish(self, number: int, key: PassKey, result: Any, *, keep: bool) -> None:
-        """A pass is done. What is not kept, or cannot be, is computed again."""
+        """Store the result of a pass.
+
+        A result that is not kept, or cannot be stored, is computed again.
+
+        Parameters
+        ----------
+        number : int
+            Number of the pass.
+        key : PassKey
+            Name and digests of the pass.
+        result : object
+            The result.
+        keep : bool
+            Whether to keep the result.
+        """
         if number < self._n_saved:
             return
         arrays = list[np.ndarray]()
@@ -302,7 +354,21 @@ class CheckpointStore:
         *,
         force: bool = False,
     ) -> None:
-        """Save a pass that goes on, if it is time to."""
+        """Store the partial sum of a pass, if enough time has passed.
+
+        Parameters
+        ----------
+        number : int
+            Number of the pass.
+        key : PassKey
+            Name and digests of the pass.
+        next_tile : int
+            First tile that is not in the sum.
+        sums : list of tuple
+            Partial sums with their sizes.
+        force : bool, default=False
+            Whether to save in any case.
+        """
         if not force and time.perf_counter() - self._saved_at < self.every:
             return
         arrays = list[np.ndarray]()
