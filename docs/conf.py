@@ -72,7 +72,7 @@ def _skip(app, what, name, thing, skip, options):
 
 
 def _plain_roles(app, what, name, thing, options, lines):
-    """Replace links into scikit-learn's guide, in methods inherited from it, by text."""
+    """Replace links into scikit-learn's guide in inherited methods by their text."""
     for i, line in enumerate(lines):
         lines[i] = re.sub(
             r":(?:ref|term):`(?:([^`<]*?) *<[^`]*>|([^`]*))`", r"\1\2", line

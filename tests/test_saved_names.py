@@ -160,7 +160,7 @@ def all_subclasses(cls):
 def kernels_of_the_package():
     own = {c for c in all_subclasses(kernels.Kernel) if of_package(c)}
     # Remembered is there while landmarks are chosen; no model has it.
-    return {c for c in own if not inspect.isabstract(c)} - {kernels.Cached}
+    return {c for c in own if not inspect.isabstract(c)}
 
 
 def public_samplers():

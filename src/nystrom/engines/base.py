@@ -75,7 +75,7 @@ class SumTree:
         self._partial: list[tuple[int, Any]] = []  # (terms in it, sum)
 
     @classmethod
-    def replace(cls, partial: list[tuple[int, Any]]) -> SumTree:
+    def replace(cls, partial: Sequence[tuple[int, Any]]) -> SumTree:
         """A sum that goes on from where another's `partial` was."""
         tree = cls()
         tree._partial = [(size, term) for size, term in partial]

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .._validation import check_float
+from .._validation import check_float, check_positive
 
 
 @dataclass(frozen=True)
@@ -303,10 +303,9 @@ def set_float_fields(kernel: Any, **minima: float) -> None:
         object.__setattr__(kernel, name, value)
 
 
-def set_gamma(kernel: Any) -> None:
-    """Make gamma a float > 0: with 0 all pairs of rows have the same k(x, y)."""
-    set_float_fields(kernel, gamma=0.0)
-    check_per_feature(kernel.gamma, "gamma")
+def set_positive(kernel: Any, name: str) -> None:
+    """Make a field of a frozen kernel a float > 0, or refuse it."""
+    object.__setattr__(kernel, name, check_positive(getattr(kernel, name), name))
 
 
 def set_per_feature(kernel: Any, name: str) -> None:

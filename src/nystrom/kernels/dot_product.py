@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, Traits, set_float_fields, set_gamma
+from .base import Kernel, Traits, set_float_fields, set_positive
 
 
 class DotProductKernel(Kernel):
@@ -77,7 +77,7 @@ class Polynomial(DotProductKernel):
     coef0: float = 1
 
     def __post_init__(self) -> None:
-        set_gamma(self)
+        set_positive(self, "gamma")
         set_float_fields(self, degree=0.0, coef0=-np.inf)
 
     @property
@@ -127,7 +127,7 @@ class Sigmoid(DotProductKernel):
     traits: ClassVar[Traits] = Traits(psd=False)
 
     def __post_init__(self) -> None:
-        set_gamma(self)
+        set_positive(self, "gamma")
         set_float_fields(self, coef0=-np.inf)
 
     def _profile(self, P: Array) -> Array:

@@ -2,13 +2,14 @@
 values.
 
 A plain callable takes two rows and returns a number, as in scikit-learn; `blockwise`
-marks a function of two blocks. `Cached` evaluates no pair of a costly kernel twice.
+marks a function of two blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,9 +87,8 @@ class Pairwise(Kernel):
         except (TypeError, ValueError):
             pass
         raise ValueError(
-            f"The kernel {self} returned {_describe_result(value)} for two rows; it "
-            "must return "
-            f"one number. {BLOCKWISE_HINT}"
+            f"The kernel {self} returned a {type(value).__name__} for two rows; it "
+            f"must return one number. {BLOCKWISE_HINT}"
         )
 
     def gram_evaluations(self, n_points: int) -> int:
@@ -100,14 +100,6 @@ class Pairwise(Kernel):
 
 def _function_name(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
-
-
-def _describe_result(value: Any) -> str:
-    """What a function returned, in a few words."""
-    if np.ndim(value) or sp.issparse(value):
-        return f"a {type(value).__name__} of shape {tuple(np.shape(value))}"
-    text = repr(value)
-    return text if len(text) < 40 else f"a {type(value).__name__}"
 
 
 def _split_rows(X: Any) -> list[Any]:
@@ -139,9 +131,9 @@ class Blockwise(Kernel):
         K = self.function(X, Y)
         shape = (arrays.count_rows(X), arrays.count_rows(Y))
         if tuple(np.shape(K)) != shape:
-            given = f"shape {tuple(np.shape(K))}" if np.ndim(K) else _describe_result(K)
             raise ValueError(
-                f"The block kernel {self} returned {given} for blocks of {shape[0]} "
+                f"The block kernel {self} returned a {type(K).__name__} of shape "
+                f"{tuple(np.shape(K))} for blocks of {shape[0]} "
                 f"and {shape[1]} rows; it must return {shape}. A function of two "
                 "single rows is passed without kernels.blockwise."
             )
@@ -313,76 +305,30 @@ class PrecomputedAtLandmarks:
     values: Any
 
 
-class Cached(Kernel):
-    """Kernel on fixed rows that evaluates no pair twice.
-
-    For costly kernels, and rows few enough for an n × n matrix.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    rows : Source
-        The rows.
-    """
-
-    kernel: Kernel
-    rows: Any
-    values: np.ndarray
-    is_known: np.ndarray
-    n_evaluations: int
-
-    def __init__(self, kernel: Kernel, rows: Any) -> None:
-        self.kernel, self.rows = kernel, arrays.widen(rows)
-        n = arrays.count_rows(rows)
-        self.values, self.is_known = np.empty((n, n)), np.zeros((n, n), dtype=bool)
-        self.n_evaluations = 0
-
-    @property
-    def traits(self) -> Traits:
-        return replace(self.kernel.traits, uses_row_numbers=True)
-
-    def output_like(self, X: Any) -> Any:
-        return self.values
-
-    def __call__(self, X: Any, Y: Any) -> Array:
-        I, J = np.asarray(X), np.asarray(Y)  # noqa: E741
-        for i in np.unique(I):
-            new = np.unique(J[~self.is_known[i, J]])
-            if len(new):
-                row = arrays.take_rows(self.rows, np.array([i]))
-                columns = arrays.take_rows(self.rows, new)
-                values = arrays.to_host_float64(self.kernel(row, columns))[0]
-                self.values[i, new] = self.values[new, i] = values
-                self.is_known[i, new] = self.is_known[new, i] = True
-                self.n_evaluations += len(new)
-        return self.values[np.ix_(I, J)]
-
-    def diag(self, X: Any) -> Array:
-        return np.array([self([i], [i])[0, 0] for i in np.asarray(X)])
-
-    def gram(self, Y: Any) -> np.ndarray:
-        return self(Y, Y)
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
-
 def split_white_noise(kernel: Any) -> tuple[Any, float]:
     """A kernel without its white noise, and the variance of that noise.
 
-    Noise that is a term of a sum is split off, times constant factors. Anything else
-    than a Gaussian-process kernel is returned as it is, with no noise.
+    Noise that is a term of a sum is split off. Anything else than a Gaussian-process
+    kernel is returned as it is, with no noise.
     """
     if not has_white_noise(kernel):
         return kernel, 0.0
-    signal, noise = _split_term(kernel, kernel)
-    if signal is None:
+    terms = _sum_terms(kernel)
+    signals = [term for term in terms if not isinstance(term, gp.WhiteKernel)]
+    if not signals or any(map(has_white_noise, signals)):
         raise ValueError(
-            f"kernel={kernel} is white noise alone, from which nothing can be "
-            "predicted. Add a kernel to it, such as RBF() + WhiteKernel()."
+            f"kernel={kernel}: its WhiteKernel cannot be moved to alpha. Write the "
+            "noise as a term of a sum, RBF() + WhiteKernel(), or leave it out and "
+            "choose alpha."
         )
-    return signal, noise
+    noise = sum(t.noise_level for t in terms if isinstance(t, gp.WhiteKernel))
+    return reduce(gp.Sum, signals), float(noise)
+
+
+def _sum_terms(kernel: Any) -> list[Any]:
+    if not isinstance(kernel, gp.Sum):
+        return [kernel]
+    return [*_sum_terms(kernel.k1), *_sum_terms(kernel.k2)]
 
 
 def has_white_noise(kernel: Any) -> bool:
@@ -405,44 +351,3 @@ def check_no_white_noise(kernel: Any, caller: str) -> None:
         f"similarity of two rows; {caller} has no alpha that it could be added to, as "
         f"KernelRidge has. Leave it out: kernel={signal}."
     )
-
-
-def _split_term(kernel: Any, original: Any) -> tuple[Any, float]:
-    """The signal, None where there is none, and the variance of the noise."""
-    if isinstance(kernel, gp.WhiteKernel):
-        return None, float(kernel.noise_level)
-    if not has_white_noise(kernel):
-        return kernel, 0.0
-    if isinstance(kernel, gp.Sum):
-        left, right = _split_term(kernel.k1, original), _split_term(kernel.k2, original)
-        signals = [part for part, _ in (left, right) if part is not None]
-        signal = gp.Sum(*signals) if len(signals) == 2 else next(iter(signals), None)
-        return signal, left[1] + right[1]
-    if isinstance(kernel, gp.Product):
-        for factor, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-            value = _constant_value(factor)
-            if value is not None:
-                signal, noise = _split_term(other, original)
-                scaled = None if signal is None else gp.Product(factor, signal)
-                return scaled, value * noise
-    raise ValueError(
-        f"kernel={original}: its WhiteKernel is multiplied by a kernel that is not "
-        f"constant, or raised to a power, inside {kernel}, and cannot be moved to "
-        "alpha. Write the noise as a term of a sum, kernel + WhiteKernel(...), or "
-        "leave it out and choose alpha."
-    )
-
-
-def _constant_value(kernel: Any) -> float | None:
-    """The one value of a constant kernel; None for any other."""
-    if isinstance(kernel, gp.ConstantKernel):
-        return float(kernel.constant_value)
-    if isinstance(kernel, gp.Exponentiation):
-        value = _constant_value(kernel.kernel)
-        return None if value is None else value**kernel.exponent
-    if isinstance(kernel, (gp.Sum, gp.Product)):
-        left, right = _constant_value(kernel.k1), _constant_value(kernel.k2)
-        if left is None or right is None:
-            return None
-        return left + right if isinstance(kernel, gp.Sum) else left * right
-    return None

@@ -108,11 +108,7 @@ def as_sampler(
         sampler = (
             Recursive() if sampler == "auto" and needs_theory else NAMES[sampler]()
         )
-    elif isinstance(sampler, type) and sampler in NAMES.values():
-        raise TypeError(
-            f"sampler={sampler.__name__} is a class; pass {sampler.__name__}()."
-        )
-    elif not callable(sampler):
+    elif not callable(sampler) or isinstance(sampler, type):
         sampler = _sampler_from_landmarks(sampler)
     for name, value in options.items():
         if name not in _option_names(sampler):

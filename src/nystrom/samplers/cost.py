@@ -21,8 +21,12 @@ from ..linalg.cross_kernel import CrossKernel
 from ..linalg.residuals import residuals_to_scores, ridge_inverse_root, weighted_gram
 from ..sources import Source
 from .base import SpectralTolerance, StoppingRule, TraceTolerance
-from .recursive import accelerated_level_size
-from .recursive_rules import PracticalRidge, ScoreTotals, TheoryRidge
+from .recursive import (
+    PracticalRidge,
+    ScoreTotals,
+    TheoryRidge,
+    accelerated_level_size,
+)
 
 #: Rows that are sampled, and the share of them that the others score: one in so many.
 N_SAMPLED_ROWS, SCORED_ROW_STRIDE = 1000, 4

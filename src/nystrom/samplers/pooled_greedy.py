@@ -30,8 +30,7 @@ from ..sources.base import multiply_weights
 from .base import FixedSize, SamplingProblem
 from .pivoting import GrowingSampler
 from .pool import RowPool
-from .recursive import run_recursion
-from .recursive_rules import PracticalSize
+from .recursive import PracticalSize, run_recursion
 from .weighted_sampling import (
     KeyedSampler,
     NumberedSubset,
