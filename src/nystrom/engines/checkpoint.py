@@ -122,7 +122,8 @@ class CheckpointStore:
     path : str or path-like
         The folder. It is created, or continued if it exists.
     every : float, default=300.0
-        Seconds between saves within a pass. Results of whole passes are saved at once.
+        Seconds between saves within a pass. Results of whole passes are saved at once,
+        unless that would take more than a twentieth of the time.
     """
 
     path: Path
@@ -245,148 +246,6 @@ class CheckpointStore:
         file = self._pass_file(number)
         if not file.exists():
             return SavedPass(number)
-<<<<<<< HEAD
-        before = PassKey(*about["key"])
-        if before != key:
-            raise CheckpointError(
-                f"{self.path} is of another run: its pass {number + 1} "
-                f"{before.differs_from(key)}. Repeat that run, with the same data, "
-                "parameters and versions, or delete the folder to begin anew."
-            )
-        value = decode_value(about["tree"], arrays)
-        if "next_tile" in about:
-            return SavedPass(number, next_tile=about["next_tile"], sums=value)
-        return SavedPass(number, about["is_kept"], value)
-
-    def resumed_at(self, number: int) -> bool:
-        """Check whether a saved run resumes at this pass.
-
-        Parameters
-        ----------
-        number : int
-            Number of the pass.
-
-        Returns
-        -------
-        answer : bool
-            True once.
-        """
-        if not self._resumed or number < self._n_saved:
-            return False
-        self._resumed = False
-        return True
-
-    def finish(self, number: int, key: PassKey, result: Any, *, keep: bool) -> None:
-        """Store the result of a pass.
-
-        A result that is not kept, or cannot be stored, is computed again.
-
-        Parameters
-        ----------
-        number : int
-            Number of the pass.
-        key : PassKey
-            Name and digests of the pass.
-        result : object
-            The result.
-        keep : bool
-            Whether to keep the result.
-        """
-        if number < self._n_saved:
-            return
-        arrays = list[np.ndarray]()
-        try:
-            tree = encode_value(result if keep else None, arrays)
-        except NotStorableError:
-            keep, tree, arrays = False, None, []
-        about = {"number": number, "key": key, "tree": tree, "is_kept": keep}
-        self._partial = None
-        self._pending.append((about, arrays))
-        seconds = time.perf_counter() - self._saved_at
-        wait = min(self.every, self._last_save_seconds / MAX_SAVING_SHARE)
-        if seconds < wait or not self._flush():
-            # The result goes to the caller, and may be changed there.
-            copies = [np.array(array, order="K") for array in arrays]
-            self._pending[-1] = about, copies
-
-    def save_partial(
-        self,
-        number: int,
-        key: PassKey,
-        next_tile: int,
-        sums: list[tuple[int, Any]],
-        *,
-        force: bool = False,
-    ) -> None:
-        """Store the partial sum of a pass, if enough time has passed.
-
-        Parameters
-        ----------
-        number : int
-            Number of the pass.
-        key : PassKey
-            Name and digests of the pass.
-        next_tile : int
-            First tile that is not in the sum.
-        sums : list of tuple
-            Partial sums with their sizes.
-        force : bool, default=False
-            Whether to save in any case.
-        """
-        if not force and time.perf_counter() - self._saved_at < self.every:
-            return
-        arrays = list[np.ndarray]()
-        try:
-            tree = encode_value(sums, arrays)
-        except NotStorableError:
-            return
-        about = {"number": number, "key": key, "tree": tree, "next_tile": next_tile}
-        if self._flush((about, arrays)):
-            self._partial = about
-
-    def _flush(self, partial: _Saved | None = None) -> bool:
-        """Write what waits, and say whether that worked; one warning if not."""
-        if not self._pending and partial is None:
-            return True
-        started = time.perf_counter()
-        try:
-            self._write(partial)
-        except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
-            if not self._warned:
-                warnings.warn(
-                    f"The checkpoint {self.path} could not be written: {error}. It "
-                    "stays as it was, and the run goes on without saving until it can "
-                    "be written again.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            self._warned = True
-            return False
-        finally:
-            self._saved_at = time.perf_counter()
-            self._last_save_seconds = self._saved_at - started
-        return True
-
-    def _write(self, partial: _Saved | None) -> None:
-        self.path.mkdir(exist_ok=True)
-        if not self._has_manifest:
-            manifest = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
-            with atomic_write(self.path / MANIFEST_FILE) as temporary:
-                temporary.write_text(json.dumps({**manifest, "seed": self._seed}))
-            self._has_manifest = True
-        while self._pending:
-            _write_npz(self._pass_file(self._n_saved), *self._pending[0])
-            del self._pending[0]
-            self._n_saved += 1
-        if partial is not None:
-            _write_npz(self.path / PARTIAL_FILE, *partial)
-
-    def _pass_file(self, number: int) -> Path:
-        return self.path / f"pass {number}.npz"
-
-    def _read(self, file: Path) -> _Saved:
-=======
->>>>>>> main
         try:  # zipfile compares the checksums
             with open(file, "rb") as stream, np.load(stream) as stored:
                 about = json.loads(stored["about"].tobytes())
