@@ -122,7 +122,8 @@ class CheckpointStore:
     path : str or path-like
         The folder. It is created, or continued if it exists.
     every : float, default=300.0
-        Seconds between saves within a pass. Results of whole passes are saved at once.
+        Seconds between saves within a pass. Results of whole passes are saved at once,
+        unless that would take more than a twentieth of the time.
     """
 
     path: Path
@@ -143,10 +144,18 @@ class CheckpointStore:
 
     @contextmanager
     def running(self, *, keep: bool = True) -> Iterator[CheckpointStore]:
-        """One run: from its first pass, or on from where it was saved.
+        """Begin a run, or resume it from where it was saved.
 
-        Unless it is to be kept, the folder is removed where the run ends without an
-        error; not one of a longer run, of which this was the beginning.
+        Parameters
+        ----------
+        keep : bool, default=True
+            Whether to keep the folder when the run ends without an error. The folder of
+            a longer run is always kept.
+
+        Yields
+        ------
+        store : CheckpointStore
+            This store.
         """
         self._begin()
         yield self
@@ -207,12 +216,31 @@ class CheckpointStore:
             )
 
     def seed(self) -> int:
-        """The next seed where the user gave none: the same when the run is repeated."""
+        """Return the next seed for random_state=None.
+
+        The seed is the same when the run is repeated.
+
+        Returns
+        -------
+        seed : int
+            The seed.
+        """
         self._n_seeds += 1
         return int(digest(self._seed, self._n_seeds), 16) >> 1
 
     def next_pass(self, key: PassKey) -> SavedPass:
-        """What is known of the pass that begins, if it is the one that was saved."""
+        """Return what is stored of the pass that begins.
+
+        Parameters
+        ----------
+        key : PassKey
+            Name and digests of the pass.
+
+        Returns
+        -------
+        saved : SavedPass
+            Its result, a partial sum, or nothing.
+        """
         number = self.n_passes
         self.n_passes += 1
         file = self._pass_file(number)

@@ -352,6 +352,16 @@ def load(
     See Also
     --------
     save : Write a file; the example there loads it.
+
+    Examples
+    --------
+    >>> import io
+    >>> from nystrom import KernelPCA, load, save
+    >>> file = io.BytesIO()
+    >>> save(KernelPCA(2, kernel="rbf"), file)
+    >>> _ = file.seek(0)
+    >>> load(file)
+    KernelPCA(kernel='rbf', n_components=2)
     """
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException
