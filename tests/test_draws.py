@@ -32,8 +32,7 @@ from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import TheoryRidge
+from nystrom.samplers.recursive import TheoryRidge, iterate_levels
 from nystrom.samplers.weighted_sampling import (
     KeyedSampler,
     WeightedSample,

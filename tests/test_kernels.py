@@ -587,7 +587,7 @@ def test_blockwise_of_a_wrong_shape_is_an_error_that_says_what_to_do():
     kernel = kernels.blockwise(lambda x, y: float(x[0] @ y[0]))
     with pytest.raises(ValueError, match=r"blocks of 4 and 3 rows.* without kernels"):
         kernel(np.ones((4, 2)), np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"returned shape \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"of shape \(3, 4\)"):
         kernels.blockwise(lambda X, Y: Y @ X.T)(np.ones((4, 2)), np.ones((3, 2)))
 
 

@@ -41,8 +41,7 @@ from nystrom.samplers.pooled_greedy import (
     PoolPlan,
     pool_sampling_weights,
 )
-from nystrom.samplers.recursive import run_recursion
-from nystrom.samplers.recursive_rules import PracticalSize
+from nystrom.samplers.recursive import PracticalSize, run_recursion
 from nystrom.samplers.weighted_sampling import (
     inclusion_probabilities_with_sum,
     residual_weights,

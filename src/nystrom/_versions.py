@@ -29,9 +29,9 @@ OPTIONAL_PACKAGES = (
 
 
 def show_versions() -> None:
-    """Print the versions of Python, of this package and of all that it uses.
+    """Print the versions of Python, this package and its dependencies.
 
-    Put it into a report of a problem. Nothing is imported to find them out.
+    Include the output in a bug report. Nothing is imported to find the versions.
 
     Examples
     --------

@@ -63,25 +63,30 @@ def export_onnx(
 ) -> Any:
     """Write a fitted estimator as an ONNX graph, which runs without Python.
 
-    Rows come in as X, of shape (n, n_features); sums are computed in float64. Kernels
-    are RBF, Laplacian, Matérn, rational quadratic, polynomial, linear, cosine and
-    sigmoid, their sums, products and multiples.
+    The input is X, of shape (n, n_features); sums are computed in float64. Supported
+    kernels are RBF, Laplacian, Matérn, rational quadratic, polynomial, linear, cosine
+    and sigmoid, their sums, products and multiples.
 
     Parameters
     ----------
     estimator : estimator
         A fitted `Nystroem`, `KernelRidge`, `KernelRidgeCV`, classifier or `KernelPCA`.
         For a pipeline see `register_onnx`.
-    path : str or path, default=None
-        The file to write; None: only return the model.
+    path : str or path-like, default=None
+        File to write; None only returns the model.
     dtype : {"float32", "float64"}, default="float32"
-        The type of X and of the outputs.
+        Type of X and of the outputs.
 
     Returns
     -------
     model : onnx.ModelProto
-        With one output, "features", "coordinates" or "prediction"; of classifiers
-        "label", "probability" and "decision".
+        The graph. Its output is "features", "coordinates" or "prediction"; classifiers
+        have "label", "probability" and "decision".
+
+    See Also
+    --------
+    register_onnx : Converters for pipelines.
+    save : Model files for Python.
 
     Examples
     --------
@@ -530,8 +535,12 @@ KERNEL_FORMULAS: dict[type[Kernel], Callable[[Value, Any, np.ndarray], Value]] =
 def register_onnx() -> None:
     """Register converters of this package's estimators with skl2onnx.
 
-    Call it once; then `skl2onnx.to_onnx(pipeline, X[:1])` accepts pipelines that have
-    them as steps, or at the end.
+    Call it once. `skl2onnx.to_onnx(pipeline, X[:1])` then accepts pipelines with these
+    estimators.
+
+    See Also
+    --------
+    export_onnx : Write a single estimator.
 
     Examples
     --------

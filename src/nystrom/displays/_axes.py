@@ -42,13 +42,42 @@ class BaseRowsDisplay(BaseDisplay):
     def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> Self:
         """Draw the rows X with the landmarks of a fitted estimator.
 
-        Further words are those of `from_landmarks`.
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted estimator with `landmarks_`, or a pipeline that ends with one.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        **options : dict
+            Passed to `from_landmarks`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         return cls.from_landmarks(fitted_landmarks(estimator), X, **options)
 
     @classmethod
     def from_landmarks(cls, landmarks: Landmarks, X: Any, **options: Any) -> Self:
-        """Draw the rows X and landmarks."""
+        """Draw the rows X with landmarks.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        **options : dict
+            Options of the display.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         raise NotImplementedError
 
 

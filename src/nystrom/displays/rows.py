@@ -21,21 +21,23 @@ from ._axes import (
 
 
 class LandmarksDisplay(BaseRowsDisplay):
-    """Rows as points of a plane, and the landmarks among them.
+    """Rows in a plane, with the landmarks among them.
 
     Parameters
     ----------
     rows : ndarray of shape (n_drawn, 2)
-        Where the rows are.
+        Coordinates of the rows.
     landmarks : ndarray of shape (n_landmarks, 2) or None
-        Where the landmarks are; None where they have no place in this plane.
+        Coordinates of the landmarks; None if they have none in this plane.
     names : pair of str
-        What the axes are called.
+        Labels of the axes.
 
     Attributes
     ----------
-    ax_, figure_
-        What `plot` drew on.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -66,10 +68,29 @@ class LandmarksDisplay(BaseRowsDisplay):
         ax: Any = None,
         **points: Any,
     ) -> Self:
-        """Draw the rows X and landmarks.
+        """Draw rows and landmarks.
 
-        `features` are two columns of X by number or name, or "components" for the
-        first two components of K̃. Of many rows every so many are drawn.
+        If there are many rows, a regular subset is drawn.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        features : pair of int or str, or "components", default=(0, 1)
+            Two columns of X by number or name, or "components" for the first two
+            components of K̃.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         check_landmarks(landmarks)
         projection = project_to_plane(landmarks, X, features)
@@ -78,7 +99,20 @@ class LandmarksDisplay(BaseRowsDisplay):
         )
 
     def plot(self, ax: Any = None, **points: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
+        """Draw rows and landmarks.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         options = {"s": 6, "color": "0.6", "linewidths": 0, "label": "rows"}
         ax.scatter(*self.rows.T, **options | points)
@@ -110,26 +144,29 @@ def approximation_and_ridge(
 
 
 class LeverageDisplay(BaseRowsDisplay):
-    """A histogram of ridge leverage scores, with those of the landmarks below it.
+    """Histogram of ridge leverage scores, with those of the landmarks below it.
 
-    A row of score 1 is like no other; many rows of small scores are alike, and few
-    landmarks stand for all of them. The scores add up to the effective dimension.
+    A row of score 1 resembles no other row. Many rows with small scores resemble each
+    other, and a few landmarks represent all of them. The sum of the scores is the
+    effective dimension.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_rows,)
+    scores : ndarray of shape (n_samples,)
         Ridge leverage scores of the rows.
     ridge : float
-        The λ that they are for.
+        The ridge λ of the scores.
     chosen : ndarray of int, default=None
-        The row numbers of the landmarks, where they are rows.
+        Row numbers of the landmarks, if they are rows.
 
     Attributes
     ----------
     effective_dimension : float
-        The sum of the scores.
-    ax_, figure_
-        What `plot` drew on.
+        Sum of the scores.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -163,8 +200,25 @@ class LeverageDisplay(BaseRowsDisplay):
     ) -> Self:
         """Draw the scores of the rows X, estimated from landmarks in two passes.
 
-        `ridge` is λ; None: the one that the landmarks were drawn by, else what they
-        leave of tr K divided by their number.
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        ridge : float, default=None
+            The ridge λ. None uses the λ of the selection, otherwise the trace error
+            divided by the number of landmarks.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **bars : dict
+            Passed to `ax.hist`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         approximation, ridge = approximation_and_ridge(landmarks, X, ridge)
         scores = arrays.to_host(approximation.leverage_scores(ridge))
@@ -173,7 +227,20 @@ class LeverageDisplay(BaseRowsDisplay):
         return cls(scores, ridge=ridge, chosen=chosen).plot(ax, **bars)
 
     def plot(self, ax: Any = None, **bars: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.hist`."""
+        """Draw the histogram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **bars : dict
+            Passed to `ax.hist`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         scores = self.scores[self.scores > 0]
         min_score = scores.min(initial=1.0)
@@ -201,23 +268,25 @@ class LeverageDisplay(BaseRowsDisplay):
 
 
 class ClusterDisplay(BaseDisplay):
-    """Rows as points of a plane, coloured by cluster.
+    """Rows in a plane, coloured by cluster.
 
     Parameters
     ----------
     rows : ndarray of shape (n_drawn, 2)
-        Where the rows are.
+        Coordinates of the rows.
     labels : ndarray of shape (n_drawn,)
-        The cluster of each.
+        Cluster of each row.
     sizes : ndarray of shape (n_clusters,)
-        How many of all rows each cluster has.
+        Number of rows of each cluster.
     names : pair of str
-        What the axes are called.
+        Labels of the axes.
 
     Attributes
     ----------
-    ax_, figure_
-        What `plot` drew on.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -252,9 +321,27 @@ class ClusterDisplay(BaseDisplay):
         ax: Any = None,
         **points: Any,
     ) -> Self:
-        """Draw the rows X by the cluster that a fitted `KernelKMeans` puts them in.
+        """Draw the rows X coloured by the clusters of a fitted `KernelKMeans`.
 
-        `features` are two columns of X by number or name, or "components".
+        Parameters
+        ----------
+        estimator : KernelKMeans
+            The fitted estimator.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        features : pair of int or str, or "components", default=(0, 1)
+            Two columns of X by number or name, or "components" for the first two
+            components of K̃.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         if not isinstance(estimator, KernelKMeans):
             raise TypeError(
@@ -269,7 +356,20 @@ class ClusterDisplay(BaseDisplay):
         ).plot(ax, **points)
 
     def plot(self, ax: Any = None, **points: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
+        """Draw the clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         for cluster, size in enumerate(self.sizes):
             members = self.rows[self.labels == cluster]

@@ -13,8 +13,15 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 from .._validation import check_float, unknown_name_error
 from .base import Kernel, check_per_feature
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
-from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .stationary import RBF, Mahalanobis, Matern, RationalQuadratic
+from .stationary import (
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    Laplacian,
+    Mahalanobis,
+    Matern,
+    RationalQuadratic,
+)
 from .user import Blockwise, Pairwise, Precomputed, check_no_white_noise
 
 
@@ -84,19 +91,6 @@ NAMES: dict[str, NamedKernel] = {
     "sigmoid": NamedKernel(Sigmoid, frozenset({"gamma", "coef0"})),
 }
 
-#: What other libraries and textbooks call them.
-SYNONYMS = {
-    "exponential": "matern12",
-    "gauss": "rbf",
-    "gaussian": "rbf",
-    "radial": "rbf",
-    "rbf": "rbf",
-    "rq": "rational_quadratic",
-    "se": "rbf",
-    "squared_exponential": "rbf",
-    "tanh": "sigmoid",
-}
-
 
 def accepts_gamma(name: str) -> bool:
     """Whether the kernel of this name has a gamma; so has one that nobody knows."""
@@ -146,11 +140,7 @@ def as_kernel(
             return kernel
         check_no_white_noise(kernel, caller)
         return Blockwise(kernel, kernel.diag)
-    if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        name = kernel.__name__
-        raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
-    if callable(kernel):
-        _check_not_block_function(kernel)
+    if callable(kernel) and not isinstance(kernel, type):
         # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
         # by keyword too.
         return Pairwise(kernel, dict(kernel_params or {}))
@@ -160,25 +150,11 @@ def as_kernel(
     )
 
 
-def _check_not_block_function(kernel: Callable) -> None:
-    """scikit-learn's own functions take two blocks, and say little about one row."""
-    function = getattr(kernel, "func", kernel)  # of a functools.partial
-    if getattr(function, "__module__", None) != "sklearn.metrics.pairwise":
-        return
-    name = getattr(function, "__name__", "")
-    kernel_name = name.removesuffix("_kernel").removesuffix("_similarity")
-    name_hint = f"the name {kernel_name!r}, or " if kernel_name in NAMES else ""
-    raise ValueError(
-        f"kernel={name} is a function of two blocks of rows, and a plain callable is "
-        f"one of two rows; pass {name_hint}nystrom.kernels.blockwise({name})."
-    )
-
-
 def _kernel_from_name(
     name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
 ) -> Kernel:
     if name not in NAMES:
-        raise unknown_name_error("kernel", name, [*NAMES, "precomputed"], SYNONYMS)
+        raise unknown_name_error("kernel", name, [*NAMES, "precomputed"])
     named = NAMES[name]
     for key, least in (("degree", 0.0), ("coef0", -np.inf)):
         if key in given:  # checked, also where the kernel does not take it

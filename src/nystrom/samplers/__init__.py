@@ -80,10 +80,25 @@ NAMES: dict[str, type[Sampler]] = {
 def as_sampler(
     sampler: Any, goal: StoppingRule | None = None, **options: Any
 ) -> Callable:
-    """The sampler that a name, an object, row numbers or points stand for.
+    """Return the sampler for a name, an object, row numbers or points.
 
-    It must take the goal. Options that are not None are set on it; "auto" becomes a
-    sampler that has them.
+    Options that are not None are set on it; "auto" becomes a sampler that has them.
+
+    Parameters
+    ----------
+    sampler : str, callable or array-like
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    goal : StoppingRule or None, default=None
+        Stopping rule that the sampler must support.
+    **options : dict
+        Options of the sampler, such as `delta`.
+
+    Returns
+    -------
+    sampler : callable
+        The sampler.
     """
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(sampler, str):
@@ -93,11 +108,7 @@ def as_sampler(
         sampler = (
             Recursive() if sampler == "auto" and needs_theory else NAMES[sampler]()
         )
-    elif isinstance(sampler, type) and sampler in NAMES.values():
-        raise TypeError(
-            f"sampler={sampler.__name__} is a class; pass {sampler.__name__}()."
-        )
-    elif not callable(sampler):
+    elif not callable(sampler) or isinstance(sampler, type):
         sampler = _sampler_from_landmarks(sampler)
     for name, value in options.items():
         if name not in _option_names(sampler):

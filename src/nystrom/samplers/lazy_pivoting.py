@@ -49,14 +49,31 @@ class LazySampler(GrowingSampler):
         return bounds
 
     def error(self, size: int) -> float:
-        """tr(K − K̃), from the residual of every row."""
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
+        """
         name = f"trace error at {len(self.pivots)} landmarks"
         residual = self.pivots.residuals(name)
         self._set_bounds(residual)
         return weighted_sum(self.source.weights, residual)
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH_ROWS_RANGE))
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;
@@ -152,10 +169,10 @@ def argsmallest(values: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(unsafe_hash=True)
 class Greedy(LazySampler):
-    """Cholesky with complete pivoting: each landmark has the largest residual.
+    """Pivoted Cholesky: each landmark has the largest residual.
 
-    Deterministic, and good for few landmarks of a smooth kernel; it runs after
-    outliers.
+    Deterministic, and good for few landmarks of a smooth kernel. It selects outliers
+    first.
 
     Examples
     --------
@@ -203,9 +220,9 @@ MAX_REJECTIONS = 1000
 class RPCholesky(LazySampler):
     """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber).
 
-    Each landmark is a row drawn with probability ∝ what the landmarks before it leave
-    of k(x, x). A few passes over the rows, by the fall of the error; nothing of size
-    n × s is kept.
+    Each landmark is drawn with probability proportional to its residual, the part of
+    k(x, x) that earlier landmarks do not explain. It makes a few passes over the rows
+    and stores nothing of size n × s.
 
     Examples
     --------

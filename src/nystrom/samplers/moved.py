@@ -38,10 +38,10 @@ MIN_GAIN_STANDARD_ERRORS = 3.0
 
 @dataclass(frozen=True)
 class KMeans(Sampler):
-    """The landmarks of "auto", moved towards the means of their nearest rows.
+    """Landmarks of "auto", moved towards the means of their nearest rows.
 
-    Lower trace error per landmark; the landmarks are then no rows of the data and have
-    no row numbers. For dense vectors and kernels that fall with a distance (RBF,
+    The trace error is smaller, but the landmarks are not rows of the data and have no
+    row numbers. For dense vectors and kernels that decrease with a distance (RBF,
     Matérn, rational quadratic, Laplacian, and sums, products and multiples of these).
 
     Examples

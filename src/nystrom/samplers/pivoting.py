@@ -15,13 +15,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
-from sklearn import get_config
 
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
 from .._validation import check_finite
-from ..kernels import Cached
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, kernel_trace
 from ..linalg.errors import TraceError
@@ -31,7 +29,7 @@ from ..linalg.residuals import (
     prepare_residuals,
     residuals,
 )
-from ..sources import Block, RowNumbers, Source
+from ..sources import Block, Source
 from ..sources.base import weighted_row_squares
 from .base import (
     FixedSize,
@@ -226,7 +224,18 @@ class GrowingSampler(Sampler):
     exhausted: bool  # every residual is rounding
 
     def begin(self, problem: SamplingProblem) -> Self:
-        """A copy of the sampler without pivots."""
+        """Return a copy of the sampler without pivots.
+
+        Parameters
+        ----------
+        problem : SamplingProblem
+            Kernel, rows, seed and engine.
+
+        Returns
+        -------
+        sampler : Sampler
+            The copy.
+        """
         run = copy(self)
         run.problem, run.pivots, run.exhausted = problem, Pivots(problem), False
         run._set_up()
@@ -237,13 +246,27 @@ class GrowingSampler(Sampler):
 
     @abstractmethod
     def grow(self, size: int) -> None:
-        """Add pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
 
     @abstractmethod
     def error(self, size: int) -> float:
-        """tr(K − K̃) by a pass over all rows, before growing to `size`.
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
 
-        It may decide what the next pivots are selected by.
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
         """
 
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
@@ -254,10 +277,6 @@ class GrowingSampler(Sampler):
             return run.pivots.landmarks(self.name)
         if problem.kernel.traits.psd is False:
             raise IndefiniteKernelError
-        n = problem.source.n_rows
-        fits_memory = 8 * n**2 <= get_config()["working_memory"] * 2**20
-        if problem.kernel.traits.costly and fits_memory:
-            return self._with_cached_kernel(problem, goal)
         return self._grow_to_tolerance(problem, goal)
 
     def _grow_to_tolerance(
@@ -292,25 +311,6 @@ class GrowingSampler(Sampler):
         return run.pivots.landmarks(
             self.name, error=trace_error, max_trace_error=goal.tolerance
         )
-
-    def _with_cached_kernel(
-        self, problem: SamplingProblem, goal: TraceTolerance
-    ) -> Landmarks:
-        """Evaluate no pair of rows twice, where an evaluation is costly."""
-        source = problem.source
-        kernel = Cached(problem.kernel, source.rows(0, source.n_rows))
-        weights = source.weights if source.is_weighted else None
-        cached_problem = replace(
-            problem, kernel=kernel, source=RowNumbers(source.n_rows, weights)
-        )
-        n_evaluations = problem.ledger.n_evaluations
-        try:
-            chosen = self._grow_to_tolerance(cached_problem, goal)
-        finally:
-            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
-        assert chosen.indices is not None
-        points = source.take(chosen.indices)
-        return chosen.replace(kernel=problem.kernel, points=points)
 
 
 def _shorten_to_tolerance(

@@ -30,8 +30,7 @@ from ..sources.base import multiply_weights
 from .base import FixedSize, SamplingProblem
 from .pivoting import GrowingSampler
 from .pool import RowPool
-from .recursive import run_recursion
-from .recursive_rules import PracticalSize
+from .recursive import PracticalSize, run_recursion
 from .weighted_sampling import (
     KeyedSampler,
     NumberedSubset,
@@ -177,11 +176,11 @@ VALIDATION_ROWS_RANGE = (256, 2000)
 
 @dataclass(unsafe_hash=True)
 class PooledGreedy(GrowingSampler):
-    """Gain-pivoted ridge leverage scores: what "auto" stands for.
+    """The default sampler "auto": greedy selection from a pool drawn by leverage score.
 
-    No options: how large levels, pools and blocks are follows from the numbers of rows
-    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
-    theorem covers the choice by gain; for guarantees use `Recursive`.
+    Candidate rows are ranked by the trace error that each one removes. Sizes of levels,
+    pools and blocks follow from the numbers of rows and landmarks, so there are no
+    options. No theorem covers this sampler; for a guarantee use `Recursive`.
 
     Examples
     --------
@@ -218,7 +217,13 @@ class PooledGreedy(GrowingSampler):
         self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
         self._plan_for(size)
         n_begin = len(self.pivots)
         if n_begin == 0:
@@ -237,7 +242,18 @@ class PooledGreedy(GrowingSampler):
         self._grow_to(size)
 
     def error(self, size: int) -> float:
-        """tr(K − K̃), by a pass that draws the next pool, too."""
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
+        """
         self._plan_for(size)
         name = f"trace error at {len(self.pivots)} landmarks"
         self.next_sample, error, _ = self._sample_by_residual(self.source, name)

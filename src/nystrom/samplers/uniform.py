@@ -27,11 +27,10 @@ ROUNDING_POWERS = (0.5, 0.75, 1.0)
 
 @dataclass(unsafe_hash=True)
 class Uniform(GrowingSampler):
-    """Every row with the same probability (∝ its weight, where rows have weights).
+    """Uniform sampling; proportional to the weights if rows have weights.
 
-    For a trace error the rows become pivots in the order of the draw. Rows with
-    a residual below the root of rounding would multiply the rounding of all others:
-    they are skipped, and seen again once all others have been.
+    With `max_trace_error`, rows become pivots in the order of the draw. Rows with a
+    residual near rounding are skipped until all other rows have been used.
 
     Examples
     --------
@@ -66,7 +65,13 @@ class Uniform(GrowingSampler):
         self.n_seen = 0
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or every row has been seen."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
         # Ends: rows are seen once for each of the powers.
         while len(self.pivots) < size and not self.exhausted:
             n_next = min(BATCH_ROWS, size - len(self.pivots))
@@ -100,7 +105,18 @@ class Uniform(GrowingSampler):
         return self.order[begin : self.n_seen]
 
     def error(self, size: int) -> float:
-        """tr(K − K̃), and no row's part in it."""
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
+        """
         source, prepared = (
             self.problem.source,
             self.pivots.residual_pass(self.problem.source),
