@@ -648,7 +648,7 @@ for value in (None, np.nan, pd.NA):
         BAD_TARGETS[f"{value}, {type(given)} of labels"] = words, given, CLASSIFIERS
     given = (Y > 0).astype(object)
     given[[9, 30]] = value
-    words = "contains NaN|y has rows without a label|y holds something that is not"
+    words = "contains NaN|y has rows without a label|NAType"
     BAD_TARGETS[f"{value} among objects"] = words, given, PREDICTORS
 for value, word in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
     labels = np.where(Y > 0, 1.0, 0.0)

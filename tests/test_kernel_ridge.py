@@ -635,7 +635,7 @@ def test_the_risk_bound_of_the_exact_solution_is_one(X, y):
 @pytest.mark.parametrize("limit", [5, 150])
 def test_too_few_landmarks_for_epsilon_are_an_error_with_numbers(X, y, seed, limit):
     model = ridge(0.05, seed, epsilon=0.2, n_landmarks=limit)
-    with pytest.raises(ValueError, match="epsilon=0.2 takes") as error:
+    with pytest.raises(ValueError, match=r"epsilon=0\.2 takes") as error:
         model.fit(X, y)
     message = str(error.value)
     assert f"more than n_landmarks={limit}." in message
