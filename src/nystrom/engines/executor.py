@@ -116,13 +116,6 @@ class TransferredTiles(Source):
         raise NotImplementedError("Only whole tiles have travelled.")
 
 
-@dataclass(frozen=True, eq=False)
-class BlockPayload:
-    """What some tiles need besides the source: columns of it, or the tiles."""
-
-    entries: list[Any]
-
-
 def pickle_to_bytes(value: Any) -> bytes:
     """The value, ready to travel."""
     stream = io.BytesIO()
@@ -154,16 +147,12 @@ class SourcePayload:
         except _TooLargeError:
             self.content, self.columns, self.lazies = None, [], []
 
-    def part(self, first: int, last: int) -> BlockPayload | None:
-        """What tiles first to last need besides the content; None for nothing."""
+    def part(self, first: int, last: int) -> list[Any]:
+        """What tiles first to last need besides the content: columns, or the tiles."""
         start, stop = tile_row_bounds(first, last, self.n_rows)
         if self.content is not None:
-            entries = [
-                OffsetArray(start, column[start:stop]) for column in self.columns
-            ]
-            return BlockPayload(entries) if entries else None
-        tile_starts = range(start, stop, TILE)
-        return BlockPayload([self._tile(a, min(a + TILE, stop)) for a in tile_starts])
+            return [OffsetArray(start, column[start:stop]) for column in self.columns]
+        return [self._tile(a, min(a + TILE, stop)) for a in range(start, stop, TILE)]
 
     def _tile(self, start: int, stop: int) -> Any:
         block = self.source.block(start, stop)
@@ -171,15 +160,12 @@ class SourcePayload:
             return replace(block, weights=None), len(block)  # type: ignore[arg-type]
         return block, len(block)
 
-    def rebuild_source(
-        self, part: BlockPayload | None, replacements: Sequence[Any] = ()
-    ) -> Source:
+    def rebuild_source(self, part: list[Any], replacements: Sequence[Any]) -> Source:
         """The source as it is where the work is done, for the tiles of one part."""
-        entries = [] if part is None else part.entries
         if self.content is None:
-            return TransferredTiles(self.n_rows, entries)
+            return TransferredTiles(self.n_rows, part)
         unpickler = _AttachingUnpickler(io.BytesIO(self.content))
-        unpickler.found = {"column": entries, "lazy": replacements}
+        unpickler.found = {"column": part, "lazy": replacements}
         return unpickler.load()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -285,12 +271,12 @@ def run_block(
     payload: PassPayload,
     first: int,
     last: int,
-    block: BlockPayload | None,
+    part: list[Any] | None,
     *chunks: Any,
 ) -> Any:
     """What `sum_tiles`, or `map_tiles`, returns for tiles first to last."""
     replacements = [OffsetArray(first * TILE, rows) for rows in chunks]
-    source = payload.source_payload.rebuild_source(block, replacements)
+    source = payload.source_payload.rebuild_source(part or [], replacements)
     f, shared = payload.f, payload.shared
     with single_threaded_blas():
         if payload.is_sum:
@@ -429,10 +415,8 @@ def _run_here(*arguments: Any) -> Any:
         return run_tiles(*arguments)
 
 
-def _run_in_worker(
-    payload: bytes, first: int, last: int, block: BlockPayload | None
-) -> Any:
-    return run_block(_load_payload(payload), first, last, block)
+def _run_in_worker(payload: bytes, first: int, last: int, part: list[Any]) -> Any:
+    return run_block(_load_payload(payload), first, last, part)
 
 
 @lru_cache(maxsize=1)
