@@ -38,8 +38,8 @@ from nystrom import (
     save,
     sources,
 )
-from nystrom.persistence import table as saved_names
-from nystrom.persistence.table import SAVED_CLASSES, iter_nodes
+from nystrom import _model_schema as saved_names
+from nystrom._model_schema import SAVED_CLASSES, iter_nodes
 from nystrom.sources import output as sinks
 
 RNG = np.random.default_rng(0)

@@ -154,32 +154,16 @@ class ProgressHooks:
         for hook in self.hooks:
             hook(stage, done, total)
 
-    def begin_pass(self, stage: str, evaluations: float) -> None:
-        """A pass of so many kernel evaluations begins."""
-        self._forward("begin_pass", stage, evaluations)
-
-    def expect(self, selection: float, per_pass: float) -> None:
-        """What a selection of landmarks and each later pass evaluate."""
-        self._forward("expect", selection, per_pass)
-
-    def count(self, evaluations: float) -> None:
-        """So many kernel evaluations more, outside of passes."""
-        self._forward("count", evaluations)
-
-    def note(self, text: str) -> None:
-        """A line to read; a stage of its own for hooks without lines."""
-        for hook in self.hooks:
-            show_note(hook, text)
-
-    def _forward(self, method: str, *arguments: Any) -> None:
-        for hook in self.hooks:
-            report_work(hook, method, *arguments)
-
 
 def report_work(hook: ProgressHook, method: str, *arguments: Any) -> None:
-    """Call `begin_pass`, `expect` or `count` of a hook that measures work."""
-    if hasattr(hook, method):
-        getattr(hook, method)(*arguments)
+    """Call a method of a hook, or of several, that measures work or shows notes:
+    `begin_pass`, `expect`, `count` or `note`. A plain hook hears of a note as a stage.
+    """
+    for each in getattr(hook, "hooks", [hook]):
+        if hasattr(each, method):
+            getattr(each, method)(*arguments)
+        elif method == "note":
+            each(*arguments, 1, 1)
 
 
 def evaluations_per_row(shared: tuple[Any, ...]) -> float:
@@ -189,14 +173,6 @@ def evaluations_per_row(shared: tuple[Any, ...]) -> float:
         if hasattr(columns, "evaluations_per_row"):
             return max(1, columns.evaluations_per_row)
     return 1
-
-
-def show_note(hook: ProgressHook, text: str) -> None:
-    """Something for people to read; a hook of any kind hears of it as a stage."""
-    if hasattr(hook, "note"):
-        hook.note(text)
-    else:
-        hook(text, 1, 1)
 
 
 #: Every pass works on tiles of so many rows, cut at multiples of it. A matrix product

@@ -37,7 +37,7 @@ from .base import (
     SumTree,
     aligned_size,
     count_tiles,
-    show_note,
+    report_work,
 )
 
 _LOG = logging.getLogger("nystrom")
@@ -468,7 +468,7 @@ class Checkpoint(Engine):
             first_row = saved.next_tile * TILE
             where = f", row {first_row:,} of {source.n_rows:,}" if first_row else ""
             text = f"resumed at pass {saved.number + 1}{where} ({self.run.path.name})"
-            show_note(self.progress, text)
+            report_work(self.progress, "note", text)
             _LOG.info("%s", text)
         self.begin_pass(key["name"], source.n_rows, shared)
         if saved.next_tile:
