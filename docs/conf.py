@@ -13,7 +13,7 @@ release = version = nystrom.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",  # which marks formulas; KaTeX, a tenth of the size, draws them
+    "sphinx.ext.mathjax",  # marks formulas; KaTeX draws them
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",

@@ -29,7 +29,7 @@ EXTENDING = "Extending nystrom"
 
 
 def resolve(name):
-    """The object of a full name such as `nystrom.kernels.RBF`; None if there is none."""
+    """The object of a full name such as `nystrom.kernels.RBF`, or None."""
     module = name.rpartition(".")[0]
     while module:
         try:
