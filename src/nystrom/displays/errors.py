@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _arrays as arrays
 from .._validation import check_float, import_optional
 from ..landmarks import Landmarks, check_landmarks
-from ._axes import (
+from .rows import (
     BaseDisplay,
     BaseRowsDisplay,
+    approximation_and_ridge,
     fitted_landmarks,
-    format_number,
 )
-from .rows import approximation_and_ridge
 
 
 class ErrorPathDisplay(BaseDisplay):
@@ -164,33 +163,15 @@ class ErrorPathDisplay(BaseDisplay):
         )
         ax.grid(alpha=0.3)
         if self.goal is not None:
-            self._mark_goal(ax)
-        if self.name is not None:
+            color, reached = self.line_.get_color(), self.n_landmarks
+            text = f"{reached} landmarks" if reached else "not reached"
+            dotted = {"color": color, "linestyle": ":", "linewidth": 1}
+            ax.axhline(self.goal, label=f"{self.goal:.2g}: {text}", **dotted)
+            if reached:
+                ax.axvline(reached, **dotted)
+        if self.name is not None or self.goal is not None:
             ax.legend()
         return self
-
-    def _mark_goal(self, ax: Any) -> None:
-        """The goal, and how many landmarks it takes."""
-        color = self.line_.get_color()
-        if self.goal:
-            ax.axhline(self.goal, color=color, linestyle=":", linewidth=1)
-        if self.n_landmarks is None:
-            goal = format_number(self.goal or 0.0)
-            text, x = f"{goal} is not reached", len(self.errors)
-        else:
-            text, x = f"{self.n_landmarks} landmarks", self.n_landmarks
-            ax.axvline(x, color=color, linestyle=":", linewidth=1)
-        on_right = x > len(self.errors) / 2
-        # At the top, where the curve is not: it has fallen to the goal by then.
-        ax.annotate(
-            text,
-            (x, 1),
-            xycoords=ax.get_xaxis_transform(),
-            xytext=(-6 if on_right else 6, -6),
-            textcoords="offset points",
-            ha="right" if on_right else "left",
-            va="top",
-        )
 
 
 class SpectrumDisplay(BaseRowsDisplay):
@@ -287,7 +268,7 @@ class SpectrumDisplay(BaseRowsDisplay):
         order = np.arange(1, len(self.eigenvalues) + 1)
         options = {"label": "eigenvalues of K̃"} | line
         (self.line_,) = ax.plot(order, self.eigenvalues, **options)
-        label = f"λ = {format_number(self.ridge)}"
+        label = f"λ = {self.ridge:.2g}"
         ax.axhline(self.ridge, color="C1", linestyle="--", label=label)
         dimension = self.effective_dimension
         label = f"effective dimension {dimension:.3g}"
@@ -419,12 +400,14 @@ class RidgePathDisplay(BaseDisplay):
                 ax.plot(self.alphas, self.scores[g, k], **{"label": label} | line)
             ax.set(xscale="log", xlabel="alpha")
             if len(panels) > 1:
-                ax.set_title(f"gamma = {_format_gamma(self.gammas[g])}")
+                gamma = self.gammas[g]  # a number, or a word such as "median"
+                text = f"{gamma:.2g}" if isinstance(gamma, float) else gamma
+                ax.set_title(f"gamma = {text}")
             ax.grid(alpha=0.3)
         panels[0].set_ylabel(self.score_name)
         g, k, a = self.best
         best = self.scores[self.best]
-        label = f"best: {best:.4g} at alpha {format_number(self.alphas[a])}"
+        label = f"best: {best:.4g} at alpha {self.alphas[a]:.2g}"
         panels[g].plot(self.alphas[a], best, "o", color=f"C{k}", label=label)
         panels[g].legend()
         self.axes_, self.figure_ = panels, panels[0].figure
@@ -449,10 +432,6 @@ class RidgePathDisplay(BaseDisplay):
             figsize=(max(6.4, 3.2 * len(self.gammas)), 4.8),
         )
         return list(panels[0])
-
-
-def _format_gamma(gamma: Any) -> str:
-    return format_number(gamma) if isinstance(gamma, (int, float)) else str(gamma)
 
 
 #: The shares of the normal intervals that are drawn.
