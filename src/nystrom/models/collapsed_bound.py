@@ -41,9 +41,9 @@ INITIAL_ALPHAS = tuple(10.0**power for power in range(-5, 2))
 #: The value where the bound is not a number: a step to there is not made.
 REJECTED = 1e10
 #: Rows per landmark that the bound is summed over, at most, and rows in all.
-ROWS_PER_LANDMARK, MIN_BOUND_ROWS, MAX_BOUND_ROWS = 24, 2000, 25_000
+ROWS_PER_LANDMARK, MIN_BOUND_ROWS, MAX_BOUND_ROWS = 40, 2000, 25_000
 #: L-BFGS steps, each one value and gradient, seldom two.
-MAX_STEPS = 45
+MAX_STEPS = 50
 #: Landmarks are moved back where the mean squared error of rows that the bound has not
 #: seen grows by more than this: twice the standard error of a ratio of 3000 rows.
 MAX_ERROR_RATIO = 1.05
