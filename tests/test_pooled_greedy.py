@@ -333,7 +333,7 @@ class SeenPool(RowPool):
     said: ClassVar[list[tuple[float, float, float]]] = []
 
     def __init__(self, work, indices, weights, pivots, *rest, **options):
-        left = pivots.residuals()
+        left = pivots.residuals(work.source)
         super().__init__(work, indices, weights, pivots, *rest, **options)
         self.said.append(
             (self.residual_trace, work.source.weights @ left, self.residual.sum())

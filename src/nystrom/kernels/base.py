@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .._validation import check_float, check_positive
+from .._validation import check_float, check_numbers, check_positive
 
 
 @dataclass(frozen=True)
@@ -308,30 +308,23 @@ def set_positive(kernel: Any, name: str) -> None:
     object.__setattr__(kernel, name, check_positive(getattr(kernel, name), name))
 
 
-def set_per_feature(kernel: Any, name: str) -> None:
+def set_per_feature(kernel: Any, name: str, *, positive: bool = False) -> None:
     """Make a field of a frozen kernel a float or a tuple of them, or refuse it."""
-    object.__setattr__(kernel, name, check_per_feature(getattr(kernel, name), name))
+    value = check_per_feature(getattr(kernel, name), name, positive=positive)
+    object.__setattr__(kernel, name, value)
 
 
-def check_per_feature(value: Any, name: str) -> float | tuple[float, ...]:
-    """A number > 0, or one per feature as a tuple, none negative and not all 0."""
-    if np.ndim(value) > 1:
+def check_per_feature(
+    value: Any, name: str, *, positive: bool = False
+) -> float | tuple[float, ...]:
+    """A number > 0, or one per feature as a tuple; some may be 0 if not `positive`."""
+    values = check_numbers(value, name, positive=positive)
+    if not values.any():
         raise ValueError(
-            f"{name} has {np.ndim(value)} dimensions; give one number, or a sequence "
-            "with one number per feature."
+            f"{name}={value!r} is not allowed: all rows would look the same. Give "
+            "numbers > 0; in a sequence with one per feature, 0 leaves a feature out."
         )
-    checked: float | tuple[float, ...]
-    if np.ndim(value) == 0:
-        checked, zero = check_float(value, name, minimum=0.0), f"{name}=0"
-    else:
-        checked = tuple(check_float(v, name, minimum=0.0) for v in value)
-        zero = f"{name} with no number but 0"
-    if not np.any(checked):
-        raise ValueError(
-            f"{zero} is not allowed: all rows would look the same. {name} is a finite "
-            "number > 0, or one per feature, where 0 leaves that feature out."
-        )
-    return checked
+    return tuple(values.tolist()) if values.ndim else float(values)
 
 
 def check_n_features(values: Any, name: str, n_features: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from .._validation import check_float, unknown_name_error
+from .._validation import both_given_error, check_choice, check_float
 from .base import Kernel, check_per_feature
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .stationary import (
@@ -36,15 +36,10 @@ class NamedKernel:
 
 def _from_gamma(make: Callable[..., Kernel], **params: Any) -> Kernel:
     """Matérn and rational quadratic from gamma = 1/(2·length_scale²), as for RBF."""
-    given = params.pop("gamma")
-    gamma = np.asarray(check_per_feature(given, "gamma"))
-    if "length_scale" not in params:
-        if np.any(gamma == 0):
-            raise ValueError(
-                f"gamma={given} is not allowed for this kernel, which has a length in "
-                "every feature; use numbers > 0."
-            )
-        params["length_scale"] = 1 / np.sqrt(2 * gamma)
+    gamma = check_per_feature(
+        params.pop("gamma"), "gamma", positive="length_scale" not in params
+    )
+    params.setdefault("length_scale", 1 / np.sqrt(2 * np.asarray(gamma)))
     return make(**params)
 
 
@@ -153,9 +148,7 @@ def as_kernel(
 def _kernel_from_name(
     name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
 ) -> Kernel:
-    if name not in NAMES:
-        raise unknown_name_error("kernel", name, [*NAMES, "precomputed"])
-    named = NAMES[name]
+    named = NAMES[check_choice(name, "kernel", [*NAMES, "precomputed"])]
     for key, least in (("degree", 0.0), ("coef0", -np.inf)):
         if key in given:  # checked, also where the kernel does not take it
             check_float(given[key], key, least)
@@ -166,9 +159,10 @@ def _kernel_from_name(
             f"takes: {', '.join(sorted(named.takes)) or 'no parameters'}."
         )
     if "length_scale" in params and "gamma" in given:
-        raise ValueError(
-            f"gamma={given['gamma']!r} and length_scale={params['length_scale']!r} both"
-            " set the width of the kernel; give one of them."
+        raise both_given_error(
+            f"gamma={given['gamma']!r}",
+            f"length_scale={params['length_scale']!r}",
+            "the width of the kernel",
         )
     # As in scikit-learn, the estimator's own gamma wins, and one that the kernel does
     # not take is passed over, so that a grid over kernels can share its parameters.

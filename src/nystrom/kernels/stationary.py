@@ -78,13 +78,6 @@ def _reciprocal(length_scale: float | tuple[float, ...]) -> float | tuple[float,
     return 1 / length_scale
 
 
-def _set_length_scale(kernel: Any) -> None:
-    given = kernel.length_scale
-    set_per_feature(kernel, "length_scale")
-    if not np.all(np.asarray(kernel.length_scale) > 0):
-        raise ValueError(f"length_scale={given!r} is not allowed; it must be > 0.")
-
-
 @dataclass(frozen=True)
 class RBF(EuclideanKernel):
     """Gaussian kernel, exp(−Σⱼ γⱼ(xⱼ − yⱼ)²).
@@ -147,7 +140,7 @@ class Matern(EuclideanKernel):
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        _set_length_scale(self)
+        set_per_feature(self, "length_scale", positive=True)
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(
                 f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5 (the limit "
@@ -203,7 +196,7 @@ class RationalQuadratic(EuclideanKernel):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        _set_length_scale(self)
+        set_per_feature(self, "length_scale", positive=True)
         set_positive(self, "alpha")
 
     @property

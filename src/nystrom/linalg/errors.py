@@ -214,19 +214,19 @@ class TraceError:
         m = len(residual)
         residual = multiply_weights(weights, residual)
         diagonal = multiply_weights(weights, diagonal)
-        if diagonal.sum() <= 0:
-            return cls(0.0, 0.0, m, exact=m == n_rows)
+        total = float(diagonal.sum())
+        if m == n_rows:
+            return cls.from_sums(
+                float(residual.sum()), total, m, rounding=rounding * total
+            )
+        if total <= 0:
+            return cls(0.0, 0.0, m, exact=False)
         ratio = float(residual.sum() / diagonal.sum())
         standard_error = (
             float(np.std(residual - ratio * diagonal)) / np.sqrt(m) / diagonal.mean()
         )
         # Without replacement: no error remains once all rows are in.
         standard_error *= np.sqrt(1 - m / n_rows)
-        if m == n_rows:
-            total = float(diagonal.sum())
-            return cls.from_sums(
-                float(residual.sum()), total, m, rounding=rounding * total
-            )
         standard_error = np.hypot(standard_error, rounding)
         return cls(ratio, float(standard_error), m, exact=False, rounding=rounding)
 

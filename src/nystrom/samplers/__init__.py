@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .._validation import unknown_name_error
+from .._validation import check_choice
 from ..sources import Source, as_source
 from .base import (
     FixedSize,
@@ -40,9 +40,9 @@ from .base import (
 from .lazy_pivoting import Greedy, RPCholesky
 from .leverage import Leverage
 from .moved import KMeans
+from .pivoting import Uniform
 from .pooled_greedy import PooledGreedy
 from .recursive import Accelerated, Recursive
-from .uniform import Uniform
 
 __all__ = [
     "NAMES",
@@ -102,8 +102,7 @@ def as_sampler(
     """
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(sampler, str):
-        if sampler not in NAMES:
-            raise unknown_name_error("sampler", sampler, list(NAMES))
+        check_choice(sampler, "sampler", NAMES)
         needs_theory = options or isinstance(goal, SpectralTolerance)
         sampler = (
             Recursive() if sampler == "auto" and needs_theory else NAMES[sampler]()

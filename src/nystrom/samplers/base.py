@@ -11,7 +11,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +67,7 @@ class SpectralTolerance:
     at_most: int | None = None
 
     def __post_init__(self) -> None:
-        check_max_spectral_error(self.max_spectral_error)
+        check_positive(self.max_spectral_error, "max_spectral_error")
         check_int(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
@@ -91,13 +90,7 @@ class TraceTolerance:
     at_most: int | None = None
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.tolerance, Real)
-        if not is_number or not 0 < float(self.tolerance) < 1:
-            raise ValueError(
-                f"max_trace_error={self.tolerance!r} is not allowed; it is "
-                "tr(K − K̃)/tr K, a number between 0 and 1, or None to let the number "
-                "of landmarks decide."
-            )
+        check_positive(self.tolerance, "max_trace_error", below=1)
         check_int(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
@@ -118,11 +111,6 @@ def as_stopping_rule(
     if goal is None:
         raise TypeError("How many landmarks? Give a number, or a goal.")
     return FixedSize(int(goal))
-
-
-def check_max_spectral_error(value: Any) -> None:
-    """A finite number > 0."""
-    check_positive(value, "max_spectral_error", ", or None to let n_landmarks decide")
 
 
 class IndefiniteKernelError(Exception):
@@ -274,14 +262,9 @@ def _fall_back_to_uniform(
     """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
     size = goal.n_landmarks if isinstance(goal, FixedSize) else goal.at_most
     if size is None or isinstance(goal, TraceTolerance):
-        alternative = (
-            "n_landmarks"
-            if isinstance(goal, SpectralTolerance)
-            else "the number of landmarks"
-        )
         raise ValueError(
             f"{goal} has no meaning for {problem.kernel}, which is not positive "
-            f"semi-definite; give {alternative} instead."
+            "semi-definite; give n_landmarks instead."
         ) from None
     return problem.landmarks(
         sample_uniformly(problem.source, size, problem.seed),

@@ -8,7 +8,6 @@ on its top eigenvectors become landmarks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from .. import _arrays as arrays
 from .._precision import block_residual_rounding, min_guaranteed_ridge
 from .._random import Purpose
-from .._validation import check_finite
+from .._validation import check_choice, check_finite, check_positive
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, kernel_trace
 from ..linalg.errors import Guarantee, format_norm_bound, top_eigenpair
@@ -26,7 +25,6 @@ from .base import (
     Sampler,
     SamplingProblem,
     SpectralTolerance,
-    check_max_spectral_error,
 )
 from .weighted_sampling import (
     KeyedSampler,
@@ -53,23 +51,15 @@ class GuaranteedSampler(Sampler):
 
     def __post_init__(self) -> None:
         if self.max_spectral_error is not None:
-            check_max_spectral_error(self.max_spectral_error)
-        delta, constants = self.delta, self.constants
-        limit = 1 / self.inverse_max_delta
-        if delta is not None and not (isinstance(delta, Real) and 0 < delta < limit):
+            check_positive(self.max_spectral_error, "max_spectral_error")
+        if self.constants is not None:
+            check_choice(self.constants, "constants", ("theory", "practical"))
+        if self.delta is not None:
+            check_positive(self.delta, "delta", below=1 / self.inverse_max_delta)
+        if self.constants == "practical" and self.delta is not None:
             raise ValueError(
-                f"delta={delta!r} is not allowed; it is proven for 0 < delta < "
-                f"1/{self.inverse_max_delta}."
-            )
-        if constants not in (None, "theory", "practical"):
-            raise ValueError(
-                f"constants={constants!r} is unknown; allowed: 'theory', 'practical', "
-                "None."
-            )
-        if constants == "practical" and delta is not None:
-            raise ValueError(
-                f"delta={delta!r} belongs to constants='theory'; leave it out, or drop "
-                "constants='practical'."
+                f"delta={self.delta!r} belongs to constants='theory'; leave it out, or "
+                "drop constants='practical'."
             )
 
     @property

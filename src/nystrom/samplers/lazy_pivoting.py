@@ -62,7 +62,7 @@ class LazySampler(GrowingSampler):
             The trace error.
         """
         name = f"trace error at {len(self.pivots)} landmarks"
-        residual = self.pivots.residuals(name)
+        residual = self.pivots.residuals(self.source, name)
         self._set_bounds(residual)
         return weighted_sum(self.source.weights, residual)
 
@@ -80,7 +80,7 @@ class LazySampler(GrowingSampler):
         # two passes without a pivot between them leave nothing.
         while len(self.pivots) < size and not self.exhausted:
             if self.n_rejected > self._max_rejected(batch) or not self.bounds.any():
-                self._set_bounds(self.pivots.residuals())
+                self._set_bounds(self.pivots.residuals(self.source))
                 continue
             n_before = len(self.pivots)
             n_processed = self._process_batch(min(batch, n), size - n_before)
@@ -122,7 +122,11 @@ class PivotBatch:
         self.X = X = grower.source.take(rows)
         self.F, self.P, self.floor = self.pivots.evaluate(X, grower.size)
         self.residual = np.diagonal(self.P).copy()
-        _check_not_indefinite(self.residual, self.floor, grower)
+        # Where the kernel makes no promise, residuals must not be negative.
+        if grower.problem.kernel.traits.psd is None and np.any(
+            self.residual < -100 * len(rows) * self.floor
+        ):
+            raise IndefiniteKernelError
         self.weights = grower.source.weights_of(rows)
         self.V = np.zeros((len(rows), len(rows)))
         self.selected: list[int] = []
@@ -147,16 +151,6 @@ class PivotBatch:
         corner = np.tril(self.V[selected, : len(selected)])
         X = arrays.take_rows(self.X, selected)
         self.pivots.extend(self.rows[selected], X, self.F[selected], corner)
-
-
-def _check_not_indefinite(
-    residual: np.ndarray, floor: np.ndarray, grower: LazySampler
-) -> None:
-    # Where the kernel makes no promise, residuals must not be negative.
-    if grower.problem.kernel.traits.psd is None and np.any(
-        residual < -100 * len(floor) * floor
-    ):
-        raise IndefiniteKernelError
 
 
 def argsmallest(values: np.ndarray, size: int) -> np.ndarray:
@@ -197,9 +191,8 @@ class Greedy(LazySampler):
         rows = np.sort(rows[:batch])  # argmax then takes the first of equals
         pivot_batch = PivotBatch(rows, self)
         slack = 10 * pivot_batch.weights * pivot_batch.floor
-        while (
-            len(pivot_batch.selected) < size
-        ):  # at most once for each row of the batch
+        # At most once for each row of the batch.
+        while len(pivot_batch.selected) < size:
             residuals = pivot_batch.weighted_residuals()
             j = int(np.argmax(residuals))
             # Bounds are rounded too, and equal rows must not seem less than equal.
@@ -277,7 +270,16 @@ class RPCholesky(LazySampler):
             time, j = heapq.heappop(clocks)
             row, n_processed = int(rows[j]), n_processed + 1
             residual = pivot_batch.weighted_residuals()[j]
-            accept_uniform, clock_uniform = self._draw_uniforms(row)
+            n_proposed = self.n_arrivals.get(row, 0)
+            self.n_arrivals[row] = n_proposed + 1
+            accept_uniform, clock_uniform = uniforms(
+                self.problem.seed,
+                Purpose.PROPOSE,
+                2 * row,
+                2 * row + 2,
+                level=n_proposed,
+                round=self.n_passes,
+            )
             if residual > 0 and accept_uniform * self.bounds[row] < residual:
                 pivot_batch.add_pivot(j)
                 self.arrival_times[row] = np.inf
@@ -292,17 +294,3 @@ class RPCholesky(LazySampler):
                 heapq.heappush(clocks, (float(self.arrival_times[row]), j))
         pivot_batch.hand_over()
         return n_processed
-
-    def _draw_uniforms(self, row: int) -> np.ndarray:
-        """Two uniform numbers for this proposal of this row."""
-        level = self.n_arrivals.get(row, 0)
-        self.n_arrivals[row] = level + 1
-        start, stop = 2 * row, 2 * row + 2
-        return uniforms(
-            self.problem.seed,
-            Purpose.PROPOSE,
-            start,
-            stop,
-            level=level,
-            round=self.n_passes,
-        )

@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -385,26 +385,26 @@ def _count_bound(expected: float) -> int:
     return math.ceil(expected + 10 * math.sqrt(expected) + 20)
 
 
-@dataclass(frozen=True)
-class ScoreWeights:
-    """Sampling weights of rows by their scores: the rule's, or min(1, l̃) for None."""
+def score_weights(
+    residual: np.ndarray,
+    weights: np.ndarray,
+    rule: SamplingRule | None,
+    level: int,
+    ridge: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sampling weights of rows by their scores, and totals of these.
 
-    rule: SamplingRule | None
-    level: int
-    ridge: float
-
-    def __call__(
-        self, residual: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        scores = residuals_to_scores(residual, weights, self.ridge)
-        if self.rule is None:
-            sampling_weights = np.minimum(1.0, scores)
-        else:
-            sampling_weights = self.rule.sampling_weights(scores, self.level)
-        totals = ScoreTotals.from_scores(scores, sampling_weights)
-        return sampling_weights, np.array(
-            [totals.scores, totals.capped_scores, totals.sampling_weights]
-        )
+    The weights are the rule's, or min(1, l̃) for None.
+    """
+    scores = residuals_to_scores(residual, weights, ridge)
+    if rule is None:
+        sampling_weights = np.minimum(1.0, scores)
+    else:
+        sampling_weights = rule.sampling_weights(scores, level)
+    totals = ScoreTotals.from_scores(scores, sampling_weights)
+    return sampling_weights, np.array(
+        [totals.scores, totals.capped_scores, totals.sampling_weights]
+    )
 
 
 @dataclass(frozen=True)
@@ -419,17 +419,15 @@ class Level:
     ridge: float
     residual_pass: ResidualPass
 
-    @property
-    def name(self) -> str:
-        """What its pass is called."""
-        return f"scores, level {self.level}"
-
     @cached_property
     def scores(self) -> np.ndarray:
         """l̃ of every row: a vector, for levels of few rows."""
-        engine, name = self.problem.engine, self.name
         return sampled_leverage_scores(
-            self.residual_pass, self.rows, self.ridge, engine=engine, name=name
+            self.residual_pass,
+            self.rows,
+            self.ridge,
+            engine=self.problem.engine,
+            name=f"scores, level {self.level}",
         )
 
     @property
@@ -469,10 +467,10 @@ class Level:
         sample, sums = sample_by_residual(
             self.residual_pass,
             self.rows,
-            ScoreWeights(rule, self.level, self.ridge),
+            partial(score_weights, rule=rule, level=self.level, ridge=self.ridge),
             sampler,
             engine=self.problem.engine,
-            name=self.name,
+            name=f"scores, level {self.level}",
         )
         return sample, ScoreTotals(*sums)
 
@@ -500,7 +498,15 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
         return
     members = [rule.members(membership, level) for level in range(1, n_levels + 1)]
     del membership
-    sources = _level_sources(problem, members)
+    # Rows that must be fetched are fetched once for all levels.
+    sources, listed = list[Source](), None
+    for rows in members:
+        if isinstance(rows, np.ndarray):
+            listed = problem.fetch(rows) if listed is None else listed.subset(rows)
+            sources.append(listed)
+        else:
+            stream = problem.seed, Purpose.MEMBERSHIP
+            sources.append(BernoulliSubset(problem.source, rows, *stream))
     base = sources[-1]
     sample = SampledRows(
         members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
@@ -509,26 +515,11 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
         row_weights=base.weights,
     )
     for level in range(n_levels - 1, -1, -1):
-        rows = sources[level - 1] if level else problem.source
-        scored_level = _make_level(problem, rows, sample, rule, level)
+        source = sources[level - 1] if level else problem.source
+        scored_level = _make_level(problem, source, sample, rule, level)
         yield scored_level
         if level:
             sample = _sample_level(scored_level)
-
-
-def _level_sources(
-    problem: SamplingProblem, members: list[np.ndarray | float]
-) -> list[Source]:
-    """The levels as sources; rows that must be fetched are fetched once for all."""
-    source, sources, listed = problem.source, list[Source](), None
-    for rows in members:
-        if not isinstance(rows, np.ndarray):
-            stream = problem.seed, Purpose.MEMBERSHIP
-            sources.append(BernoulliSubset(source, rows, *stream))
-            continue
-        listed = problem.fetch(rows) if listed is None else listed.subset(rows)
-        sources.append(listed)
-    return sources
 
 
 def _make_level(

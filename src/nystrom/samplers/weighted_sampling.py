@@ -70,10 +70,6 @@ class NumberedSubset(Subset):
     def take_numbered(self, numbers: np.ndarray) -> Any:
         return self.take(np.searchsorted(self.row_numbers, numbers))
 
-    def with_own_numbers(self) -> Subset:
-        """The same rows as a source of their own, known by their places in it."""
-        return Subset(self.source, self.indices)
-
     def subset(self, numbers: np.ndarray) -> NumberedSubset:
         """Fewer of these rows."""
         positions = self.indices[np.searchsorted(self.row_numbers, numbers)]
