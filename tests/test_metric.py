@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import norm
 
 from nystrom import (
     KernelLogisticRegression,
@@ -21,7 +22,7 @@ from nystrom import (
 from nystrom.engines import Threads
 from nystrom.models.collapsed_bound import BoundProblem
 from nystrom.models.length_scales import TrainingSubset
-from nystrom.models.metric import Metric, MetricSearch
+from nystrom.models.metric import TRIED_ALPHAS, Metric, MetricSearch
 from nystrom.sources import DenseRows
 
 KERNELS = [
@@ -113,6 +114,43 @@ def test_the_metric_of_gradients_is_that_of_differences(rng, diagonal):
     )
 
 
+def search_of(X, y, n_landmarks):
+    targets = (y - y.mean())[:, None] / y.std()
+    weights = np.linspace(0.5, 1.5, len(X))
+    subset = TrainingSubset(X, targets, weights, 0.0, n_landmarks)
+    return MetricSearch.from_subset(subset)
+
+
+def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(rng):
+    X, y, _ = mixed_directions(rng, 500, 4, noise=0.3)
+    search, kernel = search_of(X, y, 30), kernels.RBF(0.2)
+    train, test = search.train, search.test
+    landmarks, w = train.X[:30], test.weights / test.weights.sum()
+    K_SS = kernel(landmarks, landmarks) + 1e-8 * np.eye(30)
+    K_S, K_new = kernel(train.X, landmarks), kernel(test.X, landmarks)
+    losses = []
+    for alpha in TRIED_ALPHAS:
+        noise = np.diag(alpha / train.weights)
+        inverse = np.linalg.inv(K_S @ np.linalg.solve(K_SS, K_S.T) + noise)
+        Q = K_new @ np.linalg.solve(K_SS, K_S.T)
+        residuals = test.targets[:, 0] - Q @ inverse @ train.targets[:, 0]
+        # k(x, x) − q(x)ᵀ(K̃ + αW⁻¹)⁻¹q(x), and the noise of a new target
+        variance = 1 - np.einsum("ij,ij->i", Q @ inverse, Q) + alpha
+        variance *= w @ (residuals**2 / variance)
+        losses.append(-2 * (w @ norm.logpdf(residuals, scale=np.sqrt(variance))))
+    fit = search.fit(Metric.of(kernel, 4))
+    assert fit.noise == TRIED_ALPHAS[np.argmin(losses)]
+    np.testing.assert_allclose(fit.loss, min(losses) - 1 - np.log(2 * np.pi), rtol=1e-6)
+
+
+def test_compared_metrics_get_narrower_where_that_is_better(rng):
+    X, y, _ = mixed_directions(rng, 2000, 2)
+    search, right = search_of(X, y, 100), Metric.of(kernels.RBF(1.0), 2)
+    chosen = search.compare([right.scaled(0.01), right.scaled(0.25)])
+    assert search.fit(chosen).error < 0.8 * search.fit(right.scaled(0.25)).error
+    assert search.compare([right.scaled(64.0)]).transform[0, 0] == 64.0
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_a_metric_is_its_kernel(rng, kernel):
     X, points = rng.standard_normal((30, 4)), rng.standard_normal((5, 4))
@@ -188,6 +226,17 @@ def test_moved_landmarks_do_the_work_of_many(rng, seed):
     # The kernel was given, and stays.
     assert model.landmarks_.kernel == kernels.RBF(0.5)
     assert model.landmarks_.indices is None
+
+
+def test_alpha_of_moved_landmarks_is_their_noise_unless_alphas_are_given(rng):
+    X, y, _ = mixed_directions(rng, 2500, noise=0.3)
+    common = {"gamma": "matrix", "optimize_landmarks": True, "n_landmarks": 60}
+    model = KernelRidgeCV(**common, random_state=0).fit(X[:2000], y[:2000])
+    assert model.alphas_.tolist() == [model.landmarks_.ridge] == [model.alpha_]
+    mean, std = model.predict(X[2000:], return_std=True, noise=True)
+    assert 0.9 < np.sqrt(np.mean((y[2000:] - mean) ** 2 / std**2)) < 1.15
+    model = KernelRidgeCV([0.1, 1.0], **common, random_state=0).fit(X, y)
+    assert model.alphas_.tolist() == [0.1, 1.0]
 
 
 def test_ard_finds_the_few_features_that_matter(rng, seed):
