@@ -144,11 +144,13 @@ def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(rng):
 
 
 def test_compared_metrics_get_narrower_where_that_is_better(rng):
-    X, y, _ = mixed_directions(rng, 2000, 2)
-    search, right = search_of(X, y, 100), Metric.of(kernels.RBF(1.0), 2)
-    chosen = search.compare([right.scaled(0.01), right.scaled(0.25)])
-    assert search.fit(chosen).error < 0.8 * search.fit(right.scaled(0.25)).error
-    assert search.compare([right.scaled(64.0)]).transform[0, 0] == 64.0
+    X = rng.uniform(-3, 3, (1000, 1))
+    y = np.sin(12 * X[:, 0]) + 0.1 * rng.standard_normal(1000)
+    search, unit = search_of(X, y, 60), Metric.of(kernels.RBF(1.0), 1)
+    chosen = search.compare([unit.scaled(0.1), unit])
+    assert chosen.transform[0, 0] > 1
+    assert search.fit(chosen).error < search.fit(unit).error
+    assert search.compare([unit.scaled(64.0)]).transform[0, 0] == 64.0
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
