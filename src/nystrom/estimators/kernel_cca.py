@@ -18,7 +18,7 @@ from ..landmarks import Landmarks
 from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
-from ..sources.files import FileOptions, targets_in
+from ..sources.files import targets_in
 from ._base import BaseLandmarkTransformer, asarray_like
 from ._inputs import (
     check_consistent_length,
@@ -55,7 +55,7 @@ def _from_file(y: Any) -> Any:
     if not isinstance(y, (str, os.PathLike)):
         return y
     check_file_exists(y, "y")
-    targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
+    targets = targets_in(os.path.abspath(y))
     check_numeric_targets(targets, "KernelCCA")
     return targets.of
 
