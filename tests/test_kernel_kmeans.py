@@ -17,7 +17,7 @@ from nystrom import KernelKMeans, kernels, select_landmarks
 from nystrom.engines import Threads
 from nystrom.models import kmeans as clustering
 from nystrom.models.kmeans import FeatureSample
-from nystrom.models.spectral_embedding import embed_rows, fit_spectral_embedding
+from nystrom.models.pca import embed_rows, fit_spectral_embedding
 from nystrom.sources import as_source
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -23,10 +23,10 @@ from nystrom.engines import Threads
 from nystrom.models.calibration import (
     TAIL,
     fit_probability_link,
+    leave_one_out_predictions,
     log_odds_to_top,
     smooth_targets,
 )
-from nystrom.models.held_out import leave_one_out_predictions
 
 N_MANY, N_LANDMARKS = 240, 20
 

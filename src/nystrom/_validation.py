@@ -5,7 +5,7 @@ An error says what was given, what is allowed and, where possible, what was mean
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import isfunction
@@ -44,27 +44,36 @@ def check_finite(K: np.ndarray) -> None:
         )
 
 
-def unknown_name_error(
-    kind: str, name: Any, allowed: list[str], synonyms: Mapping[str, str] | None = None
-) -> ValueError:
-    """The error for a name that is not in a list, with the one that is meant.
-
-    That is what the name means in other libraries, by `synonyms`, or the nearest in
-    spelling.
-    """
+def unknown_name_error(kind: str, name: Any, allowed: list[str]) -> ValueError:
+    """The error for a name that is not in a list, with the nearest in spelling."""
     plain = str(name).lower().replace(" ", "_").replace("-", "_")
-    meant = (synonyms or {}).get(plain.removesuffix(f"_{kind}"))
-    near = [meant] if meant else get_close_matches(plain, allowed, n=1)
+    near = get_close_matches(plain, allowed, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     names = ", ".join(repr(a) for a in allowed)
     return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
 
 
-def check_float(value: Any, name: str, minimum: float = -np.inf) -> float:
-    """A finite number, as Python's own float; at least `minimum`."""
+def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
+    """One of the allowed names."""
+    allowed = list(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        raise unknown_name_error(name, value, allowed)
+    return value
+
+
+def both_given_error(first: str, second: str, purpose: str) -> ValueError:
+    """The error for two parameters, each as "name=value", that set the same thing."""
+    return ValueError(f"{first} and {second} both set {purpose}; give one of them.")
+
+
+def check_float(
+    value: Any, name: str, minimum: float = -np.inf, below: float = np.inf
+) -> float:
+    """A finite number, as Python's own float; at least `minimum`, less than `below`."""
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_real or not np.isfinite(value) or value < minimum:
+    if not is_real or not np.isfinite(value) or not minimum <= value < below:
         bound = "" if minimum == -np.inf else f" >= {minimum:g}"
+        bound += "" if below == np.inf else f" and < {below:g}"
         shown = value if is_real else repr(value)
         raise ValueError(
             f"{name}={shown} is not allowed; {name} is a finite number{bound}."
@@ -72,15 +81,40 @@ def check_float(value: Any, name: str, minimum: float = -np.inf) -> float:
     return float(value)
 
 
-def check_positive(value: Any, name: str, alternative: str = "") -> float:
-    """A finite number > 0, as Python's own float."""
+def check_positive(
+    value: Any, name: str, alternative: str = "", below: float = np.inf
+) -> float:
+    """A finite number > 0 and less than `below`, as Python's own float."""
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_real or not 0 < float(value) < np.inf:
+    if not is_real or not 0 < float(value) < below:
+        bound = "" if below == np.inf else f" and < {below:g}"
         raise ValueError(
-            f"{name}={value!r} is not allowed; {name} is a finite number > 0"
+            f"{name}={value!r} is not allowed; {name} is a finite number > 0{bound}"
             f"{alternative}."
         )
     return float(value)
+
+
+def check_numbers(
+    values: Any, name: str, *, positive: bool = False, alternative: str = ""
+) -> np.ndarray:
+    """One finite number or several, all >= 0, or > 0 if `positive`; in float64."""
+    try:
+        given = np.asarray(values)
+    except (TypeError, ValueError):  # lists of different lengths
+        given = np.array(None)
+    is_numeric = given.dtype.kind in "iuf" and given.ndim <= 1 and given.size > 0
+    if (
+        not is_numeric
+        or not np.all(np.isfinite(given))
+        or not np.all(given > 0 if positive else given >= 0)
+    ):
+        bound = "> 0" if positive else ">= 0"
+        raise ValueError(
+            f"{name}={values!r} is not allowed; {name} is a finite number {bound}, or "
+            f"several of them{alternative}."
+        )
+    return given.astype(np.float64)
 
 
 def check_bool(value: Any, name: str) -> bool:

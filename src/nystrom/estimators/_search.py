@@ -24,8 +24,8 @@ from ..kernels.names import accepts_gamma
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import probe_rows
 from ..models.calibration import ProbabilityLink, class_indices
-from ..models.held_out import HeldOutSet
 from ..models.model_selection import (
+    HeldOutSet,
     Measure,
     PathScores,
     Split,

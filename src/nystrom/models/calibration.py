@@ -1,7 +1,8 @@
 """Class probabilities from ridge decision values: a link fitted to held-out values.
 
 Between log(1 + f), right for overlapping classes, and Platt's sigmoid, right for
-separated ones.
+separated ones. Held-out values are those of training rows, each left out by its
+leverage, with its landmark if it is one.
 """
 
 from __future__ import annotations
@@ -9,8 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 from scipy.special import log_softmax
 
+from .. import _arrays as arrays
+from .._arrays import Array, DeviceConstant
+from .._precision import EPS64, min_cholesky_ridge
+from ..engines import Engine
+from ..engines.blas import blas_limit_for_size
+from ..landmarks import Landmarks
+from ..linalg.cross_kernel import CrossKernel
+from ..sources import Block, Source, Subset
+from ..sources.output import ArraySink
+from .linear_map import LinearMap
+from .posterior import Posterior
+from .ridge import add_ridge
+
+#: Rows that a link is fitted on, at most: for two numbers and one per class.
+MAX_CALIBRATION_ROWS = 2**14
 #: Grid of candidates; the rest of a link is a convex problem.
 SHARPNESS_GRID = tuple(2.0**power for power in range(-1, 7))
 #: Where the search begins.
@@ -150,3 +167,150 @@ def _fit_slopes(D: np.ndarray, Q: np.ndarray, start: np.ndarray) -> LossAndSlope
             break  # rounding
         x, value = candidate, candidate_value
     return value, x
+
+
+def not_own(leverage: Array) -> Array:
+    """1 − H: the share of a row's value that is not by itself, at least rounding."""
+    return arrays.clip_min(1 - leverage, 10 * EPS64)
+
+
+def leave_one_out_predictions(
+    landmarks: Landmarks,
+    source: Source,
+    rows: np.ndarray,
+    mapping: LinearMap,
+    posterior: Posterior,
+    engine: Engine,
+    class_weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions (m, t) for some rows, ascending, their targets and their weights.
+
+    By one fit, and as exact as a fit without each.
+
+    A row of weight w is w rows, of which one is left out; but the weight of its class
+    (k,), which weights of rows were multiplied by, is left out with it. If the row is a
+    landmark, its basis function is removed too, from one of the w: for the others, of
+    which there are copies, there is a value more, at the end.
+    """
+    copies, numbers = _rows_that_are_landmarks(landmarks, rows, posterior.root)
+    shared = (
+        landmarks.columns(wide=mapping.wide),
+        DeviceConstant(mapping.dual),
+        DeviceConstant(mapping.intercept),
+        _leverage_projections(posterior),
+        posterior.own,
+        (copies, numbers),
+        class_weights,
+    )
+    n_targets = mapping.dual.shape[1]
+    sink = ArraySink((len(rows), 3 * n_targets + 1))
+    subset, name = Subset(source, rows), "leave-one-out"
+    engine.map(_leave_one_out_block, subset, sink, shared, name)
+    F, kept, Y, removed = np.split(sink.array, np.arange(1, 4) * n_targets, axis=1)
+    w = np.array(source.weights_of(rows), dtype=np.float64)
+    rest = w[copies] - removed[copies, 0]
+    copies, rest = copies[rest > 0], rest[rest > 0]
+    w[copies] = removed[copies, 0]
+    return (
+        np.concatenate([F, kept[copies]]),
+        np.concatenate([Y, Y[copies]]),
+        np.concatenate([w, rest]),
+    )
+
+
+def _rows_that_are_landmarks(
+    landmarks: Landmarks, rows: np.ndarray, root: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions among the rows, ascending, and which landmarks these are.
+
+    Landmarks that are no rows, or have no basis function, do not count.
+    """
+    if landmarks.indices is None:
+        none = np.empty(0, dtype=np.intp)
+        return none, none
+    used = np.flatnonzero(root.any(axis=1))
+    indices = landmarks.indices[used]
+    _, positions, numbers = np.intersect1d(rows, indices, return_indices=True)
+    return positions, used[numbers]
+
+
+#: A projection for each different α, and the places of its targets.
+LeverageProjections = list[tuple[DeviceConstant, DeviceConstant, np.ndarray]]
+
+
+def _leverage_projections(posterior: Posterior) -> LeverageProjections:
+    """M with ‖k_S·M − offset‖² = (z − z̄)ᵀ(G + αI)⁻¹(z − z̄)."""
+    gram, projections = posterior.gram, []
+    with blas_limit_for_size(len(gram)):
+        for alpha in np.unique(posterior.alphas):
+            M = posterior.root @ _inverse_sqrt(gram, alpha)
+            constants = DeviceConstant(M), DeviceConstant(posterior.center @ M)
+            targets = np.flatnonzero(posterior.alphas == alpha)
+            projections.append((*constants, targets))
+    return projections
+
+
+def _inverse_sqrt(gram: np.ndarray, alpha: float) -> np.ndarray:
+    """B with BBᵀ = (G + αI)⁻¹."""
+    # An α below rounding, such as that of least squares, is raised to it.
+    ridge = max(alpha, min_cholesky_ridge(gram))
+    try:
+        L = scipy.linalg.cholesky(add_ridge(gram, ridge), lower=True)
+        return scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T
+    except np.linalg.LinAlgError:
+        # Rows that are alike leave rounding about their mean, less than 0 too.
+        values, vectors = np.linalg.eigh(gram)
+        cut = ridge + 2 * np.abs(values.min())
+        return vectors * np.where(values > cut, 1 / np.sqrt(np.maximum(values, cut)), 0)
+
+
+def _leave_one_out_block(
+    block: Block,
+    columns: CrossKernel,
+    dual: DeviceConstant,
+    intercept: DeviceConstant,
+    projections: LeverageProjections,
+    intercept_leverage: float,
+    own_landmarks: tuple[np.ndarray, np.ndarray],
+    class_weights: np.ndarray | None,
+) -> np.ndarray:
+    assert block.targets is not None
+    K = columns.float64(block.X)
+    Y = np.asarray(block.targets)
+    F = arrays.to_host(K @ dual.to_device_of(K) + intercept.to_device_of(K))
+    of_class = 1.0 if class_weights is None else class_weights[class_indices(Y)]
+    removed = np.minimum(block.weights, of_class)
+    values, kept = np.empty_like(F), np.empty_like(F)
+    positions, numbers = own_landmarks
+    ends = [block.start, block.start + len(block)]
+    own = slice(*np.searchsorted(positions, ends))
+    rows, numbers = positions[own] - block.start, numbers[own]
+    for M, offset, target_indices in projections:
+        P = K @ M.to_device_of(K) - offset.to_device_of(K)
+        squares = arrays.to_host(arrays.squared_norms(P))
+        fitted, y = F[:, target_indices], Y[:, target_indices]
+        leverage = removed * (squares + intercept_leverage)
+        kept[:, target_indices] = y - (y - fitted) / not_own(leverage)[:, None]
+        values[:, target_indices] = kept[:, target_indices]
+        if len(rows):
+            projected = arrays.to_host(arrays.take_rows(P, rows))
+            share, rest = _without(projected, M.values[numbers])
+            fitted = fitted[rows]
+            fitted -= share[:, None] * dual.values[np.ix_(numbers, target_indices)]
+            leverage = removed[rows] * (rest + intercept_leverage)
+            left_out = y[rows] - (y[rows] - fitted) / not_own(leverage)[:, None]
+            values[np.ix_(rows, target_indices)] = left_out
+    return np.hstack([values, kept, Y, removed[:, None]])
+
+
+def _without(P: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row: what its value changes by per coefficient removed, and its leverage.
+
+    (MMᵀ)ᵢᵢ is the variance of landmark i's coefficient, and Mᵢ·p its covariance with
+    the row's value: the constraint that the coefficient is 0 is a step along Mᵢ.
+    """
+    squares = np.vecdot(basis, basis)
+    share = np.vecdot(P, basis)
+    share = np.divide(share, squares, out=np.zeros_like(share), where=squares > 0)
+    rest = P - share[:, None] * basis
+    return share, np.vecdot(rest, rest)

@@ -8,31 +8,170 @@ landmarks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .. import _arrays as arrays
+from .._arrays import Array, DeviceConstant
 from .._random import sorted_row_sample
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
+from ..linalg.factor import ColumnBlocks
 from ..linalg.features import FeatureMap
 from ..linalg.moments import Moments, moments
 from ..sources import Block, Source, Subset
-from .calibration import ProbabilityLink, class_indices, fit_probability_link
-from .held_out import (
-    HeldOutSet,
-    PathResiduals,
-    fit_paths,
-    held_out_predictions,
-    squared_residuals,
+from ..sources.output import ArraySink
+from .calibration import (
+    ProbabilityLink,
+    class_indices,
+    fit_probability_link,
+    not_own,
 )
 from .ridge import RESIDUAL_RTOL, NormalEquations, sum_of_squared_errors
 
-#: Rows that a link is fitted on, at most: for two numbers and one per class; and those
-#: that each of many links is fitted on, which are only to be compared.
-MAX_CALIBRATION_ROWS, MAX_COMPARISON_ROWS = 2**14, 2**12
+
+@dataclass(frozen=True, eq=False)
+class PathResiduals:
+    """Residuals y − ŷ of the ridge fits of one problem, for all α at once.
+
+    With leverages they are those of rows in the fit, each left out: rᵢ/(1 − Hᵢᵢ).
+    """
+
+    basis: ColumnBlocks  # (s, r): T = k_S·basis − center
+    center: DeviceConstant
+    coef: DeviceConstant  # (r, a·t)
+    target_mean: np.ndarray  # (t,)
+    inverse: DeviceConstant | None  # (r, a): T²·inverse are the leverages
+    intercept_leverage: float
+
+    @classmethod
+    def from_problem(
+        cls,
+        mapping: FeatureMap,
+        problem: NormalEquations,
+        alphas: np.ndarray,
+        *,
+        leave_one_out: bool,
+    ) -> PathResiduals:
+        """In the eigenvectors of the Gram matrix where leverages are needed."""
+        basis, inverse = mapping.root, None
+        center, intercept_leverage = mapping.center + problem.feature_mean, 0.0
+        if leave_one_out:
+            basis = basis @ problem.eigenvectors
+            center = mapping.shift @ basis + problem.feature_mean @ problem.eigenvectors
+            inverse = 1 / (problem.eigenvalues[:, None] + alphas)
+            coefs = [problem.rotated_cross * column[:, None] for column in inverse.T]
+            if problem.fit_intercept:
+                intercept_leverage = 1 / problem.total_weight
+        else:
+            coefs = [problem.coefficients(alpha) for alpha in alphas]
+        return cls(
+            ColumnBlocks.from_matrix(basis),
+            DeviceConstant(center),
+            DeviceConstant(np.concatenate(coefs, axis=1)),
+            mapping.target_shift + problem.target_mean,
+            None if inverse is None else DeviceConstant(inverse),
+            intercept_leverage,
+        )
+
+    def __call__(self, K: Array, Y: np.ndarray, w: Array) -> Array:
+        """(n, a, t): of the rows of a tile, where K is."""
+        T = self.basis.product(K) - self.center.to_device_of(K)
+        fitted = T @ self.coef.to_device_of(K)
+        fitted = arrays.namespace(K).reshape(fitted, (Y.shape[0], -1, Y.shape[1]))
+        residuals = arrays.from_host(Y - self.target_mean, K)[:, None, :] - fitted
+        if self.inverse is None:
+            return residuals
+        leverage = T**2 @ self.inverse.to_device_of(K) + self.intercept_leverage
+        return residuals / not_own(w[:, None] * leverage)[:, :, None]
+
+
+def fit_paths(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    alphas: np.ndarray,
+    *,
+    leave_one_out: bool,
+) -> list[PathResiduals]:
+    """The fits of all α, for several numbers of landmarks."""
+    return [
+        PathResiduals.from_problem(*each, alphas, leave_one_out=leave_one_out)
+        for each in problems
+    ]
+
+
+def squared_residuals(
+    problems: Sequence[tuple[FeatureMap, NormalEquations]],
+    source: Source,
+    alphas: np.ndarray,
+    engine: Engine,
+    *,
+    leave_one_out: bool,
+) -> np.ndarray:
+    """(sizes, a, t): Σ w·r² over all rows, for several numbers of landmarks.
+
+    The columns of the most landmarks are evaluated once.
+    """
+    largest = max((mapping for mapping, _ in problems), key=lambda m: len(m.columns))
+    fits = fit_paths(problems, alphas, leave_one_out=leave_one_out)
+    shared, name = (largest.columns, fits), "residuals"
+    sums = engine.reduce(_squared_residuals_block, source, shared, name)
+    return np.array(arrays.tree_to_host(sums)).reshape(len(problems), len(alphas), -1)
+
+
+def _squared_residuals_block(
+    block: Block, columns: CrossKernel, fits: list[PathResiduals]
+) -> tuple[Array, ...]:
+    assert block.targets is not None
+    K = columns.float64(block.X)
+    xp, w = arrays.namespace(K), arrays.from_host(block.weights, K)
+    residuals = (fit(K, block.targets, w) for fit in fits)
+    return tuple(xp.sum(w[:, None, None] * r * r, axis=0) for r in residuals)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutSet:
+    """Rows that are tested together, and fits without them for all sizes and α."""
+
+    rows: np.ndarray | None  # None is all
+    columns: CrossKernel
+    fits: list[PathResiduals]  # one for each number of landmarks
+
+    def subset_of(self, source: Source) -> Source:
+        """The part of a source."""
+        return source if self.rows is None else Subset(source, self.rows)
+
+    def predict(self, source: Source, engine: Engine) -> np.ndarray:
+        """(n, sizes·a, t) of all its rows: one number for each fit and target."""
+        subset = self.subset_of(source)
+        assert subset.targets is not None
+        n_targets = subset.targets.shape[1]
+        n_fits = sum(fit.coef.shape[1] for fit in self.fits) // n_targets
+        sink = ArraySink((subset.n_rows, n_fits, n_targets))
+        shared = (self.columns, self.fits)
+        engine.map(held_out_predictions, subset, sink, shared, "held-out values")
+        return sink.array
+
+    def restrict_to(self, rows: np.ndarray) -> HeldOutSet:
+        """The part of this one that is among some rows, ascending."""
+        own_rows = rows if self.rows is None else np.intersect1d(self.rows, rows)
+        return replace(self, rows=own_rows)
+
+
+def held_out_predictions(
+    block: Block, columns: CrossKernel, fits: list[PathResiduals]
+) -> np.ndarray:
+    """(n, sizes·a, t) of the rows of a tile, on the host."""
+    assert block.targets is not None
+    K, Y = columns.float64(block.X), np.asarray(block.targets)
+    w = arrays.from_host(block.weights, K)
+    residuals = [arrays.to_host(fit(K, Y, w)) for fit in fits]
+    return Y[:, None, :] - np.concatenate(residuals, axis=1)
+
+
+#: Rows that each of many links is fitted on, at most: they are only to be compared.
+MAX_COMPARISON_ROWS = 2**12
 #: What can be measured, and the best of it.
 BEST_SCORES = {"accuracy": 1.0, "balanced_accuracy": 1.0, "log_loss": 0.0}
 
