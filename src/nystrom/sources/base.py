@@ -642,13 +642,8 @@ class CachedRows(Source):
         return arrays.take_rows(self.points, indices)
 
 
-<<<<<<< HEAD
 class TransformedRows(SourceView):
-    """The rows of another source, transformed whenever they are read.
-=======
-class TransformedRows(Source):
     """Rows of another source, transformed when they are read.
->>>>>>> main
 
     Parameters
     ----------
