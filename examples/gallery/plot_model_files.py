@@ -2,8 +2,8 @@
 How do I save a model without pickle?
 =====================================
 
-``save`` writes a file of names and arrays. Loading it runs no code, unlike a pickle, and
-works for pipelines and searches.
+``save`` writes a file of names and arrays. Loading it runs no code, unlike a
+pickle, and works for pipelines and searches.
 
 When not to use it: to predict without Python, export the model to ONNX instead.
 """

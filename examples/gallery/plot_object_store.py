@@ -5,8 +5,8 @@ How do I fit a model to a folder in S3?
 ``sources.open`` reads a pattern of Parquet files in an object store, with the columns,
 target and filter that you name. Here the store is a local test server.
 
-When not to use it: if you fit many models, copy the files to a local disk first, because
-every pass reads them again.
+When not to use it: if you fit many models, copy the files to a local disk first,
+because every pass reads them again.
 """
 
 import importlib.util

@@ -43,5 +43,5 @@ axes.set_title("calibration on 899 held-out digits")
 
 # %%
 # The values of ridge regression are shrunk towards the middle: predictions of 0.7 are
-# right more often than that. ``predict_proba`` corrects it with a link that is fitted to
-# leave-one-out predictions.
+# right more often than that. ``predict_proba`` corrects it with a link that is fitted
+# to leave-one-out predictions.

@@ -5,7 +5,8 @@ How do I choose alpha, gamma and the number of landmarks?
 ``KernelRidgeCV`` scores many values of alpha and several numbers of landmarks from one
 pass over the rows, with one more pass for each gamma.
 
-When not to use it: with thousands of rows, ``gamma="learn"`` finds gamma without a grid.
+When not to use it: with thousands of rows, ``gamma="learn"`` finds gamma without a
+grid.
 """
 
 import numpy as np

@@ -24,8 +24,8 @@ display = LeverageDisplay.from_landmarks(landmarks, X, ridge=1.0, ax=right)
 figure.suptitle("eigenvalues and leverage scores of digits")
 
 # %%
-# The effective dimension of K lies between the two: the left one is that of K̃, the right
-# one adds the residual of every row.
+# The effective dimension of K lies between the two: the left one is that of K̃, the
+# right one adds the residual of every row.
 #
 # Digits with the smallest and with the largest scores:
 figure, panels = plt.subplots(2, 8, figsize=(9, 2.6), layout="constrained")
