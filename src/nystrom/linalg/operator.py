@@ -369,9 +369,6 @@ class Approximation:
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
 
-    def _repr_html_(self) -> str:
-        return f"Approximation of {self.shape[0]} rows on{self.landmarks._repr_html_()}"
-
 
 def _to_library_of(like: Any, values: np.ndarray) -> Array:
     """Values in the library and on the device of what was given."""
