@@ -940,7 +940,7 @@ def test_columns_in_another_order_are_refused(fitted, tmp_path):
         with pytest.raises(ValueError, match=r"fit: their order is another.*columns"):
             fitted.predict(new)
     parts = [sources.open(rows, columns=COLUMNS), sources.open(path)]
-    with pytest.raises(ValueError, match="a, b, c, größe and b, a, c, größe; open all"):
+    with pytest.raises(ValueError, match=r"have other columns, .*; open all"):
         sources.ConcatenatedRows(parts)
     FRAME.to_parquet(rows)
     assert_array_equal(sources.open([rows, path]).rows(60, 120), X)  # by name
