@@ -363,11 +363,15 @@ CONFLICTS += [
 ]
 BY_SCORES = {"max_spectral_error": 1.0, "sampler": "leverage"}
 CONFLICTS += [
-    ("0 < delta < 1/8", {"delta": delta} | BY_SCORES, *FUNCTIONS)
+    ("delta=.* is not allowed; .*< 0.125", {"delta": delta} | BY_SCORES, *FUNCTIONS)
     for delta in (0, 1 / 8, 1)
 ]
 CONFLICTS += [
-    ("0 < delta < 1/32", {"max_spectral_error": 1.0, "delta": delta}, *FUNCTIONS)
+    (
+        "delta=.* is not allowed; .*< 0.03125",
+        {"max_spectral_error": 1.0, "delta": delta},
+        *FUNCTIONS,
+    )
     for delta in (0, -1, 0.5, 1 / 32, np.nan)
 ]
 OWN = "Don't pass gamma, coef0 or degree to NAME if"

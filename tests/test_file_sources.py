@@ -417,7 +417,7 @@ def test_what_newcomers_do_is_told(X, y, tmp_path):
         path.write_bytes(text.encode("latin1"))
         with pytest.raises(FileError, match="text is not UTF-8"):
             sources.open(path, target="b")
-    with pytest.raises(ValueError, match=r"y='y' names no file; .* such as 'y.npy'"):
+    with pytest.raises(ValueError, match=r"y='y' names no file; give an array"):
         KernelRidge().fit(X, "y")
     with pytest.raises(ValueError, match=r"sample_weight='w.npy' names no file"):
         KernelRidge().fit(X, y, sample_weight="w.npy")
@@ -797,7 +797,7 @@ def test_targets_come_once(make, X, y, tmp_path):
     with pytest.raises(ValueError, match="y is given, and the source has targets of"):
         model.fit(source, np.round(y))
     with pytest.raises(
-        ValueError, match=r"requires y .* name its column, sources.open"
+        ValueError, match=r"requires y .* name its column .*sources.open"
     ):
         model.fit(source.replace(targets=None))
     with pytest.raises(ValueError, match="requires y to be passed"):
