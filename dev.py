@@ -269,6 +269,7 @@ def docs() -> None:
     shutil.copytree(ROOT / "examples", ROOT / "build" / "examples")
     run(HERE.python, "-m", "sphinx", "-W", "--keep-going", "-q", source, built)
     run(HERE.python, source / "links.py", built)
+    run(HERE.python, ROOT / "tests" / "reference.py", built)
     run(HERE.python, source / "in_browser.py", built)
     print(f"{built / 'index.html'}")
 

@@ -18,6 +18,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 from harness.measuring import threads, timed, versions
@@ -64,14 +65,22 @@ class Kill:
             self.victim = None
 
 
+#: Has worker processes keep up to 128 MB of freed memory.
+KEEPING_MEMORY = {
+    f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_THRESHOLD_": n_bytes
+    for name, n_bytes in [("TRIM", 2**27), ("MMAP", 2**26)]
+}
+
+
 def cluster(n_workers: int) -> LocalCluster:
     """Worker processes of one thread, on this machine."""
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        dashboard_address=":0",
-        silence_logs=100,
-    )
+    with dask.config.set(KEEPING_MEMORY):
+        return LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=100,
+        )
 
 
 def fit(engine: engines.Engine, source: Source, y: np.ndarray) -> np.ndarray:
@@ -102,11 +111,7 @@ def measure(n_rows: int) -> dict[str, float]:
     for _ in range(REPEATS):
         for n in (1, 2):
             with cluster(n) as there, Client(there) as client:
-                fit(
-                    Dask(client, retain_memory=True),
-                    Counted(20_000, FEATURES),
-                    y[:20_000],
-                )  # imports
+                fit(Dask(client), Counted(20_000, FEATURES), y[:20_000])  # imports
                 run(f"{n} worker processes", lambda c=client: Dask(c))  # type: ignore[misc]
                 if n == 2:
                     run("2, one killed", lambda c=client: Dask(c, Kill(c)))  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nystrom
@@ -48,6 +49,7 @@ autodoc_typehints = "none"  # the sections of the docstrings say more
 autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+default_role = "py:obj"
 
 sphinx_gallery_conf = {
     "examples_dirs": str(Path(__file__).parents[1] / "examples" / "gallery"),
@@ -65,10 +67,19 @@ sphinx_gallery_conf = {
 
 
 def _skip(app, what, name, thing, skip, options):
-    """Methods that scikit-learn makes for every estimator are documented there."""
+    """Skip methods that scikit-learn generates for metadata routing."""
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _plain_roles(app, what, name, thing, options, lines):
+    """Replace links into scikit-learn's guide in inherited methods by their text."""
+    for i, line in enumerate(lines):
+        lines[i] = re.sub(
+            r":(?:ref|term):`(?:([^`<]*?) *<[^`]*>|([^`]*))`", r"\1\2", line
+        )
+
+
 def setup(app):
-    """Sphinx calls this."""
+    """Register the handlers; Sphinx calls this."""
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _plain_roles)

@@ -74,7 +74,7 @@ def attempt(fit, path, result, log):
 
     def noted(self, key):
         found = next_pass(self, key)
-        if found.next_tile:
+        if len(found.sums) > 1:
             with open(log, "a") as file:
                 file.write("x")
         return found
@@ -97,9 +97,8 @@ def killed(name, folder, luck):
     )
     log.touch()
     # The seed of the run is in the folder, so that is written first, with no pass.
-    begun = engines.CheckpointStore(path)
-    begun._begin()
-    begun._write(None)
+    with engines.CheckpointStore(path).running():
+        pass
     other = folder / f"{name}.other"
     shutil.copytree(path, other)
     started = time.monotonic()

@@ -78,7 +78,6 @@ USERS_KERNELS = {
     "PrecomputedCross": "kernel values of new rows; tests/test_bad_input.py",
     "Pairwise": "a function of two rows; tests/test_kernels.py",
     "Precomputed": "a matrix; tests/test_kernels.py",
-    "Cached": "another kernel and its rows; tests/test_errors.py",
     "Mahalanobis": "another kernel after a linear map; tests/test_metric.py",
 }
 

@@ -222,7 +222,7 @@ SAID = [
     ("gammas", "gamma=-1 is not allowed", [0.1, -1]),
     ("gamma", "gamma='scael' is unknown; .*'scale', 'auto', 'median'", "scael"),
     ("gamma", "gamma='' is unknown; .*'scale', 'auto', 'median'", ""),
-    ("gamma", "gamma has 2 dimensions; give one number", [[1.0]], *MATRICES),
+    ("gamma", r"gamma=\[\[1.0\]\] is not allowed", [[1.0]], *MATRICES),
     ("gamma", "2 values, but rows have 4 features", [1.0, 2.0]),
     ("gamma", "gamma=-1.0 is not allowed", (1.0, -1.0), "KernelCCA"),
     ("kernel", r"kernel='zzz' is unknown\. Allowed: .*'rbf'", "zzz"),
@@ -267,22 +267,20 @@ SAID += [
     for value in (3, None, 1.5, [0.5, 1.5], [True, False], {})
 ]
 SAID += [
-    ("kernel", rf"kernel={name} is a class; pass .*\.{name}\(", each)
+    ("kernel", rf"kernel=.*{name}.* is not a kernel; pass", each)
     for name, each in classes(kernels, kernels.Kernel).items()
 ]
 SAID += [
-    ("sampler", rf"r={each.__name__} is a class; pass {each.__name__}\(\)", each)
+    ("sampler", rf"sampler=.*{each.__name__}.* is not a sampler; pass", each)
     for each in samplers.NAMES.values()
 ]
 #: Parameter, what was meant, and what was given.
 MEANT = [
-    ("kernel", "rbf", ["rbg", "RBF", "gaussian", "Gaussian kernel", "rbf_kernel"]),
-    ("kernel", "rbf", ["se", "squared_exponential", "squared-exponential"]),
+    ("kernel", "rbf", ["rbg", "RBF"]),
     ("kernel", "laplacian", ["laplace"]),
     ("kernel", "polynomial", ["polynomal"]),
     ("kernel", "poly", ["poly3"]),
     ("kernel", "matern52", ["matern_52"]),
-    ("kernel", "matern12", ["exponential"]),
     ("kernel", "precomputed", ["precomputd"]),
     ("sampler", "recursive", ["recursvie"]),
     ("sampler", "leverage", ["levrage"]),
@@ -423,7 +421,7 @@ def test_a_bad_gamma_of_every_kernel(name, kernel):
 def test_a_feature_may_have_no_width_but_not_all_of_them(make):
     found = make((0.5, 0.0, 0.0, 0.0))(X, X[:4])
     assert_allclose(found, make(0.5)(X[:, :1], X[:4, :1]))
-    with pytest.raises(ValueError, match="gamma with no number but 0 is not allowed"):
+    with pytest.raises(ValueError, match="all rows would look the same"):
         make((0.0, 0.0, 0.0))
 
 
@@ -716,30 +714,22 @@ def returning(value):
     return kernel
 
 
-OF_BLOCKS = "is a function of two blocks .*"
 RBF_2 = functools.partial(rbf_kernel, gamma=2.0)
 COLUMN = blockwise(lambda X, Y: X[:, 0])
 TEXTS = blockwise(lambda X, Y: np.full((len(X), len(Y)), "a"))
 BAD_KERNELS = [
-    (OF_BLOCKS + r"the name 'rbf', or nystrom\.kernels\.blockwise\(rbf_k", rbf_kernel),
-    (OF_BLOCKS + "the name 'laplacian', or", pairwise.laplacian_kernel),
-    (OF_BLOCKS + "the name 'cosine', or", pairwise.cosine_similarity),
-    (OF_BLOCKS + r"pass nystrom\.kernels\.blockwise", pairwise.euclidean_distances),
-    (OF_BLOCKS + "the name 'rbf', or", RBF_2),
     ("kernel returned nan or inf", returning(np.nan)),
     ("kernel returned nan or inf", returning(np.inf)),
-    ("The kernel kernel returned 'abc' for two", returning("abc")),
-    ("The kernel kernel returned None for two", returning(None)),
-    ("The kernel kernel returned 1j for two", returning(1j)),
-    (r"returned a ndarray of shape \(3,\) for two", returning(np.ones(3))),
-    (r"returned a list of shape \(2,\) for two", returning([1.0, 2.0])),
-    (r"a csr_array of shape \(1, 1\) for two", returning(sp.csr_array(np.eye(1)))),
-    ("returned a str for two", returning("x" * 99)),
+    ("The kernel kernel returned a str for two", returning("abc")),
+    ("The kernel kernel returned a NoneType for two", returning(None)),
+    ("The kernel kernel returned a complex for two", returning(1j)),
+    ("returned a ndarray for two", returning(np.ones(3))),
+    ("returned a list for two", returning([1.0, 2.0])),
+    ("returned a csr_array for two", returning(sp.csr_array(np.eye(1)))),
     ("<U1 values.* real numbers", TEXTS),
     ("complex128 values.* real numb", blockwise(lambda X, Y: (X @ Y.T) * 1j)),
-    ("returned None for blocks", blockwise(returning(None))),
-    ("returned 'text' for blocks", blockwise(returning("text"))),
-    (r"returned shape .*it must return \(\d+, \d+\)", COLUMN),
+    ("returned a NoneType of shape", blockwise(returning(None))),
+    (r"returned a ndarray of shape .*it must return \(\d+, \d+\)", COLUMN),
     ("it must return|single rows", blockwise(np.vdot)),
 ]
 

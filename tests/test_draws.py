@@ -32,8 +32,7 @@ from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import TheoryRidge
+from nystrom.samplers.recursive import TheoryRidge, iterate_levels
 from nystrom.samplers.weighted_sampling import (
     KeyedSampler,
     WeightedSample,
@@ -367,22 +366,6 @@ def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
         won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
     )
     assert not is_biased(estimates, values.sum())
-
-
-@pytest.mark.parametrize("heat", [1, 7, 50])
-@pytest.mark.parametrize("size", [1, 20, 99, 100, 150])
-def test_chunks_of_keys_give_the_same_sample(heat, size, rng, monkeypatch):
-    weights = rng.choice([0.0, 1e-300, 0.1, 1.0, 30.0], 100)
-    u = rng.choice(rng.random(60), 100)  # some arrive together
-    at_once = (
-        sample_by_exponential_keys(weights, u, size),
-        sample_by_exponential_keys(None, u, size),
-    )
-    monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
-    for found, expected in zip((weights, None), at_once, strict=True):
-        rows, limit = sample_by_exponential_keys(found, u, size)
-        np.testing.assert_array_equal(rows, expected[0])
-        assert limit == expected[1]
 
 
 @pytest.mark.parametrize("heat", [1, 10, 2**20])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 import itertools
 import linecache
 import os
@@ -33,7 +32,6 @@ import nystrom
 from nystrom import engines
 from nystrom.engines import (
     TILE,
-    Bar,
     Engine,
     SumSink,
     Threads,
@@ -562,19 +560,6 @@ def test_every_blas_that_is_loaded_is_known_to_be_there():
     )
 
 
-@counted
-def test_the_first_to_begin_sets_the_limit_and_the_last_to_end_restores_it(
-    nothing_left,
-):
-    first, second = single_threaded_blas(), single_threaded_blas()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert blas_threads() == {1}
-    second.__exit__(None, None, None)
-    assert blas_threads() == {3}
-
-
 def in_thread(f, *args):
     """f(*args) in a thread of its own, and wait for it."""
     thread = threading.Thread(target=f, args=args)
@@ -601,13 +586,14 @@ def test_blas_has_one_thread_inside_a_pass_from_whichever_thread(rng, nothing_le
 
 
 @counted
-def test_the_last_to_end_restores_the_limit_also_from_another_thread(nothing_left):
+@pytest.mark.parametrize("run", [lambda f, *args: f(*args), in_thread])
+def test_the_last_to_end_restores_the_limit_from_whichever_thread(run, nothing_left):
     first, second = single_threaded_blas(), single_threaded_blas()
     first.__enter__()
-    in_thread(second.__enter__)
+    run(second.__enter__)
     first.__exit__(None, None, None)
     assert blas_threads() == {1}
-    in_thread(second.__exit__, None, None, None)
+    run(second.__exit__, None, None, None)
     assert blas_threads() == {3}
 
 
@@ -969,47 +955,3 @@ def test_progress_rises_to_the_total_in_the_callers_thread(make, n_rows, rng):
     assert done[-1] == n_tiles
     assert list(done) == sorted(set(done))
     assert threads == {threading.current_thread()}
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def run_stages(bar):
-    for stage in ("scores, level 1", "features"):
-        for done in range(5):
-            bar(stage, done, 4)
-
-
-def test_a_bar_in_a_log_is_one_line_per_stage():
-    log = io.StringIO()
-    run_stages(Bar(log, width=8))
-    lines = log.getvalue().splitlines()
-    assert [line.split("█")[0].strip() for line in lines] == [
-        "scores, level 1",
-        "features",
-    ]
-    assert all("████████ 100 %" in line and line.endswith(" s") for line in lines)
-    assert "\r" not in log.getvalue()
-
-
-def test_a_bar_on_a_terminal_is_drawn_over_itself():
-    terminal = Terminal()
-    run_stages(Bar(terminal, width=8))
-    text = terminal.getvalue()
-    assert text.count("\n") == 2
-    assert text.endswith("\n")
-    for line in text.rstrip("\n").split("\n"):
-        drawn = line.split("\r")[1:]
-        assert "········   0 %" in drawn[0]
-        assert "████████ 100 %" in drawn[-1]
-        assert len({len(d) for d in drawn}) == 1  # each covers the one before
-
-
-def test_a_bar_writes_to_standard_error_and_copes_with_no_work(capsys):
-    Bar(width=4)("nothing to do", 0, 0)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "nothing to do" in captured.err
-    assert "████ 100 %" in captured.err

@@ -20,7 +20,6 @@ PACKAGE = Path(nystrom.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {
-        "_versions",
         "_arrays",
         "_digest",
         "_random",
@@ -32,7 +31,16 @@ LAYERS = [
     {"linalg", "landmarks"},
     {"samplers"},
     {"models"},
-    {"estimators", "functions", "displays", "persistence", "onnx", "cli", "__init__"},
+    {
+        "estimators",
+        "functions",
+        "displays",
+        "persistence",
+        "_model_schema",
+        "onnx",
+        "cli",
+        "__init__",
+    },
 ]
 #: Imports inside a function that point upwards: a method that is a shorthand.
 SHORTHANDS = {("landmarks", "estimators"): "Landmarks.update validates its rows"}
@@ -143,10 +151,8 @@ def test_what_is_tested_is_what_is_installed():
 
 def test_versions_are_shown(capsys):
     nystrom.show_versions()
-    shown = dict(
-        line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()
-    )
-    assert shown["nystrom"] == nystrom.__version__
-    assert shown["python"].startswith(platform.python_version())
-    assert shown["scikit-learn"] == sklearn.__version__
-    assert "missing" not in shown.values()
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    shown = dict(line for line in lines if len(line) == 2)
+    assert shown["nystrom:"] == nystrom.__version__
+    assert shown["python:"].startswith(platform.python_version())
+    assert shown["sklearn:"] == sklearn.__version__

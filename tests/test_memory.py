@@ -24,8 +24,7 @@ from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import weighted_sampling as sifting
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import PracticalSize
+from nystrom.samplers.recursive import PracticalSize, iterate_levels
 from nystrom.samplers.weighted_sampling import (
     BernoulliSubset,
     NumberedSubset,

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 import skops.io
 from fuzz.damage import archive
 from fuzz.damage.schema import node
-from lists import ESTIMATORS, KERNELS, SAMPLERS, older_than
+from lists import ESTIMATORS, KERNELS, SAMPLERS
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -48,6 +48,7 @@ from nystrom import (
     save,
     sources,
 )
+from nystrom._model_schema import iter_nodes
 from nystrom.linalg.factor import Factor
 from nystrom.persistence import (
     FORMAT,
@@ -55,7 +56,6 @@ from nystrom.persistence import (
     ModelVersionWarning,
     UntrustedTypesError,
 )
-from nystrom.persistence.table import iter_nodes
 
 X = np.random.default_rng(0).standard_normal((60, 3))
 NEW = np.random.default_rng(1).standard_normal((7, 3))
@@ -358,14 +358,14 @@ def written_by(path, **about):
 @pytest.mark.parametrize(
     ("versions", "told"),
     [
-        ({"nystrom": "0.0.1"}, [r"nystrom 0\.0\.1; here is nystrom "]),
-        ({"nystrom": "99.0"}, [r"nystrom 99\.0; here is nystrom "]),
-        ({"scikit-learn": "1.2"}, [r"scikit-learn 1\.2; here is scikit-learn "]),
+        ({"nystrom": "0.0.1"}, [r"nystrom 0\.0\.1 \(here "]),
+        ({"nystrom": "99.0"}, [r"nystrom 99\.0 \(here "]),
+        ({"scikit-learn": "1.2"}, [r"by scikit-learn 1\.2 \(here "]),
         (
             {"nystrom": "0.0.1", "scikit-learn": "1.2"},
-            [r"nystrom 0\.0\.1 and scikit-learn 1\.2; here is nystrom .* and scikit"],
+            [r"nystrom 0\.0\.1 \(here .*\) and scikit-learn 1\.2 \(here "],
         ),
-        ({"nystrom": None}, [r"nystrom None; here"]),
+        ({"nystrom": None}, [r"nystrom None \(here"]),
         ({"numpy": "1.0"}, []),
         ({}, []),
     ],
@@ -512,15 +512,6 @@ def test_metadata_requests_are_saved(path):
 
 
 # --- what cannot be saved -----------------------------------------------------------
-
-
-@pytest.mark.skipif(older_than("1.8"), reason="its requests do not lead back")
-def test_what_leads_back_to_itself_is_refused_in_plain_words(tmp_path):
-    with config_context(enable_metadata_routing=True):
-        model = Ridge().set_fit_request(sample_weight=True)
-        with pytest.raises(TypeError, match=r"leads back to itself.*set_fit_request"):
-            save(model, tmp_path / "model")
-    assert not list(tmp_path.iterdir())
 
 
 def defined_inside():
@@ -762,28 +753,18 @@ def by_skops(path):
     skops.io.dump(fitted(), path)
 
 
-@pytest.mark.parametrize(
-    ("write", "hint"),
-    [
-        (a_pickle, "looks like a pickle"),
-        (a_text, "nystrom.save"),
-        (a_zip, "nystrom.save"),
-        (arrays, "nystrom.save"),
-        (by_skops, "use skops.io.load"),
-    ],
-)
-def test_a_foreign_file_is_no_model_file(write, hint, path):
+@pytest.mark.parametrize("write", [a_pickle, a_text, a_zip, arrays, by_skops])
+def test_a_foreign_file_is_no_model_file(write, path):
     write(path)
-    with pytest.raises(ModelFileError, match=f"is not a model file.*{hint}"):
+    with pytest.raises(ModelFileError, match=r"is not a model file.*nystrom\.save"):
         load(path)
 
 
-def test_a_newer_format_asks_for_an_upgrade(path):
+def test_another_format_is_refused(path):
     save(fitted(), path)
     rewritten(path, nystrom={"format": FORMAT + 1, "nystrom": "9.8.7"})
-    with pytest.raises(ModelFileError, match=r"format 3, written by nystrom 9\.8\.7"):
-        load(path)
-    with pytest.raises(ModelFileError, match=r"reads format 2\. Upgrade nystrom\."):
+    told = r"format 3, written by nystrom 9\.8\.7; .* reads format 2\. Load it with"
+    with pytest.raises(ModelFileError, match=told):
         load(path)
 
 

@@ -290,7 +290,7 @@ def test_the_factor_is_that_of_the_pivots_in_order(make, rng, seed):
     np.testing.assert_allclose(pivots.L, np.linalg.cholesky(K_SS), atol=1e-9)
     np.testing.assert_array_equal(pivots.L, np.tril(pivots.L))
     left = np.diag(K - nystrom(K, pivots.indices))
-    found = pivots.residuals()
+    found = pivots.residuals(pivots.problem.source)
     np.testing.assert_allclose(found, left, atol=1e-9)
 
 

@@ -142,7 +142,7 @@ def test_generated_rows_are_not_sent():
     assert parcel.content is not None
     assert len(parcel.content) < MAX_INLINE_BYTES // 100
     part = parcel.part(2, 3)
-    assert [len(column.values) for column in part.entries] == [TILE, TILE]
+    assert [len(column.values) for column in part] == [TILE, TILE]
     assert SourcePayload(as_source(np.zeros((N_ROWS, 20)))).content is None
 
 

@@ -41,8 +41,7 @@ from nystrom.samplers.pooled_greedy import (
     PoolPlan,
     pool_sampling_weights,
 )
-from nystrom.samplers.recursive import run_recursion
-from nystrom.samplers.recursive_rules import PracticalSize
+from nystrom.samplers.recursive import PracticalSize, run_recursion
 from nystrom.samplers.weighted_sampling import (
     inclusion_probabilities_with_sum,
     residual_weights,
@@ -334,7 +333,7 @@ class SeenPool(RowPool):
     said: ClassVar[list[tuple[float, float, float]]] = []
 
     def __init__(self, work, indices, weights, pivots, *rest, **options):
-        left = pivots.residuals()
+        left = pivots.residuals(work.source)
         super().__init__(work, indices, weights, pivots, *rest, **options)
         self.said.append(
             (self.residual_trace, work.source.weights @ left, self.residual.sum())

@@ -21,15 +21,14 @@ from nystrom._random import Purpose, uniforms
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
-from nystrom.samplers import recursive_rules as membership
-from nystrom.samplers import recursive_rules as rules
+from nystrom.samplers import recursive as rules
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import (
+from nystrom.samplers.recursive import (
     PracticalRidge,
     PracticalSize,
     TheoryRidge,
     TheorySize,
+    iterate_levels,
 )
 from nystrom.sources import as_source
 
@@ -246,7 +245,7 @@ def test_theory_oversamples_by_16_unless_told_otherwise():
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65, 128, 1000])
 @pytest.mark.parametrize("size", [1, 10, 100])
 def test_practical_halves_are_nested_and_never_empty(n, size, seed):
-    among = membership.LevelMembership(as_source(np.zeros((n, 1))), seed)
+    among = rules.LevelMembership(as_source(np.zeros((n, 1))), seed)
     rule = PracticalSize(size)
     n_levels = rule.n_levels(among)
     members = [rule.members(among, level) for level in range(n_levels + 1)]

@@ -26,8 +26,7 @@ from nystrom.kernels import RBF, Blockwise, Laplacian, Linear, Pairwise, blockwi
 from nystrom.linalg.cross_kernel import Ledger
 from nystrom.samplers import Recursive, as_sampler
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import PracticalSize
+from nystrom.samplers.recursive import PracticalSize, iterate_levels
 from nystrom.sources import Subset, as_source
 
 N_ROWS = 5000  # five tiles, the last one short

@@ -40,8 +40,8 @@ from nystrom import (
     save,
     sources,
 )
-from nystrom.persistence import table as saved_names
-from nystrom.persistence.table import SAVED_CLASSES, iter_nodes
+from nystrom import _model_schema as saved_names
+from nystrom._model_schema import SAVED_CLASSES, iter_nodes
 from nystrom.sources import output as sinks
 
 RNG = np.random.default_rng(0)
@@ -168,7 +168,7 @@ def all_subclasses(cls):
 def kernels_of_the_package():
     own = {c for c in all_subclasses(kernels.Kernel) if of_package(c)}
     # Remembered is there while landmarks are chosen; no model has it.
-    return {c for c in own if not inspect.isabstract(c)} - {kernels.Cached}
+    return {c for c in own if not inspect.isabstract(c)}
 
 
 def public_samplers():

@@ -20,13 +20,13 @@ from nystrom import select_landmarks
 from nystrom.engines import Threads
 from nystrom.kernels import Linear
 from nystrom.linalg.cross_kernel import Ledger
-from nystrom.samplers import recursive_rules as rules
+from nystrom.samplers import recursive as rules
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.recursive import iterate_levels
-from nystrom.samplers.recursive_rules import (
+from nystrom.samplers.recursive import (
     TheoryRidge,
     TheorySize,
     bernoulli_probabilities,
+    iterate_levels,
 )
 from nystrom.samplers.weighted_sampling import sample_bernoulli
 from nystrom.sources import as_source

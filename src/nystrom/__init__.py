@@ -17,8 +17,11 @@ Examples
 (1797, 100)
 """
 
+import importlib.metadata
+
+import sklearn
+
 from . import displays, engines, kernels, samplers, sources
-from ._versions import show_versions
 from .estimators.blockwise_transformer import BlockwiseTransformer
 from .estimators.gaussian_process import GaussianProcessRegressor
 from .estimators.kernel_cca import KernelCCA
@@ -73,3 +76,22 @@ __all__ = [
     "sources",
     "spectral_embedding",
 ]
+
+
+def show_versions() -> None:
+    """Print the versions of this package and of all that it uses, for a bug report.
+
+    Examples
+    --------
+    >>> import nystrom
+    >>> nystrom.show_versions()  # doctest: +ELLIPSIS
+    nystrom: ...
+    """
+    print(f"nystrom: {__version__}")
+    others = ("skops", "array-api-compat", "pyarrow", "h5py", "zarr", "dask", "torch")
+    for name in others:
+        try:
+            print(f"{name}: {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name}: not installed")
+    sklearn.show_versions()

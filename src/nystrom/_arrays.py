@@ -86,11 +86,12 @@ def as_float(x: Array, dtype: Any = None) -> Array:
     The layout matters: a matrix product of a Fortran-ordered block rounds
     differently, and the same rows would then give other landmarks.
     """
+    if isinstance(x, np.ndarray):
+        dtype = numpy_float_dtype(x) if dtype is None else dtype
+        return as_aligned(np.ascontiguousarray(x, dtype=dtype))
     dtype = float_dtype(x) if dtype is None else dtype
     if sp.issparse(x):
         return x.astype(dtype, copy=False)
-    if isinstance(x, np.ndarray):
-        return as_aligned(np.ascontiguousarray(x, dtype=dtype))
     return array_namespace(x).astype(x, dtype, copy=False)
 
 
@@ -209,19 +210,16 @@ def check_torch_device(torch_device: Any) -> None:
         import torch
     except ImportError:
         raise ImportError(
-            f"device={torch_device!r} needs torch, which is not installed; pip "
-            "install torch, "
-            "or leave device out to work in NumPy."
+            f"device={torch_device!r} needs torch, which is not installed; pip install "
+            "torch, or leave device out to work in NumPy."
         ) from None
     try:
         torch.empty(1, dtype=torch.float64, device=torch_device)
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(
-            f"device={torch_device!r} cannot be used here: {reason}. It takes a "
-            "device that "
-            "torch has on this machine, with float64, such as 'cuda'; 'cpu' is always "
-            "there."
+            f"device={torch_device!r} cannot be used here: {reason}. It takes a device "
+            "that torch has on this machine, with float64, such as 'cuda' or 'cpu'."
         ) from None
 
 

@@ -105,47 +105,23 @@ def as_seed(random_state: Any) -> int:
 
 
 def sample_by_exponential_keys(
-    weights: np.ndarray | None, u: np.ndarray, size: int
+    weights: np.ndarray, u: np.ndarray, size: int
 ) -> tuple[np.ndarray, float]:
     """`size` different rows drawn one after the other ∝ weights, in order of the draw.
 
     An exponential race: row i arrives at −log(1 − uᵢ)/wᵢ, and the first `size` win.
     Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival
     of the first row that lost comes back too: given it, row i had won with probability
-    1 − exp(−wᵢ·arrival). Without weights all are 1.
-
-    Rows run in heats, of which only those that may still win are kept.
+    1 − exp(−wᵢ·arrival).
     """
-    rows, keys = np.empty(0, dtype=np.intp), np.empty(0)
+    rows = np.flatnonzero(weights > 0)
+    with np.errstate(over="ignore"):  # a weight of 1e-300 arrives at infinity: fine
+        keys = -np.log1p(-u[rows]) / weights[rows]
     threshold = np.inf
-    for start in range(0, len(u), CHUNK_ROWS):
-        stop = min(start + CHUNK_ROWS, len(u))
-        new_rows, new_keys = _exponential_keys(
-            None if weights is None else weights[start:stop], u[start:stop], threshold
-        )
-        rows = np.concatenate([rows, new_rows + start])
-        keys = np.concatenate([keys, new_keys])
-        if len(rows) > size:
-            threshold = float(np.partition(keys, size)[size])
-            is_kept = keys <= threshold
-            rows, keys = rows[is_kept], keys[is_kept]
+    if len(rows) > size:
+        threshold = float(np.partition(keys, size)[size])
+        rows, keys = rows[keys <= threshold], keys[keys <= threshold]
     return rows[np.lexsort((rows, keys))[:size]], threshold
-
-
-def _exponential_keys(
-    w: np.ndarray | None, u: np.ndarray, threshold: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Who arrives by the limit, and when. No arrival is before u/w: few need a log."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        key_bound = u if w is None else u / w
-        is_candidate = key_bound <= threshold * (1 + 1e-9)
-        candidates = np.flatnonzero(
-            is_candidate if w is None else is_candidate & (w > 0)
-        )
-        keys = -np.log1p(-u[candidates])
-        # A weight of 1e-300 arrives at infinity: fine.
-        keys = keys if w is None else keys / w[candidates]
-    return candidates, keys
 
 
 def rows_below(

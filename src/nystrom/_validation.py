@@ -5,7 +5,7 @@ An error says what was given, what is allowed and, where possible, what was mean
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import isfunction
@@ -44,32 +44,20 @@ def check_finite(K: np.ndarray) -> None:
         )
 
 
-def unknown_name_error(
-    kind: str, name: Any, allowed: list[str], synonyms: Mapping[str, str] | None = None
-) -> ValueError:
-    """The error for a name that is not in a list, with the one that is meant.
-
-    That is what the name means in other libraries, by `synonyms`, or the nearest in
-    spelling.
-    """
+def unknown_name_error(kind: str, name: Any, allowed: list[str]) -> ValueError:
+    """The error for a name that is not in a list, with the nearest in spelling."""
     plain = str(name).lower().replace(" ", "_").replace("-", "_")
-    meant = (synonyms or {}).get(plain.removesuffix(f"_{kind}"))
-    near = [meant] if meant else get_close_matches(plain, allowed, n=1)
+    near = get_close_matches(plain, allowed, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     names = ", ".join(repr(a) for a in allowed)
     return ValueError(f"{kind}={name!r} is unknown{hint} Allowed: {names}.")
 
 
-def check_choice(
-    value: Any,
-    name: str,
-    allowed: Iterable[str],
-    synonyms: Mapping[str, str] | None = None,
-) -> str:
+def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
     """One of the allowed names."""
     allowed = list(allowed)
     if not isinstance(value, str) or value not in allowed:
-        raise unknown_name_error(name, value, allowed, synonyms)
+        raise unknown_name_error(name, value, allowed)
     return value
 
 

@@ -99,55 +99,71 @@ def select_landmarks(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Landmarks:
-    """Landmark rows for the Nyström approximation of X's kernel matrix.
+    """Select landmark rows for the Nyström approximation of a kernel matrix.
+
+    Read more in the :doc:`user guide </landmarks>`.
 
     Parameters
     ----------
-    X : array-like, CSR matrix, data frame, list of objects or Source
-        The rows. The square kernel matrix itself for kernel="precomputed".
-    kernel : str, callable or Kernel
-        A name as in scikit-learn ("rbf", "laplacian", "polynomial", …) or "matern",
-        "matern12", "matern32", "matern52", "rational_quadratic"; a function of two
-        rows; or a value from `nystrom.kernels`.
-    gamma : float, sequence, "scale", "auto", "median" or None
-        The kernel's width; one number per feature where the kernel is a function of
-        distances. None: scikit-learn's default, 1/n_features for most.
-    degree, coef0 : float or None
-        Parameters of the polynomial and sigmoid kernels.
-    kernel_params : dict or None
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows; also a list of objects, a path or a `Source`. For kernel="precomputed",
+        the square kernel matrix.
+    kernel : str, callable or Kernel, default="rbf"
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature; "scale", "auto" or
+        "median" computes it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels.
+    degree : float or None, default=None
+        Degree of the polynomial kernel.
+    coef0 : float or None, default=None
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
         Further parameters of a named kernel or of a callable.
-    n_landmarks : int or None
-        How many (all rows if there are no more). With `max_spectral_error` or
-        `max_trace_error`, at most so many, None for no limit;
-        without them None means 1000.
-    sampler : str, callable or array
-        "auto", "recursive", "accelerated", "leverage", "rpcholesky", "greedy",
-        "kmeans", "uniform", a value from `nystrom.samplers`, row numbers, or an array
-        of points.
-    max_spectral_error : float or None
-        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes (Algorithm 2). Without `delta`
-        that is estimated by one more pass, and landmarks are added where they are not
-        enough; `landmarks.certificate` says how it is known.
-    max_trace_error : float or None
-        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes: the shortest
-        prefix of the sampler's order ("auto", "rpcholesky", "greedy", "uniform").
-    delta : float or None
-        Failure probability; implies the theory's constants.
-    constants : {"practical", "theory"} or None
-        Which constants; None: theory if `delta` is given.
-    sample_weight : array-like of shape (n_rows,) or None
-        A row of weight w counts as w rows; weight 0 excludes it.
-    random_state : int, RandomState or None
-        The same int gives the same landmarks, whatever the storage and threads.
-    n_jobs : int or None
-        Threads. None: as many as BLAS may use; -1: all cores.
-    verbose : int
+    n_landmarks : int or None, default=None
+        Number of landmarks; all rows if there are no more. With `max_spectral_error` or
+        `max_trace_error` it is an upper limit, and None means no limit; otherwise None
+        means 1000.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    max_spectral_error : float or None, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`
+        (Algorithm 2 of the paper). Without `delta` the bound is checked by one more
+        pass and landmarks are added if needed; `landmarks.certificate` says how it was
+        verified.
+    max_trace_error : float or None, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K,
+        for the samplers "auto", "rpcholesky", "greedy" and "uniform".
+    delta : float or None, default=None
+        Failure probability of the guarantee. It implies the constants of the proofs.
+    constants : {"practical", "theory"} or None, default=None
+        Constants of the paper's algorithms. None means theory if `delta` is given,
+        practical otherwise.
+    sample_weight : float, array-like of shape (n_samples,) or path, default=None
+        Weights of the rows. A row of weight w counts as w rows; weight 0 excludes it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
         1 shows a progress bar.
 
     Returns
     -------
     landmarks : Landmarks
-        Row numbers, points, weights, cost, and what is guaranteed.
+        Indices, points, weights, errors, cost and guarantee.
+
+    See Also
+    --------
+    Nystroem : Landmarks and features behind scikit-learn's interface.
+    approximate : The approximation K̃ as an operator.
+    estimate_n_landmarks : How many landmarks an error needs.
 
     Examples
     --------
@@ -202,27 +218,49 @@ def estimate_n_landmarks(
     sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> Forecast:
-    """Estimate the landmarks, d_eff and seconds that `max_spectral_error` takes.
+    """Estimate how many landmarks a spectral error needs.
 
-    An estimate from a thousand rows, in a fraction of a second. For
-    `KernelRidge(alpha, epsilon=epsilon)` ask for
-    max_spectral_error=epsilon·alpha. `verbose=1` prints the same before landmarks are
-    selected.
+    The estimate uses a thousand rows and runs in a fraction of a second. For
+    `KernelRidge(alpha, epsilon=epsilon)`, use max_spectral_error=epsilon·alpha.
 
     Parameters
     ----------
-    X, kernel, gamma, degree, coef0, kernel_params, sample_weight, n_jobs
-        As for `select_landmarks`.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows; also a list of objects, a path or a `Source`. For kernel="precomputed",
+        the square kernel matrix.
     max_spectral_error : float
-        λ > 0, for ‖K − K̃‖₂ ≤ λ.
-    delta : float or None
-        Failure probability; implies the theory's constants, which mean nearly all rows
-        unless these are many times 16·d_eff·log(d_eff/delta).
+        The bound λ in ‖K − K̃‖₂ ≤ λ, positive.
+    delta : float or None, default=None
+        Failure probability. It implies the constants of the proofs, which select nearly
+        all rows of a small data set.
+    kernel : str, callable or Kernel, default="rbf"
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature; "scale", "auto" or
+        "median" computes it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels.
+    degree : float or None, default=None
+        Degree of the polynomial kernel.
+    coef0 : float or None, default=None
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Further parameters of a named kernel or of a callable.
+    sample_weight : float, array-like of shape (n_samples,) or path, default=None
+        Weights of the rows. A row of weight w counts as w rows; weight 0 excludes it.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
 
     Returns
     -------
     forecast : Forecast
-        `n_landmarks`, `effective_dimension`, `seconds`; prints as one line.
+        `n_landmarks`, `effective_dimension` and `seconds`; prints as one line.
+
+    See Also
+    --------
+    select_landmarks : Select the landmarks.
 
     Examples
     --------
@@ -272,26 +310,52 @@ def leverage_scores(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> np.ndarray:
-    """The λ-ridge leverage scores of X's rows, (K(K + λI)⁻¹)ᵢᵢ.
+    """Compute the ridge leverage scores of rows.
 
-    Exact from the whole kernel matrix, O(n³) time; or, with `landmarks`, estimated from
-    them with s kernel evaluations per row. Landmarks with weights stand for all rows
-    (Lemma 6, section 4.2); without weights the estimates are never below the exact
-    scores.
+    The score of row i at ridge λ is (K(K + λI)⁻¹)ᵢᵢ. Scores are exact, from the whole
+    kernel matrix in O(n³) time; or, with `landmarks`, estimated with s kernel
+    evaluations per row (Lemma 6 of the paper). Estimates from landmarks without weights
+    are never below the exact scores.
 
     Parameters
     ----------
-    X, kernel, gamma, degree, coef0, kernel_params, sample_weight, n_jobs, verbose
-        As for `select_landmarks`; with `landmarks` their kernel is used.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows; also a list of objects, a path or a `Source`. For kernel="precomputed",
+        the square kernel matrix.
     ridge : float
-        λ > 0.
-    landmarks : Landmarks or None
-        A sample of the rows to estimate from.
+        The ridge λ, positive.
+    kernel : str, callable or Kernel, default="rbf"
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature; "scale", "auto" or
+        "median" computes it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels.
+    degree : float or None, default=None
+        Degree of the polynomial kernel.
+    coef0 : float or None, default=None
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Further parameters of a named kernel or of a callable.
+    landmarks : Landmarks or None, default=None
+        Sample of the rows to estimate from. Its kernel is used.
+    sample_weight : float, array-like of shape (n_samples,) or path, default=None
+        Weights of the rows. A row of weight w counts as w rows; weight 0 excludes it.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Returns
     -------
-    scores : ndarray of shape (n_rows,)
-        In [0, 1]; their sum is the effective dimension.
+    scores : ndarray of shape (n_samples,)
+        Scores in [0, 1]. Their sum is the effective dimension.
+
+    See Also
+    --------
+    effective_dimension : The sum of the scores.
 
     Examples
     --------
@@ -333,9 +397,50 @@ def effective_dimension(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> float:
-    """d_eff(λ) = tr K(K + λI)⁻¹, the sum of the ridge leverage scores.
+    """Compute the effective dimension, the sum of the ridge leverage scores.
 
-    Exact, or estimated from `landmarks`; the parameters are those of `leverage_scores`.
+    The effective dimension at ridge λ is tr K(K + λI)⁻¹. It is exact, or estimated from
+    `landmarks`.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows; also a list of objects, a path or a `Source`. For kernel="precomputed",
+        the square kernel matrix.
+    ridge : float
+        The ridge λ, positive.
+    kernel : str, callable or Kernel, default="rbf"
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature; "scale", "auto" or
+        "median" computes it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels.
+    degree : float or None, default=None
+        Degree of the polynomial kernel.
+    coef0 : float or None, default=None
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Further parameters of a named kernel or of a callable.
+    landmarks : Landmarks or None, default=None
+        Sample of the rows to estimate from. Its kernel is used.
+    sample_weight : float, array-like of shape (n_samples,) or path, default=None
+        Weights of the rows. A row of weight w counts as w rows; weight 0 excludes it.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    dimension : float
+        Between 0 and the number of rows.
+
+    See Also
+    --------
+    leverage_scores : The scores of all rows.
 
     Examples
     --------
@@ -405,22 +510,33 @@ def approximate(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Approximation:
-    """K̃ = KS(SᵀKS)⁺SᵀK for the rows of X as an operator that knows its error.
+    """Return the Nyström approximation K̃ of rows as an operator.
+
+    K̃ = KS(SᵀKS)⁺SᵀK for the rows of X and the landmarks S. It is never formed.
 
     Parameters
     ----------
-    X : as for `select_landmarks`
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The rows; the square kernel matrix for landmarks of a precomputed kernel.
     landmarks : Landmarks
-        From `select_landmarks`, or `estimator.landmarks_`.
-    sample_weight, n_jobs, verbose
-        As for `select_landmarks`; weights count in the trace error.
+        Landmarks from `select_landmarks` or `estimator.landmarks_`.
+    sample_weight : float, array-like of shape (n_samples,) or path, default=None
+        Weights of the rows in the trace error.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Returns
     -------
     approximation : Approximation
-        With `features()`, `@ v`, `diagonal()`, `trace()`, `eigh(k)`, `solve(b, ridge)`,
-        `trace_error`, `spectral_error()`.
+        Operator with `features()`, `@ v`, `diagonal()`, `trace()`, `eigh(k)`, `solve(b,
+        ridge)`, `trace_error` and `spectral_error()`.
+
+    See Also
+    --------
+    select_landmarks : Select the landmarks.
 
     Examples
     --------
@@ -463,29 +579,60 @@ def spectral_embedding(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> np.ndarray:
-    """Coordinates of rows by the leading eigenvectors of the normalised affinity.
+    """Compute the leading eigenvectors of the normalised affinity of rows.
 
     As `sklearn.manifold.spectral_embedding` of K, with K̃ in place of K: the
-    eigenvectors u of D^(−½)K̃D^(−½), D being the row sums, as u/√d. In linear time,
-    without an n × n matrix.
+    eigenvectors u of D^(−½)K̃D^(−½), where D has the row sums, divided by √d. It runs
+    in linear time.
 
     Parameters
     ----------
-    X, kernel, gamma, degree, coef0, kernel_params, n_jobs, verbose
-        As for `select_landmarks`; the kernel must not be negative.
-    n_components : int
-        How many coordinates.
-    landmarks : Landmarks or None
-        Landmarks chosen before; their kernel is used.
-    n_landmarks, sampler, random_state
-        How to choose them otherwise; None means 1000.
-    drop_first : bool
-        Whether to leave out the first eigenvector, which is constant.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows. The kernel must not be negative.
+    n_components : int, default=8
+        Number of coordinates.
+    kernel : str, callable or Kernel, default="rbf"
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature; "scale", "auto" or
+        "median" computes it from the rows. None is scikit-learn's default, 1/n_features
+        for most kernels.
+    degree : float or None, default=None
+        Degree of the polynomial kernel.
+    coef0 : float or None, default=None
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict or None, default=None
+        Further parameters of a named kernel or of a callable.
+    landmarks : Landmarks or None, default=None
+        Landmarks that were selected before. Their kernel is used.
+    n_landmarks : int or None, default=None
+        Number of landmarks to select otherwise; None means 1000.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    drop_first : bool, default=True
+        Whether to drop the first eigenvector, which is constant.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Returns
     -------
-    coordinates : ndarray of shape (n_rows, n_components)
-        Fewer columns where K̃ has a lower rank.
+    coordinates : ndarray of shape (n_samples, n_components)
+        Fewer columns if the rank of K̃ is lower.
+
+    See Also
+    --------
+    KernelKMeans : Spectral clustering with affinity_normalize=True.
+    sklearn.manifold.spectral_embedding : The same with an n × n affinity.
 
     Examples
     --------

@@ -21,53 +21,54 @@ from .linalg.factor import Factor, factorize
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Chosen points, with what is known about them; None where a sampler lacks a field.
+    """Selected points with their kernel, errors, guarantee and cost.
+
+    Fields that do not apply to a sampler are None.
 
     Attributes
     ----------
-    points : array, CSR matrix or list
-        The landmarks themselves (row numbers for a precomputed kernel).
+    points : array, sparse matrix or list
+        The landmarks (row numbers for a precomputed kernel).
     kernel : Kernel
-        The kernel that they were chosen for.
+        The kernel for which they were selected.
     sampler : str
-        How they were chosen.
+        The sampler.
     n_rows : int
-        How many rows they were chosen from.
+        Number of rows from which they were selected.
     indices : ndarray of int or None
-        Their row numbers, in the order of choice; None for points that are not rows.
+        Row numbers in the order of selection; None if the points are not rows.
     weights : ndarray or None
-        The columns of the sampling matrix S have the entry weights[j] in row
-        indices[j].
+        Non-zero entries of the sampling matrix S: weights[j] in row indices[j] of
+        column j.
     probabilities : ndarray or None
-        The probability with which each was kept; where a fixed number was drawn one
-        after the other, given the key of the first row that was not.
+        Inclusion probability of each landmark. If a fixed number was drawn, given the
+        key of the first row that was not drawn.
     ridge : float or None
-        The λ of the ridge leverage scores they were drawn by.
+        The λ of the ridge leverage scores by which they were drawn.
     effective_dimension : float or None
-        The estimate of d_eff(λ) = tr K(K + λI)⁻¹ that the scores add up to.
+        Estimate of the effective dimension tr K(K + λI)⁻¹, the sum of the scores.
     n_kernel_evaluations : int
-        Kernel evaluations of the selection.
+        Number of kernel evaluations of the selection.
     guarantee : Guarantee or None
-        What is proven, under the theory's constants.
+        Proven bound, with the constants of the proofs.
     certificate : str or None
-        How ‖K − K̃‖₂ ≤ ridge is known where it was asked for and is not proven: by the
+        How the requested ‖K − K̃‖₂ ≤ ridge was verified if it is not proven: by the
         trace error, which is certain, or by an estimate.
     error : TraceError or None
-        The relative trace error, where an estimator measured it.
+        Relative trace error, if an estimator measured it.
     seconds : float
         Time of the selection.
     n_requested : int or None
-        How many landmarks the ridge asked for, where a cap allowed fewer.
+        Number of landmarks that the requested error needs, if a limit allowed fewer.
     max_trace_error : float or None
-        The relative trace error that was asked for; `error` is the one reached.
+        Requested relative trace error; `error` is the one that was reached.
     reservoir : Reservoir or None
-        Few weighted rows that stand for all rows so far, where landmarks are chosen
-        from a stream of them.
+        Weighted rows that represent all rows of a stream so far.
     notes : tuple of str
-        What the reader should know: a pass in float64, a fallback to uniform sampling.
+        Remarks, such as a pass in float64 or a fallback to uniform sampling.
     n_passes : int
-        Passes over all rows in the selection. Rows that are fetched from a source
-        without random access, such as a file, count as one.
+        Number of passes over all rows in the selection. Fetching rows from a source
+        without random access counts as one.
     """
 
     points: Any
@@ -92,7 +93,7 @@ class Landmarks:
 
     @cached_property
     def factor(self) -> Factor:
-        """The factor of K_SS, as float64 resolves it; computed when first needed."""
+        """Factor of the landmarks' kernel matrix, computed when first needed."""
         # Values that were given may be less precise than the rows' kernel would be.
         dtype = self.kernel.dtype(arrays.widen(self.points))
         K = self.kernel.gram(self.points)
@@ -100,35 +101,68 @@ class Landmarks:
 
     @property
     def error_path(self) -> np.ndarray | None:
-        """(n_landmarks,): the relative trace error of landmarks[:1], landmarks[:2], ….
+        """Relative trace error of landmarks[:1], landmarks[:2], and so on, or None.
 
-        Exact, where a pass over all rows found it: after `fit_transform`, after any fit
-        that sums the Gram matrix, and with `max_trace_error`; else None.
+        It is known after a pass over all rows: after `fit_transform`, after any fit
+        that sums the Gram matrix, and with `max_trace_error`.
         """
         return None if self.error is None else self.error.path
 
     @property
     def rank(self) -> int:
-        """The numerical rank of K_SS: less than their number if some are redundant."""
+        """Numerical rank of the landmarks' kernel matrix."""
         return self.factor.rank
 
     @property
     def indefinite(self) -> bool:
-        """Whether the kernel is known, or was found, not to be semi-definite."""
+        """Whether the kernel is known to be indefinite."""
         psd = self.kernel.traits.psd
         return self.factor.indefinite if psd is None else not psd
 
     def columns(self, *, wide: bool = False) -> CrossKernel:
-        """X ↦ k(X, landmarks); `wide` evaluates float32 rows in float64."""
+        """Return the function X ↦ k(X, landmarks).
+
+        Parameters
+        ----------
+        wide : bool, default=False
+            Whether to evaluate float32 rows in float64.
+
+        Returns
+        -------
+        columns : CrossKernel
+            Function of a block of rows.
+        """
         return CrossKernel(self.kernel, self.points, wide)
 
     def replace(self, **changes: Any) -> Landmarks:
-        """These landmarks with some fields changed; the factor is kept."""
+        """Return the landmarks with some fields changed.
+
+        Parameters
+        ----------
+        **changes : dict
+            New values of fields.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            A copy.
+        """
         changed = replace(self, **changes)
         return changed.with_factor(self.__dict__.get("factor"))
 
     def with_factor(self, factor: Factor | None) -> Landmarks:
-        """These landmarks, with the factor of K_SS where it is known already."""
+        """Return the landmarks with a factor that is already known.
+
+        Parameters
+        ----------
+        factor : Factor or None
+            Factor of the landmarks' kernel matrix.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            A copy.
+        """
         if factor is not None:
             self.__dict__["factor"] = factor
         return self
@@ -143,33 +177,34 @@ class Landmarks:
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> Landmarks:
-        """Landmarks for all rows so far, old ones and new ones, in O(new rows · s²).
+        """Select landmarks for all rows so far, given new rows of a stream.
 
-        The old rows are not needed. Few of them, weighted, are kept in `reservoir` and
-        stand for all; landmarks that have none yet stand for their rows themselves. New
-        landmarks are chosen once enough rows have come: a quarter of all so far, or
-        twelve per landmark.
+        The old rows are not needed. A few of them, with weights, are kept in
+        `reservoir` and represent all. New landmarks are selected when enough rows have
+        arrived: a quarter of all rows so far, or twelve per landmark. The cost is O(new
+        rows · s²).
 
         Parameters
         ----------
-        new_rows : array, CSR matrix, list or Source
-            Rows that came since, as those the landmarks were chosen from.
-        sample_weight : array-like of shape (n_new_rows,), default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        new_rows : array, sparse matrix, list or Source
+            New rows, of the same kind as the first.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
         n_landmarks : int, default=None
-            How many; None: as many as there are.
+            Number of landmarks; None keeps the current number.
         sampler : str or callable, default="auto"
-            How they are chosen.
+            How they are selected.
         random_state : int, RandomState instance or None, default=None
-            Which rows are kept; only used where there is no reservoir yet.
+            Seed of the reservoir, used if there is none yet.
         n_jobs : int, default=None
-            Threads.
+            Number of threads.
 
         Returns
         -------
         landmarks : Landmarks
-            With a reservoir; `indices` count all rows of the stream. These here stay as
-            they are.
+            New landmarks with a reservoir; `indices` counts all rows of the stream.
+            This object is unchanged.
 
         Examples
         --------
@@ -203,10 +238,15 @@ class Landmarks:
         )
 
     def in_nested_order(self) -> Landmarks:
-        """Redundant landmarks last, for landmarks that were drawn in no order.
+        """Return the landmarks with redundant ones last.
 
-        Where some are, those before them are in the order of complete pivoting, so that
-        each prefix is a good one and the factor nests.
+        If there are redundant ones, the others are in the order of complete pivoting,
+        so that each prefix is a good approximation.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            A copy.
         """
         factor = self.factor
         if factor.is_nested or factor.indefinite:
@@ -253,11 +293,20 @@ class Landmarks:
         return prefix.with_factor(self.factor.prefix(size))
 
     def with_error(self, error: TraceError | None) -> Landmarks:
-        """These landmarks with their error: an estimate does not replace an exact one.
+        """Return the landmarks with their error.
 
-        Nor does a bound that rounding leaves replace a smaller value.
+        An estimate does not replace an exact error, nor does a rounding bound replace a
+        smaller value. Indefinite kernels have no trace error.
 
-        A trace says nothing of a kernel whose eigenvalues cancel.
+        Parameters
+        ----------
+        error : TraceError or None
+            The error.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            A copy.
         """
         if self.indefinite:
             return self.replace(error=None)
@@ -269,7 +318,13 @@ class Landmarks:
         return self.replace(error=error)
 
     def without_kernel_matrix(self) -> Landmarks:
-        """These landmarks as part of a model, which the whole of K is not."""
+        """Return the landmarks without the whole kernel matrix, for storing in a model.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            A copy.
+        """
         if not isinstance(self.kernel, Precomputed):
             return self
         return self.replace(kernel=Precomputed())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,25 +63,30 @@ def export_onnx(
 ) -> Any:
     """Write a fitted estimator as an ONNX graph, which runs without Python.
 
-    Rows come in as X, of shape (n, n_features); sums are computed in float64. Kernels
-    are RBF, Laplacian, Matérn, rational quadratic, polynomial, linear, cosine and
-    sigmoid, their sums, products and multiples.
+    The input is X, of shape (n, n_features); sums are computed in float64. Supported
+    kernels are RBF, Laplacian, Matérn, rational quadratic, polynomial, linear, cosine
+    and sigmoid, their sums, products and multiples.
 
     Parameters
     ----------
     estimator : estimator
         A fitted `Nystroem`, `KernelRidge`, `KernelRidgeCV`, classifier or `KernelPCA`.
         For a pipeline see `register_onnx`.
-    path : str or path, default=None
-        The file to write; None: only return the model.
+    path : str or path-like, default=None
+        File to write; None only returns the model.
     dtype : {"float32", "float64"}, default="float32"
-        The type of X and of the outputs.
+        Type of X and of the outputs.
 
     Returns
     -------
     model : onnx.ModelProto
-        With one output, "features", "coordinates" or "prediction"; of classifiers
-        "label", "probability" and "decision".
+        The graph. Its output is "features", "coordinates" or "prediction"; classifiers
+        have "label", "probability" and "decision".
+
+    See Also
+    --------
+    register_onnx : Converters for pipelines.
+    save : Model files for Python.
 
     Examples
     --------
@@ -263,26 +268,19 @@ FEATURES = np.array([1], np.int64)
 # ------------------------------------------------------------------------- estimators
 
 
-class AffineMap(NamedTuple):
-    """k(x, points)·dual + intercept."""
-
-    dual: np.ndarray  # (s, t)
-    intercept: np.ndarray  # (t,)
-
-
-def affine_map(estimator: Any) -> AffineMap:
-    """How a fitted estimator maps kernel values to its output."""
+def affine_map(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(dual, intercept): an estimator's output is k(x, points)·dual + intercept."""
     check_is_fitted(estimator)
     if isinstance(estimator, Nystroem):
         dual = arrays.to_host(estimator.normalization_).T
-        return AffineMap(dual, np.zeros(dual.shape[1]))
+        return dual, np.zeros(dual.shape[1])
     if isinstance(estimator, KernelPCA):
         if estimator._exact is not None:
             return _exact_coordinates(estimator)
-        return AffineMap(estimator._map.dual, estimator._map.intercept)
+        return estimator._map.dual, estimator._map.intercept
     if isinstance(estimator, BaseKernelRidge):
         linear_map = estimator._model.map
-        return AffineMap(linear_map.dual, linear_map.intercept)
+        return linear_map.dual, linear_map.intercept
     raise TypeError(
         f"A {type(estimator).__name__} has no form in ONNX here; there is one for "
         "Nystroem, KernelRidge, KernelRidgeCV, the classifiers and KernelPCA, and for "
@@ -290,7 +288,7 @@ def affine_map(estimator: Any) -> AffineMap:
     )
 
 
-def _exact_coordinates(estimator: KernelPCA) -> AffineMap:
+def _exact_coordinates(estimator: KernelPCA) -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's own coordinates, of few rows: centred values times directions.
 
     (k − mean(k) − r + m)·A with the column means r of K and their mean m. The columns
@@ -301,10 +299,9 @@ def _exact_coordinates(estimator: KernelPCA) -> AffineMap:
     A = np.zeros_like(vectors)
     A[:, values > 0] = vectors[:, values > 0] / np.sqrt(values[values > 0])
     if not estimator.center:
-        return AffineMap(A, np.zeros(A.shape[1]))
+        return A, np.zeros(A.shape[1])
     centerer = sklearn_pca._centerer
-    offset = (centerer.K_fit_all_ - centerer.K_fit_rows_) @ A
-    return AffineMap(A, offset)
+    return A, (centerer.K_fit_all_ - centerer.K_fit_rows_) @ A
 
 
 def affine_values(x: Value, estimator: Any) -> Value:
@@ -419,7 +416,7 @@ def _squared_norms(x: Value) -> Value:
 def _squared_distances(x: Value, points: np.ndarray, scale: Any) -> Value:
     """‖(x − y)·scale‖², of rows moved to the landmarks' centre, where less cancels.
 
-    Distances from landmarks that are far from it are found by differences, which takes
+    Where landmarks are far from it, distances are found by differences, which takes
     more memory. So the centre is their median, which few far ones hardly move.
     """
     center = np.median(points, axis=0)
@@ -429,16 +426,9 @@ def _squared_distances(x: Value, points: np.ndarray, scale: Any) -> Value:
     Y = (points - center) * scales
     X = (x - center) * scales
     far = EPS64 * np.einsum("ij,ij->i", Y, Y) > MAX_DISTANCE_ERROR[np.dtype(np.float64)]
-    if not far.any():
-        return _distances_by_products(X, Y)
-    if far.all():
+    if far.any():
         return _distances_by_differences(X, Y)
-    near_values = _distances_by_products(X, Y[~far])
-    far_values = _distances_by_differences(X, Y[far])
-    order = np.argsort(np.concatenate([np.flatnonzero(~far), np.flatnonzero(far)]))
-    return near_values.apply("Concat", far_values, axis=1).apply(
-        "Gather", order, axis=1
-    )
+    return _distances_by_products(X, Y)
 
 
 def _distances_by_products(X: Value, Y: np.ndarray) -> Value:
@@ -530,8 +520,12 @@ KERNEL_FORMULAS: dict[type[Kernel], Callable[[Value, Any, np.ndarray], Value]] =
 def register_onnx() -> None:
     """Register converters of this package's estimators with skl2onnx.
 
-    Call it once; then `skl2onnx.to_onnx(pipeline, X[:1])` accepts pipelines that have
-    them as steps, or at the end.
+    Call it once. `skl2onnx.to_onnx(pipeline, X[:1])` then accepts pipelines with these
+    estimators.
+
+    See Also
+    --------
+    export_onnx : Write a single estimator.
 
     Examples
     --------
@@ -563,7 +557,7 @@ def _set_output_types(operator: Any) -> None:
     model = operator.raw_operator
     n = operator.inputs[0].get_first_dimension()
     classes = onnx_classes(model)
-    width = affine_map(model).dual.shape[1]
+    width = affine_map(model)[0].shape[1]
     is_double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
     tensor_type = types.DoubleTensorType if is_double else types.FloatTensorType
     if classes is not None:

@@ -13,33 +13,37 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _arrays as arrays
 from .._validation import check_float, import_optional
 from ..landmarks import Landmarks, check_landmarks
-from ._axes import (
+from .rows import (
     BaseDisplay,
     BaseRowsDisplay,
+    approximation_and_ridge,
     fitted_landmarks,
-    format_number,
 )
-from .rows import approximation_and_ridge
 
 
 class ErrorPathDisplay(BaseDisplay):
-    """tr(K − K̃)/tr K of the first landmark, the first two, and so on.
+    """Relative trace error of the first landmark, the first two, and so on.
 
     Parameters
     ----------
     errors : ndarray of shape (n_landmarks,)
-        The relative trace error of every number of landmarks.
+        Relative trace error of every number of landmarks.
     goal : float, default=None
-        An error that is wanted: the fewest landmarks that reach it are marked.
+        Target error: the smallest number of landmarks that reaches it is marked.
     name : str, default=None
-        For the legend.
+        Label for the legend.
 
     Attributes
     ----------
     n_landmarks : int or None
-        The fewest landmarks that reach the goal; None without one, or if none do.
-    ax_, figure_, line_
-        What `plot` drew.
+        Smallest number of landmarks that reaches the goal; None without a goal, or if
+        it is not reached.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
+    line_ : matplotlib Line2D
+        Line of the plot.
 
     Examples
     --------
@@ -72,7 +76,20 @@ class ErrorPathDisplay(BaseDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the path of a fitted estimator, with options of `from_landmarks`."""
+        """Draw the error path of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted estimator with `landmarks_`, or a pipeline that ends with one.
+        **options : dict
+            Passed to `from_landmarks`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         return cls.from_landmarks(fitted_landmarks(estimator), **options)
 
     @classmethod
@@ -85,7 +102,28 @@ class ErrorPathDisplay(BaseDisplay):
         ax: Any = None,
         **line: Any,
     ) -> Self:
-        """Draw the path of landmarks whose error a pass over all rows has found."""
+        """Draw the error path of landmarks.
+
+        The path must be known, from a pass over all rows.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        goal : float, default=None
+            Target error to mark.
+        name : str, default=None
+            Label for the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         check_landmarks(landmarks)
         path = landmarks.error_path
         if path is None:
@@ -99,7 +137,20 @@ class ErrorPathDisplay(BaseDisplay):
         return cls(path, goal=goal, name=name).plot(ax, **line)
 
     def plot(self, ax: Any = None, **line: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
+        """Draw the error path.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         sizes = np.arange(1, len(self.errors) + 1)
         # What is 0 has no place on a logarithmic axis.
@@ -112,51 +163,37 @@ class ErrorPathDisplay(BaseDisplay):
         )
         ax.grid(alpha=0.3)
         if self.goal is not None:
-            self._mark_goal(ax)
-        if self.name is not None:
+            color, reached = self.line_.get_color(), self.n_landmarks
+            text = f"{reached} landmarks" if reached else "not reached"
+            dotted = {"color": color, "linestyle": ":", "linewidth": 1}
+            ax.axhline(self.goal, label=f"{self.goal:.2g}: {text}", **dotted)
+            if reached:
+                ax.axvline(reached, **dotted)
+        if self.name is not None or self.goal is not None:
             ax.legend()
         return self
 
-    def _mark_goal(self, ax: Any) -> None:
-        """The goal, and how many landmarks it takes."""
-        color = self.line_.get_color()
-        if self.goal:
-            ax.axhline(self.goal, color=color, linestyle=":", linewidth=1)
-        if self.n_landmarks is None:
-            goal = format_number(self.goal or 0.0)
-            text, x = f"{goal} is not reached", len(self.errors)
-        else:
-            text, x = f"{self.n_landmarks} landmarks", self.n_landmarks
-            ax.axvline(x, color=color, linestyle=":", linewidth=1)
-        on_right = x > len(self.errors) / 2
-        # At the top, where the curve is not: it has fallen to the goal by then.
-        ax.annotate(
-            text,
-            (x, 1),
-            xycoords=ax.get_xaxis_transform(),
-            xytext=(-6 if on_right else 6, -6),
-            textcoords="offset points",
-            ha="right" if on_right else "left",
-            va="top",
-        )
-
 
 class SpectrumDisplay(BaseRowsDisplay):
-    """The eigenvalues of K̃ in descending order, and the part of them above λ.
+    """Eigenvalues of K̃ in descending order, with the ridge λ.
 
     Parameters
     ----------
     eigenvalues : ndarray of shape (rank,)
-        The eigenvalues of K̃ that are not 0, descending.
+        Non-zero eigenvalues of K̃, descending.
     ridge : float
-        λ: directions with larger eigenvalues count.
+        The ridge λ.
 
     Attributes
     ----------
     effective_dimension : float
-        Σ σᵢ/(σᵢ + λ): how many directions there are at this λ.
-    ax_, figure_, line_
-        What `plot` drew.
+        Σ σᵢ/(σᵢ + λ), the effective dimension at this λ.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
+    line_ : matplotlib Line2D
+        Line of the plot.
 
     Examples
     --------
@@ -186,18 +223,52 @@ class SpectrumDisplay(BaseRowsDisplay):
         ax: Any = None,
         **line: Any,
     ) -> Self:
-        """Draw the spectrum of K̃ for the rows X; `ridge` as for `LeverageDisplay`."""
+        """Draw the spectrum of K̃ for the rows X.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        ridge : float, default=None
+            The ridge λ. None uses the λ of the selection, otherwise the trace error
+            divided by the number of landmarks.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         approximation, ridge = approximation_and_ridge(landmarks, X, ridge)
         values = arrays.to_host(approximation.eigenvalues())
         return cls(values, ridge=ridge).plot(ax, **line)
 
     def plot(self, ax: Any = None, **line: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
+        """Draw the spectrum.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         order = np.arange(1, len(self.eigenvalues) + 1)
         options = {"label": "eigenvalues of K̃"} | line
         (self.line_,) = ax.plot(order, self.eigenvalues, **options)
-        label = f"λ = {format_number(self.ridge)}"
+        label = f"λ = {self.ridge:.2g}"
         ax.axhline(self.ridge, color="C1", linestyle="--", label=label)
         dimension = self.effective_dimension
         label = f"effective dimension {dimension:.3g}"
@@ -209,27 +280,29 @@ class SpectrumDisplay(BaseRowsDisplay):
 
 
 class RidgePathDisplay(BaseDisplay):
-    """Scores against alpha: a line per number of landmarks, a panel per gamma.
+    """Scores against alpha, one line per number of landmarks, one panel per gamma.
 
     Parameters
     ----------
     scores : ndarray of shape (n_gammas, n_numbers, n_alphas)
-        The larger the better.
+        Scores; the higher the better.
     alphas : ndarray of shape (n_alphas,)
-        The ridges.
+        Values of alpha.
     n_landmarks : ndarray of shape (n_numbers,)
-        The numbers of landmarks.
+        Numbers of landmarks.
     gammas : sequence
-        The widths.
+        Values of gamma.
     score_name : str, default="score"
-        What the scores are.
+        Name of the score.
 
     Attributes
     ----------
     best : tuple of int
-        Where the best score is: gamma, number of landmarks, alpha.
-    axes_, figure_
-        What `plot` drew on: one for each gamma.
+        Position of the best score: gamma, number of landmarks, alpha.
+    axes_ : ndarray of matplotlib Axes
+        Axes of the plot, one per gamma.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -268,7 +341,21 @@ class RidgePathDisplay(BaseDisplay):
     def from_estimator(cls, estimator: Any, *, axes: Any = None, **line: Any) -> Self:
         """Draw the grid of a fitted `KernelRidgeCV` or `KernelRidgeClassifierCV`.
 
-        Where each target has an alpha of its own, the mean over the targets.
+        If each target has its own alpha, the mean over the targets is drawn.
+
+        Parameters
+        ----------
+        estimator : KernelRidgeCV or KernelRidgeClassifierCV
+            The fitted estimator.
+        axes : sequence of matplotlib Axes, default=None
+            Axes to draw on, one per gamma. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         last = estimator[-1] if hasattr(estimator, "named_steps") else estimator
         if not hasattr(last, "gammas"):
@@ -292,7 +379,20 @@ class RidgePathDisplay(BaseDisplay):
         return display.plot(axes, **line)
 
     def plot(self, axes: Any = None, **line: Any) -> Self:
-        """Draw on axes, one for each gamma, or on new ones; more goes to `ax.plot`."""
+        """Draw the scores.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, default=None
+            Axes to draw on, one per gamma. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         panels = self._panels(axes)
         for g, ax in enumerate(panels):
             for k, size in enumerate(self.n_landmarks):
@@ -300,12 +400,14 @@ class RidgePathDisplay(BaseDisplay):
                 ax.plot(self.alphas, self.scores[g, k], **{"label": label} | line)
             ax.set(xscale="log", xlabel="alpha")
             if len(panels) > 1:
-                ax.set_title(f"gamma = {_format_gamma(self.gammas[g])}")
+                gamma = self.gammas[g]  # a number, or a word such as "median"
+                text = f"{gamma:.2g}" if isinstance(gamma, float) else gamma
+                ax.set_title(f"gamma = {text}")
             ax.grid(alpha=0.3)
         panels[0].set_ylabel(self.score_name)
         g, k, a = self.best
         best = self.scores[self.best]
-        label = f"best: {best:.4g} at alpha {format_number(self.alphas[a])}"
+        label = f"best: {best:.4g} at alpha {self.alphas[a]:.2g}"
         panels[g].plot(self.alphas[a], best, "o", color=f"C{k}", label=label)
         panels[g].legend()
         self.axes_, self.figure_ = panels, panels[0].figure
@@ -332,34 +434,36 @@ class RidgePathDisplay(BaseDisplay):
         return list(panels[0])
 
 
-def _format_gamma(gamma: Any) -> str:
-    return format_number(gamma) if isinstance(gamma, (int, float)) else str(gamma)
-
-
 #: The shares of the normal intervals that are drawn.
 COVERAGE_LEVELS = np.linspace(0.02, 0.98, 49)
 
 
 class CoverageDisplay(BaseDisplay):
-    """The share of targets inside intervals, against the share that should be.
+    """Observed against nominal coverage of prediction intervals.
 
-    For normal intervals mean ± z·std of growing width. On the diagonal the deviations
-    are right; below it they are too small, above it too large. For the probabilities of
-    classifiers scikit-learn has `sklearn.calibration.CalibrationDisplay`.
+    The intervals are mean ± z·std of growing width. On the diagonal the deviations are
+    right; below it they are too small, above it too large. For the probabilities of
+    classifiers use `sklearn.calibration.CalibrationDisplay`.
 
     Parameters
     ----------
-    distances : ndarray of shape (n_rows,)
-        `|y − mean|/std` of rows that the model was not fitted on.
+    distances : ndarray of shape (n_samples,)
+        Values of `|y − mean|/std` on rows that were not used to fit the model.
     name : str, default=None
-        For the legend.
+        Label for the legend.
 
     Attributes
     ----------
-    expected, observed : ndarray
-        The shares, and what was found.
-    ax_, figure_, line_
-        What `plot` drew.
+    expected : ndarray
+        Nominal coverage.
+    observed : ndarray
+        Observed coverage.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
+    line_ : matplotlib Line2D
+        Line of the plot.
 
     Examples
     --------
@@ -383,7 +487,18 @@ class CoverageDisplay(BaseDisplay):
         self.observed = np.array([self.within(level) for level in COVERAGE_LEVELS])
 
     def within(self, level: float) -> float:
-        """The share of targets inside the interval that should hold so many."""
+        """Compute the share of targets inside the interval of a nominal coverage.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage, such as 0.95.
+
+        Returns
+        -------
+        share : float
+            Observed coverage.
+        """
         # A normal deviate is within ±z with probability erf(z/√2).
         return float(np.mean(erf(self.distances / np.sqrt(2)) <= level))
 
@@ -399,10 +514,33 @@ class CoverageDisplay(BaseDisplay):
         ax: Any = None,
         **line: Any,
     ) -> Self:
-        """Draw the deviations of a fitted `KernelRidge` or `KernelRidgeCV` on new rows.
+        """Draw the coverage of a fitted `KernelRidge` or `KernelRidgeCV` on new rows.
 
-        With `noise` of predictions of new targets; without it of their mean, which
-        targets with noise do not stay within.
+        Parameters
+        ----------
+        estimator : KernelRidge or KernelRidgeCV
+            The fitted estimator.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        y : array-like of shape (n_samples,)
+            Targets of the rows.
+        noise : bool, default=True
+            Whether the deviations include the noise of new targets. Without it, they
+            describe the mean, and targets with noise lie outside more often.
+        name : str, default=None
+            Label for the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         if not hasattr(estimator, "predict"):
             raise TypeError(
@@ -423,7 +561,28 @@ class CoverageDisplay(BaseDisplay):
         ax: Any = None,
         **line: Any,
     ) -> Self:
-        """Draw targets, predicted means and deviations, however they were found."""
+        """Draw the coverage of given means and deviations.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Targets.
+        mean : array-like of shape (n_samples,)
+            Predicted means.
+        std : array-like of shape (n_samples,)
+            Predicted standard deviations.
+        name : str, default=None
+            Label for the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         y, mean, std = (np.asarray(part, dtype=np.float64) for part in (y, mean, std))
         if y.shape != mean.shape:
             raise ValueError(
@@ -438,7 +597,20 @@ class CoverageDisplay(BaseDisplay):
         return cls(np.nan_to_num(distances, nan=0.0), name=name).plot(ax, **line)
 
     def plot(self, ax: Any = None, **line: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.plot`."""
+        """Draw the coverage.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **line : dict
+            Passed to `ax.plot`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         ax.plot([0, 1], [0, 1], ":", color="0.5")
         label = f"{self.within(0.95):.1%} within the 95 % interval"

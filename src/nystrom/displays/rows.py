@@ -1,41 +1,185 @@
-"""Displays of rows: landmarks in a plane, ridge leverage scores, clusters."""
+"""Displays of rows: landmarks in a plane, ridge leverage scores, clusters; and the
+axes and landmarks of every display.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from .. import _arrays as arrays
+from .._validation import import_optional, named_plainly
 from ..estimators.kernel_kmeans import KernelKMeans
 from ..functions import approximate
 from ..landmarks import Landmarks, check_landmarks
 from ..linalg.operator import Approximation
-from ._axes import (
-    BaseDisplay,
-    BaseRowsDisplay,
-    fitted_landmarks,
-    format_number,
-    project_to_plane,
-)
+
+#: More rows than this are thinned out before they are drawn: a picture has no more.
+MAX_DRAWN_ROWS = 5000
+
+
+class BaseDisplay:
+    """Arrays, and what `plot` drew them with."""
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+
+    def _set_axes(self, ax: Any) -> Any:
+        """The axes given, or new ones; kept as `ax_` and `figure_`."""
+        if ax is None:
+            pyplot = import_optional("matplotlib.pyplot", "plot", "A display")
+            _, ax = pyplot.subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+@named_plainly
+class BaseRowsDisplay(BaseDisplay):
+    """A display of rows and landmarks, or of rows and an estimator's landmarks."""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> Self:
+        """Draw the rows X with the landmarks of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted estimator with `landmarks_`, or a pipeline that ends with one.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        **options : dict
+            Passed to `from_landmarks`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
+        return cls.from_landmarks(fitted_landmarks(estimator), X, **options)
+
+    @classmethod
+    def from_landmarks(cls, landmarks: Landmarks, X: Any, **options: Any) -> Self:
+        """Draw the rows X with landmarks.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        **options : dict
+            Options of the display.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
+        raise NotImplementedError
+
+
+def fitted_landmarks(estimator: Any) -> Landmarks:
+    """The landmarks of a fitted estimator, or of the last step of a pipeline."""
+    last = estimator[-1] if hasattr(estimator, "named_steps") else estimator
+    landmarks = getattr(last, "landmarks_", None)
+    if isinstance(landmarks, Landmarks):
+        return landmarks
+    raise ValueError(
+        f"This {type(last).__name__} has no landmarks of one set of rows. Fit an "
+        "estimator of nystrom first; for KernelCCA use from_landmarks with one of its "
+        "landmarks_."
+    )
+
+
+def thinned_indices(n_rows: int) -> np.ndarray:
+    """Row numbers at equal distances, few enough to draw."""
+    n_drawn = min(n_rows, MAX_DRAWN_ROWS)
+    return np.unique(np.linspace(0, n_rows - 1, n_drawn).astype(int))
+
+
+class PlaneProjection(NamedTuple):
+    """Where rows are drawn, those of them that are, and what the axes are called."""
+
+    rows: np.ndarray  # (m, 2)
+    row_indices: np.ndarray  # (m,) their row numbers
+    landmarks: np.ndarray | None  # (s, 2), where they have a place
+    names: tuple[str, ...]
+
+
+def project_to_plane(landmarks: Landmarks, X: Any, features: Any) -> PlaneProjection:
+    """Two features by number or name, or the first two components ("components")."""
+    if isinstance(features, str) and features == "components":
+        return _project_to_components(landmarks, X)
+    columns, points = _feature_indices(X, features), landmarks.points
+    row_indices = thinned_indices(X.shape[0])
+    is_matrix = len(getattr(points, "shape", ())) == 2
+    landmark_points = _as_numpy(points)[:, columns] if is_matrix else None
+    column_names = list(getattr(X, "columns", ()))
+    names = [str(column_names[c]) if column_names else f"feature {c}" for c in columns]
+    rows = _as_numpy(X)[row_indices][:, columns]
+    return PlaneProjection(rows, row_indices, landmark_points, tuple(names))
+
+
+def _project_to_components(landmarks: Landmarks, X: Any) -> PlaneProjection:
+    """Coordinates along the two largest eigenvectors of K̃; landmarks by their rows."""
+    approximation = approximate(X, landmarks)
+    values, vectors = (arrays.to_host(part) for part in approximation.eigh(2))
+    coordinates = np.zeros((approximation.shape[0], 2))
+    coordinates[:, : len(values)] = vectors * np.sqrt(values)
+    are_rows = landmarks.indices is not None and landmarks.n_rows == len(coordinates)
+    landmark_points = coordinates[landmarks.indices] if are_rows else None
+    row_indices = thinned_indices(len(coordinates))
+    names = ("component 1", "component 2")
+    return PlaneProjection(
+        coordinates[row_indices], row_indices, landmark_points, names
+    )
+
+
+def _feature_indices(X: Any, features: Any) -> list[int]:
+    names = list(getattr(X, "columns", ()))
+    requested = list(features) if np.iterable(features) else [features]
+    width = X.shape[1] if np.ndim(X) == 2 or sp.issparse(X) else 0
+    indices = [names.index(f) if f in names else f for f in requested]
+    valid = [c for c in indices if isinstance(c, (int, np.integer)) and 0 <= c < width]
+    if len(requested) != 2 or len(valid) != 2:
+        raise ValueError(
+            f"features={features!r} is not allowed; two columns of X, which has "
+            f'{width}, by number or name, or "components".'
+        )
+    return [int(c) for c in valid]
+
+
+def _as_numpy(X: Any) -> np.ndarray:
+    if sp.issparse(X):
+        return X.toarray()
+    if hasattr(X, "to_numpy"):
+        return X.to_numpy()
+    return arrays.to_host(X) if arrays.is_array(X) else np.asarray(X)
 
 
 class LandmarksDisplay(BaseRowsDisplay):
-    """Rows as points of a plane, and the landmarks among them.
+    """Rows in a plane, with the landmarks among them.
 
     Parameters
     ----------
     rows : ndarray of shape (n_drawn, 2)
-        Where the rows are.
+        Coordinates of the rows.
     landmarks : ndarray of shape (n_landmarks, 2) or None
-        Where the landmarks are; None where they have no place in this plane.
+        Coordinates of the landmarks; None if they have none in this plane.
     names : pair of str
-        What the axes are called.
+        Labels of the axes.
 
     Attributes
     ----------
-    ax_, figure_
-        What `plot` drew on.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -66,10 +210,29 @@ class LandmarksDisplay(BaseRowsDisplay):
         ax: Any = None,
         **points: Any,
     ) -> Self:
-        """Draw the rows X and landmarks.
+        """Draw rows and landmarks.
 
-        `features` are two columns of X by number or name, or "components" for the
-        first two components of K̃. Of many rows every so many are drawn.
+        If there are many rows, a regular subset is drawn.
+
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        features : pair of int or str, or "components", default=(0, 1)
+            Two columns of X by number or name, or "components" for the first two
+            components of K̃.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         check_landmarks(landmarks)
         projection = project_to_plane(landmarks, X, features)
@@ -78,7 +241,20 @@ class LandmarksDisplay(BaseRowsDisplay):
         )
 
     def plot(self, ax: Any = None, **points: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
+        """Draw rows and landmarks.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         options = {"s": 6, "color": "0.6", "linewidths": 0, "label": "rows"}
         ax.scatter(*self.rows.T, **options | points)
@@ -110,26 +286,29 @@ def approximation_and_ridge(
 
 
 class LeverageDisplay(BaseRowsDisplay):
-    """A histogram of ridge leverage scores, with those of the landmarks below it.
+    """Histogram of ridge leverage scores, with those of the landmarks below it.
 
-    A row of score 1 is like no other; many rows of small scores are alike, and few
-    landmarks stand for all of them. The scores add up to the effective dimension.
+    A row of score 1 resembles no other row. Many rows with small scores resemble each
+    other, and a few landmarks represent all of them. The sum of the scores is the
+    effective dimension.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_rows,)
+    scores : ndarray of shape (n_samples,)
         Ridge leverage scores of the rows.
     ridge : float
-        The λ that they are for.
+        The ridge λ of the scores.
     chosen : ndarray of int, default=None
-        The row numbers of the landmarks, where they are rows.
+        Row numbers of the landmarks, if they are rows.
 
     Attributes
     ----------
     effective_dimension : float
-        The sum of the scores.
-    ax_, figure_
-        What `plot` drew on.
+        Sum of the scores.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -163,8 +342,25 @@ class LeverageDisplay(BaseRowsDisplay):
     ) -> Self:
         """Draw the scores of the rows X, estimated from landmarks in two passes.
 
-        `ridge` is λ; None: the one that the landmarks were drawn by, else what they
-        leave of tr K divided by their number.
+        Parameters
+        ----------
+        landmarks : Landmarks
+            Landmarks from `select_landmarks` or `estimator.landmarks_`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        ridge : float, default=None
+            The ridge λ. None uses the λ of the selection, otherwise the trace error
+            divided by the number of landmarks.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **bars : dict
+            Passed to `ax.hist`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         approximation, ridge = approximation_and_ridge(landmarks, X, ridge)
         scores = arrays.to_host(approximation.leverage_scores(ridge))
@@ -173,7 +369,20 @@ class LeverageDisplay(BaseRowsDisplay):
         return cls(scores, ridge=ridge, chosen=chosen).plot(ax, **bars)
 
     def plot(self, ax: Any = None, **bars: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.hist`."""
+        """Draw the histogram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **bars : dict
+            Passed to `ax.hist`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         scores = self.scores[self.scores > 0]
         min_score = scores.min(initial=1.0)
@@ -192,7 +401,7 @@ class LeverageDisplay(BaseRowsDisplay):
         ax.set(
             xscale="log",
             yscale="log",
-            xlabel=f"ridge leverage score, λ = {format_number(self.ridge)}",
+            xlabel=f"ridge leverage score, λ = {self.ridge:.2g}",
             ylabel="rows",
             title=f"effective dimension {self.effective_dimension:.3g}",
         )
@@ -201,23 +410,25 @@ class LeverageDisplay(BaseRowsDisplay):
 
 
 class ClusterDisplay(BaseDisplay):
-    """Rows as points of a plane, coloured by cluster.
+    """Rows in a plane, coloured by cluster.
 
     Parameters
     ----------
     rows : ndarray of shape (n_drawn, 2)
-        Where the rows are.
+        Coordinates of the rows.
     labels : ndarray of shape (n_drawn,)
-        The cluster of each.
+        Cluster of each row.
     sizes : ndarray of shape (n_clusters,)
-        How many of all rows each cluster has.
+        Number of rows of each cluster.
     names : pair of str
-        What the axes are called.
+        Labels of the axes.
 
     Attributes
     ----------
-    ax_, figure_
-        What `plot` drew on.
+    ax_ : matplotlib Axes
+        Axes of the plot.
+    figure_ : matplotlib Figure
+        Figure of the plot.
 
     Examples
     --------
@@ -252,9 +463,27 @@ class ClusterDisplay(BaseDisplay):
         ax: Any = None,
         **points: Any,
     ) -> Self:
-        """Draw the rows X by the cluster that a fitted `KernelKMeans` puts them in.
+        """Draw the rows X coloured by the clusters of a fitted `KernelKMeans`.
 
-        `features` are two columns of X by number or name, or "components".
+        Parameters
+        ----------
+        estimator : KernelKMeans
+            The fitted estimator.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        features : pair of int or str, or "components", default=(0, 1)
+            Two columns of X by number or name, or "components" for the first two
+            components of K̃.
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
         """
         if not isinstance(estimator, KernelKMeans):
             raise TypeError(
@@ -269,7 +498,20 @@ class ClusterDisplay(BaseDisplay):
         ).plot(ax, **points)
 
     def plot(self, ax: Any = None, **points: Any) -> Self:
-        """Draw on the axes given, or on new ones; further words go to `ax.scatter`."""
+        """Draw the clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on. None creates a new figure.
+        **points : dict
+            Passed to `ax.scatter`.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
         ax = self._set_axes(ax)
         for cluster, size in enumerate(self.sizes):
             members = self.rows[self.labels == cluster]

@@ -75,7 +75,7 @@ class SumTree:
         self._partial: list[tuple[int, Any]] = []  # (terms in it, sum)
 
     @classmethod
-    def replace(cls, partial: list[tuple[int, Any]]) -> SumTree:
+    def replace(cls, partial: Sequence[tuple[int, Any]]) -> SumTree:
         """A sum that goes on from where another's `partial` was."""
         tree = cls()
         tree._partial = [(size, term) for size, term in partial]
@@ -154,32 +154,16 @@ class ProgressHooks:
         for hook in self.hooks:
             hook(stage, done, total)
 
-    def begin_pass(self, stage: str, evaluations: float) -> None:
-        """A pass of so many kernel evaluations begins."""
-        self._forward("begin_pass", stage, evaluations)
-
-    def expect(self, selection: float, per_pass: float) -> None:
-        """What a selection of landmarks and each later pass evaluate."""
-        self._forward("expect", selection, per_pass)
-
-    def count(self, evaluations: float) -> None:
-        """So many kernel evaluations more, outside of passes."""
-        self._forward("count", evaluations)
-
-    def note(self, text: str) -> None:
-        """A line to read; a stage of its own for hooks without lines."""
-        for hook in self.hooks:
-            show_note(hook, text)
-
-    def _forward(self, method: str, *arguments: Any) -> None:
-        for hook in self.hooks:
-            report_work(hook, method, *arguments)
-
 
 def report_work(hook: ProgressHook, method: str, *arguments: Any) -> None:
-    """Call `begin_pass`, `expect` or `count` of a hook that measures work."""
-    if hasattr(hook, method):
-        getattr(hook, method)(*arguments)
+    """Call a method of a hook, or of several, that measures work or shows notes:
+    `begin_pass`, `expect`, `count` or `note`. A plain hook hears of a note as a stage.
+    """
+    for each in getattr(hook, "hooks", [hook]):
+        if hasattr(each, method):
+            getattr(each, method)(*arguments)
+        elif method == "note":
+            each(*arguments, 1, 1)
 
 
 def evaluations_per_row(shared: tuple[Any, ...]) -> float:
@@ -191,14 +175,6 @@ def evaluations_per_row(shared: tuple[Any, ...]) -> float:
     return 1
 
 
-def show_note(hook: ProgressHook, text: str) -> None:
-    """Something for people to read; a hook of any kind hears of it as a stage."""
-    if hasattr(hook, "note"):
-        hook.note(text)
-    else:
-        hook(text, 1, 1)
-
-
 #: Every pass works on tiles of so many rows, cut at multiples of it. A matrix product
 #: rounds differently for other shapes; with fixed tiles the same rows give the same
 #: numbers for every block size, number of threads and storage.
@@ -206,12 +182,12 @@ TILE = 1024
 
 
 class Engine(ABC):
-    """Runs one function over all tiles of a source.
+    """Base class of engines, which run one function over all tiles of a source.
 
-    The function is one of a module, since it may have to travel; `shared` is what it
-    needs besides the tile: read-only, the same for all tiles, and nothing with an entry
-    per row (weights and targets come with the tile). What the function makes, it
-    returns. Results may arrive read-only.
+    A subclass implements `map` and `reduce`. The function is defined at the top level
+    of a module, because it may run in another process. `shared` is read-only, the same
+    for all tiles, and has nothing with an entry per row; weights and targets come with
+    the tile.
     """
 
     #: Called with (pass, tiles done, tiles in all).
@@ -219,11 +195,21 @@ class Engine(ABC):
 
     @cached_property
     def passes(self) -> list[str]:
-        """The names of the passes so far: a pass is known by its number."""
+        """Names of the passes so far."""
         return []
 
     def begin_pass(self, name: str, n_rows: int, shared: tuple[Any, ...]) -> None:
-        """Every pass begins with this: its name, its work, and no tile done."""
+        """Record the start of a pass.
+
+        Parameters
+        ----------
+        name : str
+            Name of the pass, for progress and checkpoints.
+        n_rows : int
+            Number of rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        """
         self.passes.append(name)
         if self.progress is not silent:
             evaluations = n_rows * evaluations_per_row(shared)
@@ -239,37 +225,97 @@ class Engine(ABC):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
 
     @abstractmethod
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
 
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, in order: work on what is held here, which may be changed.
+        """Apply a function to each item of a list, in order.
 
-        So many multiply-adds it is in all, about.
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
         """
         return [f(item) for item in items]
 
     @property
     def local(self) -> Engine:
-        """An engine for rows that are held in this process."""
+        """Engine for rows that are held in this process."""
         return self
 
     def with_progress(self, progress: ProgressHook) -> Engine:
-        """The same engine, which tells its progress to another hook."""
+        """Return the same engine with another progress hook.
+
+        Parameters
+        ----------
+        progress : callable
+            Called with (pass, tiles done, tiles in total).
+
+        Returns
+        -------
+        engine : Engine
+            A copy.
+        """
         passes = self.passes
         modified = copy.copy(self)
         modified.progress, modified.passes = progress, passes  # one list for both
         return modified
 
     def quiet(self) -> Engine:
-        """The same engine, which tells no progress."""
+        """Return the same engine without progress.
+
+        Returns
+        -------
+        engine : Engine
+            A copy.
+        """
         return self.with_progress(silent)
 
 
@@ -395,7 +441,21 @@ class BlockEngine(Engine):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
         run = self._run(f, source, shared, name, sink)
         with open_sink(sink), closing(run) as results:
             for _, rows_of_tiles in results:
@@ -405,7 +465,24 @@ class BlockEngine(Engine):
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
         tree = SumTree()
         # Closed also when Ctrl-C arrives here: threads end, BLAS gets its threads back.
         with closing(self._run(f, source, shared, name, None)) as results:

@@ -4,7 +4,7 @@ folder, and a repeated run replays them.
 A repeated run takes the same way: what lies between passes follows from their results
 and the seed. Passes are numbered and identified by digests of rows, function and
 arguments. The folder holds one `.npz` file per pass, JSON and arrays without code, each
-written atomically.
+written atomically. A pass without a file is computed again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -37,26 +37,22 @@ from .base import (
     SumTree,
     aligned_size,
     count_tiles,
-    show_note,
+    report_work,
 )
 
 _LOG = logging.getLogger("nystrom")
 _PACKAGE = sys.modules["nystrom"]
 #: Counts up when a folder can no longer be read by the versions before.
-CHECKPOINT_FORMAT = 2
-MANIFEST_FILE, PARTIAL_FILE = "run.json", "partial.npz"
-#: Saving between passes may take this share of the time.
-MAX_SAVING_SHARE = 0.05
+CHECKPOINT_FORMAT = 3
+MANIFEST_FILE = "run.json"
 #: Bytes of rows that are saved with a run.
 MAX_SAVED_BYTES = 2**24
 
 _STORABLE: dict[str, type] = {}
-#: What a file says of a pass, and its arrays.
-_Saved = tuple[dict[str, Any], list[np.ndarray]]
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is damaged, or of other data, parameters or versions."""
+    """Raised if a checkpoint is damaged, or of other data, parameters or versions."""
 
 
 class NotStorableError(TypeError):
@@ -106,51 +102,34 @@ def decode_value(tree: Any, arrays: list[np.ndarray]) -> Any:
     return _STORABLE[kind](*values)
 
 
-class PassKey(NamedTuple):
-    """What a pass is known by: its name, and digests."""
-
-    name: str
-    function: str
-    rows: str
-    parameters: str
-
-    def differs_from(self, other: PassKey) -> str:
-        """In what, in words."""
-        if self[:2] != other[:2]:
-            return f"is {self.name!r} and would now be {other.name!r}"
-        if self.rows != other.rows:
-            return f"({self.name!r}) was over other rows, weights or targets"
-        return f"({self.name!r}) had other parameters"
+#: What a pass is known by, in words: its name, and digests.
+PassKey = dict[str, str]
 
 
-@dataclass(frozen=True)
-class SavedPass:
-    """What is known of a pass that begins: its result, the sum over its first tiles (as
-    (how many tiles, their sum), in order), or nothing.
-    """
+class SavedPass(NamedTuple):
+    """What is known of a pass that begins: the sums of its first tiles."""
 
     number: int
-    is_done: bool = False
-    result: Any = None
     next_tile: int = 0
-    sums: list[tuple[int, Any]] = field(default_factory=list)
+    sums: Sequence[tuple[int, Any]] = ()  # how many tiles, and their sum, in order
 
 
 class CheckpointStore:
-    """Where a run is saved: a folder, and how often.
+    """Folder that stores the passes of a run.
 
     Parameters
     ----------
-    path : str or path
-        The folder. It is created where there is none, and else continued.
-    every : float, default=300
-        Within a pass it is saved after so many seconds. Between passes it is saved at
-        once, unless that would take more than a twentieth of the time.
+    path : str or path-like
+        The folder. It is created, or continued if it exists.
+    every : float, default=300.0
+        Seconds between saves within a pass. Results of whole passes are saved at once,
+        unless that would take more than a twentieth of the time.
     """
 
     path: Path
     every: float
     n_passes: int
+    n_saved: int
 
     def __init__(self, path: str | os.PathLike[str], every: float = 300.0) -> None:
         if not isinstance(path, (str, os.PathLike)):
@@ -165,49 +144,47 @@ class CheckpointStore:
 
     @contextmanager
     def running(self, *, keep: bool = True) -> Iterator[CheckpointStore]:
-        """One run: from its first pass, or on from where it was saved.
+        """Begin a run, or resume it from where it was saved.
 
-        Unless it is to be kept, the folder is removed where the run ends without an
-        error; not one of a longer run, of which this was the beginning.
+        Parameters
+        ----------
+        keep : bool, default=True
+            Whether to keep the folder when the run ends without an error. The folder of
+            a longer run is always kept.
+
+        Yields
+        ------
+        store : CheckpointStore
+            This store.
         """
         self._begin()
-        try:
-            yield self
-        except BaseException:
-            self._flush()
-            raise
-        if keep or self.n_passes < self._n_saved or self._partial is not None:
-            self._flush()
-        else:
+        yield self
+        if not keep and self.n_passes >= self.n_saved:
             self._remove()
 
     def _begin(self) -> None:
-        if not self.path.parent.is_dir():
-            raise FileNotFoundError(
-                f"The folder {self.path.parent} does not exist; create it first, or "
-                "keep the checkpoint in a folder that exists."
-            )
-        if self.path.exists() and not self.path.is_dir():
-            raise NotADirectoryError(
-                f"checkpoint={str(self.path)!r} is a file; give the name of a folder."
-            )
+        """Open the folder, or create it with a seed of its own."""
         for stale in self.path.glob(".*.part"):
             with suppress(OSError):  # a process was killed while it wrote
                 stale.unlink()
-        self._has_manifest = self.path.is_dir() and any(self.path.iterdir())
-        self._seed = self._read_seed() if self._has_manifest else secrets.randbits(63)
-        self._n_saved = 0
-        while self._pass_file(self._n_saved).exists():
-            self._n_saved += 1
-        self._partial: dict[str, Any] | None = None
-        if (self.path / PARTIAL_FILE).exists():
-            partial, _ = self._read(self.path / PARTIAL_FILE)
-            # One that is older than the last pass belongs to a pass that is done.
-            self._partial = partial if partial["number"] == self._n_saved else None
-        self._resumed = self._n_saved > 0 or self._partial is not None
-        self._pending: list[_Saved] = []
+        if self.path.is_dir() and any(self.path.iterdir()):
+            self._seed = self._read_seed()
+        else:
+            try:
+                self.path.mkdir(exist_ok=True)
+            except OSError as error:
+                raise OSError(
+                    f"The checkpoint {self.path} cannot be created: {error}. Give the "
+                    "name of a new folder inside one that exists."
+                ) from error
+            self._seed = secrets.randbits(63)
+            about = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
+            with atomic_write(self.path / MANIFEST_FILE) as temporary:
+                temporary.write_text(json.dumps({**about, "seed": self._seed}))
+        numbers = [int(file.stem.split()[1]) for file in self.path.glob("pass *.npz")]
+        self.n_saved = max(numbers, default=-1) + 1
         self.n_passes = self._n_seeds = 0
-        self._warned, self._last_save_seconds = False, 0.0
+        self._has_resumed, self._has_warned = self.n_saved == 0, False
         self._saved_at = time.perf_counter()
 
     def _read_seed(self) -> int:
@@ -227,11 +204,9 @@ class CheckpointStore:
 
     def _remove(self) -> None:
         try:
-            if self.path.is_dir():
-                for file in [*self.path.glob("pass *.npz"), self.path / PARTIAL_FILE]:
-                    file.unlink(missing_ok=True)
-                (self.path / MANIFEST_FILE).unlink(missing_ok=True)
-                self.path.rmdir()
+            for file in [*self.path.glob("pass *.npz"), self.path / MANIFEST_FILE]:
+                file.unlink()
+            self.path.rmdir()
         except OSError as error:
             warnings.warn(
                 f"The checkpoint {self.path} of a run that is done could not be "
@@ -241,139 +216,98 @@ class CheckpointStore:
             )
 
     def seed(self) -> int:
-        """The next seed where the user gave none: the same when the run is repeated."""
+        """Return the next seed for random_state=None.
+
+        The seed is the same when the run is repeated.
+
+        Returns
+        -------
+        seed : int
+            The seed.
+        """
         self._n_seeds += 1
         return int(digest(self._seed, self._n_seeds), 16) >> 1
 
     def next_pass(self, key: PassKey) -> SavedPass:
-        """What is known of the pass that begins, if it is the one that was saved."""
+        """Return what is stored of the pass that begins.
+
+        Parameters
+        ----------
+        key : PassKey
+            Name and digests of the pass.
+
+        Returns
+        -------
+        saved : SavedPass
+            Its result, a partial sum, or nothing.
+        """
         number = self.n_passes
         self.n_passes += 1
-        if number < self._n_saved:
-            about, arrays = self._read(self._pass_file(number))
-        elif self._partial is not None and number == self._n_saved:
-            about, arrays = self._read(self.path / PARTIAL_FILE)
-        else:
+        file = self._pass_file(number)
+        if not file.exists():
             return SavedPass(number)
-        before = PassKey(*about["key"])
-        if before != key:
-            raise CheckpointError(
-                f"{self.path} is of another run: its pass {number + 1} "
-                f"{before.differs_from(key)}. Repeat that run, with the same data, "
-                "parameters and versions, or delete the folder to begin anew."
-            )
-        value = decode_value(about["tree"], arrays)
-        if "next_tile" in about:
-            return SavedPass(number, next_tile=about["next_tile"], sums=value)
-        return SavedPass(number, about["is_kept"], value)
-
-    def resumed_at(self, number: int) -> bool:
-        """Whether this is the pass at which a saved run continues: true once."""
-        if not self._resumed or number < self._n_saved:
-            return False
-        self._resumed = False
-        return True
-
-    def finish(self, number: int, key: PassKey, result: Any, *, keep: bool) -> None:
-        """A pass is done. What is not kept, or cannot be, is computed again."""
-        if number < self._n_saved:
-            return
-        arrays = list[np.ndarray]()
-        try:
-            tree = encode_value(result if keep else None, arrays)
-        except NotStorableError:
-            keep, tree, arrays = False, None, []
-        about = {"number": number, "key": key, "tree": tree, "is_kept": keep}
-        self._partial = None
-        self._pending.append((about, arrays))
-        seconds = time.perf_counter() - self._saved_at
-        wait = min(self.every, self._last_save_seconds / MAX_SAVING_SHARE)
-        if seconds < wait or not self._flush():
-            # The result goes to the caller, and may be changed there.
-            copies = [np.array(array, order="K") for array in arrays]
-            self._pending[-1] = about, copies
-
-    def save_partial(
-        self,
-        number: int,
-        key: PassKey,
-        next_tile: int,
-        sums: list[tuple[int, Any]],
-        *,
-        force: bool = False,
-    ) -> None:
-        """Save a pass that goes on, if it is time to."""
-        if not force and time.perf_counter() - self._saved_at < self.every:
-            return
-        arrays = list[np.ndarray]()
-        try:
-            tree = encode_value(sums, arrays)
-        except NotStorableError:
-            return
-        about = {"number": number, "key": key, "tree": tree, "next_tile": next_tile}
-        if self._flush((about, arrays)):
-            self._partial = about
-
-    def _flush(self, partial: _Saved | None = None) -> bool:
-        """Write what waits, and say whether that worked; one warning if not."""
-        if not self._pending and partial is None:
-            return True
-        started = time.perf_counter()
-        try:
-            self._write(partial)
-        except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
-            if not self._warned:
-                warnings.warn(
-                    f"The checkpoint {self.path} could not be written: {error}. It "
-                    "stays as it was, and the run goes on without saving until it can "
-                    "be written again.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            self._warned = True
-            return False
-        finally:
-            self._saved_at = time.perf_counter()
-            self._last_save_seconds = self._saved_at - started
-        return True
-
-    def _write(self, partial: _Saved | None) -> None:
-        self.path.mkdir(exist_ok=True)
-        if not self._has_manifest:
-            manifest = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
-            with atomic_write(self.path / MANIFEST_FILE) as temporary:
-                temporary.write_text(json.dumps({**manifest, "seed": self._seed}))
-            self._has_manifest = True
-        while self._pending:
-            _write_npz(self._pass_file(self._n_saved), *self._pending[0])
-            del self._pending[0]
-            self._n_saved += 1
-        if partial is not None:
-            _write_npz(self.path / PARTIAL_FILE, *partial)
-
-    def _pass_file(self, number: int) -> Path:
-        return self.path / f"pass {number}.npz"
-
-    def _read(self, file: Path) -> _Saved:
         try:  # zipfile compares the checksums
             with open(file, "rb") as stream, np.load(stream) as stored:
                 about = json.loads(stored["about"].tobytes())
-                return about, [stored[f"{i}"] for i in range(len(stored.files) - 1)]
+                arrays = [stored[f"{i}"] for i in range(len(stored.files) - 1)]
+            saved_key, next_tile = about["key"], about["next_tile"]
         except (OSError, BadZipFile, KeyError, ValueError, EOFError) as error:
             raise self._damaged_error(file, error) from None
+        differing = [what for what in key if saved_key.get(what) != key[what]]
+        if differing:
+            raise CheckpointError(
+                f"{self.path} is of another run: its pass {number + 1} "
+                f"({saved_key.get('name')!r}) had other {', other '.join(differing)}. "
+                "Repeat that run, with the same data, parameters and versions, or "
+                "delete the folder to begin anew."
+            )
+        return SavedPass(number, next_tile, decode_value(about["sums"], arrays))
+
+    def is_due(self) -> bool:
+        """Whether it is time to save a pass that goes on."""
+        return time.perf_counter() - self._saved_at >= self.every
+
+    def save(self, key: PassKey, saved: SavedPass) -> None:
+        """Write what is known of a pass; one warning where that fails."""
+        arrays = list[np.ndarray]()
+        try:
+            sums = encode_value(list(saved.sums), arrays)
+        except NotStorableError:
+            return
+        about = {"key": key, "next_tile": saved.next_tile, "sums": sums}
+        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        named = {f"{i}": array for i, array in enumerate(arrays)}
+        file = self._pass_file(saved.number)
+        try:
+            with atomic_write(file) as temporary, open(temporary, "xb") as stream:
+                np.savez(stream, about=text, **named)  # type: ignore[arg-type]
+        except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
+            if not self._has_warned:
+                warnings.warn(
+                    f"The checkpoint {self.path} could not be written: {error}. It "
+                    "stays as it was, and passes that are not saved would be computed "
+                    "again.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            self._has_warned = True
+        self._saved_at = time.perf_counter()
+
+    def resumes_at(self, saved: SavedPass) -> bool:
+        """Whether this is the pass at which a saved run continues: true once."""
+        if self._has_resumed or (saved.number < self.n_saved and not saved.next_tile):
+            return False
+        self._has_resumed = True
+        return True
+
+    def _pass_file(self, number: int) -> Path:
+        return self.path / f"pass {number}.npz"
 
     def _damaged_error(self, path: Path, error: Exception) -> CheckpointError:
         return CheckpointError(
             f"{path} is no checkpoint, or a damaged one ({error}). Delete the folder "
             "to begin anew, or give the name of another one."
         )
-
-
-def _write_npz(file: Path, about: dict[str, Any], arrays: list[np.ndarray]) -> None:
-    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    named = {f"{i}": array for i, array in enumerate(arrays)}
-    with atomic_write(file) as temporary, open(temporary, "xb") as stream:
-        np.savez(stream, about=text, **named)  # type: ignore[arg-type]
 
 
 def source_fingerprint(source: Source) -> str:
@@ -384,14 +318,14 @@ def source_fingerprint(source: Source) -> str:
 
 
 class Checkpoint(Engine):
-    """Runs passes on another engine and keeps their results in a folder.
+    """Run passes on another engine and store their results in a folder.
 
     Parameters
     ----------
     inner : Engine
-        What runs the passes.
+        Engine that runs the passes.
     run : CheckpointStore
-        Where their results are kept, inside of `run.running()`.
+        Where results are stored, inside `run.running()`.
     """
 
     inner: Engine
@@ -411,61 +345,79 @@ class Checkpoint(Engine):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
         key = self._key(f, source, shared, name)
-        saved = self._begin_pass(key, source, shared, is_sum=False)
-        if saved.is_done:
+        saved = self._begin_pass(key, source, shared)
+        if saved.sums:
             with open_sink(sink):
-                sink.put(0, saved.result)
+                sink.put(0, saved.sums[0][1])
             return
-        self.inner.with_progress(self.progress).map(f, source, sink, shared, name)
+        inner = self.inner.with_progress(self._offset_progress(0, source))
+        inner.map(f, source, sink, shared, name)
         rows = sink.array if type(sink) is ArraySink else None
-        keep_rows = isinstance(rows, np.ndarray) and rows.nbytes <= MAX_SAVED_BYTES
-        self.run.finish(saved.number, key, rows, keep=keep_rows)
+        if isinstance(rows, np.ndarray) and rows.nbytes <= MAX_SAVED_BYTES:
+            self._save_result(key, saved, source, rows)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, in a fixed order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
         key = self._key(f, source, shared, name)
-        saved = self._begin_pass(key, source, shared, is_sum=True)
-        if saved.is_done:
-            return saved.result
-        total = self._sum(f, source, shared, key, saved)
-        self.run.finish(saved.number, key, total, keep=True)
+        saved = self._begin_pass(key, source, shared)
+        n_tiles, tile = count_tiles(source.n_rows), saved.next_tile
+        tree, size, seconds = SumTree.replace(saved.sums), 1, 0.0
+        # Range by range: between two of them it can be saved.
+        while tile < n_tiles:
+            size = next_range_size(tile, size, seconds, self.run.every / 4)
+            tile_range = TileRange(source, tile, tile + size)
+            started = time.perf_counter()
+            inner = self.inner.with_progress(self._offset_progress(tile, source))
+            tree.push(inner.reduce(f, tile_range, shared, name), size)
+            seconds = time.perf_counter() - started
+            tile += size
+            if tile < n_tiles and self.run.is_due():
+                self.run.save(key, SavedPass(saved.number, tile, tree.partial))
+        total = tree.total()
+        if saved.next_tile < n_tiles:
+            self._save_result(key, saved, source, total)
         return total
 
-    def _sum(
-        self,
-        f: Callable,
-        source: Source,
-        shared: tuple[Any, ...],
-        key: PassKey,
-        saved: SavedPass,
-    ) -> Any:
-        """The sum, range by range: between two of them it can be saved."""
+    def _save_result(
+        self, key: PassKey, saved: SavedPass, source: Source, result: Any
+    ) -> None:
         n_tiles = count_tiles(source.n_rows)
-        if n_tiles == 0:
-            return self.inner.reduce(f, source, shared, key.name)
-        tree, tile = SumTree.replace(saved.sums), saved.next_tile
-        size, seconds = 1, 0.0
-        try:
-            while tile < n_tiles:
-                size = next_range_size(tile, size, seconds, self.run.every / 4)
-                tile_range = TileRange(source, tile, tile + size)
-                started = time.perf_counter()
-                inner = self.inner.with_progress(self._offset_progress(tile, n_tiles))
-                tree.push(inner.reduce(f, tile_range, shared, key.name), size)
-                seconds = time.perf_counter() - started
-                tile += size
-                if tile < n_tiles:
-                    self.run.save_partial(saved.number, key, tile, tree.partial)
-        except BaseException:
-            if saved.next_tile < tile < n_tiles:
-                number, sums = saved.number, tree.partial
-                self.run.save_partial(number, key, tile, sums, force=True)
-            raise
-        return tree.total()
+        self.run.save(key, SavedPass(saved.number, n_tiles, [(n_tiles, result)]))
 
     def _key(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
@@ -473,29 +425,32 @@ class Checkpoint(Engine):
         """What the pass is known by; many passes over the same rows read them once."""
         if not self._last_fingerprint or self._last_fingerprint[0][0] is not source:
             self._last_fingerprint[:] = [(source, source_fingerprint(source))]
-        function = f"{f.__module__}.{f.__qualname__}"
-        return PassKey(name, function, self._last_fingerprint[0][1], digest(shared))
+        return {
+            "name": name,
+            "function": f"{f.__module__}.{f.__qualname__}",
+            "rows, weights or targets": self._last_fingerprint[0][1],
+            "parameters": digest(shared),
+        }
 
     def _begin_pass(
-        self, key: PassKey, source: Source, shared: tuple[Any, ...], is_sum: bool
+        self, key: PassKey, source: Source, shared: tuple[Any, ...]
     ) -> SavedPass:
         """What was saved of the pass; it is said where a saved run goes on."""
         saved, n_tiles = self.run.next_pass(key), count_tiles(source.n_rows)
-        if not saved.is_done and self.run.resumed_at(saved.number):
+        if saved.next_tile < n_tiles and self.run.resumes_at(saved):
             first_row = saved.next_tile * TILE
             where = f", row {first_row:,} of {source.n_rows:,}" if first_row else ""
             text = f"resumed at pass {saved.number + 1}{where} ({self.run.path.name})"
-            show_note(self.progress, text)
+            report_work(self.progress, "note", text)
             _LOG.info("%s", text)
-        if is_sum or saved.is_done:
-            self.begin_pass(key.name, source.n_rows, shared)
-        else:  # the inner engine reports it
-            self.passes.append(key.name)
-        if saved.is_done:
-            self.progress(key.name, n_tiles, n_tiles)
+        self.begin_pass(key["name"], source.n_rows, shared)
+        if saved.next_tile:
+            self.progress(key["name"], saved.next_tile, n_tiles)
         return saved
 
-    def _offset_progress(self, first: int, n_tiles: int) -> Callable:
+    def _offset_progress(self, first: int, source: Source) -> Callable:
+        n_tiles = count_tiles(source.n_rows)
+
         def report(name: str, done: int, total: int) -> None:
             if done:  # else it is the beginning of a range of tiles
                 self.progress(name, first + done, n_tiles)
@@ -505,7 +460,22 @@ class Checkpoint(Engine):
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, in order; quickly done again."""
+        """Apply a function to each item of a list, in order.
+
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
+        """
         return self.inner.each(f, items, multiply_adds)
 
     @property

@@ -20,7 +20,18 @@ from .executor import ExecutorEngine, JoblibEngine
 
 
 def as_engine(engine: Any) -> Engine:
-    """An engine as it is, or the one on a client's cluster, an executor, or joblib."""
+    """Return the engine for a Dask client, an executor or joblib.
+
+    Parameters
+    ----------
+    engine : Engine, distributed.Client, Executor or "joblib"
+        What runs the passes.
+
+    Returns
+    -------
+    engine : Engine
+        The engine.
+    """
     if isinstance(engine, Engine):
         return engine
     distributed = sys.modules.get(
@@ -54,35 +65,36 @@ def using(
     checkpoint: str | os.PathLike[str] | CheckpointStore | None = None,
     keep_checkpoint: bool = False,
 ) -> Iterator[Engine | None]:
-    """Run all passes of a block of code on one engine, on a device, or save them.
+    """Run all passes of a block of code on one engine or device, or save them.
 
-    Estimators and functions make an engine of threads by their own `n_jobs` otherwise.
+    Without it, estimators and functions use threads, as many as `n_jobs` says.
 
     Parameters
     ----------
     engine : Engine, distributed.Client, Executor or "joblib", default=None
-        What runs the passes; it decides about threads, and `n_jobs` has no say. A
-        client stands for the workers of its Dask cluster, an executor of
-        `concurrent.futures` for its own, "joblib" for those of the backend that
-        `joblib.parallel_config` names: loky, threading, Dask, Ray. None: the engine in
-        use around this block, if any.
+        What runs the passes; `n_jobs` is then ignored. A client runs them on the
+        workers of its Dask cluster, an executor of `concurrent.futures` on its own,
+        "joblib" on the backend of `joblib.parallel_config` (loky, threading, Dask,
+        Ray). None keeps the engine in use.
     device : str, default=None
-        Where blocks of dense rows are moved and worked on, as torch tensors: "cuda",
-        "cuda:1", or "cpu". Results come back in the library of the rows. None: where
-        the rows are.
-    checkpoint : str, path or CheckpointStore, default=None
-        A folder that keeps what passes have found: after every pass, and within one
-        every five minutes (`CheckpointStore(path, every=seconds)`: more or less often).
-        Where the process is killed, the same code continues from there, to the same
-        result to the last bit; `random_state=None` stands for seeds that the folder
-        keeps. `verbose=1` and the log "nystrom" say at which pass. Fits of one block
-        follow each other in it. The folder is removed when the block ends without an
-        error: so what is done with a model, such as `nystrom.save`, belongs into the
-        block. Other data, parameters or versions are refused. A disk that is full is a
-        warning, and what was saved stays as it was.
+        Device to which blocks of dense rows are moved as torch tensors: "cuda",
+        "cuda:1" or "cpu". Results come back in the library of the rows. None leaves
+        rows where they are.
+    checkpoint : str, path-like or CheckpointStore, default=None
+        Folder that stores the results of passes, after every pass and every five
+        minutes within one (`CheckpointStore(path, every=seconds)` changes this). If the
+        process is killed, the same code resumes to the same result, to the last bit.
+        With `random_state=None`, the folder keeps the seeds. Other data, parameters or
+        versions are refused; a full disk is a warning. The folder is removed when the
+        block ends without an error, so save the model inside the block.
     keep_checkpoint : bool, default=False
-        Whether the folder stays when all is done. The same code then returns at once,
-        but for what maps rows to rows, such as `transform`, which is saved up to 16 MB.
+        Whether to keep the folder at the end. The same code then returns at once,
+        except for methods that map rows to rows, whose results are stored up to 16 MB.
+
+    Yields
+    ------
+    engine : Engine or None
+        The engine in use.
 
     Examples
     --------
@@ -94,7 +106,7 @@ def using(
     >>> Z.shape
     (150, 20)
 
-    A run that survives:
+    A run that can be resumed:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +151,13 @@ def _set_variable(variable: ContextVar, value: Any) -> Iterator[None]:
 
 
 def current() -> Engine | None:
-    """The engine in use; None where none was named."""
+    """Return the engine in use.
+
+    Returns
+    -------
+    engine : Engine or None
+        The engine of the innermost `using` block; None outside.
+    """
     return _current.get()
 
 

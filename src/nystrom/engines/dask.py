@@ -12,24 +12,22 @@ import pickle
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import dask
 from dask import delayed
 from dask.base import tokenize
 from dask.sizeof import sizeof
-from distributed import Client, Future, KilledWorker, WorkerPlugin, wait
+from distributed import Client, Future, KilledWorker, wait
 
 from ..sources import DaskRows, Source, Subset
 from ..sources.dask import DaskChunks
 from ..sources.output import Sink, open_sink
 from .base import ProgressHook, SumTree, count_tiles, silent, tile_blocks
 from .executor import (
-    BlockPayload,
     PassPayload,
     RemoteEngine,
     SourcePayload,
@@ -38,7 +36,6 @@ from .executor import (
     run_block,
     tile_row_bounds,
 )
-from .threads import retain_freed_memory
 
 #: What is sent stays there for so many passes, in case it is wanted again, and goes in
 #: pieces of so many bytes.
@@ -57,186 +54,43 @@ class ScatterCache:
 
     def get_futures(
         self,
-        blocks: Iterable[BlockPayload | None],
-        scatter: Callable[[list[BlockPayload]], list[Any]],
+        blocks: Iterable[list[Any]],
+        scatter: Callable[[list[Any]], list[Any]],
     ) -> list[Any]:
-        """A future for each part of a pass; those that are missing are sent."""
-        self._pass_number = pass_number = self._pass_number + 1
-        digests: list[str | None] = []
-        missing: dict[str, BlockPayload] = {}
+        """A future for each part of a pass, None for an empty one; those that are
+        missing are sent.
+        """
+        self._pass_number += 1
+        digests: list[str] = []
+        missing: dict[str, list[Any]] = {}
         pending_bytes = 0
         for block in blocks:
-            if block is None:
-                digests.append(None)
-                continue
-            digest = tokenize(block.entries)  # of the content
+            digest = tokenize(block) if block else ""  # of the content
             digests.append(digest)
             if digest in self._cached:
-                self._cached[digest] = self._cached[digest][0], pass_number
-            elif digest not in missing:
+                self._cached[digest] = self._cached[digest][0], self._pass_number
+            elif block and digest not in missing:
                 missing[digest] = block
-                pending_bytes += sizeof(block.entries)
+                pending_bytes += sizeof(block)
             if pending_bytes > MAX_SCATTER_BYTES:
-                self._send(missing, pass_number, scatter)
+                self._send(missing, scatter)
                 pending_bytes = 0
-        if missing:
-            self._send(missing, pass_number, scatter)
-        futures = [
-            None if digest is None else self._cached[digest][0] for digest in digests
-        ]
+        self._send(missing, scatter)
+        futures = [self._cached[d][0] if d else None for d in digests]
         for digest, (_, last_pass) in list(self._cached.items()):
-            if last_pass <= pass_number - N_CACHED_PASSES:
+            if last_pass <= self._pass_number - N_CACHED_PASSES:
                 del self._cached[digest]
         return futures
 
-    def _send(
-        self, missing: dict[str, BlockPayload], pass_number: int, scatter: Callable
-    ) -> None:
-        futures = scatter(list(missing.values()))
+    def _send(self, missing: dict[str, list[Any]], scatter: Callable) -> None:
+        futures = scatter(list(missing.values())) if missing else []
         for digest, future in zip(missing, futures, strict=True):
-            self._cached[digest] = future, pass_number
+            self._cached[digest] = future, self._pass_number
         missing.clear()
 
     def clear(self) -> None:
         """All of it is gone."""
         self._cached.clear()
-
-
-#: Seconds between two looks at whether the cluster is still there.
-POLL_SECONDS = 2.0
-#: What is "lost" is not failed: it is being computed again.
-FAILED_STATUSES = ("error", "cancelled")
-
-
-class LostDataError(Exception):
-    """What was sent to the workers is gone with them: it is to be sent again."""
-
-
-class TaskMonitor:
-    """Waits for the tasks of one pass.
-
-    `rows_of` has the rows that each task is about, by its key.
-    """
-
-    def __init__(self, client: Client, patience: float, name: str) -> None:
-        self.client, self.patience, self.name = client, patience, name
-        self.rows_of: dict[Any, tuple[int, int]] = {}
-        self.no_workers_since: float | None = None
-
-    def n_threads(self) -> int:
-        """How many threads the workers have; waits for the first worker."""
-        try:
-            self.client.wait_for_workers(1, timeout=self.patience)
-            return max(1, sum(self.client.nthreads().values()))
-        except TimeoutError:
-            raise self._no_workers_error() from None
-        except OSError as error:
-            raise self._unreachable_error() from error
-
-    def sent(self, values: list[Any]) -> list[Future]:
-        """Things at the workers, each at one of them."""
-        try:
-            return self.client.scatter(values, hash=False, timeout=self.patience)
-        except TimeoutError:
-            raise self._no_workers_error() from None
-        except Exception as error:  # of any kind, where a worker dies meanwhile
-            raise self._lost_error(error) from error
-
-    def wait_for_any(self, futures: Sequence[Future], others: Sequence[Future]) -> None:
-        """Return when one of the first is done; raise what any has failed by."""
-        while True:
-            try:
-                wait(list(futures), timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
-            except TimeoutError:
-                self.check_cluster()
-                continue
-            except CancelledError as error:
-                raise self._lost_error(error) from None
-            failed = {
-                f.key: f for f in [*others, *futures] if f.status in FAILED_STATUSES
-            }
-            if failed:
-                self._raise_failure(list(failed.values()))
-            return
-
-    def value(self, future: Future) -> Any:
-        """The result of a future that is done."""
-        while True:
-            try:
-                return future.result(timeout=POLL_SECONDS)
-            except TimeoutError:
-                if future.status == "error":  # one of that name
-                    raise
-                self.check_cluster()
-            except CancelledError as error:
-                raise self._lost_error(error) from None
-            except OSError as error:
-                if self.client.status != "running":
-                    raise self._lost_error(error) from None
-                raise
-
-    def check_cluster(self) -> None:
-        """Raise where there is nobody to wait for."""
-        if self.client.status != "running":
-            raise self._lost_error()
-        try:
-            workers = self.client.nthreads()
-        except (OSError, TimeoutError) as error:
-            raise self._unreachable_error() from error
-        now = time.monotonic()
-        if workers:
-            self.no_workers_since = None
-        elif self.no_workers_since is None:
-            self.no_workers_since = now
-        elif now - self.no_workers_since > self.patience:
-            raise self._no_workers_error()
-
-    def _no_workers_error(self) -> RuntimeError:
-        return RuntimeError(
-            f"No worker of the Dask cluster at {_scheduler_address(self.client)} has "
-            "come in "
-            f"{self.patience:g} s, in the pass {self.name!r}. Start workers and fit "
-            "again."
-        )
-
-    def _unreachable_error(self) -> ConnectionError:
-        return ConnectionError(
-            f"The Dask scheduler at {_scheduler_address(self.client)} went away in "
-            "the pass "
-            f"{self.name!r}. Nothing was fitted; connect to a cluster and fit again."
-        )
-
-    def _lost_error(self, error: BaseException | None = None) -> Exception:
-        """What was cancelled: with the scheduler, or for lack of what was sent."""
-        if self.client.status != "running":
-            return self._unreachable_error()
-        return LostDataError(str(error))
-
-    def _raise_failure(self, failed: Sequence[Future]) -> None:
-        """What the first failed by; a block that kills workers is named."""
-        for future in failed:
-            if future.status == "error":
-                error = future.exception()
-                if isinstance(error, KilledWorker):
-                    raise self._killed_worker_error(error, failed) from None
-                future.result()
-        raise self._lost_error()
-
-    def _killed_worker_error(
-        self, error: KilledWorker, failed: Sequence[Future]
-    ) -> RuntimeError:
-        keys = [future.key for future in failed] + [error.task]
-        rows = sorted({r for r in map(self.rows_of.get, keys) if r is not None})
-        row_ranges = " or ".join(f"rows {start} to {stop}" for start, stop in rows)
-        return RuntimeError(
-            f"In the pass {self.name!r} {row_ranges or error.task} killed "
-            f"{error.allowed_failures + 1} workers one after the other. Look for rows "
-            "that crash a library or take more memory than a worker has."
-        )
-
-
-def _scheduler_address(client: Client) -> str:
-    return getattr(client.scheduler, "address", "an unknown address")
 
 
 #: A task takes a few milliseconds to start: so many for each thread of the workers,
@@ -246,168 +100,242 @@ TASKS_PER_THREAD, MAX_TILES_PER_TASK, MIN_TILES_PER_TASK = 8, 256, 4
 MAX_TILES_PER_MAP_TASK, MAP_TASKS_PER_THREAD = 16, 2
 #: How often a pass is begun again when what was sent is lost with its workers.
 MAX_ATTEMPTS = 5
+#: Seconds between two looks at whether the cluster is still there.
+POLL_SECONDS = 2.0
 #: Tasks that are waited for together.
 MAX_AWAITED_FUTURES = 64
+#: What is "lost" is not failed: it is being computed again.
+FAILED_STATUSES = ("error", "cancelled")
 #: Where Dask begins to warn of what is sent with a task.
 LARGE_GRAPH_OPTION = "distributed.admin.large-graph-warning-threshold"
 
 
+class LostDataError(Exception):
+    """What was sent to the workers is gone with them: it is to be sent again."""
+
+
 class DaskPass:
-    """One pass over the tiles of a source."""
+    """One pass over the tiles of a source, and its waiting for the workers."""
 
     def __init__(
         self,
+        engine: Dask,
         payload: PassPayload,
         source_payload: SourcePayload,
-        monitor: TaskMonitor,
-        scatter_cache: ScatterCache,
-        progress: ProgressHook,
+        name: str,
     ) -> None:
+        self.engine, self.client, self.name = engine, engine.client, name
         self.work, self.source_payload = pickle_to_bytes(payload), source_payload
-        self.monitor, self.client, self.sent = monitor, monitor.client, scatter_cache
-        self.progress, self.name = progress, monitor.name
-        self.n_tiles, self.n_done = count_tiles(source_payload.n_rows), 0
-        self.remote_payload: Any = None
+        self.n_tiles = count_tiles(source_payload.n_rows)
+        self.rows_of: dict[Any, tuple[int, int]] = {}  # of each task, by its key
+        self.remaining: list[tuple[int, int]] | None = None  # blocks of a map
+        self.no_workers_since: float | None = None
 
     def total(self) -> Any:
         """The sum over all tiles, added up by the workers."""
-        for _ in range(MAX_ATTEMPTS):
-            try:
-                return self._total()
-            except LostDataError as error:
-                self.sent.clear()
-                self.n_done, lost = 0, error
-        raise self._workers_died_error(lost)
+        return self._retry(self._total)
 
     def _total(self) -> Any:
         blocks = self._begin(MAX_TILES_PER_TASK)
-        block_futures = self.sent.get_futures(
-            (self.source_payload.part(*block) for block, _ in blocks), self.monitor.sent
-        )
+        parts = (self.source_payload.part(first, last) for first, last, _ in blocks)
+        part_futures = self.engine.sent.get_futures(parts, self._scatter)
         tree, leaves = SumTree(delayed(add_copy, pure=False)), []
-        for (block, size), block_future in zip(blocks, block_futures, strict=True):
-            leaves.append(self._task(*block, block_future))
+        for (first, last, size), part in zip(blocks, part_futures, strict=True):
+            leaves.append(self._task(first, last, part))
             tree.push(leaves[-1], size)
         root, *pending = self.client.compute([tree.total(), *leaves])
+        n_done = 0
         try:
             while pending:
-                self.monitor.wait_for_any(
-                    [root, *pending[:MAX_AWAITED_FUTURES]], pending
-                )
+                self._wait([root, *pending[:MAX_AWAITED_FUTURES]], pending)
                 # What is done is let go, so that the workers may forget it.
-                done, pending = _split_done(pending)
-                self._report_done(done)
-            return self.monitor.value(root)
+                done = [future for future in pending if future.done()]
+                pending = [future for future in pending if future not in done]
+                n_done = self._report(done, n_done)
+            return self._result(root)
         finally:
             for future in [root, *pending]:  # also when it is interrupted
                 future.release()
 
-    def rows(self) -> Iterator[list]:
-        """The results for the tiles of each block, as they are done."""
-        remaining: list[tuple[int, int]] | None = None
-        for _ in range(MAX_ATTEMPTS):
-            try:
-                blocks = [block for block, _ in self._begin(MAX_TILES_PER_MAP_TASK)]
-                remaining = blocks if remaining is None else remaining
-                yield from self._rows(remaining)
-                return
-            except LostDataError as error:
-                lost = error
-        raise self._workers_died_error(lost)
+    def put_rows(self, sink: Sink) -> None:
+        """Put the results for all tiles into the sink, as they are done."""
+        self._retry(lambda: self._put_rows(sink))
 
-    def _rows(self, remaining: list[tuple[int, int]]) -> Iterator[list]:
+    def _put_rows(self, sink: Sink) -> None:
         """Each block leaves those that remain when it is done."""
-        queued = list(remaining)
+        blocks = self._begin(MAX_TILES_PER_MAP_TASK)
+        if self.remaining is None:
+            self.remaining = [(first, last) for first, last, _ in blocks]
+        queued = list(self.remaining)
+        n_done = self.n_tiles - sum(last - first for first, last in queued)
         running: dict[Future, tuple[int, int]] = {}
         while queued or running:
             while queued and len(running) < MAP_TASKS_PER_THREAD * self.n_threads:
                 block = queued.pop(0)
-                block_payload = self.source_payload.part(*block)
-                block_future = (
-                    None
-                    if block_payload is None
-                    else self.monitor.sent([block_payload])[0]
-                )
-                task = self._task(*block, block_future)
+                part = self.source_payload.part(*block)
+                part_future = self._scatter([part])[0] if part else None
+                task = self._task(*block, part_future)
                 running[self.client.compute(task)] = block
-            self.monitor.wait_for_any(list(running), list(running))
+            self._wait(list(running), list(running))
             for future in [future for future in running if future.done()]:
-                rows = self.monitor.value(future)
-                block = running.pop(future)
-                remaining.remove(block)
-                yield rows
-                self._report_done([future])
+                tile_rows = self._result(future)
+                self.remaining.remove(running.pop(future))
+                for start, rows in tile_rows:
+                    sink.put(start, rows)
+                n_done = self._report([future], n_done)
 
-    def _begin(self, max_tiles: int) -> list[tuple[tuple[int, int], int]]:
-        """Send what all tasks share; (tiles first to last, size) of all blocks."""
+    def _retry(self, attempt: Callable[[], Any]) -> Any:
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                return attempt()
+            except LostDataError as error:
+                self.engine.sent.clear()
+                lost = error
+        raise RuntimeError(
+            f"The pass {self.name!r} was begun {MAX_ATTEMPTS} times, and each time "
+            f"workers died with what had been sent to them ({lost}). Look at why they "
+            "die."
+        )
+
+    def _begin(self, max_tiles: int) -> list[tuple[int, int, int]]:
+        """Send what all tasks share; (first tile, end, size) of all blocks."""
         # Other names each time: what was lost may still be known by its own.
         self.key = f"{self.name.replace(' ', '-')}-{uuid.uuid4().hex}"
-        self.n_threads = self.monitor.n_threads()
-        _import_on_workers(self.client)
-        tiles_per_task = self.n_tiles // (TASKS_PER_THREAD * self.n_threads)
-        max_size = min(
-            max_tiles, max(MIN_TILES_PER_TASK, 1 << tiles_per_task.bit_length() >> 1)
-        )
+        self.n_threads = self._count_threads()
+        # Before any task: two threads that import it at once may lock each other out.
+        self.client.run(import_module, __package__, on_error="ignore")
+        share = self.n_tiles // (TASKS_PER_THREAD * self.n_threads)
+        size = max(MIN_TILES_PER_TASK, 1 << share.bit_length() >> 1)
         # As the result of a task it is fetched once by each worker, also by those that
         # come late, and computed again when it is lost with one.
         with dask.config.set({LARGE_GRAPH_OPTION: "1TiB"}):
             self.remote_payload = self.client.submit(
                 pickle.loads, self.work, key=f"work-{self.key}"
             )
-        blocks = tile_blocks(self.n_tiles, max_size)
-        return [((first, last), size) for first, last, size in blocks]
+        return tile_blocks(self.n_tiles, min(max_tiles, size))
 
-    def _task(self, first: int, last: int, block: Future | None) -> Any:
+    def _task(self, first: int, last: int, part: Future | None) -> Any:
         start, stop = tile_row_bounds(first, last, self.source_payload.n_rows)
         key = (self.key, first)  # one group of tasks: they wait at the scheduler
-        self.monitor.rows_of[key] = start, stop
+        self.rows_of[key] = start, stop
         chunks = [chunks.X[start:stop] for chunks in self.source_payload.lazies]
         return delayed(run_block, pure=False)(
-            self.remote_payload, first, last, block, *chunks, dask_key_name=key
+            self.remote_payload, first, last, part, *chunks, dask_key_name=key
         )
 
-    def _report_done(self, done: Sequence[Future]) -> None:
+    def _report(self, done: Sequence[Future], n_done: int) -> int:
+        """Report the tiles of these tasks besides those done before: all of them."""
         for future in done:
-            start, stop = self.monitor.rows_of[future.key]
-            self.n_done += count_tiles(stop - start)
-        self.progress(self.name, self.n_done, self.n_tiles)
+            start, stop = self.rows_of[future.key]
+            n_done += count_tiles(stop - start)
+        self.engine.progress(self.name, n_done, self.n_tiles)
+        return n_done
 
-    def _workers_died_error(self, error: Exception) -> RuntimeError:
+    def _count_threads(self) -> int:
+        """How many threads the workers have; waits for the first worker."""
+        try:
+            self.client.wait_for_workers(1, timeout=self.engine.patience)
+            return max(1, sum(self.client.nthreads().values()))
+        except TimeoutError:
+            raise self._no_workers_error() from None
+        except OSError as error:
+            raise self._unreachable_error() from error
+
+    def _scatter(self, values: list[Any]) -> list[Future]:
+        """Things at the workers, each at one of them."""
+        try:
+            return self.client.scatter(values, hash=False, timeout=self.engine.patience)
+        except TimeoutError:
+            raise self._no_workers_error() from None
+        except Exception as error:  # of any kind, where a worker dies meanwhile
+            raise self._lost_error(error) from error
+
+    def _wait(self, futures: Sequence[Future], others: Sequence[Future]) -> None:
+        """Return when one of the first is done; raise what any has failed by."""
+        while True:
+            try:
+                wait(list(futures), timeout=POLL_SECONDS, return_when="FIRST_COMPLETED")
+                break
+            except TimeoutError:
+                self._check_cluster()
+            except CancelledError as error:
+                raise self._lost_error(error) from None
+        failed = [f for f in (*others, *futures) if f.status in FAILED_STATUSES]
+        for future in failed:
+            if future.status == "error":
+                failure = future.exception()
+                if isinstance(failure, KilledWorker):
+                    raise self._killed_worker_error(failure, failed) from None
+                future.result()
+        if failed:
+            raise self._lost_error("cancelled")
+
+    def _result(self, future: Future) -> Any:
+        """The result of a future that is done."""
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                if future.status == "error":  # one of that name
+                    raise
+                self._check_cluster()
+            except CancelledError as error:
+                raise self._lost_error(error) from None
+            except OSError as error:
+                if self.client.status != "running":
+                    raise self._lost_error(error) from None
+                raise
+
+    def _check_cluster(self) -> None:
+        """Raise where there is nobody to wait for."""
+        if self.client.status != "running":
+            raise self._unreachable_error()
+        try:
+            workers = self.client.nthreads()
+        except (OSError, TimeoutError) as error:
+            raise self._unreachable_error() from error
+        now = time.monotonic()
+        if workers:
+            self.no_workers_since = None
+        elif self.no_workers_since is None:
+            self.no_workers_since = now
+        elif now - self.no_workers_since > self.engine.patience:
+            raise self._no_workers_error()
+
+    def _no_workers_error(self) -> RuntimeError:
         return RuntimeError(
-            f"The pass {self.name!r} was begun {MAX_ATTEMPTS} times, and each time "
-            "workers "
-            f"died with what had been sent to them ({error}). Look at why they die."
+            f"No worker of the Dask cluster at {self._address} has come in "
+            f"{self.engine.patience:g} s, in the pass {self.name!r}. Start workers and "
+            "fit again."
         )
 
+    def _unreachable_error(self) -> ConnectionError:
+        return ConnectionError(
+            f"The Dask scheduler at {self._address} went away in the pass "
+            f"{self.name!r}. Nothing was fitted; connect to a cluster and fit again."
+        )
 
-class _MemoryPlugin(WorkerPlugin):
-    """Has every worker process keep freed memory, also those that come late."""
+    @property
+    def _address(self) -> str:
+        return getattr(self.client.scheduler, "address", "an unknown address")
 
-    name = "nystrom-memory"
+    def _lost_error(self, reason: Any) -> Exception:
+        """What was cancelled: with the scheduler, or for lack of what was sent."""
+        if self.client.status != "running":
+            return self._unreachable_error()
+        return LostDataError(str(reason))
 
-    def setup(self, worker: Any) -> None:
-        """Only of processes that a nanny has started."""
-        if getattr(worker, "nanny", None):
-            retain_freed_memory()
-
-
-#: The workers of each client that have imported the package.
-_prepared_workers = WeakKeyDictionary[Client, set[str]]()
-
-
-def _import_on_workers(client: Client) -> None:
-    """Before any task: two threads that import it at once may lock each other out."""
-    known = _prepared_workers.setdefault(client, set())
-    new = list(set(client.nthreads()) - known)
-    if new:
-        client.run(import_module, __package__, workers=new, on_error="ignore")
-        known.update(new)
-
-
-def _split_done(futures: Sequence[Future]) -> tuple[list[Future], list[Future]]:
-    """Those that are done, and those that are not."""
-    done = [future for future in futures if future.done()]
-    return done, [future for future in futures if future not in done]
+    def _killed_worker_error(
+        self, error: KilledWorker, failed: Sequence[Future]
+    ) -> RuntimeError:
+        keys = {error.task, *(future.key for future in failed)}
+        rows = sorted(self.rows_of[key] for key in keys if key in self.rows_of)
+        row_ranges = " or ".join(f"rows {start} to {stop}" for start, stop in rows)
+        return RuntimeError(
+            f"In the pass {self.name!r} {row_ranges or error.task} killed "
+            f"{error.allowed_failures + 1} workers one after the other. Look for rows "
+            "that crash a library or take more memory than a worker has."
+        )
 
 
 #: So many tiles are worked on here where their rows are here.
@@ -415,20 +343,20 @@ MAX_LOCAL_TILES = 16
 
 
 class Dask(RemoteEngine):
-    """Runs passes on the workers of a Dask cluster.
+    """Run passes on the workers of a Dask cluster.
 
     Parameters
     ----------
     client : distributed.Client
-        Connected to the cluster.
-    progress : callable
-        Called with (pass, tiles done, tiles in all).
-    patience : float
-        Seconds to wait for a worker where there is none.
+        Client connected to the cluster.
+    progress : callable, default=silent
+        Called with (pass, tiles done, tiles in total).
+    patience : float, default=300.0
+        Seconds to wait for a worker if there is none.
     retain_memory : bool
-        Have the worker processes keep up to 128 MB of freed memory, as long as they
-        live, by a plugin that stays registered: a pass may take half the time. For
-        clusters that are used for such work alone.
+        Whether worker processes keep up to 128 MB of freed memory, by a plugin that
+        stays registered. A pass may take half the time. Use it for clusters that run
+        nothing else.
     """
 
     client: Client
@@ -441,8 +369,6 @@ class Dask(RemoteEngine):
         client: Client,
         progress: ProgressHook = silent,
         patience: float = 300.0,
-        *,
-        retain_memory: bool = False,
     ) -> None:
         if client.asynchronous:
             raise TypeError(
@@ -451,8 +377,6 @@ class Dask(RemoteEngine):
             )
         self.client, self.progress, self.patience = client, progress, patience
         self.sent = ScatterCache()
-        if retain_memory:
-            client.register_plugin(_MemoryPlugin())
 
     def map(
         self,
@@ -462,27 +386,58 @@ class Dask(RemoteEngine):
         shared: tuple[Any, ...],
         name: str,
     ) -> None:
-        """Put f(block, *shared) into the sink for every tile."""
+        """Apply a function to all tiles and write its rows to a sink.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        sink : sink
+            Receives the rows of the results.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+        """
         source_payload = self._source_payload(source)
         if _is_small_and_local(source_payload):
             self.local.map(f, source, sink, shared, name)
             return
+        self.begin_pass(name, source.n_rows, shared)
         payload = PassPayload.of(f, source_payload, shared, sink)
         with open_sink(sink), self.client.as_current():
-            for tile_rows in self._make_pass(payload, source_payload, name).rows():
-                for start, rows in tile_rows:
-                    sink.put(start, rows)
+            DaskPass(self, payload, source_payload, name).put_rows(sink)
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
     ) -> Any:
-        """The sum of f(block, *shared) over all tiles, always in the same order."""
+        """Apply a function to all tiles and sum the results in a fixed order.
+
+        Parameters
+        ----------
+        f : callable
+            `f(block, *shared)` is applied to each tile.
+        source : Source
+            The rows.
+        shared : tuple
+            Read-only arguments that are the same for all blocks.
+        name : str
+            Name of the pass, for progress and checkpoints.
+
+        Returns
+        -------
+        total : object
+            The sum, an array or a tuple of arrays.
+        """
         source_payload = self._source_payload(source)
         if _is_small_and_local(source_payload):
             return self.local.reduce(f, source, shared, name)
+        self.begin_pass(name, source.n_rows, shared)
+        payload = PassPayload.of(f, source_payload, shared, None)
         with self.client.as_current():
-            payload = PassPayload.of(f, source_payload, shared, None)
-            return self._make_pass(payload, source_payload, name).total()
+            return DaskPass(self, payload, source_payload, name).total()
 
     def _source_payload(self, source: Source) -> SourcePayload:
         source_payload = SourcePayload(_as_lazy(source), DaskChunks)
@@ -497,13 +452,6 @@ class Dask(RemoteEngine):
                     "engines.using(client), or compute it."
                 )
         return source_payload
-
-    def _make_pass(
-        self, payload: PassPayload, source_payload: SourcePayload, name: str
-    ) -> DaskPass:
-        self.begin_pass(name, source_payload.n_rows, payload.shared)
-        monitor = TaskMonitor(self.client, self.patience, name)
-        return DaskPass(payload, source_payload, monitor, self.sent, self.progress)
 
 
 def _say_what_is_carried(source: Any) -> None:

@@ -58,7 +58,22 @@ class RemoteEngine(Engine):
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, on threads of this process."""
+        """Apply a function to each item of a list, in order.
+
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
+        """
         return self.local.each(f, items, multiply_adds)
 
 
@@ -101,13 +116,6 @@ class TransferredTiles(Source):
         raise NotImplementedError("Only whole tiles have travelled.")
 
 
-@dataclass(frozen=True, eq=False)
-class BlockPayload:
-    """What some tiles need besides the source: columns of it, or the tiles."""
-
-    entries: list[Any]
-
-
 def pickle_to_bytes(value: Any) -> bytes:
     """The value, ready to travel."""
     stream = io.BytesIO()
@@ -139,16 +147,12 @@ class SourcePayload:
         except _TooLargeError:
             self.content, self.columns, self.lazies = None, [], []
 
-    def part(self, first: int, last: int) -> BlockPayload | None:
-        """What tiles first to last need besides the content; None for nothing."""
+    def part(self, first: int, last: int) -> list[Any]:
+        """What tiles first to last need besides the content: columns, or the tiles."""
         start, stop = tile_row_bounds(first, last, self.n_rows)
         if self.content is not None:
-            entries = [
-                OffsetArray(start, column[start:stop]) for column in self.columns
-            ]
-            return BlockPayload(entries) if entries else None
-        tile_starts = range(start, stop, TILE)
-        return BlockPayload([self._tile(a, min(a + TILE, stop)) for a in tile_starts])
+            return [OffsetArray(start, column[start:stop]) for column in self.columns]
+        return [self._tile(a, min(a + TILE, stop)) for a in range(start, stop, TILE)]
 
     def _tile(self, start: int, stop: int) -> Any:
         block = self.source.block(start, stop)
@@ -156,15 +160,12 @@ class SourcePayload:
             return replace(block, weights=None), len(block)  # type: ignore[arg-type]
         return block, len(block)
 
-    def rebuild_source(
-        self, part: BlockPayload | None, replacements: Sequence[Any] = ()
-    ) -> Source:
+    def rebuild_source(self, part: list[Any], replacements: Sequence[Any]) -> Source:
         """The source as it is where the work is done, for the tiles of one part."""
-        entries = [] if part is None else part.entries
         if self.content is None:
-            return TransferredTiles(self.n_rows, entries)
+            return TransferredTiles(self.n_rows, part)
         unpickler = _AttachingUnpickler(io.BytesIO(self.content))
-        unpickler.found = {"column": entries, "lazy": replacements}
+        unpickler.found = {"column": part, "lazy": replacements}
         return unpickler.load()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -270,12 +271,12 @@ def run_block(
     payload: PassPayload,
     first: int,
     last: int,
-    block: BlockPayload | None,
+    part: list[Any] | None,
     *chunks: Any,
 ) -> Any:
     """What `sum_tiles`, or `map_tiles`, returns for tiles first to last."""
     replacements = [OffsetArray(first * TILE, rows) for rows in chunks]
-    source = payload.source_payload.rebuild_source(block, replacements)
+    source = payload.source_payload.rebuild_source(part or [], replacements)
     f, shared = payload.f, payload.shared
     with single_threaded_blas():
         if payload.is_sum:
@@ -293,15 +294,15 @@ TASKS_PER_WORKER, QUEUED_TASKS_PER_WORKER, MAX_TILES_PER_TASK = 8, 2, 16
 
 
 class ExecutorEngine(RemoteEngine, BlockEngine):
-    """Runs passes on the workers of an executor.
+    """Run passes on the workers of an executor.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor
-        `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, ….
-        The caller shuts it down.
-    progress : callable
-        Called with (pass, tiles done, tiles in all).
+        `ProcessPoolExecutor`, `ThreadPoolExecutor`, mpi4py's `MPIPoolExecutor`, and so
+        on. The caller shuts it down.
+    progress : callable, default=silent
+        Called with (pass, tiles done, tiles in total).
     """
 
     executor: Executor
@@ -369,14 +370,15 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
 
 
 class JoblibEngine(ExecutorEngine):
-    """Runs passes on joblib's workers: those of `joblib.parallel_config`.
+    """Run passes on the workers of joblib.
 
     Parameters
     ----------
-    n_jobs : int or None
-        How many workers, as joblib counts them; None: as `parallel_config` says.
-    progress : callable
-        Called with (pass, tiles done, tiles in all).
+    n_jobs : int or None, default=None
+        Number of workers as joblib counts them; None means as `joblib.parallel_config`
+        says.
+    progress : callable, default=silent
+        Called with (pass, tiles done, tiles in total).
     """
 
     def __init__(
@@ -387,7 +389,7 @@ class JoblibEngine(ExecutorEngine):
 
     @property
     def n_workers(self) -> int:  # type: ignore[override]
-        """As many as joblib would use now."""
+        """Number of workers that joblib would use now."""
         return joblib.effective_n_jobs(self.n_jobs)
 
     @property
@@ -413,10 +415,8 @@ def _run_here(*arguments: Any) -> Any:
         return run_tiles(*arguments)
 
 
-def _run_in_worker(
-    payload: bytes, first: int, last: int, block: BlockPayload | None
-) -> Any:
-    return run_block(_load_payload(payload), first, last, block)
+def _run_in_worker(payload: bytes, first: int, last: int, part: list[Any]) -> Any:
+    return run_block(_load_payload(payload), first, last, part)
 
 
 @lru_cache(maxsize=1)

@@ -1,18 +1,25 @@
 """`verbose=1`: one progress bar over all of a call, with the estimated time left.
 
 Work is counted in kernel evaluations: engines report the tiles of each pass, the ledger
-of a sampler what it evaluates besides.
+of a sampler what it evaluates besides. The bar is one line of text, redrawn in place on
+a terminal or in a notebook; a log gets whole lines. Of several bars on one stream the
+first is drawn; the others are written above it when they end.
 """
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import shutil
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Self, TextIO
 
 from .base import TILE
-from .status_line import STREAM_LOCK, StatusLine
 
 #: Where more is evaluated than was expected, but for a negligible share, so much more
 #: is expected beyond it.
@@ -31,18 +38,11 @@ class WorkEstimate:
         call that selects none.
     selections : int
         How often landmarks are selected.
-    clock : callable
-        Seconds.
     """
 
-    def __init__(
-        self,
-        passes: float = 1.0,
-        selections: int = 0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, passes: float = 1.0, selections: int = 0) -> None:
         self.passes, self.selections = passes, selections
-        self.clock, self.started = clock, clock()
+        self.started = time.monotonic()
         self.share, self.done, self.expected = 0.0, 0.0, 0.0
         self.stage = ""
         self._pass_size = self._pass_done = 0.0  # evaluations of the pass at work
@@ -50,7 +50,7 @@ class WorkEstimate:
     @property
     def seconds(self) -> float:
         """Since the call began."""
-        return self.clock() - self.started
+        return time.monotonic() - self.started
 
     def expect(self, selection: float, per_pass: float) -> None:
         """Evaluations of a selection that begins now, and of each pass after it."""
@@ -100,6 +100,113 @@ class WorkEstimate:
         return self.seconds * max(0.0, self.expected - self.done) / self.done
 
 
+#: Held while a line is written: fits in several threads share the streams.
+STREAM_LOCK = threading.RLock()
+#: The lines that are being drawn now, one for each stream.
+_active_lines: list[StatusLine] = []
+
+
+class StatusLine:
+    """A line on a stream, by default standard error."""
+
+    stream: TextIO  # None where there is no standard error
+    live: bool
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.live = _is_interactive(self.stream)
+        self._length = 0  # of what stands there
+
+    def begin(self) -> None:
+        """From now on this is the line that is drawn, unless there is one."""
+        with STREAM_LOCK:
+            if any(line.stream is self.stream for line in _active_lines):
+                self.live = False
+            elif self.live:
+                _active_lines.append(self)
+
+    def draw(self, text: str) -> None:
+        """Put the text in the place of what stands there."""
+        text = self.truncate(text)
+        self._write("\r" + text.ljust(self._length))  # spaces cover what was longer
+        self._length = len(text)
+
+    def end(self, text: str) -> None:
+        """The last text, and a new line; nothing where there is no text."""
+        with STREAM_LOCK:
+            if self.live:
+                _active_lines.remove(self)
+                if text:
+                    self.draw(text)
+                    self._write("\n")
+                self.live = False
+            elif text:
+                self.write(text)
+
+    def write(self, text: str) -> None:
+        """A whole line, above the one that is drawn."""
+        with write_above_status_line(self.stream):
+            self._write(text + "\n")
+
+    def truncate(self, text: str) -> str:
+        """The text, if it is shorter than the line; else what of it is."""
+        max_length = self.columns
+        return text if len(text) <= max_length else text[: max_length - 1] + "…"
+
+    @property
+    def columns(self) -> int:
+        """How long a line may be without a second one: the last column stays free."""
+        try:
+            n_columns = os.get_terminal_size(self.stream.fileno()).columns
+        except (AttributeError, OSError, ValueError):  # a notebook, a test
+            n_columns = 0
+        if n_columns == 0 or "COLUMNS" in os.environ:
+            n_columns = shutil.get_terminal_size().columns
+        return max(10, n_columns) - 1
+
+    def can_encode(self, characters: str) -> bool:
+        """Whether the stream has these characters."""
+        encoding = getattr(self.stream, "encoding", None) or "utf-8"
+        try:
+            characters.encode(encoding)
+        except (UnicodeEncodeError, LookupError):
+            return False
+        return True
+
+    def _write(self, text: str) -> None:
+        # No fit fails because of a closed pipe, or because there is no stream.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            self.stream.write(text)
+            self.stream.flush()
+
+    def _clear(self) -> None:
+        self._write("\r" + " " * self._length + "\r")
+        self._length = 0
+
+
+@contextlib.contextmanager
+def write_above_status_line(stream: TextIO | None = None) -> Iterator[None]:
+    """Room for something else on the stream: what is drawn there comes after it."""
+    stream = sys.stderr if stream is None else stream
+    with STREAM_LOCK:
+        for line in _active_lines:
+            if line.stream is stream:
+                line._clear()
+        yield
+
+
+def _is_interactive(stream: TextIO | None) -> bool:
+    """Whether somebody sees the line change."""
+    if multiprocessing.parent_process() is not None:
+        return False  # workers of one terminal would write into each other's lines
+    if type(stream).__module__.startswith("ipykernel"):  # a notebook
+        return True
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
 #: Seconds between two drawings of the line; and between two lines of a log, which grows
 #: by no more than so many lines while the time doubles.
 REDRAW_SECONDS, LOG_SECONDS, LOG_LINES_PER_DOUBLING = 0.1, 5.0, 5
@@ -111,12 +218,11 @@ BAR_CHARACTERS, ASCII_BAR_CHARACTERS = ("█", "·"), ("#", ".")
 TEXT_COLUMNS = 46
 
 
-class Bar:
+class Bar(WorkEstimate):
     """One line for the whole of a call, as a context; it is a hook of engines.
 
     On a terminal or in a notebook the line is drawn over itself. A log gets a line
-    every few seconds, fewer as time goes by, and one at the end. Where it is a hook
-    alone, which nobody begins or ends, each pass is a whole.
+    every few seconds, fewer as time goes by, and one at the end.
 
     Parameters
     ----------
@@ -132,11 +238,9 @@ class Bar:
         The work of the call: see `WorkEstimate`.
     """
 
-    stream: TextIO | None
     width: int
     name: str
     patience: float
-    estimate: WorkEstimate
     status_line: StatusLine
 
     def __init__(
@@ -148,16 +252,15 @@ class Bar:
         passes: float = 1.0,
         selections: int = 0,
     ) -> None:
-        self.stream, self.width, self.name = stream, width, name
-        self.patience, self.passes, self.selections = patience, passes, selections
-        self.estimate = WorkEstimate(passes, selections)
+        super().__init__(passes, selections)
+        self.width, self.name, self.patience = width, name, patience
         self.status_line = StatusLine(stream)
-        self._bar_per_pass, self._is_active = True, False
         self._at = 0.0  # seconds when it was drawn
 
     def __enter__(self) -> Self:
-        self._bar_per_pass = False
-        self._begin(self.name)
+        self.status_line.begin()
+        if self.status_line.live and not self.patience:
+            self._draw()
         return self
 
     def __exit__(
@@ -167,61 +270,26 @@ class Bar:
         traceback: TracebackType | None,
     ) -> None:
         with STREAM_LOCK:
-            stage = f" in {self.estimate.stage}" if self.estimate.stage else ""
-            if kind is None:
-                self._end(100)
-            else:
-                self._end(self._percent, f", stopped{stage}")
+            percent, suffix, stage = 100, "", self.stage
+            if kind is not None:
+                percent = self._percent
+                suffix = f", stopped in {stage}" if stage else ", stopped"
+            is_brief = self.seconds < self.patience
+            self.status_line.end("" if is_brief else self._text(percent, suffix))
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        with STREAM_LOCK:
-            if self._bar_per_pass and (done == 0 or not self._is_active):
-                if self._is_active:  # a pass that did not come to its end
-                    self._end(self._percent)
-                self._begin(stage)
-            self.estimate.tell(stage, done, total)
-            if self._bar_per_pass and done >= total:
-                self._end(100)
-            else:
-                self._draw_if_due()
-
-    def begin_pass(self, stage: str, evaluations: float) -> None:
-        """A pass of so many kernel evaluations begins: see `WorkEstimate`."""
-        with STREAM_LOCK:
-            self.estimate.begin_pass(stage, evaluations)
-
-    def expect(self, selection: float, per_pass: float) -> None:
-        """What a selection of landmarks and each later pass evaluate."""
-        with STREAM_LOCK:
-            self.estimate.expect(selection, per_pass)
+        self.tell(stage, done, total)
 
     def count(self, evaluations: float) -> None:
-        """So many kernel evaluations more, outside of passes."""
+        """So many evaluations more are done; the line is drawn anew if it is time."""
+        super().count(evaluations)
         with STREAM_LOCK:
-            if self._is_active and not self._bar_per_pass:
-                self.estimate.count(evaluations)
-                self._draw_if_due()
+            if self.seconds - self._at >= self._redraw_interval:
+                self._draw()
 
     def note(self, text: str) -> None:
         """A line of its own, above the bar."""
         self.status_line.write(text)
-
-    def _begin(self, name: str) -> None:
-        self.name, self._at, self._is_active = name, 0.0, True
-        self.estimate = WorkEstimate(self.passes, self.selections)
-        self.status_line = StatusLine(self.stream)
-        self.status_line.begin()
-        if self.status_line.live and not self.patience:
-            self._draw()
-
-    def _end(self, percent: int, suffix: str = "") -> None:
-        is_brief = self.estimate.seconds < self.patience
-        self.status_line.end("" if is_brief else self._text(percent, suffix))
-        self._is_active = False
-
-    def _draw_if_due(self) -> None:
-        if self.estimate.seconds - self._at >= self._redraw_interval:
-            self._draw()
 
     @property
     def _redraw_interval(self) -> float:
@@ -235,12 +303,12 @@ class Bar:
     @property
     def _percent(self) -> int:
         """In per cent; all is done when the end has come, not before."""
-        return min(99, int(100 * self.estimate.share))
+        return min(99, int(100 * self.share))
 
     def _draw(self) -> None:
-        self._at = self.estimate.seconds
-        suffix, stage = "", self.estimate.stage
-        seconds_left = self.estimate.seconds_left()
+        self._at = self.seconds
+        suffix, stage = "", self.stage
+        seconds_left = self.seconds_left()
         if seconds_left is not None and self._at >= MIN_ETA_SECONDS:
             suffix = f", {format_duration(max(1.0, seconds_left))} left"
         if stage and stage != self.name:
@@ -255,7 +323,7 @@ class Bar:
         filled, empty = BAR_CHARACTERS
         if not self.status_line.can_encode(filled + empty):
             filled, empty = ASCII_BAR_CHARACTERS
-        seconds = format_duration(self.estimate.seconds, tenths=True)
+        seconds = format_duration(self.seconds, tenths=True)
         width = self.width
         if self.status_line.live:
             room = self.status_line.columns - len(self.name) - TEXT_COLUMNS
@@ -265,6 +333,26 @@ class Bar:
         return f"{self.name} {bar} {percent:3d} %  {seconds}{suffix}"
 
 
+class PassBars:
+    """A hook of engines with a bar for each pass, where no call has one for all."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._bar is None or done == 0:
+            self._end()  # of a pass that failed
+            self._bar = Bar(name=stage).__enter__()
+        self._bar(stage, done, total)
+        if done >= total:
+            self._end()
+
+    def _end(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+        self._bar = None
+
+
 def format_duration(seconds: float, *, tenths: bool = False) -> str:
     """A time as people say it."""
     if round(seconds, 1) < 60:
@@ -272,10 +360,3 @@ def format_duration(seconds: float, *, tenths: bool = False) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
-
-
-def time_call(func: Callable[[], Any]) -> tuple[Any, float]:
-    """What it returns, and the seconds that it took."""
-    started = time.perf_counter()
-    result = func()
-    return result, time.perf_counter() - started

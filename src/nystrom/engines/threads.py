@@ -6,8 +6,6 @@ so threads over rows are faster than threads inside BLAS.
 
 from __future__ import annotations
 
-import ctypes
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,10 +21,9 @@ from .base import (
     BlockResults,
     ProgressHook,
     count_tiles,
-    map_tiles,
     results_in_order,
+    run_tiles,
     silent,
-    sum_tiles,
     term_bytes,
     tile_blocks,
 )
@@ -73,7 +70,22 @@ class Threads(BlockEngine):
     def each(
         self, f: Callable, items: Sequence[Any], multiply_adds: float
     ) -> list[Any]:
-        """f of each item, in order, on as many threads as are worth starting."""
+        """Apply a function to each item of a list, in order.
+
+        Parameters
+        ----------
+        f : callable
+            The function.
+        items : sequence
+            The items, held in this process.
+        multiply_adds : float
+            Approximate work of all items, in multiply-adds.
+
+        Returns
+        -------
+        results : list
+            One result per item.
+        """
         n_threads = min(self.n_threads, len(items))
         if n_threads < 2 or multiply_adds < MIN_THREADED_MULTIPLY_ADDS:
             return [f(item) for item in items]
@@ -98,9 +110,7 @@ class Threads(BlockEngine):
         self.begin_pass(name, source.n_rows, shared)
         if n_tiles == 0:
             return
-        task = partial(sum_tiles, f, source, shared)
-        if sink is not None:
-            task = partial(map_tiles, f, source, shared, sink=sink)
+        task = partial(run_tiles, f, source, shared, sink=sink)
         stopped = threading.Event()
 
         def run_unless_stopped(first: int, last: int) -> Any:
@@ -137,19 +147,3 @@ class Threads(BlockEngine):
             finally:
                 stopped.set()
                 pool.shutdown(wait=True, cancel_futures=True)
-
-
-#: glibc's numbers for the two options, and the bytes below which memory is not mapped
-#: by itself, and up to which what is free at the end is kept.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-MMAP_THRESHOLD_BYTES, TRIM_THRESHOLD_BYTES = 2**26, 2**27
-
-
-def retain_freed_memory() -> None:
-    """Up to 128 MB in this process, where its memory is glibc's."""
-    if not sys.platform.startswith("linux"):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
-        mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES)

@@ -237,37 +237,52 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
 
     @method_of_rows
     def decision_function(self, X: Any, out: Any = None) -> Any:
-        """The regression's values: above 0 for the second class, or one per class.
+        """Compute the decision values of rows.
+
+        Positive values mean the second class; with more than two classes there is one
+        value per class.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where the values go, as for `KernelRidge.predict`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In the precision of X; `out` where it is given.
+            Decision values in the precision of X, or `out`.
         """
         return self._predict(X, out, "decision_function")
 
     @method_of_rows
     def predict(self, X: Any, out: Any = None) -> Any:
-        """The class of each row.
+        """Predict the class of each row.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where the labels go, as for `KernelRidge.predict`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         classes : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Labels; `out` where it is given.
+            Class labels, or `out`.
         """
         check_is_fitted(self, "dual_coef_")
         single = not self._is_multilabel
@@ -317,28 +332,51 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
 
     @method_of_rows
     def predict_proba(self, X: Any, out: Any = None) -> Any:
-        """The probability of each class, row by row.
+        """Predict the probability of each class.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows.
-        out : str, Path or array, default=None
-            Where they go, as for `KernelRidge.predict`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; `out` where it is given. Where a row may have
-            several labels, the probability of each label.
+            Probabilities in the order of `classes_`, or `out`. For multilabel data, the
+            probability of each label.
         """
         return self._probabilities(X, "predict_proba", out, log=False)
 
     @method_of_rows
     def predict_log_proba(self, X: Any, out: Any = None) -> Any:
-        """The logarithms of `predict_proba`, also where these vanish.
+        """Predict the logarithm of the probability of each class.
 
-        The parameters are those of `predict_proba`.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            Logarithms in the order of `classes_`, or `out`. They are finite even if a
+            probability underflows to 0.
         """
         return self._probabilities(X, "predict_log_proba", out, log=True)
 

@@ -20,9 +20,9 @@ from ..engines import (
     checkpointed,
     current,
 )
-from ..engines.base import ProgressHooks, report_work, show_note
+from ..engines.base import ProgressHooks, report_work
 from ..engines.blas import blas_limit_for_size
-from ..engines.progress import WorkEstimate
+from ..engines.progress import PassBars, WorkEstimate
 from ..kernels import Kernel
 from ..samplers import SpectralTolerance, StoppingRule
 from ..samplers.cost import (
@@ -153,10 +153,8 @@ def fit_context(
         passes = CG_PASSES if uses_cg else estimator._model_passes
     work = passes, estimator._n_selections
     with progress_bar(name, getattr(estimator, "verbose", 0), work=work):
-        has_callbacks = any(
-            hasattr(estimator, name)
-            for name in ("_skl_callbacks", "_parent_callback_ctx")
-        )
+        callback_names = ("_skl_callbacks", "_parent_callback_ctx")
+        has_callbacks = any(hasattr(estimator, name) for name in callback_names)
         task = CallbackTask(estimator, X, y, work) if has_callbacks else None
         token = _callback_hooks.set(() if task is None else (task,))
         state_before = dict(vars(estimator))
@@ -212,7 +210,7 @@ def resolve_engine(
     engine = checkpointed(engine)
     hooks = _callback_hooks.get()
     if verbose:
-        hooks = (*hooks, _current_bar.get() or Bar())
+        hooks = (*hooks, _current_bar.get() or PassBars())
     return engine.with_progress(ProgressHooks(*hooks)) if hooks else engine
 
 
@@ -234,44 +232,38 @@ def announce_selection(
     if isinstance(stopping_rule, SpectralTolerance):
         delta = getattr(sampler, "proven_delta", None)
         estimate = forecast(kernel, source, stopping_rule, delta, engine)
-        show_note(engine.progress, str(estimate))
+        report_work(engine.progress, "note", str(estimate))
         size = estimate.n_landmarks
     size = min(n, size or TRACE_TOLERANCE_LANDMARKS)
     selection = expected_evaluations(sampler, stopping_rule, n, size)
     report_work(engine.progress, "expect", selection, n * size)
 
 
-class CallbackTask:
+class CallbackTask(WorkEstimate):
     """A fit as a task of scikit-learn's callbacks, in steps of one per cent.
 
-    Steps are named after the pass that runs. `progress` is an engine's hook; `end`
-    comes after the fit.
+    Steps are named after the pass that runs. It is a hook of engines; `end` comes after
+    the fit.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, work: tuple[float, int]) -> None:
-        self.estimator, self.X, self.y = estimator, X, y
-        self.n_steps, self.work = 0, WorkEstimate(*work)
-        self.begin_pass, self.expect = self.work.begin_pass, self.work.expect
+        super().__init__(*work)
+        self.estimator, self.X, self.y, self.n_steps = estimator, X, y, 0
         self.root = estimator._init_callback_context(max_subtasks=N_CALLBACK_STEPS)
         self.root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """The hook of engines."""
-        self.work.tell(stage, done, total)
-        self._report_steps()
+        self.tell(stage, done, total)
 
     def count(self, evaluations: float) -> None:
-        """So many kernel evaluations more, outside of passes."""
-        self.work.count(evaluations)
-        self._report_steps()
+        """So many kernel evaluations more, and the steps that they complete."""
+        super().count(evaluations)
+        while self.n_steps < int(N_CALLBACK_STEPS * self.share):
+            self.n_steps += 1
+            step = self.root.subcontext(task_name=self.stage)
+            step.call_on_fit_task_begin(estimator=self.estimator)
+            step.call_on_fit_task_end(estimator=self.estimator)
 
     def end(self) -> None:
         """The fit is done."""
         self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
-
-    def _report_steps(self) -> None:
-        while self.n_steps < int(N_CALLBACK_STEPS * self.work.share):
-            self.n_steps += 1
-            step = self.root.subcontext(task_name=self.work.stage)
-            step.call_on_fit_task_begin(estimator=self.estimator)
-            step.call_on_fit_task_end(estimator=self.estimator)

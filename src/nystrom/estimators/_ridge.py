@@ -308,21 +308,24 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         return mean - half, mean + half
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R² of the predictions; of a classifier, the share that is right.
+        """Compute R² of the predictions, or the accuracy of a classifier.
 
         Parameters
         ----------
-        X : as for `predict`
-            Rows.
-        y : array-like or path
-            Their targets or classes; None where the source has them.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        y : array-like or path, default=None
+            True targets or classes. None if the source has them.
         sample_weight : array-like or path, default=None
             Weights of the rows.
 
         Returns
         -------
         score : float
-            At most 1, the higher the better.
+            At most 1; the higher the better.
         """
         metric = accuracy_score if is_classifier(self) else r2_score
         X = infer_source(X, self._fitted_names)
@@ -366,43 +369,41 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
         out: Any = None,
         interval: float | None = None,
     ) -> Any:
-        """Predict the targets of rows, with s kernel evaluations each.
+        """Predict the targets of rows.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
-            the landmarks alone.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
         return_std : bool, default=False
-            Whether to return the predictive standard deviation too: that of the
-            Gaussian process with landmarks and noise alpha, scaled so that the
-            residuals of rows that are left out have it on average.
-            After solver="full" with K itself, by conjugate gradients for every few
-            rows: each as long as the fit.
+            Whether to return the predictive standard deviation as well: that of the
+            Gaussian process with the landmarks' covariance and noise alpha, scaled to
+            the leave-one-out residuals. After solver="full", each few rows take as long
+            as the fit.
         noise : bool, default=False
-            Whether the deviation includes the noise alpha of a new target. That of a
-            `WhiteKernel` is always included, as in scikit-learn's
-            `GaussianProcessRegressor`.
-        out : str, Path or array, default=None
-            Where predictions go, instead of a new array: a file whose name ends in
-            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled. A file that exists is replaced only by
-            `out=nystrom.sources.Overwrite(path)`. With `return_std` twice as many
-            columns: the predictions, and after them their deviations.
+            Whether the deviation includes the noise of a new target. The noise of a
+            `WhiteKernel` is always included, as in scikit-learn.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`. With `return_std` there are twice as
+            many columns: predictions, then deviations.
         interval : float, default=None
-            The coverage of a prediction interval, such as 0.95: a new target is in it
-            with about this probability. It is as many deviations wide as holds this
-            share of rows that are left out of the fit one by one.
+            Coverage of prediction intervals, such as 0.95. Their width is calibrated on
+            training rows that are left out of the fit one by one.
 
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
-            Predictions, in the precision of X; `out` where it is given.
+            Predictions in the precision of X, or `out`.
         std : ndarray of the same shape
-            Only with `return_std`, and without `out`.
+            Standard deviations, only with `return_std` and without `out`.
         lower, upper : ndarrays of the same shape
-            Only with `interval`, and in place of the predictions.
+            Ends of the intervals, only with `interval` and instead of the predictions.
         """
         if interval is not None:
             return self._predict_interval(X, interval, return_std, out)

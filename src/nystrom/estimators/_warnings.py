@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from .. import _arrays as arrays
-from ..engines.status_line import write_above_status_line
+from ..engines.progress import write_above_status_line
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 

@@ -31,21 +31,21 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
     """Fit a transformer to rows block by block, and transform rows as they are read.
 
     `StandardScaler().fit(X)` needs all rows in memory. This class fits it to files,
-    sources and Dask arrays in one pass, by `partial_fit`. Transformers that have no
-    `partial_fit` are fitted to a uniform sample of rows. What `transform` returns is
-    as lazy as what it is given: a source for files and sources, a Dask array for Dask
-    arrays. For rows in memory it does what the transformer does.
+    sources and Dask arrays in one pass, by `partial_fit`. Transformers without
+    `partial_fit` are fitted to a uniform sample of rows. The result of `transform` is
+    as lazy as its input: a source for files and sources, a Dask array for Dask arrays.
+    For rows in memory it does what the transformer does.
 
     Parameters
     ----------
     transformer : transformer
-        Such as `StandardScaler()`. Rows must be transformed one by one, by an array or
-        CSR matrix with as many rows. It is cloned.
-    subsample : int, default=100_000
-        Rows that a transformer without `partial_fit` is fitted to at most, drawn
-        uniformly from rows that are not in memory.
-    random_state : int, RandomState or None, default=None
-        Seeds the draw of the subsample.
+        A transformer such as `StandardScaler()`, which is cloned. It must transform
+        rows one by one, and return an array or sparse matrix with as many rows.
+    subsample : int, default=100000
+        Maximum number of rows to which a transformer without `partial_fit` is fitted,
+        drawn uniformly.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the subsample.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
 
         Parameters
         ----------
-        X : array-like, CSR matrix, data frame, Source, path, or Dask array
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,), default=None
             Targets, for transformers of rows in memory that use them.
@@ -110,8 +110,8 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
 
         Returns
         -------
-        self : BlockwiseTransformer
-            The fitted transformer.
+        self : object
+            The fitted estimator.
         """
         subsample = check_int(self.subsample, "subsample")
         source, fitted = _lazy_source(X), clone(self.transformer)
@@ -143,11 +143,11 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform rows; of files and sources, whenever they are read.
+        """Transform rows; files and sources are transformed as they are read.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, data frame, Source, path, or Dask array
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows.
 
         Returns
@@ -184,17 +184,17 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
 
     @available_if(_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the transformed features.
+        """Get the names of the transformed features.
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the features; None: those seen during `fit`.
+            Names of the features; None uses those seen during `fit`.
 
         Returns
         -------
         names : ndarray of str
-            Those that the transformer gives.
+            Names that the transformer returns.
         """
         check_is_fitted(self)
         if input_features is None:

@@ -117,51 +117,73 @@ def view_params(estimator: Any, i: int) -> dict[str, Any]:
 class KernelCCA(BaseLandmarkTransformer):
     """Regularised kernel canonical correlation analysis on landmarks.
 
-    Finds functions of the two views whose values correlate most over the rows, each
-    view through its own kernel, in O(n·s²) time, without a matrix of size n × n or
+    Finds functions of two views whose values correlate most over the rows. Each view
+    has its own kernel. The fit runs in O(n·s²) time, without a matrix of size n × n or
     n × s.
+
+    Read more in the :doc:`user guide </components>`.
 
     Parameters
     ----------
     n_components : int, default=2
-        How many canonical pairs.
+        Number of canonical pairs.
     kernel : str, callable or Kernel, or a pair of these, default="rbf"
-        As for `Nystroem`, without "precomputed"; a pair is for X and for y.
-    gamma, degree, coef0, kernel_params
-        Parameters of a kernel given by name, for both views, or a pair of them as a
-        tuple of two.
+        Kernel, as for `Nystroem`, without "precomputed". A pair is for X and for y.
+    gamma : float, sequence of float, str or None or a pair of these, default=None
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" and
+        "median" compute it from the rows. None is scikit-learn's default. A tuple of
+        two is for X and for y.
+    degree : float or a pair of these, default=3
+        Degree of the polynomial kernel. A tuple of two is for X and for y.
+    coef0 : float or a pair of these, default=1
+        Constant term of the polynomial and sigmoid kernels. A tuple of two is for X and
+        for y.
+    kernel_params : dict or a pair of these, default=None
+        Further parameters of the kernel. A tuple of two is for X and for y.
     alpha : float or pair of float, default=1.0
-        The ridge of each view, > 0.
+        Ridge of each view, positive.
     center : bool, default=True
         Whether to center in feature space.
     form : {"regularized", "paper"}, default="regularized"
-        "regularized" solves the program of the paper's appendix. "paper" takes the
-        singular values of the matrix T printed there, which shrinks each view twice and
-        is not the optimum of that program.
+        "regularized" solves the program of the paper's appendix C.4. "paper" uses the
+        singular values of the matrix T printed there, which shrinks each view twice.
     n_landmarks : int or None, default=1000
-        How many landmarks each view has. With `max_spectral_error` or
-        `max_trace_error`, the most there may be; None for no limit.
-    sampler, max_spectral_error, max_trace_error
-        How landmarks are chosen, as for `Nystroem`.
+        Number of landmarks of each view. With `max_spectral_error` or `max_trace_error`
+        it is an upper limit, and None means no limit.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    max_spectral_error : float, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
+    max_trace_error : float, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     random_state : int, RandomState instance or None, default=None
-        The same int gives the same landmarks for every storage and number of threads.
-    n_jobs : int, default=None
-        Threads. None: as many as BLAS may use; -1: all cores.
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
     canonical_correlations_ : ndarray of shape (n_components,)
-        The regularised correlations, descending.
+        Regularised correlations, descending.
     dual_coef_ : pair of ndarray of shape (n_landmarks, n_components)
-        The directions as coefficients of kernel values with the landmarks.
+        Directions as coefficients of kernel values with the landmarks.
     landmarks_ : pair of Landmarks
-        All that is known about the landmarks of X and of y.
+        Landmarks of X and of y.
     approximation_error_ : pair of TraceError
-        tr(K − K̃)/tr K of each view, exact.
+        Exact relative trace error tr(K − K̃)/tr K of each view.
     n_features_in_ : int
         Number of features of X.
+
+    See Also
+    --------
+    KernelPCA : Components of one view.
+    sklearn.cross_decomposition.CCA : Linear canonical correlation analysis.
 
     Examples
     --------
@@ -220,19 +242,19 @@ class KernelCCA(BaseLandmarkTransformer):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the directions of both views.
+        """Fit the directions of both views.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            The first view.
-        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets), or list
-            The second view. None where the source has it:
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            First view.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Second view, also a list or a path. None if the source has it:
             `sources.open(path, target=[...])`.
 
         Returns
         -------
-        self : KernelCCA
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):
@@ -275,11 +297,11 @@ class KernelCCA(BaseLandmarkTransformer):
         return self
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """The canonical scores of rows.
+        """Compute the canonical scores of rows.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of the first view.
         y : array-like or list, default=None
             Rows of the second view.
@@ -287,7 +309,7 @@ class KernelCCA(BaseLandmarkTransformer):
         Returns
         -------
         scores : array of shape (n_samples, n_components), or a pair of them
-            Of X; with `y`, the pair of scores.
+            Scores of X; with `y`, scores of both views.
         """
         check_is_fitted(self, "landmarks_")
         with method_progress_bar(self, "transform"):
@@ -304,24 +326,24 @@ class KernelCCA(BaseLandmarkTransformer):
             return scores, self._scores(1, source)
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit, and return the scores of both views, as scikit-learn's `CCA` does.
+        """Fit, and return the scores of both views.
 
-        In a pipeline it is the last step, as theirs: a step after it would get the
-        pair.
+        The result is a pair, as for scikit-learn's `CCA`, so this can only be the last
+        step of a pipeline.
 
         Parameters
         ----------
-        X : as for `fit`
-            The first view.
-        y : as for `fit`
-            The second view.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            First view.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Second view, also a list or a path. None if the source has it.
         **params : dict
-            Not accepted.
+            Not accepted; present for metadata routing.
 
         Returns
         -------
         scores : pair of arrays of shape (n_samples, n_components)
-            Of X and of y.
+            Scores of X and of y.
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
@@ -330,19 +352,19 @@ class KernelCCA(BaseLandmarkTransformer):
             return self.transform(*as_two_views(X, y))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean, over the pairs, of the correlation of both views' scores.
+        """Compute the mean correlation of the scores of both views.
 
         Parameters
         ----------
-        X : array-like or list
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of the first view.
-        y : array-like or list
-            Rows of the second view. None where the source has it.
+        y : array-like or list, default=None
+            Rows of the second view. None if the source has it.
 
         Returns
         -------
         correlation : float
-            0 for a pair whose scores are constant.
+            Mean over the pairs. A pair with constant scores counts as 0.
         """
         score_pair = self.transform(*as_two_views(X, y))
         a, b = (arrays.to_host_float64(scores) for scores in score_pair)

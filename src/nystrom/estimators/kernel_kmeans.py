@@ -108,58 +108,82 @@ def _prototype_row(landmarks: Landmarks, source: Source) -> Any:
 class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
     """K-means clustering in the kernel's feature space, on landmarks.
 
-    Lloyd's algorithm on the features, evaluated block by block: no n × s array is
-    stored. Restarts begin on a sample of rows and share the passes over all of them.
+    Lloyd's algorithm on the features of the landmarks, evaluated block by block: no n ×
+    s array is stored. Restarts begin on a sample of rows and share the passes over all
+    rows.
+
+    Read more in the :doc:`user guide </components>`.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters.
+        Number of clusters.
     kernel : str, callable or Kernel, default="rbf"
-        As for `Nystroem`.
-    gamma, degree, coef0, kernel_params
-        Parameters of a kernel given by name.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" and
+        "median" compute it from the rows. None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
     n_init : int or "auto", default="auto"
-        Restarts; "auto" is 1, as in scikit-learn for k-means++.
+        Number of restarts. "auto" is 1, as in scikit-learn for k-means++.
     max_iter : int, default=300
-        The most passes over the rows.
-    tol : float, default=1e-4
+        Maximum number of passes over the rows.
+    tol : float, default=0.0001
         Stop when the centres move by less than this share of a feature's variance.
     affinity_normalize : bool, default=False
-        Whether to cluster as spectral clustering does: k-means on the leading
-        eigenvectors of the affinity, normalised by its row sums. For kernels that are
-        not negative.
+        Whether to do spectral clustering: k-means on the leading eigenvectors of the
+        normalised affinity. The kernel must not be negative.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `max_spectral_error` or `max_trace_error`, the most
-        there may be; None for no limit.
-    sampler, max_spectral_error, max_trace_error
-        How landmarks are chosen, as for `Nystroem`.
+        Number of landmarks. With `max_spectral_error` or `max_trace_error` it is an
+        upper limit, and None means no limit.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    max_spectral_error : float, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
+    max_trace_error : float, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     random_state : int, RandomState instance or None, default=None
-        The same int gives the same clusters for every storage and number of threads.
-    n_jobs : int, default=None
-        Threads. None: as many as BLAS may use; -1: all cores.
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each row.
+        Cluster of each row.
     inertia_ : float
-        Σ w‖φ(x) − c‖² about the fitted centres, in the kernel's own feature space: what
-        K̃ leaves of each row is included. The centres lie in the landmarks' span, so
-        this is an upper bound of the inertia about the clusters' true means. With
-        `affinity_normalize`, that of the embedding.
+        Weighted sum of squared distances to the centres in the kernel's feature space,
+        including the residual of K̃. With `affinity_normalize`, in the embedding.
     dual_coef_ : ndarray of shape (n_landmarks, n_clusters)
-        Centre j is Σᵢ dual_coef_[i, j]·φ(landmark i). Not with `affinity_normalize`.
+        Centre j is Σᵢ dual_coef_[i, j]·φ(landmark i). Absent with `affinity_normalize`.
     n_iter_ : int
-        Passes over the rows.
+        Number of passes over the rows.
     landmarks_ : Landmarks
-        All that is known about the landmarks; prints as one line.
+        The landmarks with indices, errors and cost; prints as one line.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact with `max_trace_error`, else estimated on about 1024 rows.
+        Relative trace error tr(K − K̃)/tr K: exact with `max_trace_error`, otherwise
+        estimated on about 1024 rows.
     n_features_in_ : int
         Number of features seen during fit.
+
+    See Also
+    --------
+    spectral_embedding : The embedding of spectral clustering.
+    sklearn.cluster.KMeans : K-means without a kernel.
+    sklearn.cluster.SpectralClustering : Spectral clustering with an n × n affinity.
 
     Examples
     --------
@@ -220,20 +244,22 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the clusters of the rows of X.
+        """Fit the clusters to the rows of X.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : ignored
-            For pipelines.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelKMeans
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):
@@ -319,13 +345,19 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            `labels_`.
+            Cluster numbers, `labels_`.
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
@@ -336,15 +368,24 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
-        out : str, Path or array, default=None
-            Where the distances go, as for `Nystroem.transform`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            As by `transform`; `out` where it is given.
+            Distances as from `transform`, or `out`.
         """
         Output(out)  # refused before the work begins
         with method_progress_bar(self, "fit_transform"):
@@ -352,21 +393,25 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
 
     @method_of_rows
     def predict(self, X: Any, out: Any = None) -> Any:
-        """The cluster of each row, with s kernel evaluations.
+        """Predict the cluster of each row.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
-            the landmarks alone.
-        out : str, Path or array, default=None
-            Where the numbers go, as for `Nystroem.transform`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Cluster numbers; `out` where it is given.
+            Cluster numbers, or `out`.
         """
         output = Output(out, "label", single=True)
         landmarks, source, engine = self._resolve_fitted_rows(X, "predict")
@@ -374,36 +419,46 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
 
     @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
-        """The distance of each row to every centre.
+        """Compute the distance of each row to every centre.
 
         Parameters
         ----------
-        X : as for `predict`
-            Rows.
-        out : str, Path or array, default=None
-            Where the distances go, as for `Nystroem.transform`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            In the kernel's feature space; with `affinity_normalize`, in the embedding.
-            `out` where it is given.
+            Distances in the kernel's feature space, or in the embedding with
+            `affinity_normalize`; or `out`.
         """
         landmarks, source, engine = self._resolve_fitted_rows(X, "transform")
         output = Output(out, names=self.get_feature_names_out())
         return self._clusters.distances(landmarks, source, engine, output)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the sum of squared distances of rows to their nearest centre.
+        """Compute minus the sum of squared distances to the nearest centre.
 
         Parameters
         ----------
-        X : as for `predict`
-            Rows.
-        y : ignored
-            For pipelines.
-        sample_weight : array-like or path, default=None
-            Weights of the rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------

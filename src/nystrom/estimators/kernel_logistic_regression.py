@@ -30,53 +30,99 @@ from ._warnings import warn, warn_alike
 
 
 class KernelLogisticRegression(BaseKernelClassifier):
-    """Logistic regression with a kernel, on landmarks: probabilities of classes.
+    """Kernel logistic regression on landmarks.
 
-    `sklearn.linear_model.LogisticRegression` on the features of `Nystroem`, without
-    ever holding these: ½‖w‖² + C·Σ loss is minimised from sums over blocks of rows. The
-    first steps use a sample; then each is a pass of n·s kernel evaluations, and
-    near Newton's, as its curvature is measured on the sample. More than two classes are
-    fitted together (multinomial).
+    The same model as `sklearn.linear_model.LogisticRegression` on the features of
+    `Nystroem`, but the features are never stored: ½‖w‖² + C·Σ loss is minimised by a
+    Newton method whose gradient is summed over blocks of rows and whose curvature comes
+    from a sample. More than two classes are fitted together (multinomial).
+
+    Read more in the :doc:`user guide </classification>`.
 
     Parameters
     ----------
     C : float or sequence of float, default=1.0
-        The inverse strength of regularisation, as in scikit-learn: the loss of all rows
-        counts C times. Of several the one with the least loss on rows left out is
-        chosen, on at most 65 536 rows and one set of landmarks.
+        Inverse regularisation strength, as in scikit-learn. Of several values, the one
+        with the smallest loss on held-out rows is selected, on at most 65 536 rows.
     kernel : str, callable or Kernel, default="rbf"
-        As for `KernelRidge`.
+        Kernel, as for `Nystroem`.
     gamma : float, sequence of float, str or None, default="scale"
-        As for `KernelRidge`.
-    degree, coef0, kernel_params, n_landmarks, sampler
-        As for `KernelRidge`.
-    max_spectral_error, max_trace_error, optimize_landmarks
-        As for `KernelRidge`.
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
+        in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
+        per feature) and "matrix" (a linear map of the features) learn it from rows and
+        targets. None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with `sample_weight`.
+        Weights of the classes, multiplied by `sample_weight`. "balanced" uses weights
+        inversely proportional to the number of rows of each class.
+    n_landmarks : int or None, default=1000
+        Number of landmarks. With `max_spectral_error` or `max_trace_error` it is an
+        upper limit, and None means no limit.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    max_spectral_error : float, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
+    max_trace_error : float, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
+    optimize_landmarks : bool, default=False
+        Whether to move the landmarks, and to refine a learnt gamma, along the gradient
+        of a bound on the likelihood of the targets. The result is used only if the
+        error on held-out rows falls. Landmarks are then points instead of rows.
     fit_intercept : bool, default=True
-        Whether to fit a constant, which is not regularised.
-    tol : float, default=1e-8
-        Steps end when no more than this share of the objective is left to be gained, as
-        estimated from gradient and curvature. Probabilities are then within about 0.001
-        of those at the minimum; with 1e-6 they were off by up to 0.05.
+        Whether to fit an intercept, which is not penalised.
+    tol : float, default=1e-08
+        Stop when the estimated remaining decrease is below this share of the objective.
+        With the default, probabilities are within about 0.001 of those at the minimum.
     max_iter : int, default=100
-        Steps at most; where they were not enough, a ConvergenceWarning says so.
-    random_state, n_jobs, verbose
-        As for `KernelRidge`.
+        Maximum number of steps. A `ConvergenceWarning` reports when they are not
+        enough.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        Class labels.
     C_ : float
         The C that was used.
     losses_ : ndarray or None
-        For each of several C, −log p of a row that was left out, on the mean.
+        Mean log-loss on held-out rows for each of several C.
     n_iter_ : int
-        Steps on all rows, with the C that was used.
-    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, n_features_in_
-        As for `KernelRidge`, with one column per class, or one for two classes.
+        Number of steps on all rows.
+    dual_coef_ : ndarray of shape (n_landmarks, n_outputs)
+        Coefficients of the landmarks: the decision values are `k(X, X_fit_) @
+        dual_coef_ + intercept_`. Two classes have one output.
+    X_fit_ : array, sparse matrix or list
+        The landmarks; all training rows in exact mode.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept; 0.0 if `fit_intercept=False`.
+    landmarks_ : Landmarks
+        The landmarks with indices, errors and cost; prints as one line.
+    approximation_error_ : TraceError or None
+        Relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
+    n_features_in_ : int
+        Number of features seen during fit.
+    gamma_ : float or ndarray
+        The learnt gamma: a number for gamma="learn", one per feature for "ard", a
+        matrix for "matrix".
+
+    See Also
+    --------
+    KernelRidgeClassifierCV : Squared loss: faster, and selects gamma.
+    sklearn.linear_model.LogisticRegression : The linear model.
 
     Examples
     --------
@@ -140,20 +186,23 @@ class KernelLogisticRegression(BaseKernelClassifier):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to rows and their classes.
+        """Fit the model to rows and classes.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like or path, of shape (n_samples,)
-            Classes; None where the source has them, one number or text per row.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, or a path. None if the source has them: `sources.open(path,
+            target="label")`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelLogisticRegression
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):

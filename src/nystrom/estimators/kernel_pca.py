@@ -143,10 +143,10 @@ class PreimageMixin:
 
     @property
     def inverse_transform(self) -> Callable[[Any], Any]:
-        """Rows that have about the coordinates given, by ridge regression.
+        """Map coordinates back to rows by ridge regression.
 
         A method of one array of shape (n_samples, n_components), which returns rows of
-        shape (n_samples, n_features). It is there with fit_inverse_transform=True only.
+        shape (n_samples, n_features). Available if `fit_inverse_transform=True`.
         """
         if not self.fit_inverse_transform:
             # NotFittedError is an AttributeError, so that hasattr is False.
@@ -173,53 +173,67 @@ class PreimageMixin:
 class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
     """Kernel principal component analysis on landmarks.
 
-    A drop-in for `sklearn.decomposition.KernelPCA`, in O(n·s²) time with s landmarks
-    and memory that does not grow with n. With no more rows than `n_landmarks`,
-    scikit-learn's own class does the work, and the answer is exact.
+    A drop-in replacement for `sklearn.decomposition.KernelPCA` that runs in O(n·s²)
+    time with s landmarks, in memory that does not grow with the number of rows n. With
+    no more rows than `n_landmarks`, scikit-learn's own class does the work and the
+    result is exact.
+
+    Read more in the :doc:`user guide </components>`.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None keeps all with an eigenvalue above 0.
+        Number of components. None keeps all with a positive eigenvalue.
     kernel : str, callable or Kernel, default="linear"
-        As for `Nystroem`.
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
-        The width of the kernel; "scale", "auto" or "median", from the rows. None is
-        scikit-learn's default.
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" and
+        "median" compute it from the rows. None is scikit-learn's default.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
-        Zero coefficient of polynomial and sigmoid kernels.
+        Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Further parameters of the kernel.
     alpha : float, default=1.0
         Ridge of the regression behind `inverse_transform`.
     fit_inverse_transform : bool, default=False
-        Whether to learn the way back, for dense rows of numbers.
+        Whether to learn `inverse_transform`, for dense rows of numbers.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
-        For the n × n problem in exact mode, for the s × s one on landmarks.
-    tol, max_iter, iterated_power
-        Parameters of "arpack" and "randomized", as in scikit-learn.
+        Eigensolver for the n × n problem in exact mode, and for the s × s problem on
+        landmarks.
+    tol : float, default=0
+        Tolerance of the ARPACK solver, as in scikit-learn.
+    max_iter : int, default=None
+        Maximum number of ARPACK iterations, as in scikit-learn.
+    iterated_power : int or "auto", default="auto"
+        Number of power iterations of the randomized solver, as in scikit-learn.
     remove_zero_eig : bool, default=False
         Whether to drop components with eigenvalue 0.
     random_state : int, RandomState instance or None, default=None
-        The same int gives the same landmarks for every storage and number of threads.
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
     copy_X : bool, default=True
         Whether exact mode keeps a copy of X.
-    n_jobs : int, default=None
-        Threads. None: as many as BLAS may use; -1: all cores.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `max_spectral_error` or `max_trace_error`, the most
-        there may be; None for no limit.
-    sampler : str, callable or array, default="auto"
-        How landmarks are chosen, as for `Nystroem`.
+        Number of landmarks. With `max_spectral_error` or `max_trace_error` it is an
+        upper limit, and None means no limit.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
     max_spectral_error : float, default=None
-        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
     max_trace_error : float, default=None
-        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     center : bool, default=True
-        Whether to center in feature space, as scikit-learn does; False is
-        the paper's form.
+        Whether to center in feature space, as scikit-learn does. False is the form of
+        the paper.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -229,28 +243,35 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         Eigenvalues of the (centred) kernel matrix, descending.
     eigenvectors_ : ndarray of shape (n_points, n_components)
         One row per point of `X_fit_`. The coordinates of a row are its (centred) kernel
-        values with these points, times `eigenvectors_ / sqrt(eigenvalues_)`.
+        values with these points times `eigenvectors_ / sqrt(eigenvalues_)`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The eigenvalues as shares of tr K, less 1ᵀK̃1/n with `center=True`. That
-        is no less than tr HKH: no share is too large.
+        Eigenvalues divided by the trace of the (centred) kernel matrix. The trace is a
+        slight overestimate, so no ratio is too large.
     explained_variance_path_ : ndarray of shape (n_numbers, n_components)
-        The same for the first landmarks alone, as many as `n_landmarks_path_` says: …,
-        a quarter of them, half, all. Where the last rows agree there are enough. Not in
-        exact mode.
+        The same for the first landmarks only, with the numbers in `n_landmarks_path_`.
+        If the last rows agree, there are enough landmarks. Absent in exact mode.
     n_landmarks_path_ : ndarray of shape (n_numbers,)
         Numbers of landmarks, ascending.
     X_fit_ : array, CSR matrix or list
         The landmarks; all rows in exact mode.
-    dual_coef_, X_transformed_fit_ : ndarray
-        The regression behind `inverse_transform`, where it is fitted.
+    dual_coef_ : ndarray of shape (n_points, n_features)
+        Coefficients of `inverse_transform`, if `fit_inverse_transform=True`.
+    X_transformed_fit_ : ndarray of shape (n_landmarks, n_components)
+        Coordinates of the points of `X_fit_`, if `fit_inverse_transform=True`.
     gamma_ : float
-        1/n_features where `gamma` is None.
+        The gamma that was used; 1/n_features if `gamma` is None.
     landmarks_ : Landmarks
-        All that is known about the landmarks; all rows in exact mode.
+        The landmarks with indices, errors and cost; all rows in exact mode.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K, exact. None where the kernel is indefinite.
+        Exact relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
     n_features_in_ : int
         Number of features seen during fit.
+
+    See Also
+    --------
+    Nystroem : Features of the landmarks without a rotation.
+    KernelCCA : Components that two views share.
+    sklearn.decomposition.KernelPCA : Exact kernel PCA.
 
     Examples
     --------
@@ -317,20 +338,22 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the components of the rows of X.
+        """Fit the components to the rows of X.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : ignored
-            For pipelines.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelPCA
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):
@@ -351,21 +374,26 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
 
         Parameters
         ----------
-        X : as for `fit`
-            Training rows.
-        y : ignored
-            For pipelines.
-        out : str, Path or array, default=None
-            Where the coordinates go, as for `transform`.
-        sample_weight : as for `fit`
-            With weights, rows are transformed in a pass of its own.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
         **params : dict
-            Not accepted.
+            Not accepted; present for metadata routing.
 
         Returns
         -------
         coordinates : array of shape (n_samples, n_components)
-            In the precision of X; `out` where it is given.
+            Coordinates in the precision of X, or `out`.
         """
         if params:
             raise TypeError(f"fit_transform takes no {', '.join(params)}.")
@@ -385,21 +413,25 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
 
     @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
-        """The coordinates of rows, with s kernel evaluations each.
+        """Compute the coordinates of rows.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
-            the landmarks alone.
-        out : str, Path or array, default=None
-            Where the coordinates go, as for `Nystroem.transform`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         coordinates : array of shape (n_samples, n_components)
-            In the precision of X; `out` where it is given.
+            Coordinates in the precision of X, or `out`.
         """
         check_is_fitted(self, "eigenvalues_")
         output = Output(out, names=self.get_feature_names_out())

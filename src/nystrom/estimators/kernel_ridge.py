@@ -35,107 +35,117 @@ MIN_ERROR_REDUCTION = 1.1
 class KernelRidge(BaseKernelRegressor):
     """Kernel ridge regression on landmarks.
 
-    A drop-in for `sklearn.kernel_ridge.KernelRidge`, in O(n·s²) time with s landmarks
-    and memory that does not grow with n. With no more rows than `n_landmarks`,
-    scikit-learn's own class does the work, and the answer is exact.
+    A drop-in replacement for `sklearn.kernel_ridge.KernelRidge` that runs in O(n·s²)
+    time with s landmarks, in memory that does not grow with the number of rows n. With
+    no more rows than `n_landmarks`, scikit-learn's own class does the work and the
+    solution is exact.
+
+    Read more in the :doc:`user guide </regression>`.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_targets,), default=1
-        The ridge, one or one per target; 0 is least squares on the landmarks.
+        Regularisation strength (ridge), one number or one per target. 0 is least
+        squares on the landmarks.
     kernel : str, callable or Kernel, default="linear"
-        As for `Nystroem`. A `WhiteKernel` in a sum of scikit-learn's Gaussian-process
-        kernels is noise of the targets, and added to alpha.
+        Kernel, as for `Nystroem`. A `WhiteKernel` in a sum of scikit-learn's Gaussian
+        process kernels is noise of the targets and is added to `alpha`.
     gamma : float, sequence of float, str or None, default=None
-        The width of the kernel, one or one per feature. From the rows: "scale" and
-        "auto", as `SVC` has them, or "median". From rows and targets: "learn", one
-        width, by the likelihood of 1000 rows' targets under a model of at most 250
-        landmarks; "ard", one width per feature; "matrix", a linear map of the
-        features. The last two compare a few candidates by their error on held-out
-        rows of a sample of at most 6000, "scale", "median" and "learn" among them.
-        None is scikit-learn's default.
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
+        in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
+        per feature) and "matrix" (a linear map of the features) learn it from rows and
+        targets. None is scikit-learn's default.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
-        Zero coefficient of polynomial and sigmoid kernels.
+        Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Further parameters of the kernel.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `epsilon`, `max_spectral_error` or
-        `max_trace_error`, the most there may be; None for no limit.
-    sampler : str, callable or array, default="auto"
-        How landmarks are chosen, as for `Nystroem`.
+        Number of landmarks. With `epsilon`, `max_spectral_error` or `max_trace_error`
+        it is an upper limit, and None means no limit.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
     solver : {"auto", "direct", "cg", "full"}, default="auto"
-        "direct" sums the Gram matrix of the features; "cg" makes a pass over the rows
-        per step instead, which pays with many landmarks; "auto" counts operations.
-        "full" solves (K + alpha·I)x = y on all n rows, to a relative residual of 1e-6,
-        where landmarks are not enough: conjugate gradients in which the landmarks
-        precondition, n²/2 kernel values per step unless K fits scikit-learn's
-        `working_memory`. Rows of a file or of Dask are read once, and all work is done
-        in this process; they are kept with the model, which makes n evaluations per
-        prediction.
+        "direct" sums the s × s Gram matrix of the features in one pass. "cg" runs
+        conjugate gradients with one pass per step, which pays with many landmarks.
+        "auto" selects the one with fewer operations. "full" solves (K + alpha·I)x = y
+        on all n rows without approximation, by conjugate gradients with the landmarks
+        as preconditioner; the model then stores all rows.
     epsilon : float, default=None
-        As many landmarks as take the risk to at most 1 + 3·epsilon times that of exact
-        kernel ridge regression (‖K − K̃‖₂ ≤ epsilon·alpha). Proven with `delta`.
+        Select as many landmarks as needed to bound the risk by 1 + 3·`epsilon` times
+        the risk of exact kernel ridge regression (‖K − K̃‖₂ ≤ `epsilon`·`alpha`).
+        Proven only with `delta`.
     delta : float, default=None
-        Failure probability for `epsilon` or `max_spectral_error`; implies the theory's
-        constants.
+        Failure probability of the guarantee for `epsilon` or `max_spectral_error`. It
+        implies the constants of the paper's proofs, which select many more landmarks.
     max_spectral_error : float, default=None
-        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
     max_trace_error : float, default=None
-        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     optimize_landmarks : bool, default=False
-        Whether to move the landmarks, and to refine a gamma that is learnt, along the
-        gradient of a bound on the likelihood of the targets. They are then not rows of
-        X, and predict far better where few landmarks are too few for K. At most 60
-        steps on 24 rows per landmark, at most 25,000; kept only if the error on
-        held-out rows falls. They begin at uniform rows, or at those of a `sampler`
-        other than "auto".
+        Whether to move the landmarks, and to refine a learnt gamma, along the gradient
+        of a bound on the likelihood of the targets. The result is used only if the
+        error on held-out rows falls. Landmarks are then points instead of rows.
     fit_intercept : bool, default=False
-        Whether to fit a constant, which the ridge does not shrink.
+        Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
-        The same int gives the same landmarks for every storage and number of threads.
-    n_jobs : int, default=None
-        Threads. None: as many as BLAS may use; -1: all cores.
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
-    dual_coef_ : array of shape (n_landmarks,) or (n_landmarks, n_targets)
-        `k(X, X_fit_) @ dual_coef_ + intercept_` predicts.
-    X_fit_ : array, CSR matrix or list
-        The landmarks; all rows in exact mode, and after "full" all rows of weight > 0.
-        For kernel="precomputed" the landmarks' column numbers.
+    dual_coef_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_targets)
+        Coefficients of the landmarks. Predictions are `k(X, X_fit_) @ dual_coef_ +
+        intercept_`.
+    X_fit_ : array, sparse matrix or list
+        The landmarks; all rows in exact mode, and all rows of positive weight with
+        solver="full". For kernel="precomputed", the column numbers of the landmarks.
     intercept_ : float or ndarray of shape (n_targets,)
-        The constant; 0.0 without one.
+        Intercept; 0.0 if `fit_intercept=False`.
     landmarks_ : Landmarks
-        All that is known about the landmarks; prints as one line. After "full" those
-        that precondition, with the error of K̃ in `landmarks_.error`.
+        The landmarks with indices, errors and cost; prints as one line. With
+        solver="full", the landmarks of the preconditioner.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact after "direct", estimated on about 1024 rows after "cg",
-        0 after "full"; its `at_most` is True where rounding allows only an upper bound.
-        None where the kernel is indefinite.
+        Relative trace error tr(K − K̃)/tr K: exact for solver="direct", estimated on
+        about 1024 rows for "cg", 0 for "full". None if the kernel is indefinite.
     risk_bound_ : RiskBound or None
-        What is known about the risk beside exact kernel ridge regression, where the
-        trace error or `delta` gives a bound. None with an intercept or weights, for
-        which nothing is proven.
+        Bound on the risk relative to exact kernel ridge regression, if the trace error
+        or `delta` proves one. None with an intercept or weights.
     solver_ : str
-        "direct", "cg", "full", or "exact".
+        The solver that was used: "direct", "cg", "full" or "exact".
     n_iter_ : int or None
-        Steps of conjugate gradients.
+        Number of conjugate gradient steps.
     residual_ : float or None
-        ‖b − Ax‖/‖b‖ that "full" has reached, the largest of all targets, found by a
-        product in float64; no prediction of a training row is further off than that
-        times ‖b‖.
-    gamma_ : float or ndarray of shape (n_features,)
-        What gamma="learn", "ard" or "matrix" has learnt: a number, one per feature, or
-        a matrix; absent otherwise.
+        Relative residual ‖b − Ax‖/‖b‖ that solver="full" reached, computed in float64;
+        the largest over the targets.
+    gamma_ : float or ndarray
+        The learnt gamma: a number for gamma="learn", one per feature for "ard", a
+        matrix for "matrix".
     feature_importances_ : ndarray of shape (n_features,)
-        With gamma="ard" or "matrix": how much each feature counts in the distance, the
-        diagonal of the matrix times the variance of the feature; they add up to 1.
+        With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
+        features of variance 1. They sum to 1.
     n_features_in_ : int
         Number of features seen during fit.
+
+    See Also
+    --------
+    KernelRidgeCV : Selects alpha, gamma and the number of landmarks.
+    KernelRidgeClassifier : The same loss for classification.
+    sklearn.kernel_ridge.KernelRidge : Exact kernel ridge regression.
+
+    Notes
+    -----
+    The estimator minimises Σ wᵢ(yᵢ − f(xᵢ))² + α‖f‖² over the functions f that the
+    landmarks span. This is kernel ridge regression with the Nyström approximation K̃ in
+    place of the kernel matrix K.
 
     Examples
     --------
@@ -203,21 +213,23 @@ class KernelRidge(BaseKernelRegressor):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to rows and targets.
+        """Fit the model to rows and targets.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or a file that holds them, such as "y.npy". None where the source
-            has them: `sources.open(path, target=...)`.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Targets, or a file with targets such as "y.npy". None if the source has
+            them: `sources.open(path, target=...)`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelRidge
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):
@@ -240,29 +252,29 @@ class KernelRidge(BaseKernelRegressor):
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to a further batch of a stream of rows and targets.
+        """Update the model with a further batch of a stream of rows.
 
-        All rows so far count, in O(batch · s²); memory does not grow with the number of
-        batches. Few weighted rows are kept; landmarks are chosen anew among them and
-        the new ones where that leaves a tenth less of K, and the sums over all rows are
-        then carried over to the new landmarks' features. The first call fits; `fit`
-        forgets the stream. Always by the Gram matrix (`solver="direct"`). A width from
-        the data ("scale", "learn") is that of the first batch. A model that was fitted
-        by `fit` kept no sums: it begins anew, with a warning.
+        All rows so far count, in O(batch · s²) time and in memory that does not grow
+        with the number of batches. A few weighted rows represent earlier rows;
+        landmarks are selected again among these and the new rows when this reduces the
+        trace error by a tenth. The first call fits, and `fit` forgets the stream. The
+        solver is always "direct". A gamma from the data ("scale", "learn") is that of
+        the first batch.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            The rows of the batch.
-        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
-            Their targets; None where the source has them.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of the batch.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Targets of the batch. None if the source has them.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelRidge
-            Fitted to all rows so far.
+        self : object
+            The estimator, fitted to all rows so far.
         """
         with fit_context(self, X, y):
             if self.epsilon is not None or self.delta is not None:
@@ -323,73 +335,122 @@ class KernelRidge(BaseKernelRegressor):
 
 
 class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
-    """Kernel ridge regression on landmarks, with alpha chosen by cross-validation.
+    """Kernel ridge regression on landmarks, with cross-validated parameters.
 
-    Generalised cross-validation scores all alphas from the one pass that a fit makes;
-    exact leave-one-out takes a second one, and folds share the first. Landmarks are
-    chosen once, from all rows; several numbers of them are scored from the same pass,
-    as the first ones of the most. Where the best is at the end of a grid, and clearly
-    better than its neighbour, a warning says in which direction to go on.
+    All values of alpha and all numbers of landmarks are scored from one pass over the
+    rows. Landmarks are selected once per gamma, from all rows and without the targets.
+    If the best value lies at the end of a grid and is clearly better than its
+    neighbour, a warning suggests values to add.
+
+    Read more in the :doc:`user guide </regression>`.
 
     Parameters
     ----------
-    alphas : array-like of float > 0, default=None
-        The ridges to try. None: 13 of them, from a thousandth to a thousand times the
-        power of ten nearest to a typical k(x, x), which of many kernels is 1; from a
-        millionth, where gamma is "ard" or "matrix" or landmarks are optimised.
+    alphas : array-like of float, default=None
+        Values of alpha to compare, all positive. None compares 13 values from 1e-3 to
+        1e3, in units of a typical k(x, x); from 1e-6 for gamma="ard" or "matrix" and
+        with `optimize_landmarks`.
     kernel : str, callable or Kernel, default="rbf"
-        As for `KernelRidge`, whose default is scikit-learn's "linear".
-    gamma, degree, coef0, kernel_params, sampler
-        As for `KernelRidge`.
+        Kernel, as for `Nystroem`.
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
+        in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
+        per feature) and "matrix" (a linear map of the features) learn it from rows and
+        targets. None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
     gammas : sequence or "auto", default=None
-        Widths to try, each with landmarks and a pass of its own, instead of `gamma`.
-        "auto": 1/16, 1/4, 1, 4 and 16 times gamma="scale".
+        Values of gamma to compare, each with its own landmarks and pass. "auto"
+        compares 1/16, 1/4, 1, 4 and 16 times gamma="scale".
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
-        None or "gcv": generalised cross-validation. "loo": exact leave-one-out. An int:
-        so many folds, drawn at random. A scikit-learn splitter or an iterable of
-        (train, test) row numbers: those. With `scoring` None is "loo".
+        None or "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int
+        the number of random folds. A splitter or an iterable of (train, test) row
+        numbers is used as given. With `scoring`, None means "loo".
     scoring : str or callable, default=None
-        A scorer of scikit-learn's, by name or `scorer(estimator, X, y)`, for what is
-        predicted of rows left out, in one more pass: by folds for each of them, by
-        leave-one-out for all rows at once. One number is held for each row of a fold,
-        target, alpha and number of landmarks. Its X are row numbers; weights are
-        passed on as `sample_weight`. None: the negative mean squared error.
+        Scorer of scikit-learn for predictions of held-out rows, by name or as
+        `scorer(estimator, X, y)`, whose X are row numbers. None is the negative mean
+        squared error.
     alpha_per_target : bool, default=False
-        Whether each target gets an alpha of its own.
-    fit_intercept : bool, default=False
-        Whether to fit a constant, which the ridge does not shrink.
+        Whether to select one alpha per target.
     n_landmarks : int, sequence of int or None, default=1000
-        How many landmarks, as for `KernelRidge`; or the numbers to try, such as
-        [100, 300, 1000].
+        Number of landmarks, as for `KernelRidge`, or several numbers to compare, such
+        as [100, 300, 1000].
     prefer_fewer : bool, default=False
-        Which of several numbers of landmarks: the best, or with True the fewest that
-        score within one standard error, over the folds of `cv`, of the best.
-    max_spectral_error, max_trace_error, optimize_landmarks, random_state, n_jobs,\
- verbose
-        As for `KernelRidge`.
+        Whether to select the smallest number of landmarks whose score is within one
+        standard error, over the folds of `cv`, of the best.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    max_spectral_error : float, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
+    max_trace_error : float, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
+    optimize_landmarks : bool, default=False
+        Whether to move the landmarks, and to refine a learnt gamma, along the gradient
+        of a bound on the likelihood of the targets. The result is used only if the
+        error on held-out rows falls. Landmarks are then points instead of rows.
+    fit_intercept : bool, default=False
+        Whether to fit an intercept, which is not penalised.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
     alpha_ : float or ndarray of shape (n_targets,)
-        The alpha chosen.
+        Selected alpha.
     gamma_ : object
-        The width chosen, of `gammas`; `gamma` where none were given; where that is
-        "learn", "ard" or "matrix", what was learnt.
+        Selected gamma. With gamma="learn", "ard" or "matrix", the learnt one.
     n_landmarks_ : int
-        How many landmarks the model has: the number chosen, where several were given.
+        Number of landmarks of the model.
     best_score_ : float or ndarray of shape (n_targets,)
-        Its score: the negative mean squared error, or that of `scoring`.
+        Score of the selected parameters: the negative mean squared error, or that of
+        `scoring`.
     scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas[, n_targets])
-        The scores of all; by number where `n_landmarks` is a sequence, in ascending
-        order, and by target with `alpha_per_target`.
+        Scores of all candidates. The dimensions in brackets exist if several values
+        were compared, the last one with `alpha_per_target`.
     n_landmarks_path_ : ndarray of int
         The numbers of landmarks, ascending.
     alphas_ : ndarray of shape (n_alphas,)
+        Values of alpha that were compared.
     gammas_ : list
         The candidates.
-    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
-risk_bound_, n_features_in_
-        As for `KernelRidge`, for the alpha chosen.
+    dual_coef_ : ndarray of shape (n_landmarks,) or (n_landmarks, n_targets)
+        Coefficients of the landmarks. Predictions are `k(X, X_fit_) @ dual_coef_ +
+        intercept_`.
+    X_fit_ : array, sparse matrix or list
+        The landmarks; all training rows in exact mode.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept; 0.0 if `fit_intercept=False`.
+    landmarks_ : Landmarks
+        The landmarks with indices, errors and cost; prints as one line.
+    approximation_error_ : TraceError or None
+        Relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
+    solver_ : str
+        The solver that was used: "direct", "cg", "full" or "exact".
+    risk_bound_ : RiskBound or None
+        Bound on the risk relative to exact kernel ridge regression, if one is proven.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_importances_ : ndarray of shape (n_features,)
+        With gamma="ard" or "matrix": weight of each feature in the learnt distance, for
+        features of variance 1. They sum to 1.
+
+    See Also
+    --------
+    KernelRidge : The same model with a given alpha.
+    KernelRidgeClassifierCV : The same search for classification.
+    sklearn.linear_model.RidgeCV : Cross-validated linear ridge regression.
 
     Examples
     --------
@@ -458,21 +519,23 @@ risk_bound_, n_features_in_
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose alpha, and fit with it.
+        """Select the parameters and fit the model with them.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like or path, of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or a file that holds them, such as "y.npy". None where the source
-            has them: `sources.open(path, target=...)`.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Targets, or a file with targets such as "y.npy". None if the source has
+            them: `sources.open(path, target=...)`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelRidgeCV
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):

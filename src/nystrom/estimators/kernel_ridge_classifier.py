@@ -28,37 +28,97 @@ from ._search import (
 class KernelRidgeClassifier(CalibratedClassifierMixin):
     """Classification by kernel ridge regression on landmarks.
 
-    Classes become targets of ±1, one per class where there are more than two, as in
-    `sklearn.linear_model.RidgeClassifier`. What the regression's values mean is fitted
-    too: after the Gram matrix at most 16 384 rows are asked what a fit without them
-    (and without the landmark that such a row may be) says of each, and `predict_proba`
-    is calibrated on that, with the weights of rows and classes. (Not with solver="cg",
-    which makes no Gram matrix.)
+    Classes become targets of ±1, one per class if there are more than two, as in
+    `sklearn.linear_model.RidgeClassifier`. `predict_proba` is calibrated on
+    leave-one-out predictions of up to 16 384 training rows.
+
+    Read more in the :doc:`user guide </classification>`.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        The ridge.
+        Regularisation strength (ridge).
     kernel : str, callable or Kernel, default="rbf"
-        As for `KernelRidge`, whose default is scikit-learn's "linear".
-    gamma, degree, coef0, kernel_params, n_landmarks, sampler, solver, epsilon, delta,\
- max_spectral_error, max_trace_error, optimize_landmarks
-        As for `KernelRidge`.
+        Kernel, as for `Nystroem`.
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
+        in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
+        per feature) and "matrix" (a linear map of the features) learn it from rows and
+        targets. None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with `sample_weight`. "balanced" goes by the
-        number of rows of each, as in scikit-learn, and not by their weights.
+        Weights of the classes, multiplied by `sample_weight`. "balanced" uses weights
+        inversely proportional to the number of rows of each class.
+    n_landmarks : int or None, default=1000
+        Number of landmarks. With `epsilon`, `max_spectral_error` or `max_trace_error`
+        it is an upper limit, and None means no limit.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    solver : {"auto", "direct", "cg", "full"}, default="auto"
+        Solver, as for `KernelRidge`. "cg" computes no Gram matrix and gives no
+        probabilities.
+    epsilon : float, default=None
+        Select as many landmarks as needed to bound the risk by 1 + 3·`epsilon` times
+        the risk of exact kernel ridge regression (‖K − K̃‖₂ ≤ `epsilon`·`alpha`).
+        Proven only with `delta`.
+    delta : float, default=None
+        Failure probability of the guarantee for `epsilon` or `max_spectral_error`. It
+        implies the constants of the paper's proofs, which select many more landmarks.
+    max_spectral_error : float, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
+    max_trace_error : float, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
+    optimize_landmarks : bool, default=False
+        Whether to move the landmarks, and to refine a learnt gamma, along the gradient
+        of a bound on the likelihood of the targets. The result is used only if the
+        error on held-out rows falls. Landmarks are then points instead of rows.
     fit_intercept : bool, default=True
-        Whether to fit a constant, which the ridge does not shrink.
-    random_state, n_jobs, verbose
-        As for `KernelRidge`.
+        Whether to fit an intercept, which is not penalised.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
-    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, n_iter_,\
- risk_bound_, n_features_in_
-        As for `KernelRidge`, with one target per class, or one for two classes.
+        Class labels.
+    dual_coef_ : ndarray of shape (n_landmarks, n_outputs)
+        Coefficients of the landmarks: the decision values are `k(X, X_fit_) @
+        dual_coef_ + intercept_`. Two classes have one output.
+    X_fit_ : array, sparse matrix or list
+        The landmarks; all training rows in exact mode.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept; 0.0 if `fit_intercept=False`.
+    landmarks_ : Landmarks
+        The landmarks with indices, errors and cost; prints as one line.
+    approximation_error_ : TraceError or None
+        Relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
+    solver_ : str
+        The solver that was used: "direct", "cg", "full" or "exact".
+    n_iter_ : int or None
+        Number of conjugate gradient steps.
+    risk_bound_ : RiskBound or None
+        Bound on the risk relative to exact kernel ridge regression, if one is proven.
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    See Also
+    --------
+    KernelRidgeClassifierCV : Selects alpha, gamma and the number of landmarks.
+    KernelLogisticRegression : Logistic loss, for overlapping classes.
+    sklearn.linear_model.RidgeClassifier : The linear model.
 
     Examples
     --------
@@ -122,22 +182,23 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to rows and their classes.
+        """Fit the model to rows and classes.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like or path, of shape (n_samples,) or (n_samples, n_labels)
-            Classes; 0 and 1 for each label where a row may have several. None where the
-            source has them, one number or text per row:
-            `sources.open(path, target="label")`.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), default=None
+            Class labels; for multilabel data, an indicator matrix of 0 and 1. None if
+            the source has them: `sources.open(path, target="label")`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelRidgeClassifier
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):
@@ -164,70 +225,118 @@ N_FOLDS = 5
 
 
 class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
-    """Classification by kernel ridge regression, with all numbers chosen from the data.
+    """Kernel ridge classification with cross-validated parameters.
 
-    For each width landmarks are chosen once; one pass over the rows makes the sums of
-    all folds, from which every alpha and every number of landmarks is solved for, and
-    one pass of predictions tells how well the rows of each fold are classified by fits
-    to the others. The best is fitted to all rows, and `predict_proba` calibrated as for
-    `KernelRidgeClassifier`. Where the best is at the end of a grid, and clearly better
-    than its neighbour, a warning says in which direction to go on.
+    Landmarks are selected once per gamma. One pass sums the moments of all folds, which
+    give the fits for every alpha and every number of landmarks; a second pass scores
+    them on held-out rows. The best model is fitted to all rows, and `predict_proba` is
+    calibrated as for `KernelRidgeClassifier`. If the best value lies at the end of a
+    grid and is clearly better than its neighbour, a warning suggests values to add.
+
+    Read more in the :doc:`user guide </classification>`.
 
     Parameters
     ----------
-    alphas : array-like of float > 0, default=None
-        The ridges to try. None: 13 of them, from a thousandth to a thousand times the
-        power of ten nearest to a typical k(x, x), which of many kernels is 1. Of
-        equally good ones the largest is selected.
+    alphas : array-like of float, default=None
+        Values of alpha to compare, all positive. None compares 13 values from 1e-3 to
+        1e3, in units of a typical k(x, x). Of equally good ones the largest is
+        selected.
     kernel : str, callable or Kernel, default="rbf"
-        As for `KernelRidge`.
-    gamma : float, "scale", "auto" or "median", default=None
-        The width, as for `KernelRidge`, where it is not to be chosen.
-    degree, coef0, kernel_params, sampler
-        As for `KernelRidge`.
+        Kernel, as for `Nystroem`.
+    gamma : float, sequence of float, str or None, default=None
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" (as
+        in `SVC`) and "median" compute it from the rows. "learn" (one width), "ard" (one
+        per feature) and "matrix" (a linear map of the features) learn it from rows and
+        targets. None is scikit-learn's default.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant term of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel.
     gammas : sequence or "auto", default="auto"
-        Widths to try. "auto": 1/16, 1/4, 1, 4 and 16 times gamma="scale", if the kernel
-        has a width and `gamma` is not given.
+        Values of gamma to compare. "auto" compares 1/16, 1/4, 1, 4 and 16 times
+        gamma="scale" if the kernel has a width and `gamma` is None.
     cv : None, "loo", int, splitter or iterable, default=None
-        An int: so many folds, drawn at random, with all classes in each. None: 5.
-        "loo": leave-one-out. A scikit-learn splitter or an iterable of (train, test)
-        row numbers: those.
+        Number of random stratified folds; None means 5. "loo" is leave-one-out. A
+        splitter or an iterable of (train, test) row numbers is used as given.
     scoring : str or callable, default="accuracy"
-        "accuracy", "balanced_accuracy" or "log_loss"; or a scorer of scikit-learn's, by
-        name or as `scorer(estimator, X, y)`, whose X are row numbers: of it one number
-        is held for each row of a fold, class, alpha and number of landmarks. Rows count
-        with their `sample_weight`, not with that of their class. Probabilities of rows
-        left out are by links that are fitted to them, on at most 4096.
+        "accuracy", "balanced_accuracy", "log_loss", or a scorer of scikit-learn by name
+        or as `scorer(estimator, X, y)`, whose X are row numbers. Rows count with their
+        `sample_weight`, not with that of their class.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with `sample_weight`.
+        Weights of the classes, multiplied by `sample_weight`. "balanced" uses weights
+        inversely proportional to the number of rows of each class.
     n_landmarks : int, sequence of int or None, default=1000
-        How many landmarks; or the numbers to try, such as [100, 300, 1000].
+        Number of landmarks, or several numbers to compare, such as [100, 300, 1000].
     prefer_fewer : bool, default=False
-        Which of several numbers of landmarks: the best, or with True the fewest that
-        score within one standard error, over the folds of `cv`, of the best.
-    max_spectral_error, max_trace_error, optimize_landmarks
-        As for `KernelRidge`.
+        Whether to select the smallest number of landmarks whose score is within one
+        standard error, over the folds of `cv`, of the best.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    max_spectral_error : float, default=None
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
+    max_trace_error : float, default=None
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
+    optimize_landmarks : bool, default=False
+        Whether to move the landmarks, and to refine a learnt gamma, along the gradient
+        of a bound on the likelihood of the targets. The result is used only if the
+        error on held-out rows falls. Landmarks are then points instead of rows.
     fit_intercept : bool, default=True
-        Whether to fit a constant, which the ridge does not shrink.
-    random_state, n_jobs, verbose
-        As for `KernelRidge`.
+        Whether to fit an intercept, which is not penalised.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels.
-    alpha_, gamma_, n_landmarks_
-        What was chosen.
+        Class labels.
+    alpha_ : float
+        Selected alpha.
+    gamma_ : float or str
+        Selected gamma.
+    n_landmarks_ : int
+        Number of landmarks of the model.
     best_score_ : float
-        Its score, the mean over folds.
+        Mean score of the selected parameters over the folds.
     scores_ : ndarray of shape ([n_gammas,] [n_numbers,] n_alphas)
-        The scores of all; by width where there were several, and by number where
-        `n_landmarks` is a sequence, in ascending order.
-    gammas_, alphas_, n_landmarks_path_
-        The candidates.
-    dual_coef_, X_fit_, intercept_, landmarks_, approximation_error_, solver_, \
-n_features_in_
-        As for `KernelRidgeClassifier`.
+        Scores of all candidates. The dimensions in brackets exist if several values
+        were compared.
+    gammas_ : list
+        Values of gamma that were compared.
+    alphas_ : ndarray of shape (n_alphas,)
+        Values of alpha that were compared.
+    n_landmarks_path_ : ndarray of int
+        Numbers of landmarks that were compared, ascending.
+    dual_coef_ : ndarray of shape (n_landmarks, n_outputs)
+        Coefficients of the landmarks: the decision values are `k(X, X_fit_) @
+        dual_coef_ + intercept_`. Two classes have one output.
+    X_fit_ : array, sparse matrix or list
+        The landmarks; all training rows in exact mode.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept; 0.0 if `fit_intercept=False`.
+    landmarks_ : Landmarks
+        The landmarks with indices, errors and cost; prints as one line.
+    approximation_error_ : TraceError or None
+        Relative trace error tr(K − K̃)/tr K. None if the kernel is indefinite.
+    solver_ : str
+        The solver that was used: "direct", "cg", "full" or "exact".
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    See Also
+    --------
+    KernelRidgeClassifier : The same model with a given alpha.
+    KernelLogisticRegression : Logistic loss, for overlapping classes.
+    sklearn.linear_model.RidgeClassifierCV : The linear model.
 
     Examples
     --------
@@ -294,21 +403,23 @@ n_features_in_
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose width, number of landmarks and alpha, and fit with them.
+        """Select the parameters and fit the model with them.
 
         Parameters
         ----------
-        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
-        y : array-like or path, of shape (n_samples,)
-            Classes; None where the source has them, one number or text per row:
-            `sources.open(path, target="label")`.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, or a path. None if the source has them: `sources.open(path,
+            target="label")`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : KernelRidgeClassifierCV
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y):

@@ -30,47 +30,51 @@ from .kernel_pca import PreimageMixin
 
 
 class Nystroem(PreimageMixin, BaseLandmarkTransformer):
-    """Approximate a kernel map using landmarks chosen among the training rows.
+    """Approximate a kernel map with landmarks selected from the training rows.
 
-    A drop-in for `sklearn.kernel_approximation.Nystroem`: the same parameters, defaults
-    and fitted attributes come first. Landmarks are chosen by ridge leverage scores and
-    by what each gains instead of uniformly, the error is reported, and the result is
-    the only n × s array.
+    A drop-in replacement for `sklearn.kernel_approximation.Nystroem`: its parameters,
+    defaults and fitted attributes come first. Landmarks are selected by ridge leverage
+    scores and by the trace error that each one removes, instead of uniformly. The
+    approximation error is reported.
+
+    Read more in the :doc:`user guide </landmarks>`.
 
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        A name as in scikit-learn, or "matern", "matern12", "matern32", "matern52",
-        "rational_quadratic"; a function of two rows; a value from `nystrom.kernels`; or
-        "precomputed".
+        Name of a kernel as in scikit-learn, or "matern", "matern12", "matern32",
+        "matern52" or "rational_quadratic"; a function of two rows; a kernel from
+        `nystrom.kernels`; or "precomputed".
     gamma : float, sequence of float, str or None, default=None
-        The width of the kernel, one or one per feature; "scale", "auto" or "median",
-        from the rows; "learn" or "ard", from the y that `fit` is given, as for
-        `KernelRidge`. None is scikit-learn's default.
+        Inverse width of the kernel, one number or one per feature. "scale", "auto" and
+        "median" compute it from the rows; "learn" and "ard" learn it from the y given
+        to `fit`, as for `KernelRidge`. None is scikit-learn's default.
     coef0 : float, default=None
-        Zero coefficient of polynomial and sigmoid kernels.
+        Constant term of the polynomial and sigmoid kernels.
     degree : float, default=None
         Degree of the polynomial kernel.
     kernel_params : dict, default=None
         Further parameters of the kernel.
     n_components : int or None, default=100
         Number of landmarks, and of features. With `max_spectral_error` or
-        `max_trace_error`, the most there may be; None for no limit.
+        `max_trace_error` it is an upper limit, and None means no limit.
     random_state : int, RandomState instance or None, default=None
-        The same int gives the same landmarks for every storage and number of threads.
-    n_jobs : int, default=None
-        Threads. None: as many as BLAS may use; -1: all cores.
-    sampler : str, callable or array, default="auto"
-        "auto", "recursive", "accelerated", "leverage", "rpcholesky", "greedy",
-        "kmeans", "uniform", a value from `nystrom.samplers`, row numbers, or an array
-        of points.
+        Seed of the random numbers. The same int gives the same landmarks for every
+        storage and number of threads.
+    n_jobs : int or None, default=None
+        Number of threads. None means as many as `joblib.parallel_config` or BLAS may
+        use; -1 means all cores.
+    sampler : str, callable or array-like, default="auto"
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
     max_spectral_error : float, default=None
-        λ > 0: as many landmarks as ‖K − K̃‖₂ ≤ λ takes.
+        Select as many landmarks as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`.
     max_trace_error : float, default=None
-        As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+        Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     fit_inverse_transform : bool, default=False
-        Whether to learn the way back from features to rows, for dense rows of numbers:
-        `inverse_transform` gives pre-images, as `KernelPCA` does.
+        Whether to learn `inverse_transform`, the map from features back to rows, as
+        `KernelPCA` does.
     alpha : float, default=1.0
         Ridge of the regression behind `inverse_transform`.
     verbose : int, default=0
@@ -79,22 +83,34 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The landmarks. For kernel="precomputed" their own kernel matrix; a list where
-        the rows are objects.
+        The landmarks. For kernel="precomputed", their kernel matrix; a list if the rows
+        are objects.
     component_indices_ : ndarray of shape (n_components,)
-        Their row numbers. Absent where the landmarks are not rows.
+        Row numbers of the landmarks. Absent if the landmarks are not rows.
     normalization_ : array of shape (n_components, n_components)
-        L⁻¹ for the Cholesky factor L of the landmarks' kernel matrix, in the order of
-        choice: the features are `k(X, components_) @ normalization_.T`.
+        Inverse L⁻¹ of the Cholesky factor of the landmarks' kernel matrix. The features
+        are `k(X, components_) @ normalization_.T`.
     landmarks_ : Landmarks
-        All that is known about the landmarks; prints as one line.
+        The landmarks with indices, errors and cost; prints as one line.
     approximation_error_ : TraceError or None
-        tr(K − K̃)/tr K: exact after `fit_transform` and with `max_trace_error`,
-        estimated on about 1024 rows after `fit`. None where the kernel is indefinite.
+        Relative trace error tr(K − K̃)/tr K: exact after `fit_transform` and with
+        `max_trace_error`, estimated on about 1024 rows after `fit`. None if the kernel
+        is indefinite.
     gamma_ : float or ndarray of shape (n_features,)
-        What gamma="learn", "ard" or "matrix" has learnt; absent otherwise.
+        The learnt gamma, for gamma="learn", "ard" or "matrix".
     n_features_in_ : int
         Number of features seen during fit.
+
+    See Also
+    --------
+    KernelPCA : Principal components of the same features.
+    select_landmarks : The landmarks alone.
+    sklearn.kernel_approximation.Nystroem : Uniformly drawn landmarks.
+
+    Notes
+    -----
+    The features are nested: the first k columns are the features of the first k
+    landmarks. See `truncate`.
 
     Examples
     --------
@@ -150,21 +166,23 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose landmarks among the rows of X.
+        """Select landmarks among the rows of X.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Training rows; the square kernel matrix for kernel="precomputed".
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
         y : array-like or path, default=None
-            What gamma="learn" learns from: floating-point numbers, or classes of any
+            Targets for gamma="learn", "ard" or "matrix": floats, or classes of any
             other kind. Ignored otherwise.
-        sample_weight : float, array-like or path, default=None
-            A row of weight w counts as w rows; weight 0 excludes it.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
 
         Returns
         -------
-        self : Nystroem
+        self : object
             The fitted estimator.
         """
         with fit_context(self, X, y, passes=0.05):
@@ -177,27 +195,28 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to a further batch of a stream of rows.
+        """Update the landmarks with a further batch of a stream of rows.
 
-        Few weighted rows stand for all that came before, and landmarks are chosen among
-        them and the new ones, in O(batch · s²); memory does not grow with the number of
-        batches. They are chosen anew once enough rows have come (a quarter of all so
-        far, or twelve per landmark), or rows that raise the error by half or above
-        `max_trace_error`, and the features then change with them. The first call fits;
-        `fit` forgets the stream. A width from the data (gamma="scale") is that of the
+        A few weighted rows represent all earlier ones, and landmarks are selected among
+        these and the new rows in O(batch · s²) time; memory does not grow with the
+        number of batches. Landmarks are selected again when enough rows have arrived (a
+        quarter of all rows so far, or twelve per landmark), or when the error rises by
+        half or above `max_trace_error`. The features then change. The first call fits,
+        and `fit` forgets the stream. A gamma from the data ("scale") is that of the
         first batch.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            The rows of the batch.
-        y : ignored
-            For pipelines.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of the batch.
+        y : Ignored, default=None
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : Nystroem
-            Fitted to all rows so far; `component_indices_` count them all.
+        self : object
+            The estimator, fitted to all rows so far. `component_indices_` counts all of
+            them.
         """
         with fit_context(self, X, y):
             batch = self._validate_batch(X)
@@ -217,25 +236,32 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         sample_weight: Any = None,
         **fit_params: Any,
     ) -> Any:
-        """Fit, and return the features of X, from the pass that gives the exact error.
+        """Fit, and return the features of X.
+
+        One pass gives both the features and the exact error.
 
         Parameters
         ----------
-        X : as for `fit`
-            Training rows.
-        y : as for `fit`
-            What gamma="learn" learns from.
-        out : str, Path or array, default=None
-            Where the features go, as for `transform`.
-        sample_weight : as for `fit`
-            With weights, rows are transformed in a pass of its own.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", the square kernel matrix.
+        y : array-like or path, default=None
+            Targets for gamma="learn", "ard" or "matrix". Ignored otherwise.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
+            `out=nystrom.sources.Overwrite(path)`.
+        sample_weight : float, array-like of shape (n_samples,) or path, default=None
+            Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
+            it.
         **fit_params : dict
-            Not accepted.
+            Not accepted; present for metadata routing.
 
         Returns
         -------
         features : array of shape (n_samples, n_components)
-            In the precision of X; `out` where it is given.
+            Features in the precision of X, or `out`.
         """
         if fit_params:
             raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
@@ -260,24 +286,27 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
 
     @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
-        """The features `k(X, components_) @ normalization_.T`.
+        """Compute the features of rows.
+
+        The features are `k(X, components_) @ normalization_.T`.
 
         Parameters
         ----------
-        X : array-like, CSR matrix or list, of shape (n_samples, n_features)
-            Rows. For kernel="precomputed", their kernel values with all training rows,
-            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` of those with
-            the landmarks alone.
-        out : str, Path or array, default=None
-            Where the features go, instead of a new array: a file whose name ends in
-            `.npy`, `.parquet` or `.zarr`, written block by block, complete or not at
-            all; or an array to be filled. A file that exists is replaced only by
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows; also a list of objects, a path or a `Source`. For
+            kernel="precomputed", their kernel values with all training rows, of shape
+            (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
+            at the landmarks only.
+        out : str, path-like or array, default=None
+            Where the result goes instead of a new array: a file that ends in `.npy`,
+            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
         Returns
         -------
         features : array of shape (n_samples, n_components)
-            In the precision of X; `out` where it is given.
+            Features in the precision of X, or `out`.
         """
         check_is_fitted(self, "landmarks_")
         output = Output(out, names=self.get_feature_names_out())
@@ -287,21 +316,21 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         return features(landmarks, source, engine, wide=self._wide, output=output)
 
     def truncate(self, n_components: int) -> Nystroem:
-        """A fitted Nystroem of the first components alone, without another pass.
+        """Return a fitted Nystroem with the first components only.
 
-        Landmarks are in the order of choice, and their features nest: those of the
-        first landmarks are the first columns. `landmarks_.error_path` tells the error
-        of every number of them.
+        No pass over the rows is needed. Landmarks are ordered by selection and the
+        features of the first landmarks are the first columns. `landmarks_.error_path`
+        has the error of every number of landmarks.
 
         Parameters
         ----------
         n_components : int
-            How many, at most as many as there are.
+            Number of components to keep.
 
         Returns
         -------
-        fewer : Nystroem
-            Fitted; this one stays as it is.
+        truncated : Nystroem
+            A fitted copy; this estimator is unchanged.
 
         Examples
         --------

@@ -20,11 +20,17 @@ RBF(gamma=0.5) + 2 * Linear()
 
 from .base import Kernel, Traits
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
-from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .stationary import RBF, Mahalanobis, Matern, RationalQuadratic
+from .stationary import (
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    Laplacian,
+    Mahalanobis,
+    Matern,
+    RationalQuadratic,
+)
 from .user import (
     Blockwise,
-    Cached,
     Pairwise,
     Precomputed,
     PrecomputedAtLandmarks,
@@ -36,7 +42,6 @@ __all__ = [
     "RBF",
     "AdditiveChi2",
     "Blockwise",
-    "Cached",
     "Chi2",
     "Cosine",
     "Kernel",

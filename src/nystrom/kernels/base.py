@@ -17,12 +17,12 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .._validation import check_float
+from .._validation import check_float, check_numbers, check_positive
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of a kernel beyond its values."""
+    """Properties of a kernel."""
 
     #: True: positive semi-definite for any rows; False: known not to be; None: unknown.
     psd: bool | None = True
@@ -49,11 +49,16 @@ class Traits:
 
 
 class Kernel(ABC):
-    """k(x, y) for all pairs of rows of two blocks."""
+    """Base class of kernels.
+
+    `kernel(X, Y)` is the block of kernel values of two blocks of rows. A subclass is a
+    frozen dataclass that implements `_evaluate(X, Y)` and `diag(X)`. Kernels add and
+    multiply.
+    """
 
     @property
     def traits(self) -> Traits:
-        """What is known of this kernel; where always the same, a class attribute."""
+        """Properties of this kernel, such as whether it is positive semi-definite."""
         return Traits()
 
     @abstractmethod
@@ -62,17 +67,51 @@ class Kernel(ABC):
 
     @abstractmethod
     def diag(self, X: Any) -> Array:
-        """k(x, x) for each row x of X."""
+        """Compute k(x, x) for each row x of X.
+
+        Parameters
+        ----------
+        X : block of rows
+            The rows.
+
+        Returns
+        -------
+        diagonal : array of shape (n_rows,)
+            Kernel values.
+        """
 
     def evaluator(self, Y: Any) -> Callable[[Any], Array]:
-        """X ↦ kernel(X, Y) for fixed Y; a kernel may prepare Y once here."""
+        """Return the function X ↦ kernel(X, Y) for a fixed block Y.
+
+        A kernel may prepare Y once here.
+
+        Parameters
+        ----------
+        Y : block of rows
+            The fixed rows.
+
+        Returns
+        -------
+        evaluate : callable
+            Function of a block X.
+        """
         return lambda X: self(X, Y)
 
     def gram(self, Y: Any) -> np.ndarray:
-        """kernel(Y, Y) on the host in float64, symmetric to the last bit.
+        """Compute the symmetric matrix kernel(Y, Y) in float64.
 
-        Equal rows of Y have equal rows here too: a product rounds by where a row is,
-        and copies that differ would count for the rank.
+        Equal rows of Y have equal rows in the result, although a matrix product may
+        round them differently: otherwise, copies would count for the rank.
+
+        Parameters
+        ----------
+        Y : block of rows
+            The rows.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_rows, n_rows)
+            Kernel matrix on the host.
         """
         wide = arrays.widen(Y)
         # A result that is not finite is refused by whoever asked for it.
@@ -85,15 +124,48 @@ class Kernel(ABC):
         return K if first is None else K[np.ix_(first, first)]
 
     def gram_evaluations(self, n_points: int) -> int:
-        """How many kernel evaluations `gram` of so many points makes."""
+        """Count the kernel evaluations of `gram`.
+
+        Parameters
+        ----------
+        n_points : int
+            Number of points.
+
+        Returns
+        -------
+        count : int
+            Number of evaluations.
+        """
         return n_points * n_points + n_points
 
     def output_like(self, X: Any) -> Any:
-        """An array in whose library, and on whose device, blocks for rows X are."""
+        """Return an array with the library and device of kernel blocks for rows X.
+
+        Parameters
+        ----------
+        X : block of rows
+            The rows.
+
+        Returns
+        -------
+        like : array
+            An example array.
+        """
         return X if arrays.is_array_or_csr(X) else np.empty(0)
 
     def dtype(self, X: Any) -> np.dtype:
-        """The precision of this kernel's blocks on rows such as X."""
+        """Return the precision of kernel blocks on rows such as X.
+
+        Parameters
+        ----------
+        X : block of rows
+            The rows.
+
+        Returns
+        -------
+        dtype : numpy.dtype
+            Either float32 or float64.
+        """
         return arrays.numpy_float_dtype(self.output_like(X))
 
     def __add__(self, other: Kernel) -> Kernel:
@@ -231,36 +303,28 @@ def set_float_fields(kernel: Any, **minima: float) -> None:
         object.__setattr__(kernel, name, value)
 
 
-def set_gamma(kernel: Any) -> None:
-    """Make gamma a float > 0: with 0 all pairs of rows have the same k(x, y)."""
-    set_float_fields(kernel, gamma=0.0)
-    check_per_feature(kernel.gamma, "gamma")
+def set_positive(kernel: Any, name: str) -> None:
+    """Make a field of a frozen kernel a float > 0, or refuse it."""
+    object.__setattr__(kernel, name, check_positive(getattr(kernel, name), name))
 
 
-def set_per_feature(kernel: Any, name: str) -> None:
+def set_per_feature(kernel: Any, name: str, *, positive: bool = False) -> None:
     """Make a field of a frozen kernel a float or a tuple of them, or refuse it."""
-    object.__setattr__(kernel, name, check_per_feature(getattr(kernel, name), name))
+    value = check_per_feature(getattr(kernel, name), name, positive=positive)
+    object.__setattr__(kernel, name, value)
 
 
-def check_per_feature(value: Any, name: str) -> float | tuple[float, ...]:
-    """A number > 0, or one per feature as a tuple, none negative and not all 0."""
-    if np.ndim(value) > 1:
+def check_per_feature(
+    value: Any, name: str, *, positive: bool = False
+) -> float | tuple[float, ...]:
+    """A number > 0, or one per feature as a tuple; some may be 0 if not `positive`."""
+    values = check_numbers(value, name, positive=positive)
+    if not values.any():
         raise ValueError(
-            f"{name} has {np.ndim(value)} dimensions; give one number, or a sequence "
-            "with one number per feature."
+            f"{name}={value!r} is not allowed: all rows would look the same. Give "
+            "numbers > 0; in a sequence with one per feature, 0 leaves a feature out."
         )
-    checked: float | tuple[float, ...]
-    if np.ndim(value) == 0:
-        checked, zero = check_float(value, name, minimum=0.0), f"{name}=0"
-    else:
-        checked = tuple(check_float(v, name, minimum=0.0) for v in value)
-        zero = f"{name} with no number but 0"
-    if not np.any(checked):
-        raise ValueError(
-            f"{zero} is not allowed: all rows would look the same. {name} is a finite "
-            "number > 0, or one per feature, where 0 leaves that feature out."
-        )
-    return checked
+    return tuple(values.tolist()) if values.ndim else float(values)
 
 
 def check_n_features(values: Any, name: str, n_features: int) -> None:

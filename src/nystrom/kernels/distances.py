@@ -43,20 +43,12 @@ class DenseDistances:
         Computed in float64, where the points are.
         """
         if dtype not in self._right_by_dtype:
-            P, c = self.points64, self.c
-            is_finite = True
+            P, c, xp = self.points64, self.c, arrays.namespace(self.points64)
             with np.errstate(over="ignore"):  # of points this far the kernel is 0
-                if isinstance(P, np.ndarray):
-                    right = np.empty((P.shape[1] + 2, len(P)), dtype)
-                    np.multiply(P.T, -2 * c, out=right[:-2], casting="same_kind")
-                    right[-2] = c
-                    right[-1] = c * np.vecdot(P, P)
-                    is_finite = bool(np.isfinite(right).all())
-                else:
-                    norms = arrays.squared_norms(P)[:, None]
-                    ones = arrays.namespace(P).ones_like(norms)
-                    blocks = [P * (-2 * c), ones * c, norms * c]
-                    right = arrays.as_float(arrays.stack_columns(blocks).T, dtype)
+                norms = arrays.squared_norms(P)[:, None]
+                blocks = [P * (-2 * c), xp.ones_like(norms) * c, norms * c]
+                right = arrays.as_float(arrays.stack_columns(blocks).T, dtype)
+            is_finite = bool(np.isfinite(right).all()) if xp is np else True
             self._right_by_dtype[dtype] = right, is_finite
         return self._right_by_dtype[dtype]
 

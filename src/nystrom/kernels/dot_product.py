@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, Traits, set_float_fields, set_gamma
+from .base import Kernel, Traits, set_float_fields, set_positive
 
 
 class DotProductKernel(Kernel):
@@ -35,7 +35,7 @@ class DotProductKernel(Kernel):
 
 @dataclass(frozen=True)
 class Linear(DotProductKernel):
-    """k(x, y) = xᵀy.
+    """Linear kernel, xᵀy.
 
     Examples
     --------
@@ -52,7 +52,16 @@ class Linear(DotProductKernel):
 
 @dataclass(frozen=True)
 class Polynomial(DotProductKernel):
-    """k(x, y) = (gamma·xᵀy + coef0)^degree.
+    """Polynomial kernel, (gamma·xᵀy + coef0)^degree.
+
+    Parameters
+    ----------
+    gamma : float
+        Factor of the inner product.
+    degree : float
+        Degree of the polynomial.
+    coef0 : float
+        Constant term.
 
     Examples
     --------
@@ -68,7 +77,7 @@ class Polynomial(DotProductKernel):
     coef0: float = 1
 
     def __post_init__(self) -> None:
-        set_gamma(self)
+        set_positive(self, "gamma")
         set_float_fields(self, degree=0.0, coef0=-np.inf)
 
     @property
@@ -95,7 +104,14 @@ class Polynomial(DotProductKernel):
 
 @dataclass(frozen=True)
 class Sigmoid(DotProductKernel):
-    """k(x, y) = tanh(gamma·xᵀy + coef0): indefinite in general.
+    """Sigmoid kernel, tanh(gamma·xᵀy + coef0), indefinite in general.
+
+    Parameters
+    ----------
+    gamma : float
+        Factor of the inner product.
+    coef0 : float
+        Constant term.
 
     Examples
     --------
@@ -111,7 +127,7 @@ class Sigmoid(DotProductKernel):
     traits: ClassVar[Traits] = Traits(psd=False)
 
     def __post_init__(self) -> None:
-        set_gamma(self)
+        set_positive(self, "gamma")
         set_float_fields(self, coef0=-np.inf)
 
     def _profile(self, P: Array) -> Array:
@@ -120,7 +136,7 @@ class Sigmoid(DotProductKernel):
 
 @dataclass(frozen=True)
 class Cosine(Kernel):
-    """k(x, y) = xᵀy/(‖x‖·‖y‖), and 0 where a row is 0.
+    """Cosine similarity, xᵀy/(‖x‖·‖y‖), and 0 for rows of zeros.
 
     Examples
     --------

@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernel
 
-from .._validation import check_float, unknown_name_error
+from .._validation import both_given_error, check_choice, check_float
 from .base import Kernel, check_per_feature
 from .dot_product import Cosine, Linear, Polynomial, Sigmoid
-from .entrywise import AdditiveChi2, Chi2, Laplacian
-from .stationary import RBF, Mahalanobis, Matern, RationalQuadratic
+from .stationary import (
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    Laplacian,
+    Mahalanobis,
+    Matern,
+    RationalQuadratic,
+)
 from .user import Blockwise, Pairwise, Precomputed, check_no_white_noise
 
 
@@ -29,15 +36,10 @@ class NamedKernel:
 
 def _from_gamma(make: Callable[..., Kernel], **params: Any) -> Kernel:
     """Matérn and rational quadratic from gamma = 1/(2·length_scale²), as for RBF."""
-    given = params.pop("gamma")
-    gamma = np.asarray(check_per_feature(given, "gamma"))
-    if "length_scale" not in params:
-        if np.any(gamma == 0):
-            raise ValueError(
-                f"gamma={given} is not allowed for this kernel, which has a length in "
-                "every feature; use numbers > 0."
-            )
-        params["length_scale"] = 1 / np.sqrt(2 * gamma)
+    gamma = check_per_feature(
+        params.pop("gamma"), "gamma", positive="length_scale" not in params
+    )
+    params.setdefault("length_scale", 1 / np.sqrt(2 * np.asarray(gamma)))
     return make(**params)
 
 
@@ -82,19 +84,6 @@ NAMES: dict[str, NamedKernel] = {
     ),
     "rbf": NamedKernel(RBF, _GAMMA_PARAMETERS),
     "sigmoid": NamedKernel(Sigmoid, frozenset({"gamma", "coef0"})),
-}
-
-#: What other libraries and textbooks call them.
-SYNONYMS = {
-    "exponential": "matern12",
-    "gauss": "rbf",
-    "gaussian": "rbf",
-    "radial": "rbf",
-    "rbf": "rbf",
-    "rq": "rational_quadratic",
-    "se": "rbf",
-    "squared_exponential": "rbf",
-    "tanh": "sigmoid",
 }
 
 
@@ -146,11 +135,7 @@ def as_kernel(
             return kernel
         check_no_white_noise(kernel, caller)
         return Blockwise(kernel, kernel.diag)
-    if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        name = kernel.__name__
-        raise TypeError(f"kernel={name} is a class; pass kernels.{name}(...).")
-    if callable(kernel):
-        _check_not_block_function(kernel)
+    if callable(kernel) and not isinstance(kernel, type):
         # A copy, so that the kernel stays a value; scikit-learn's callables get theirs
         # by keyword too.
         return Pairwise(kernel, dict(kernel_params or {}))
@@ -160,26 +145,10 @@ def as_kernel(
     )
 
 
-def _check_not_block_function(kernel: Callable) -> None:
-    """scikit-learn's own functions take two blocks, and say little about one row."""
-    function = getattr(kernel, "func", kernel)  # of a functools.partial
-    if getattr(function, "__module__", None) != "sklearn.metrics.pairwise":
-        return
-    name = getattr(function, "__name__", "")
-    kernel_name = name.removesuffix("_kernel").removesuffix("_similarity")
-    name_hint = f"the name {kernel_name!r}, or " if kernel_name in NAMES else ""
-    raise ValueError(
-        f"kernel={name} is a function of two blocks of rows, and a plain callable is "
-        f"one of two rows; pass {name_hint}nystrom.kernels.blockwise({name})."
-    )
-
-
 def _kernel_from_name(
     name: str, n_features: int | None, given: dict[str, Any], params: dict[str, Any]
 ) -> Kernel:
-    if name not in NAMES:
-        raise unknown_name_error("kernel", name, [*NAMES, "precomputed"], SYNONYMS)
-    named = NAMES[name]
+    named = NAMES[check_choice(name, "kernel", [*NAMES, "precomputed"])]
     for key, least in (("degree", 0.0), ("coef0", -np.inf)):
         if key in given:  # checked, also where the kernel does not take it
             check_float(given[key], key, least)
@@ -190,9 +159,10 @@ def _kernel_from_name(
             f"takes: {', '.join(sorted(named.takes)) or 'no parameters'}."
         )
     if "length_scale" in params and "gamma" in given:
-        raise ValueError(
-            f"gamma={given['gamma']!r} and length_scale={params['length_scale']!r} both"
-            " set the width of the kernel; give one of them."
+        raise both_given_error(
+            f"gamma={given['gamma']!r}",
+            f"length_scale={params['length_scale']!r}",
+            "the width of the kernel",
         )
     # As in scikit-learn, the estimator's own gamma wins, and one that the kernel does
     # not take is passed over, so that a grid over kernels can share its parameters.

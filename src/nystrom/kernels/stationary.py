@@ -1,9 +1,9 @@
-"""Stationary kernels of the Euclidean distance: RBF, Matérn, rational quadratic.
+"""Kernels of a distance: RBF, Matérn, rational quadratic, Laplacian, χ².
 
-Each is a profile of squared distances, applied in place. `Mahalanobis` puts a linear
-map in front of one: a distance (x − y)ᵀM(x − y) with a matrix M. `WidthGradient`
-differentiates kernel values by the logarithm of their length scales, for few rows in
-NumPy.
+Those of the Euclidean distance are a profile of squared distances, applied in place;
+the others sum over the features. `Mahalanobis` puts a linear map in front of one: a
+distance (x − y)ᵀM(x − y) with a matrix M. `WidthGradient` differentiates kernel values
+by the logarithm of their length scales, for few rows in NumPy.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from .base import (
     Traits,
     check_n_features,
     constant_diagonal,
-    set_float_fields,
     set_per_feature,
+    set_positive,
 )
 from .distances import DenseDistances, SparseDistances, feature_medians
-from .entrywise import Laplacian, scale_features
 
 #: Beyond this r², exp(−r) is 0 in float64 too; and r stays finite.
 MAX_SQUARED_DISTANCE = 1e6
@@ -79,16 +78,14 @@ def _reciprocal(length_scale: float | tuple[float, ...]) -> float | tuple[float,
     return 1 / length_scale
 
 
-def _set_length_scale(kernel: Any) -> None:
-    given = kernel.length_scale
-    set_per_feature(kernel, "length_scale")
-    if not np.all(np.asarray(kernel.length_scale) > 0):
-        raise ValueError(f"length_scale={given!r} is not allowed; it must be > 0.")
-
-
 @dataclass(frozen=True)
 class RBF(EuclideanKernel):
-    """k(x, y) = exp(−Σⱼ γⱼ(xⱼ − yⱼ)²); `gamma` is one number or one per feature.
+    """Gaussian kernel, exp(−Σⱼ γⱼ(xⱼ − yⱼ)²).
+
+    Parameters
+    ----------
+    gamma : float or sequence of float
+        Inverse width, one number or one per feature.
 
     Examples
     --------
@@ -118,10 +115,17 @@ class RBF(EuclideanKernel):
 
 @dataclass(frozen=True)
 class Matern(EuclideanKernel):
-    """The Matérn kernel with ν = ½, 3/2 or 5/2 and d = ‖(x − y)/length_scale‖.
+    """Matérn kernel with ν = 1/2, 3/2 or 5/2.
 
-    ν = ½: exp(−d); ν = 3/2: (1 + r)·exp(−r), r = √3·d;
-    ν = 5/2: (1 + r + r²/3)·exp(−r), r = √5·d.
+    With d = ‖(x − y)/length_scale‖ it is exp(−d) for ν = 1/2; (1 + r)·exp(−r), r =
+    √3·d, for ν = 3/2; and (1 + r + r²/3)·exp(−r), r = √5·d, for ν = 5/2.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        Length scale, one number or one per feature.
+    nu : {0.5, 1.5, 2.5}
+        Smoothness ν.
 
     Examples
     --------
@@ -136,7 +140,7 @@ class Matern(EuclideanKernel):
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        _set_length_scale(self)
+        set_per_feature(self, "length_scale", positive=True)
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(
                 f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5 (the limit "
@@ -170,7 +174,14 @@ class Matern(EuclideanKernel):
 
 @dataclass(frozen=True)
 class RationalQuadratic(EuclideanKernel):
-    """k(x, y) = (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha).
+    """Rational quadratic kernel, (1 + ‖(x − y)/length_scale‖²/(2·alpha))^(−alpha).
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float
+        Length scale, one number or one per feature.
+    alpha : float
+        Scale mixture parameter.
 
     Examples
     --------
@@ -185,10 +196,8 @@ class RationalQuadratic(EuclideanKernel):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        _set_length_scale(self)
-        set_float_fields(self, alpha=0.0)
-        if self.alpha == 0:
-            raise ValueError(f"alpha={self.alpha!r} is not allowed; it must be > 0.")
+        set_per_feature(self, "length_scale", positive=True)
+        set_positive(self, "alpha")
 
     @property
     def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
@@ -202,16 +211,136 @@ class RationalQuadratic(EuclideanKernel):
         return -self.alpha * (1 + D) ** (-self.alpha - 1)
 
 
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """Laplacian kernel, exp(−Σⱼ γⱼ|xⱼ − yⱼ|).
+
+    Parameters
+    ----------
+    gamma : float or sequence of float
+        Inverse width, one number or one per feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Laplacian
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Laplacian(gamma=0.5)(x, Y).round(4)
+    array([[1.    , 0.2231]])
+    """
+
+    gamma: float | tuple[float, ...] = 1.0
+    traits: ClassVar[Traits] = Traits(is_distance_based=True)
+
+    def __post_init__(self) -> None:
+        set_per_feature(self, "gamma")
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        X = arrays.as_float(X)
+        Y = arrays.as_float(Y, X.dtype)
+        check_n_features(self.gamma, "gamma", X.shape[1])
+        if isinstance(self.gamma, tuple):
+            X, Y = (scale_features(rows, np.asarray(self.gamma)) for rows in (X, Y))
+            return arrays.exp_(-arrays.cityblock(X, Y))
+        return arrays.exp_(arrays.cityblock(X, Y) * -self.gamma)
+
+    def diag(self, X: Any) -> Array:
+        return constant_diagonal(X, 1.0)
+
+
+def scale_features(X: Array, scale: np.ndarray) -> Array:
+    """Each feature times its own number, or all times one, in X's precision."""
+    if sp.issparse(X):
+        return sp.csr_array(X.multiply(scale)).astype(X.dtype)
+    return X * arrays.from_host(scale, X)
+
+
+def _as_histograms(X: Any, dtype: Any = None) -> Array:
+    """X as a dense float block without negative entries."""
+    if sp.issparse(X):
+        raise ValueError(
+            "The chi2 and additive_chi2 kernels take dense rows only; call "
+            "X.toarray(), or use a kernel that takes CSR rows, such as 'rbf'."
+        )
+    X = arrays.as_float(X, dtype)
+    if X.shape[0] and float(arrays.namespace(X).min(X)) < 0:
+        raise ValueError(
+            "X contains negative values, and the chi2 kernels are for histograms: "
+            "rows with entries >= 0. Use another kernel, or shift or clip the data."
+        )
+    return X
+
+
+@dataclass(frozen=True)
+class Chi2(Kernel):
+    """Exponential chi-squared kernel, exp(−gamma·Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ)).
+
+    Parameters
+    ----------
+    gamma : float
+        Inverse width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import Chi2
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> Chi2(gamma=0.5)(x, Y).round(4)
+    array([[1.    , 0.5134]])
+    """
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_positive(self, "gamma")
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        X = _as_histograms(X)
+        K = arrays.additive_chi2(X, _as_histograms(Y, X.dtype))
+        K *= self.gamma
+        return arrays.exp_(K)
+
+    def diag(self, X: Any) -> Array:
+        return constant_diagonal(X, 1.0)
+
+
+@dataclass(frozen=True)
+class AdditiveChi2(Kernel):
+    """Additive chi-squared kernel, −Σⱼ (xⱼ − yⱼ)²/(xⱼ + yⱼ).
+
+    It is conditionally positive definite, with diagonal 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom.kernels import AdditiveChi2
+    >>> x, Y = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 1.0]])
+    >>> AdditiveChi2()(x, Y).round(4)
+    array([[-0.    , -1.3333]])
+    """
+
+    traits: ClassVar[Traits] = Traits(psd=False)
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        X = _as_histograms(X)
+        return arrays.additive_chi2(X, _as_histograms(Y, X.dtype))
+
+    def diag(self, X: Any) -> Array:
+        return constant_diagonal(X, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Mahalanobis(Kernel):
-    """k(x, y) = kernel(xT, yT), a kernel of (x − y)ᵀM(x − y) with M = TTᵀ.
+    """A kernel of linearly transformed rows, kernel(xT, yT).
+
+    It depends on (x − y)ᵀM(x − y) with M = TTᵀ.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel of a distance, such as `RBF` or `Matern`.
     transform : array-like of shape (n_features, n_components)
-        The linear map T. With gamma="matrix" estimators learn it from the targets.
+        The linear map T. With gamma="matrix", estimators learn it from the targets.
 
     Examples
     --------

@@ -2,13 +2,14 @@
 values.
 
 A plain callable takes two rows and returns a number, as in scikit-learn; `blockwise`
-marks a function of two blocks. `Cached` evaluates no pair of a costly kernel twice.
+marks a function of two blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +29,15 @@ DIAGONAL_ROWS = 32
 
 @dataclass(frozen=True)
 class Pairwise(Kernel):
-    """k(x, y) = function(x, y, **params) on two rows of any kind."""
+    """Kernel from a function of two rows of any kind.
+
+    Parameters
+    ----------
+    function : callable
+        `function(x, y, **params)` returns k(x, y).
+    params : tuple of pairs
+        Further arguments of the function.
+    """
 
     function: Callable[..., float]
     params: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +53,18 @@ class Pairwise(Kernel):
         return _as_block(np.asarray(values, dtype=np.float64), X)
 
     def gram(self, Y: Any) -> np.ndarray:
-        """kernel(Y, Y) with each pair evaluated once."""
+        """Compute kernel(Y, Y) with each pair evaluated once.
+
+        Parameters
+        ----------
+        Y : block of rows
+            The rows.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_rows, n_rows)
+            Kernel matrix.
+        """
         rows = _split_rows(arrays.widen(Y))
         K = np.empty((len(rows), len(rows)))
         for i, x in enumerate(rows):
@@ -67,9 +87,8 @@ class Pairwise(Kernel):
         except (TypeError, ValueError):
             pass
         raise ValueError(
-            f"The kernel {self} returned {_describe_result(value)} for two rows; it "
-            "must return "
-            f"one number. {BLOCKWISE_HINT}"
+            f"The kernel {self} returned a {type(value).__name__} for two rows; it "
+            f"must return one number. {BLOCKWISE_HINT}"
         )
 
     def gram_evaluations(self, n_points: int) -> int:
@@ -83,14 +102,6 @@ def _function_name(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _describe_result(value: Any) -> str:
-    """What a function returned, in a few words."""
-    if np.ndim(value) or sp.issparse(value):
-        return f"a {type(value).__name__} of shape {tuple(np.shape(value))}"
-    text = repr(value)
-    return text if len(text) < 40 else f"a {type(value).__name__}"
-
-
 def _split_rows(X: Any) -> list[Any]:
     """The rows one by one."""
     if sp.issparse(X):
@@ -102,7 +113,15 @@ def _split_rows(X: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Blockwise(Kernel):
-    """kernel(X, Y) = function(X, Y): a function of two blocks, see `blockwise`."""
+    """Kernel from a function of two blocks, created by `blockwise`.
+
+    Parameters
+    ----------
+    function : callable
+        `function(X, Y)` returns a block of kernel values.
+    diagonal : callable or None
+        `diagonal(X)` returns k(x, x) for each row.
+    """
 
     function: Callable[[Any, Any], Array]
     diagonal: Callable[[Any], Array] | None = None
@@ -112,9 +131,9 @@ class Blockwise(Kernel):
         K = self.function(X, Y)
         shape = (arrays.count_rows(X), arrays.count_rows(Y))
         if tuple(np.shape(K)) != shape:
-            given = f"shape {tuple(np.shape(K))}" if np.ndim(K) else _describe_result(K)
             raise ValueError(
-                f"The block kernel {self} returned {given} for blocks of {shape[0]} "
+                f"The block kernel {self} returned a {type(K).__name__} of shape "
+                f"{tuple(np.shape(K))} for blocks of {shape[0]} "
                 f"and {shape[1]} rows; it must return {shape}. A function of two "
                 "single rows is passed without kernels.blockwise."
             )
@@ -161,17 +180,16 @@ def blockwise(
     *,
     diag: Callable[[Any], Array] | None = None,
 ) -> Kernel:
-    """A kernel from a function of two blocks of rows.
+    """Create a kernel from a function of two blocks of rows.
 
     Parameters
     ----------
     function : callable
-        `function(X, Y)` returns the matrix of k(x, y), shape (rows of X, rows of Y). A
-        block is a slice of what was passed in: an array, CSR rows, or a list of
-        objects.
-    diag : callable, optional
-        `diag(X)` returns k(x, x) for each row. Without it they come from blocks
-        of 32 rows against themselves: 32 evaluations for each, which count as one.
+        `function(X, Y)` returns the matrix of k(x, y), of shape (rows of X, rows of Y).
+        A block is a slice of the data: an array, sparse rows, or a list of objects.
+    diag : callable, default=None
+        `diag(X)` returns k(x, x) for each row. Without it, the diagonal comes from
+        blocks of 32 rows against themselves.
 
     Returns
     -------
@@ -194,7 +212,15 @@ def blockwise(
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Kernel):
-    """K itself: the points are row numbers, and k(i, j) = matrix[i, j]."""
+    """Kernel that reads its values from a matrix.
+
+    Its points are row numbers, and k(i, j) = matrix[i, j].
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_samples, n_samples)
+        The kernel matrix.
+    """
 
     matrix: Any = None
     traits: ClassVar[Traits] = Traits(psd=None, uses_row_numbers=True)
@@ -234,7 +260,13 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedCross(Precomputed):
-    """Kernel values of new rows with training rows: k(x, x) is not among them."""
+    """Kernel values of new rows with training rows, without k(x, x).
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_samples, n_training)
+        Kernel values.
+    """
 
     def diag(self, X: Any) -> Array:
         raise ValueError(
@@ -245,16 +277,15 @@ class PrecomputedCross(Precomputed):
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedAtLandmarks:
-    """Kernel values of new rows with the landmarks alone, for kernel="precomputed".
+    """Kernel values of new rows at the landmarks, for kernel="precomputed".
 
-    New rows come as their kernel values with all training rows, (n_samples,
-    n_training), of which few columns are looked at. Whoever makes only those says so by
-    this wrapper, since the width of a matrix does not tell what its columns are.
+    By default, new rows are given by their kernel values with all training rows. This
+    wrapper marks a matrix that has the columns of the landmarks only.
 
     Parameters
     ----------
     values : array-like of shape (n_samples, n_landmarks)
-        k(x, s) for each new row x and each landmark s, in the order of
+        Kernel values k(x, s) for each new row x and each landmark s, in the order of
         `landmarks_.indices`.
 
     Examples
@@ -274,69 +305,30 @@ class PrecomputedAtLandmarks:
     values: Any
 
 
-class Cached(Kernel):
-    """Another kernel on fixed rows, known by their numbers: no pair is evaluated twice.
-
-    For costly kernels, and rows few enough for an n × n matrix.
-    """
-
-    kernel: Kernel
-    rows: Any
-    values: np.ndarray
-    is_known: np.ndarray
-    n_evaluations: int
-
-    def __init__(self, kernel: Kernel, rows: Any) -> None:
-        self.kernel, self.rows = kernel, arrays.widen(rows)
-        n = arrays.count_rows(rows)
-        self.values, self.is_known = np.empty((n, n)), np.zeros((n, n), dtype=bool)
-        self.n_evaluations = 0
-
-    @property
-    def traits(self) -> Traits:
-        return replace(self.kernel.traits, uses_row_numbers=True)
-
-    def output_like(self, X: Any) -> Any:
-        return self.values
-
-    def __call__(self, X: Any, Y: Any) -> Array:
-        I, J = np.asarray(X), np.asarray(Y)  # noqa: E741
-        for i in np.unique(I):
-            new = np.unique(J[~self.is_known[i, J]])
-            if len(new):
-                row = arrays.take_rows(self.rows, np.array([i]))
-                columns = arrays.take_rows(self.rows, new)
-                values = arrays.to_host_float64(self.kernel(row, columns))[0]
-                self.values[i, new] = self.values[new, i] = values
-                self.is_known[i, new] = self.is_known[new, i] = True
-                self.n_evaluations += len(new)
-        return self.values[np.ix_(I, J)]
-
-    def diag(self, X: Any) -> Array:
-        return np.array([self([i], [i])[0, 0] for i in np.asarray(X)])
-
-    def gram(self, Y: Any) -> np.ndarray:
-        return self(Y, Y)
-
-    def __str__(self) -> str:
-        return str(self.kernel)
-
-
 def split_white_noise(kernel: Any) -> tuple[Any, float]:
     """A kernel without its white noise, and the variance of that noise.
 
-    Noise that is a term of a sum is split off, times constant factors. Anything else
-    than a Gaussian-process kernel is returned as it is, with no noise.
+    Noise that is a term of a sum is split off. Anything else than a Gaussian-process
+    kernel is returned as it is, with no noise.
     """
     if not has_white_noise(kernel):
         return kernel, 0.0
-    signal, noise = _split_term(kernel, kernel)
-    if signal is None:
+    terms = _sum_terms(kernel)
+    signals = [term for term in terms if not isinstance(term, gp.WhiteKernel)]
+    if not signals or any(map(has_white_noise, signals)):
         raise ValueError(
-            f"kernel={kernel} is white noise alone, from which nothing can be "
-            "predicted. Add a kernel to it, such as RBF() + WhiteKernel()."
+            f"kernel={kernel}: its WhiteKernel cannot be moved to alpha. Write the "
+            "noise as a term of a sum, RBF() + WhiteKernel(), or leave it out and "
+            "choose alpha."
         )
-    return signal, noise
+    noise = sum(t.noise_level for t in terms if isinstance(t, gp.WhiteKernel))
+    return reduce(gp.Sum, signals), float(noise)
+
+
+def _sum_terms(kernel: Any) -> list[Any]:
+    if not isinstance(kernel, gp.Sum):
+        return [kernel]
+    return [*_sum_terms(kernel.k1), *_sum_terms(kernel.k2)]
 
 
 def has_white_noise(kernel: Any) -> bool:
@@ -359,44 +351,3 @@ def check_no_white_noise(kernel: Any, caller: str) -> None:
         f"similarity of two rows; {caller} has no alpha that it could be added to, as "
         f"KernelRidge has. Leave it out: kernel={signal}."
     )
-
-
-def _split_term(kernel: Any, original: Any) -> tuple[Any, float]:
-    """The signal, None where there is none, and the variance of the noise."""
-    if isinstance(kernel, gp.WhiteKernel):
-        return None, float(kernel.noise_level)
-    if not has_white_noise(kernel):
-        return kernel, 0.0
-    if isinstance(kernel, gp.Sum):
-        left, right = _split_term(kernel.k1, original), _split_term(kernel.k2, original)
-        signals = [part for part, _ in (left, right) if part is not None]
-        signal = gp.Sum(*signals) if len(signals) == 2 else next(iter(signals), None)
-        return signal, left[1] + right[1]
-    if isinstance(kernel, gp.Product):
-        for factor, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-            value = _constant_value(factor)
-            if value is not None:
-                signal, noise = _split_term(other, original)
-                scaled = None if signal is None else gp.Product(factor, signal)
-                return scaled, value * noise
-    raise ValueError(
-        f"kernel={original}: its WhiteKernel is multiplied by a kernel that is not "
-        f"constant, or raised to a power, inside {kernel}, and cannot be moved to "
-        "alpha. Write the noise as a term of a sum, kernel + WhiteKernel(...), or "
-        "leave it out and choose alpha."
-    )
-
-
-def _constant_value(kernel: Any) -> float | None:
-    """The one value of a constant kernel; None for any other."""
-    if isinstance(kernel, gp.ConstantKernel):
-        return float(kernel.constant_value)
-    if isinstance(kernel, gp.Exponentiation):
-        value = _constant_value(kernel.kernel)
-        return None if value is None else value**kernel.exponent
-    if isinstance(kernel, (gp.Sum, gp.Product)):
-        left, right = _constant_value(kernel.k1), _constant_value(kernel.k2)
-        if left is None or right is None:
-            return None
-        return left + right if isinstance(kernel, gp.Sum) else left * right
-    return None

@@ -26,10 +26,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """K̃ ⪯ K ⪯ K̃ + ridge·I, hence ‖K − K̃‖₂ ≤ ridge, with at least this probability.
+    """A proven bound ‖K − K̃‖₂ ≤ ridge.
 
-    Where rows have weights it holds for W^½KW^½, in which a row of weight w counts as
-    w rows.
+    More precisely, K̃ ⪯ K ⪯ K̃ + ridge·I. If rows have weights it holds for W^½KW^½, in
+    which a row of weight w counts as w rows.
+
+    Attributes
+    ----------
+    ridge : float
+        The bound.
+    probability : float
+        Probability with which it holds, at least.
+    algorithm : str
+        Algorithm of the paper that it rests on.
+    weighted : bool
+        Whether rows have weights.
     """
 
     ridge: float
@@ -76,10 +87,27 @@ RESOLVED = 0.02
 
 @dataclass(frozen=True)
 class TraceError:
-    """tr(K − K̃)/tr K, and how it was found.
+    """Relative trace error tr(K − K̃)/tr K, exact or estimated.
 
-    Where rounding hides the value, `at_most` is True and `value` is an upper bound,
-    rounding included.
+    It converts to float. If rounding hides the value, `at_most` is True and `value` is
+    an upper bound.
+
+    Attributes
+    ----------
+    value : float
+        The relative trace error.
+    standard_error : float
+        Standard error of an estimate; 0 if all rows were used.
+    n_rows : int
+        Number of rows used.
+    exact : bool
+        Whether all rows were used.
+    path : ndarray or None
+        Error of every prefix of the landmarks, if known.
+    rounding : float
+        Bound on the rounding error of the value.
+    at_most : bool
+        Whether the value is an upper bound.
     """
 
     value: float
@@ -100,14 +128,27 @@ class TraceError:
         column_squares: np.ndarray | None = None,
         rounding: float = 0.0,
     ) -> TraceError:
-        """Exact, from tr(K − K̃) and tr K over all rows.
+        """Create an exact error from tr(K − K̃) and tr K over all rows.
 
-        `rounding` is how far tr(K − K̃) may be off.
+        Parameters
+        ----------
+        residual_trace : float
+            Trace of K − K̃.
+        kernel_trace : float
+            Trace of K.
+        n_rows : int
+            Number of rows.
+        column_squares : ndarray or None, default=None
+            Weighted sums of squares of the columns of Z, one per landmark, if the
+            columns nest. They are added from the end, because small ones would be lost
+            in a difference.
+        rounding : float, default=0.0
+            Bound on the rounding error of tr(K − K̃).
 
-        `column_squares` are the sums of w·z² by column of Z, one per landmark, where
-        the columns nest: the residual of fewer landmarks is that of all, and the
-        squares of the missing columns. They are added from the end: subtracted from
-        tr K, small ones would be lost.
+        Returns
+        -------
+        error : TraceError
+            The error.
         """
         value = max(0.0, residual_trace) / kernel_trace if kernel_trace > 0 else 0.0
         off = float(rounding / kernel_trace) if kernel_trace > 0 else 0.0
@@ -124,7 +165,18 @@ class TraceError:
         )
 
     def prefix(self, size: int) -> TraceError | None:
-        """The error of the first landmarks alone, where it is known."""
+        """Return the error of the first landmarks, if it is known.
+
+        Parameters
+        ----------
+        size : int
+            Number of landmarks.
+
+        Returns
+        -------
+        error : TraceError or None
+            The error.
+        """
         if self.path is None:
             return None
         value = float(self.path[size - 1])
@@ -140,26 +192,42 @@ class TraceError:
         n_rows: int,
         rounding: float = 0.0,
     ) -> TraceError:
-        """Estimated from some of n rows, drawn uniformly without replacement.
+        """Estimate the error from a uniform sample of rows.
 
-        `rounding`, a share of tr K, is part of the standard error.
+        Parameters
+        ----------
+        residual : ndarray
+            Residuals of the rows.
+        diagonal : ndarray
+            Kernel values k(x, x).
+        weights : ndarray
+            Weights of the rows.
+        n_rows : int
+            Number of all rows.
+        rounding : float, default=0.0
+            Share of tr K that is part of the standard error.
+
+        Returns
+        -------
+        error : TraceError
+            The estimate.
         """
         m = len(residual)
         residual = multiply_weights(weights, residual)
         diagonal = multiply_weights(weights, diagonal)
-        if diagonal.sum() <= 0:
-            return cls(0.0, 0.0, m, exact=m == n_rows)
+        total = float(diagonal.sum())
+        if m == n_rows:
+            return cls.from_sums(
+                float(residual.sum()), total, m, rounding=rounding * total
+            )
+        if total <= 0:
+            return cls(0.0, 0.0, m, exact=False)
         ratio = float(residual.sum() / diagonal.sum())
         standard_error = (
             float(np.std(residual - ratio * diagonal)) / np.sqrt(m) / diagonal.mean()
         )
         # Without replacement: no error remains once all rows are in.
         standard_error *= np.sqrt(1 - m / n_rows)
-        if m == n_rows:
-            total = float(diagonal.sum())
-            return cls.from_sums(
-                float(residual.sum()), total, m, rounding=rounding * total
-            )
         standard_error = np.hypot(standard_error, rounding)
         return cls(ratio, float(standard_error), m, exact=False, rounding=rounding)
 
@@ -170,7 +238,24 @@ class TraceError:
         batch_kernel_trace: float,
         n_batch_rows: int,
     ) -> TraceError:
-        """With more rows, and their shares of tr(K − K̃) and tr K."""
+        """Return the error after further rows of a stream.
+
+        Parameters
+        ----------
+        kernel_trace : float
+            Trace of K over earlier rows.
+        batch_residual_trace : float
+            Trace of K − K̃ over the new rows.
+        batch_kernel_trace : float
+            Trace of K over the new rows.
+        n_batch_rows : int
+            Number of new rows.
+
+        Returns
+        -------
+        error : TraceError
+            The error over all rows.
+        """
         total = kernel_trace + batch_kernel_trace
         if total <= 0:
             return replace(self, n_rows=self.n_rows + n_batch_rows, path=None)
@@ -197,7 +282,13 @@ class TraceError:
         return f"{self.value:.3g} ± {self.standard_error:.1g} ({self.n_rows} rows)"
 
     def path_svg(self) -> str:
-        """The error of every prefix as a small line, where it is known; else ""."""
+        """Draw the error of every prefix as a small SVG.
+
+        Returns
+        -------
+        svg : str
+            The picture; empty if the path is unknown.
+        """
         if self.path is None:
             return ""
         first, last, size = self.path[0], self.path[-1], len(self.path)

@@ -34,21 +34,20 @@ from .residuals import prepare_residuals, residuals
 
 @dataclass(frozen=True)
 class SpectralError:
-    """What is known of ‖K − K̃‖₂.
+    """Bounds of the spectral error ‖K − K̃‖₂.
 
     Attributes
     ----------
     lower : float
-        The norm of the residual on the rows used, a Ritz value: never above the truth.
+        Norm of the residual on the rows used (a Ritz value), never above ‖K − K̃‖₂.
     upper : float
-        tr(K − K̃): never below it.
+        The trace error tr(K − K̃), never below ‖K − K̃‖₂.
     n_rows : int
-        The rows used.
+        Number of rows used.
     exact : bool
-        Whether these were all rows; `lower` is then the norm itself, to 1e-3.
+        Whether all rows were used; `lower` is then the norm itself, to 1e-3.
     estimate : float
-        `lower` times n/n_rows: what `lower` would be if the residual's top direction
-        spread evenly over all rows. An estimate only, bounded by nothing.
+        `lower` times n/n_rows. An estimate without a bound.
     """
 
     lower: float
@@ -95,15 +94,15 @@ def residual_operator(
 
 
 class Approximation:
-    """K̃ for the rows of a source and the landmarks chosen from them.
+    """The Nyström approximation K̃ of rows, as an operator.
 
-    Made by `nystrom.approximate`. It has `shape`, `dtype` and `matvec`, so that
-    `scipy.sparse.linalg.aslinearoperator` takes it.
+    Created by `nystrom.approximate`. It has `shape`, `dtype` and `matvec`, so
+    `scipy.sparse.linalg.aslinearoperator` accepts it.
 
     Attributes
     ----------
     landmarks : Landmarks
-        What K̃ is built on; `landmarks.rank` is the rank of K̃.
+        The landmarks; `landmarks.rank` is the rank of K̃.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -116,12 +115,29 @@ class Approximation:
         self.shape = (source.n_rows, source.n_rows)
 
     def features(self) -> Array:
-        """Z = K_S·L⁻ᵀ, one column per landmark: K̃ = ZZᵀ."""
+        """Compute the features Z = K_S·L⁻ᵀ, with K̃ = ZZᵀ.
+
+        Returns
+        -------
+        Z : array of shape (n_samples, n_landmarks)
+            One column per landmark.
+        """
         wide = self._mapping.columns.wide
         return features(self.landmarks, self.source, self.engine, wide=wide)
 
     def matvec(self, v: np.ndarray) -> np.ndarray:
-        """K̃v for a vector or for the columns of a matrix, in O(ns) time."""
+        """Multiply K̃ by a vector or matrix in O(n·s) time.
+
+        Parameters
+        ----------
+        v : array-like of shape (n_samples,) or (n_samples, k)
+            A vector, or a matrix whose columns are vectors.
+
+        Returns
+        -------
+        product : ndarray
+            K̃v, of the same shape.
+        """
         host = self._check_vectors(v)
         root, K_S = self._mapping.root, BlockFeatures(self._mapping.columns)
         t = self._transposed_product(K_S, host)
@@ -133,22 +149,50 @@ class Approximation:
     __matmul__ = matvec
 
     def diagonal(self) -> np.ndarray:
-        """k̃ᵢᵢ for every row."""
+        """Compute the diagonal of K̃.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (n_samples,)
+            Diagonal entries.
+        """
         return self._to_output(self._exact_diagonal - self._residuals)
 
     def trace(self) -> float:
-        """tr K̃."""
+        """Compute the trace of K̃.
+
+        Returns
+        -------
+        trace : float
+            Sum of the diagonal.
+        """
         return float((self._exact_diagonal - self._residuals).sum())
 
     def eigenvalues(self) -> np.ndarray:
-        """All eigenvalues of K̃ that are not 0, descending."""
+        """Compute all non-zero eigenvalues of K̃.
+
+        Returns
+        -------
+        eigenvalues : ndarray of shape (rank,)
+            In descending order.
+        """
         values = self._gram_eigh[0]
         return self._to_output(values[: self._numerical_rank])
 
     def eigh(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        """The largest eigenvalues of K̃, descending, and their eigenvectors as columns.
+        """Compute the largest eigenvalues of K̃ and their eigenvectors.
 
-        K̃ has `landmarks.rank` eigenvalues that are not 0; no more come back.
+        Parameters
+        ----------
+        n_components : int
+            Number of eigenvalues; at most the rank of K̃ are returned.
+
+        Returns
+        -------
+        eigenvalues : ndarray of shape (n_components,)
+            In descending order.
+        eigenvectors : ndarray of shape (n_samples, n_components)
+            As columns.
         """
         check_int(n_components, "n_components", minimum=0)
         values, vectors = self._gram_eigh
@@ -158,10 +202,21 @@ class Approximation:
         return self._to_output(values[:n_kept]), self._to_output(eigenvectors)
 
     def leverage_scores(self, ridge: float) -> np.ndarray:
-        """Ridge leverage scores of all rows: those of K̃, and what it leaves over λ.
+        """Compute the ridge leverage scores of all rows.
 
-        zᵀ(ZᵀZ + λI)⁻¹z + (k − k̃)/λ, at most 1: near the exact scores where ‖K − K̃‖₂ is
-        not above λ, and then closer than `nystrom.leverage_scores` of these landmarks.
+        The scores are zᵀ(ZᵀZ + λI)⁻¹z + (k − k̃)/λ, at most 1. They are close to the
+        exact scores if ‖K − K̃‖₂ ≤ λ, and then closer than `nystrom.leverage_scores`
+        from the same landmarks.
+
+        Parameters
+        ----------
+        ridge : float
+            The ridge λ, positive.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Scores in [0, 1].
         """
         check_positive(ridge, "ridge")
         values, vectors = self._gram_eigh
@@ -174,7 +229,22 @@ class Approximation:
         return self._to_output(np.minimum(sink.array + residual_scores, 1.0))
 
     def solve(self, b: np.ndarray, ridge: float) -> np.ndarray:
-        """(K̃ + ridge·I)⁻¹b, by Woodbury with one step of refinement, in O(ns²) time."""
+        """Solve (K̃ + ridge·I)x = b in O(n·s²) time.
+
+        Uses the Woodbury identity with one step of iterative refinement.
+
+        Parameters
+        ----------
+        b : array-like of shape (n_samples,) or (n_samples, k)
+            A vector, or a matrix whose columns are vectors.
+        ridge : float
+            The ridge, positive.
+
+        Returns
+        -------
+        x : ndarray
+            Solution, of the same shape as b.
+        """
         check_positive(ridge, "ridge")
         host = self._check_vectors(b)
         Z, (values, vectors) = self._mapping.tiles(), self._gram_eigh
@@ -203,12 +273,12 @@ class Approximation:
 
     @property
     def trace_error(self) -> float:
-        """tr(K − K̃), exact, from one pass; rows count with their weights."""
+        """Exact trace error tr(K − K̃), weighted if rows have weights."""
         return weighted_sum(self.source.weights, self._residuals)
 
     @property
     def relative_trace_error(self) -> TraceError:
-        """tr(K − K̃)/tr K, exact."""
+        """Exact relative trace error tr(K − K̃)/tr K."""
         kernel_trace = weighted_sum(self.source.weights, self._exact_diagonal)
         rounding = residual_rounding(np.float64, len(self.landmarks)) * kernel_trace
         return TraceError.from_sums(
@@ -218,21 +288,21 @@ class Approximation:
     def spectral_error(
         self, n_rows: int | None = None, *, random_state: int = 0
     ) -> SpectralError:
-        """‖K − K̃‖₂, bounded from both sides.
+        """Bound the spectral error ‖K − K̃‖₂ from both sides.
 
         Parameters
         ----------
-        n_rows : int or None
-            Lanczos runs on the residual of so many rows, drawn uniformly, or of all if
-            there are no more. None: 4000. With all rows it costs n² kernel evaluations,
-            per Lanczos step if K does not fit scikit-learn's `working_memory`.
-        random_state : int
-            Which rows: compare methods on the same ones.
+        n_rows : int or None, default=None
+            Number of rows, drawn uniformly, on whose residual Lanczos iterations run.
+            None means 4000. With all rows it costs n² kernel evaluations, per step if K
+            does not fit scikit-learn's `working_memory`.
+        random_state : int, default=0
+            Seed of the draw. Compare methods on the same rows.
 
         Returns
         -------
         error : SpectralError
-            `lower` ≤ ‖K − K̃‖₂ ≤ `upper`; float(error) is `lower`.
+            `lower` ≤ ‖K − K̃‖₂ ≤ `upper`; `float(error)` is `lower`.
         """
         limit = 4000 if n_rows is None else n_rows
         check_int(limit, "n_rows")

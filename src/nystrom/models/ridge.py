@@ -305,7 +305,19 @@ def sum_of_squared_errors(
 
 @dataclass(frozen=True)
 class RiskBound:
-    """Risk on K̃ ≤ factor · risk on K, with at least this probability, and why."""
+    """A bound on the risk relative to exact kernel ridge regression.
+
+    The risk with K̃ is at most `factor` times the risk with K.
+
+    Attributes
+    ----------
+    factor : float
+        The factor.
+    probability : float
+        Probability with which it holds, at least.
+    reason : str
+        Theorem and error that it rests on.
+    """
 
     factor: float
     probability: float

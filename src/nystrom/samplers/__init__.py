@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .._validation import unknown_name_error
+from .._validation import check_choice
 from ..sources import Source, as_source
 from .base import (
     FixedSize,
@@ -40,9 +40,9 @@ from .base import (
 from .lazy_pivoting import Greedy, RPCholesky
 from .leverage import Leverage
 from .moved import KMeans
+from .pivoting import Uniform
 from .pooled_greedy import PooledGreedy
 from .recursive import Accelerated, Recursive
-from .uniform import Uniform
 
 __all__ = [
     "NAMES",
@@ -80,24 +80,34 @@ NAMES: dict[str, type[Sampler]] = {
 def as_sampler(
     sampler: Any, goal: StoppingRule | None = None, **options: Any
 ) -> Callable:
-    """The sampler that a name, an object, row numbers or points stand for.
+    """Return the sampler for a name, an object, row numbers or points.
 
-    It must take the goal. Options that are not None are set on it; "auto" becomes a
-    sampler that has them.
+    Options that are not None are set on it; "auto" becomes a sampler that has them.
+
+    Parameters
+    ----------
+    sampler : str, callable or array-like
+        How landmarks are selected: "auto", "recursive", "accelerated", "leverage",
+        "rpcholesky", "greedy", "kmeans" or "uniform"; a sampler from
+        `nystrom.samplers`; row numbers; or an array of points.
+    goal : StoppingRule or None, default=None
+        Stopping rule that the sampler must support.
+    **options : dict
+        Options of the sampler, such as `delta`.
+
+    Returns
+    -------
+    sampler : callable
+        The sampler.
     """
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(sampler, str):
-        if sampler not in NAMES:
-            raise unknown_name_error("sampler", sampler, list(NAMES))
+        check_choice(sampler, "sampler", NAMES)
         needs_theory = options or isinstance(goal, SpectralTolerance)
         sampler = (
             Recursive() if sampler == "auto" and needs_theory else NAMES[sampler]()
         )
-    elif isinstance(sampler, type) and sampler in NAMES.values():
-        raise TypeError(
-            f"sampler={sampler.__name__} is a class; pass {sampler.__name__}()."
-        )
-    elif not callable(sampler):
+    elif not callable(sampler) or isinstance(sampler, type):
         sampler = _sampler_from_landmarks(sampler)
     for name, value in options.items():
         if name not in _option_names(sampler):

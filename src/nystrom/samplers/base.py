@@ -11,7 +11,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +34,13 @@ from .weighted_sampling import (
 
 @dataclass(frozen=True)
 class FixedSize:
-    """So many landmarks; all rows where there are no more."""
+    """Stopping rule: a number of landmarks.
+
+    Parameters
+    ----------
+    n_landmarks : int
+        Number of landmarks; all rows if there are no more.
+    """
 
     n_landmarks: int
 
@@ -48,13 +53,21 @@ class FixedSize:
 
 @dataclass(frozen=True)
 class SpectralTolerance:
-    """As many as ‖K − K̃‖₂ ≤ max_spectral_error takes, at most `at_most`."""
+    """Stopping rule: as many landmarks as needed for a spectral error.
+
+    Parameters
+    ----------
+    max_spectral_error : float
+        Bound on ‖K − K̃‖₂.
+    at_most : int or None
+        Maximum number of landmarks.
+    """
 
     max_spectral_error: float
     at_most: int | None = None
 
     def __post_init__(self) -> None:
-        check_max_spectral_error(self.max_spectral_error)
+        check_positive(self.max_spectral_error, "max_spectral_error")
         check_int(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
@@ -63,19 +76,21 @@ class SpectralTolerance:
 
 @dataclass(frozen=True)
 class TraceTolerance:
-    """As many as tr(K − K̃) ≤ tolerance·tr K takes, at most `at_most`."""
+    """Stopping rule: as many landmarks as needed for a relative trace error.
+
+    Parameters
+    ----------
+    tolerance : float
+        Bound on tr(K − K̃)/tr K.
+    at_most : int or None
+        Maximum number of landmarks.
+    """
 
     tolerance: float
     at_most: int | None = None
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.tolerance, Real)
-        if not is_number or not 0 < float(self.tolerance) < 1:
-            raise ValueError(
-                f"max_trace_error={self.tolerance!r} is not allowed; it is "
-                "tr(K − K̃)/tr K, a number between 0 and 1, or None to let the number "
-                "of landmarks decide."
-            )
+        check_positive(self.tolerance, "max_trace_error", below=1)
         check_int(self.at_most, "at_most", optional=True)
 
     def __str__(self) -> str:
@@ -96,11 +111,6 @@ def as_stopping_rule(
     if goal is None:
         raise TypeError("How many landmarks? Give a number, or a goal.")
     return FixedSize(int(goal))
-
-
-def check_max_spectral_error(value: Any) -> None:
-    """A finite number > 0."""
-    check_positive(value, "max_spectral_error", ", or None to let n_landmarks decide")
 
 
 class IndefiniteKernelError(Exception):
@@ -162,9 +172,10 @@ class SamplingProblem:
 
 
 class Sampler(ABC):
-    """Chooses landmarks for a goal.
+    """Base class of samplers.
 
-    A sampler is a callable; a number of landmarks stands for a goal.
+    A subclass implements `choose`. A sampler is a callable `(kernel, source, goal, *,
+    seed, engine) -> Landmarks`; a number as goal means `FixedSize`.
     """
 
     #: What its landmarks are called.
@@ -187,7 +198,20 @@ class Sampler(ABC):
 
     @abstractmethod
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        """The landmarks; evaluations and notes go into `problem.ledger`."""
+        """Select landmarks; count evaluations and notes in `problem.ledger`.
+
+        Parameters
+        ----------
+        problem : SamplingProblem
+            Kernel, rows, seed and engine.
+        goal : StoppingRule
+            When to stop.
+
+        Returns
+        -------
+        landmarks : Landmarks
+            The selected landmarks.
+        """
 
     def __call__(
         self,
@@ -228,7 +252,7 @@ class Sampler(ABC):
 
     @property
     def label(self) -> str:
-        """The name, as landmarks print it."""
+        """Name under which landmarks print their sampler."""
         return self.name
 
 
@@ -238,14 +262,9 @@ def _fall_back_to_uniform(
     """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
     size = goal.n_landmarks if isinstance(goal, FixedSize) else goal.at_most
     if size is None or isinstance(goal, TraceTolerance):
-        alternative = (
-            "n_landmarks"
-            if isinstance(goal, SpectralTolerance)
-            else "the number of landmarks"
-        )
         raise ValueError(
             f"{goal} has no meaning for {problem.kernel}, which is not positive "
-            f"semi-definite; give {alternative} instead."
+            "semi-definite; give n_landmarks instead."
         ) from None
     return problem.landmarks(
         sample_uniformly(problem.source, size, problem.seed),
@@ -264,7 +283,30 @@ def run_sampler(
     random_state: Any,
     engine: Engine,
 ) -> Landmarks:
-    """Landmarks by a sampler or a plain function, timed; never rows of weight 0."""
+    """Run a sampler, or a function of your own, and time it.
+
+    Rows of weight 0 are never selected.
+
+    Parameters
+    ----------
+    sampler : callable
+        Sampler or function.
+    kernel : Kernel
+        The kernel.
+    source : Source
+        The rows.
+    goal : StoppingRule
+        When to stop.
+    random_state : int, RandomState instance or None
+        Seed.
+    engine : Engine
+        Runs the passes.
+
+    Returns
+    -------
+    landmarks : Landmarks
+        The selected landmarks.
+    """
     start_time = time.perf_counter()
     candidates, rows = source, None
     if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
@@ -293,7 +335,13 @@ def run_sampler(
 
 @dataclass(frozen=True, eq=False)
 class GivenRows(Sampler):
-    """These rows of the data."""
+    """Use given rows as landmarks.
+
+    Parameters
+    ----------
+    indices : ndarray of int
+        Row numbers.
+    """
 
     indices: np.ndarray
     name = "given rows"
@@ -317,7 +365,13 @@ class GivenRows(Sampler):
 
 @dataclass(frozen=True, eq=False)
 class GivenPoints(Sampler):
-    """These points, which need not be rows of the data."""
+    """Use given points as landmarks, which need not be rows.
+
+    Parameters
+    ----------
+    points : array, sparse matrix or list
+        The points.
+    """
 
     points: Any
     name = "given points"

@@ -4,6 +4,7 @@ given λ.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,17 @@ from .._random import sorted_row_sample
 from .._validation import check_finite
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
-from ..engines.progress import time_call
 from ..kernels import Kernel
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.residuals import residuals_to_scores, ridge_inverse_root, weighted_gram
 from ..sources import Source
 from .base import SpectralTolerance, StoppingRule, TraceTolerance
-from .recursive import accelerated_level_size
-from .recursive_rules import PracticalRidge, ScoreTotals, TheoryRidge
+from .recursive import (
+    PracticalRidge,
+    ScoreTotals,
+    TheoryRidge,
+    accelerated_level_size,
+)
 
 #: Rows that are sampled, and the share of them that the others score: one in so many.
 N_SAMPLED_ROWS, SCORED_ROW_STRIDE = 1000, 4
@@ -35,21 +39,20 @@ CUBIC_MULTIPLY_ADDS = 4.0
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """What it takes to choose landmarks for ‖K − K̃‖₂ ≤ max_spectral_error: an estimate.
+    """Estimated cost of landmarks with ‖K − K̃‖₂ ≤ max_spectral_error.
 
     Attributes
     ----------
     max_spectral_error : float
-        λ, as it was asked for.
+        The requested bound λ.
     n_rows : int
-        Rows that there are.
+        Number of rows.
     effective_dimension : float
-        d_eff(λ) = tr K(K + λI)⁻¹, about.
+        Estimate of the effective dimension tr K(K + λI)⁻¹.
     n_landmarks : int
-        How many landmarks there will be, about; all rows at most.
+        Estimated number of landmarks; at most all rows.
     seconds : float
-        Time that choosing them will take, about, by a rate that was measured on a small
-        block.
+        Estimated time of the selection, from a rate measured on a small block.
     """
 
     max_spectral_error: float
@@ -90,9 +93,13 @@ def forecast(
     with blas_limit_for_size(N_SAMPLED_ROWS):
         gram = weighted_gram(kernel.gram(points), weights)
         check_finite(gram)
-        K, evaluation_seconds = time_call(lambda: columns.to_host(X))
+        started = time.perf_counter()
+        K = columns.to_host(X)
+        evaluation_seconds = time.perf_counter() - started
         check_finite(K)
-        _, product_seconds = time_call(lambda: K @ gram)
+        started = time.perf_counter()
+        K @ gram
+        product_seconds = time.perf_counter() - started
         diagonal = arrays.to_host(columns.diag(X))
 
         def scores_by_sample_of(n_rows: float) -> np.ndarray:

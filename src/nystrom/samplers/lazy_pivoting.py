@@ -49,21 +49,38 @@ class LazySampler(GrowingSampler):
         return bounds
 
     def error(self, size: int) -> float:
-        """tr(K − K̃), from the residual of every row."""
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
+        """
         name = f"trace error at {len(self.pivots)} landmarks"
-        residual = self.pivots.residuals(name)
+        residual = self.pivots.residuals(self.source, name)
         self._set_bounds(residual)
         return weighted_sum(self.source.weights, residual)
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
         n, self.size = self.source.n_rows, size
         batch = int(np.clip(size // 4, *BATCH_ROWS_RANGE))
         # Ends: a look has pivots or rows seen in vain, and enough of these are a pass;
         # two passes without a pivot between them leave nothing.
         while len(self.pivots) < size and not self.exhausted:
             if self.n_rejected > self._max_rejected(batch) or not self.bounds.any():
-                self._set_bounds(self.pivots.residuals())
+                self._set_bounds(self.pivots.residuals(self.source))
                 continue
             n_before = len(self.pivots)
             n_processed = self._process_batch(min(batch, n), size - n_before)
@@ -105,7 +122,11 @@ class PivotBatch:
         self.X = X = grower.source.take(rows)
         self.F, self.P, self.floor = self.pivots.evaluate(X, grower.size)
         self.residual = np.diagonal(self.P).copy()
-        _check_not_indefinite(self.residual, self.floor, grower)
+        # Where the kernel makes no promise, residuals must not be negative.
+        if grower.problem.kernel.traits.psd is None and np.any(
+            self.residual < -100 * len(rows) * self.floor
+        ):
+            raise IndefiniteKernelError
         self.weights = grower.source.weights_of(rows)
         self.V = np.zeros((len(rows), len(rows)))
         self.selected: list[int] = []
@@ -132,16 +153,6 @@ class PivotBatch:
         self.pivots.extend(self.rows[selected], X, self.F[selected], corner)
 
 
-def _check_not_indefinite(
-    residual: np.ndarray, floor: np.ndarray, grower: LazySampler
-) -> None:
-    # Where the kernel makes no promise, residuals must not be negative.
-    if grower.problem.kernel.traits.psd is None and np.any(
-        residual < -100 * len(floor) * floor
-    ):
-        raise IndefiniteKernelError
-
-
 def argsmallest(values: np.ndarray, size: int) -> np.ndarray:
     """Places of the smallest finite values, those first; equals in order of place."""
     size = min(size, len(values))
@@ -152,10 +163,10 @@ def argsmallest(values: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(unsafe_hash=True)
 class Greedy(LazySampler):
-    """Cholesky with complete pivoting: each landmark has the largest residual.
+    """Pivoted Cholesky: each landmark has the largest residual.
 
-    Deterministic, and good for few landmarks of a smooth kernel; it runs after
-    outliers.
+    Deterministic, and good for few landmarks of a smooth kernel. It selects outliers
+    first.
 
     Examples
     --------
@@ -180,9 +191,8 @@ class Greedy(LazySampler):
         rows = np.sort(rows[:batch])  # argmax then takes the first of equals
         pivot_batch = PivotBatch(rows, self)
         slack = 10 * pivot_batch.weights * pivot_batch.floor
-        while (
-            len(pivot_batch.selected) < size
-        ):  # at most once for each row of the batch
+        # At most once for each row of the batch.
+        while len(pivot_batch.selected) < size:
             residuals = pivot_batch.weighted_residuals()
             j = int(np.argmax(residuals))
             # Bounds are rounded too, and equal rows must not seem less than equal.
@@ -203,9 +213,9 @@ MAX_REJECTIONS = 1000
 class RPCholesky(LazySampler):
     """Randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber).
 
-    Each landmark is a row drawn with probability ∝ what the landmarks before it leave
-    of k(x, x). A few passes over the rows, by the fall of the error; nothing of size
-    n × s is kept.
+    Each landmark is drawn with probability proportional to its residual, the part of
+    k(x, x) that earlier landmarks do not explain. It makes a few passes over the rows
+    and stores nothing of size n × s.
 
     Examples
     --------
@@ -260,7 +270,16 @@ class RPCholesky(LazySampler):
             time, j = heapq.heappop(clocks)
             row, n_processed = int(rows[j]), n_processed + 1
             residual = pivot_batch.weighted_residuals()[j]
-            accept_uniform, clock_uniform = self._draw_uniforms(row)
+            n_proposed = self.n_arrivals.get(row, 0)
+            self.n_arrivals[row] = n_proposed + 1
+            accept_uniform, clock_uniform = uniforms(
+                self.problem.seed,
+                Purpose.PROPOSE,
+                2 * row,
+                2 * row + 2,
+                level=n_proposed,
+                round=self.n_passes,
+            )
             if residual > 0 and accept_uniform * self.bounds[row] < residual:
                 pivot_batch.add_pivot(j)
                 self.arrival_times[row] = np.inf
@@ -275,17 +294,3 @@ class RPCholesky(LazySampler):
                 heapq.heappush(clocks, (float(self.arrival_times[row]), j))
         pivot_batch.hand_over()
         return n_processed
-
-    def _draw_uniforms(self, row: int) -> np.ndarray:
-        """Two uniform numbers for this proposal of this row."""
-        level = self.n_arrivals.get(row, 0)
-        self.n_arrivals[row] = level + 1
-        start, stop = 2 * row, 2 * row + 2
-        return uniforms(
-            self.problem.seed,
-            Purpose.PROPOSE,
-            start,
-            stop,
-            level=level,
-            round=self.n_passes,
-        )

@@ -1,134 +1,39 @@
-"""Sampling by exact ridge leverage scores (Algorithm 1), and guarantees."""
+"""Sampling by exact ridge leverage scores (Algorithm 1)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar
 
-from .._precision import min_guaranteed_ridge
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, diag_float64, kernel_trace
-from ..linalg.errors import Guarantee
 from ..linalg.residuals import KernelSpectrum, kernel_matrix
 from .base import (
     FixedSize,
     IndefiniteKernelError,
-    Sampler,
     SamplingProblem,
     SpectralTolerance,
     StoppingRule,
-    check_max_spectral_error,
 )
-from .recursive_rules import PracticalRidge, PracticalSize, bernoulli_probabilities
-from .spectral_check import ensure_spectral_error
-from .weighted_sampling import (
-    SampledRows,
-    sample_bernoulli,
-    sample_fixed_size,
-)
-
-#: δ where the theory's constants are asked for without one.
-DEFAULT_DELTA = 0.01
-
-
-@dataclass(frozen=True)
-class GuaranteedSampler(Sampler):
-    """A sampler with the constants of a proof, or with those used in practice."""
-
-    constants: str | None = None
-    delta: float | None = None
-    max_spectral_error: float | None = None
-
-    takes: ClassVar[tuple[type, ...]] = (FixedSize, SpectralTolerance)
-    #: The theorem is proven for δ below 1 over this.
-    inverse_max_delta: ClassVar[int]
-
-    def __post_init__(self) -> None:
-        if self.max_spectral_error is not None:
-            check_max_spectral_error(self.max_spectral_error)
-        delta, constants = self.delta, self.constants
-        is_number = isinstance(delta, Real)
-        if delta is not None and not (
-            is_number and 0 < delta < 1 / self.inverse_max_delta
-        ):
-            raise ValueError(
-                f"delta={delta!r} is not allowed; it is proven for 0 < delta < "
-                f"1/{self.inverse_max_delta}."
-            )
-        if constants not in (None, "theory", "practical"):
-            raise ValueError(
-                f"constants={constants!r} is unknown; allowed: 'theory', 'practical', "
-                "None."
-            )
-        if constants == "practical" and delta is not None:
-            raise ValueError(
-                f"delta={delta!r} belongs to constants='theory'; leave it out, or drop "
-                "constants='practical'."
-            )
-
-    @property
-    def proven_delta(self) -> float | None:
-        """δ of the theory's constants, which delta alone asks for; None in practice."""
-        if self.constants == "theory" or self.delta is not None:
-            return self.delta or DEFAULT_DELTA
-        return None
-
-    @property
-    def label(self) -> str:
-        return self.name if self.proven_delta is None else f"{self.name} (theory)"
-
-
-def make_guarantee(
-    problem: SamplingProblem, ridge: float, probability: float, algorithm: str
-) -> Guarantee | None:
-    """The guarantee of a theorem, or a note why there is none.
-
-    Theorems are about exact numbers. Landmarks of float32 rows make K̃ and features of
-    float32 values, which may be further off than λ, whatever was chosen.
-    """
-    kernel, source = problem.kernel, problem.source
-    first = source.rows(0, 1)
-    columns = CrossKernel(kernel, first)
-    if columns.narrow:
-        min_ridge = min_guaranteed_ridge(_kernel_trace(problem, first), columns.dtype)
-        if ridge < min_ridge:
-            problem.ledger.note(
-                f"no guarantee: float32 values resolve ‖K − K̃‖₂ to {min_ridge:.2g}, "
-                f"not to {ridge:.2g}; pass float64 rows"
-            )
-            return None
-    return Guarantee(ridge, probability, source.is_weighted, algorithm)
-
-
-def _kernel_trace(problem: SamplingProblem, first: Any) -> float:
-    """tr K, in which a row of a distance's kernel counts as any other."""
-    kernel, source = problem.kernel, problem.source
-    if kernel.traits.is_distance_based:
-        problem.ledger.count_evaluations(1)
-        return source.total_weight * float(diag_float64(kernel, first)[0])
-    problem.ledger.count_pass(source, source.n_rows)
-    return kernel_trace(kernel, source, engine=problem.engine)
+from .guarantees import GuaranteedSampler, ensure_spectral_error, make_guarantee
+from .recursive import PracticalRidge, PracticalSize, bernoulli_probabilities
+from .weighted_sampling import SampledRows, sample_bernoulli, sample_fixed_size
 
 
 @dataclass(frozen=True)
 class Leverage(GuaranteedSampler):
-    """RLS-Nyström sampling with exact scores (Algorithm 1).
+    """Sampling by exact ridge leverage scores, Algorithm 1 of the paper.
 
-    O(n²) kernel evaluations and O(n³) time: for checking the others, and for few rows.
+    It needs O(n²) kernel evaluations and O(n³) time: for few rows and for comparisons.
 
     Parameters
     ----------
     constants : {"practical", "theory"} or None
-        None: theory if `delta` is given, else practical.
+        None means theory if `delta` is given, practical otherwise.
     delta : float or None
-        The guarantee fails with probability at most delta; below 1/8.
+        The guarantee fails with probability at most delta. Below 1/8.
     max_spectral_error : float or None
-        λ > 0: as many rows as ‖K − K̃‖₂ ≤ λ takes, checked afterwards as for
-        `Recursive`. None: with practical constants λ is the tail of the spectrum that
-        `n_landmarks` stands for, with the theory's it is the smallest λ for which
-        `n_landmarks` rows are expected.
+        Select as many rows as needed for ‖K − K̃‖₂ ≤ `max_spectral_error`, checked as
+        for `Recursive`. None derives λ from `n_landmarks`.
 
     Examples
     --------
@@ -207,15 +112,9 @@ def _ridge_for_size(spectrum: KernelSpectrum, n_landmarks: int, delta: float) ->
         high *= 2
     # At most 18 times, log(high/low) being halved.
     while high > 1.01 * low:
-        middle = _geometric_mean(low, high)
+        middle = math.sqrt(low * high)
+        if not 1e-150 < middle < math.inf:  # the product has vanished or overflowed
+            middle = math.sqrt(low) * math.sqrt(high)
         expected = bernoulli_probabilities(spectrum.scores(middle), delta).sum()
         low, high = (middle, high) if expected > n_landmarks else (low, middle)
     return high
-
-
-def _geometric_mean(low: float, high: float) -> float:
-    """√(low·high), also where the product overflows or vanishes."""
-    product = low * high
-    if 1e-300 < product < math.inf:
-        return math.sqrt(product)
-    return math.sqrt(low) * math.sqrt(high)

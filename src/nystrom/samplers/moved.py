@@ -38,10 +38,10 @@ MIN_GAIN_STANDARD_ERRORS = 3.0
 
 @dataclass(frozen=True)
 class KMeans(Sampler):
-    """The landmarks of "auto", moved towards the means of their nearest rows.
+    """Landmarks of "auto", moved towards the means of their nearest rows.
 
-    Lower trace error per landmark; the landmarks are then no rows of the data and have
-    no row numbers. For dense vectors and kernels that fall with a distance (RBF,
+    The trace error is smaller, but the landmarks are not rows of the data and have no
+    row numbers. For dense vectors and kernels that decrease with a distance (RBF,
     Matérn, rational quadratic, Laplacian, and sums, products and multiples of these).
 
     Examples
@@ -68,21 +68,12 @@ class KMeans(Sampler):
 
 
 def _check_movable(kernel: Kernel, source: Source) -> None:
-    if not kernel.traits.is_distance_based:
-        reason = (
-            "a precomputed kernel cannot be evaluated at new points"
-            if kernel.traits.uses_row_numbers
-            else f"{kernel} is not known to fall with a distance"
-        )
+    is_dense = source.n_features is not None and arrays.is_array(source.rows(0, 1))
+    if not kernel.traits.is_distance_based or not is_dense:
         raise ValueError(
-            f"sampler='kmeans' moves the landmarks off the rows, and {reason}. Use "
-            "sampler='auto', or one of the kernels RBF, Matern, RationalQuadratic, "
-            "Laplacian."
-        )
-    if source.n_features is None or not arrays.is_array(source.rows(0, 1)):
-        raise ValueError(
-            "sampler='kmeans' needs dense rows of numbers: the mean of CSR rows is not "
-            "sparse. Use sampler='auto', or X.toarray()."
+            "sampler='kmeans' moves the landmarks off the rows; it needs dense rows of "
+            "numbers and a kernel of a distance (RBF, Matern, RationalQuadratic, "
+            f"Laplacian), not {kernel}. Use sampler='auto'."
         )
 
 

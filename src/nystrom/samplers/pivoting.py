@@ -1,4 +1,5 @@
-"""Landmarks as pivots of a Cholesky factorisation, and growth to a trace error.
+"""Landmarks as pivots of a Cholesky factorisation, growth to a trace error, and
+uniform sampling.
 
 `Pivots` holds the rows selected so far with their factor. A sampler that selects one
 pivot after the other can double its set until tr(K − K̃) ≤ tolerance·tr K, and keep
@@ -9,30 +10,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
-from sklearn import get_config
 
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
+from .._random import Purpose, uniform_row_sample
 from .._validation import check_finite
-from ..kernels import Cached
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, kernel_trace
 from ..linalg.errors import TraceError
 from ..linalg.factor import ColumnBlocks, Factor, cholesky
 from ..linalg.residuals import (
     ResidualPass,
+    block_residuals,
     prepare_residuals,
     residuals,
 )
-from ..sources import Block, RowNumbers, Source
-from ..sources.base import weighted_row_squares
+from ..sources import Block, Source
+from ..sources.base import weighted_row_squares, weighted_sum
 from .base import (
     FixedSize,
     IndefiniteKernelError,
@@ -40,7 +41,7 @@ from .base import (
     SamplingProblem,
     TraceTolerance,
 )
-from .weighted_sampling import sample_other_rows
+from .weighted_sampling import KeyedSampler, sample_other_rows, sample_uniformly
 
 #: A row with a larger residual, as a share of k(x, x), is no copy of a pivot: what
 #: distances may be off by, with a margin.
@@ -134,16 +135,21 @@ class Pivots:
         k, b = len(self), len(indices)
         L = np.zeros((k + b, k + b))
         L[:k, :k], L[k:, :k], L[k:, k:] = self.L, F, corner
-        self.L = L
-        self._set_pivots(
-            np.concatenate([self.indices, indices]),
-            arrays.stack_rows([self.points, X]) if k else X,
-        )
+        self._append(indices, X, L)
+
+    def _append(self, indices: np.ndarray, X: Any, L: np.ndarray) -> None:
+        points = arrays.stack_rows([self.points, X]) if len(self) else X
+        self._set(np.concatenate([self.indices, indices]), points, L)
+
+    def _set(self, indices: np.ndarray, points: Any, L: np.ndarray) -> None:
+        self.indices, self.points, self.L = indices, points, L
+        for name in ("columns", "factor"):
+            self.__dict__.pop(name, None)
 
     def shorten(self, size: int) -> None:
         """Keep the first `size` pivots."""
-        self.L = self.L[:size, :size]
-        self._set_pivots(self.indices[:size], arrays.slice_rows(self.points, 0, size))
+        points = arrays.slice_rows(self.points, 0, size)
+        self._set(self.indices[:size], points, self.L[:size, :size])
 
     def fill(self, size: int) -> None:
         """Uniform rows up to `size`, where no row has a residual.
@@ -156,38 +162,24 @@ class Pivots:
             other_rows = sample_other_rows(
                 self.indices, n_missing, source.n_rows, self.problem.seed
             )
-            self.L = np.concatenate([self.L, np.zeros((n_missing, self.L.shape[1]))])
-            X = source.take(other_rows)
-            self._set_pivots(
-                np.concatenate([self.indices, other_rows]),
-                arrays.stack_rows([self.points, X]) if len(self) else X,
-            )
+            L = np.concatenate([self.L, np.zeros((n_missing, self.L.shape[1]))])
+            self._append(other_rows, source.take(other_rows), L)
 
-    def _set_pivots(self, indices: np.ndarray, points: Any) -> None:
-        self.indices, self.points = indices, points
-        for name in ("columns", "factor"):
-            self.__dict__.pop(name, None)
+    def residuals(
+        self, source: Source, name: str = "residuals", *, wide: bool = False
+    ) -> np.ndarray:
+        """k(x, x) − ‖k_xS L⁻ᵀ‖² for every row of a source; see `residual_pass`."""
+        prepared = self.residual_pass(source, wide=wide)
+        return residuals(prepared, source, engine=self.problem.engine, name=name)
 
-    def residuals(self, name: str = "residuals") -> np.ndarray:
-        """k(x, x) − ‖k_xS L⁻ᵀ‖² for every row."""
-        source, engine = self.problem.source, self.problem.engine
-        return residuals(self.residual_pass(source), source, engine=engine, name=name)
+    def residual_pass(self, source: Source, *, wide: bool = False) -> ResidualPass:
+        """The pass that finds the residuals of the rows of a source.
 
-    def residuals_of_few(self, source: Source) -> np.ndarray:
-        """The same of a few rows, in float64."""
-        rounding, root = (
-            self.rounding_unit(len(self)),
-            self.columns.operand(self.factor.root),
-        )
-        ledger = self.problem.ledger
-        prepared = ResidualPass(self.columns, root, rounding, False, ledger)
-        engine = self.problem.engine
-        return residuals(prepared, source, engine=engine, name="validation rows")
-
-    def residual_pass(self, source: Source) -> ResidualPass:
-        """The pass that finds the residuals of the rows of a source."""
+        With `wide` in float64, else in float32 where that is enough.
+        """
+        kernel, points = self.problem.kernel, self.points
         prepared = prepare_residuals(
-            CrossKernel(self.problem.kernel, self.points),
+            self.columns if wide else CrossKernel(kernel, points),
             source,
             self.factor.root,
             ledger=self.problem.ledger,
@@ -226,7 +218,18 @@ class GrowingSampler(Sampler):
     exhausted: bool  # every residual is rounding
 
     def begin(self, problem: SamplingProblem) -> Self:
-        """A copy of the sampler without pivots."""
+        """Return a copy of the sampler without pivots.
+
+        Parameters
+        ----------
+        problem : SamplingProblem
+            Kernel, rows, seed and engine.
+
+        Returns
+        -------
+        sampler : Sampler
+            The copy.
+        """
         run = copy(self)
         run.problem, run.pivots, run.exhausted = problem, Pivots(problem), False
         run._set_up()
@@ -237,35 +240,39 @@ class GrowingSampler(Sampler):
 
     @abstractmethod
     def grow(self, size: int) -> None:
-        """Add pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
 
     @abstractmethod
     def error(self, size: int) -> float:
-        """tr(K − K̃) by a pass over all rows, before growing to `size`.
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
 
-        It may decide what the next pivots are selected by.
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
         """
 
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        run = self.begin(problem)
         if isinstance(goal, FixedSize):
-            run = self.begin(problem)
             run.grow(goal.n_landmarks)
             run.pivots.fill(goal.n_landmarks)
             return run.pivots.landmarks(self.name)
         if problem.kernel.traits.psd is False:
             raise IndefiniteKernelError
-        n = problem.source.n_rows
-        fits_memory = 8 * n**2 <= get_config()["working_memory"] * 2**20
-        if problem.kernel.traits.costly and fits_memory:
-            return self._with_cached_kernel(problem, goal)
-        return self._grow_to_tolerance(problem, goal)
-
-    def _grow_to_tolerance(
-        self, problem: SamplingProblem, goal: TraceTolerance
-    ) -> Landmarks:
-        """Double the pivots until tr(K − K̃) ≤ tolerance·tr K; the shortest prefix."""
+        # Double the pivots until tr(K − K̃) ≤ tolerance·tr K; keep the shortest prefix.
         source, n = problem.source, problem.source.n_rows
-        run = self.begin(problem)
         total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
         problem.ledger.count_pass(source, n)
         check_finite(np.asarray(total_trace))
@@ -293,25 +300,6 @@ class GrowingSampler(Sampler):
             self.name, error=trace_error, max_trace_error=goal.tolerance
         )
 
-    def _with_cached_kernel(
-        self, problem: SamplingProblem, goal: TraceTolerance
-    ) -> Landmarks:
-        """Evaluate no pair of rows twice, where an evaluation is costly."""
-        source = problem.source
-        kernel = Cached(problem.kernel, source.rows(0, source.n_rows))
-        weights = source.weights if source.is_weighted else None
-        cached_problem = replace(
-            problem, kernel=kernel, source=RowNumbers(source.n_rows, weights)
-        )
-        n_evaluations = problem.ledger.n_evaluations
-        try:
-            chosen = self._grow_to_tolerance(cached_problem, goal)
-        finally:
-            problem.ledger.n_evaluations = n_evaluations + kernel.n_evaluations
-        assert chosen.indices is not None
-        points = source.take(chosen.indices)
-        return chosen.replace(kernel=problem.kernel, points=points)
-
 
 def _shorten_to_tolerance(
     pivots: Pivots,
@@ -321,11 +309,12 @@ def _shorten_to_tolerance(
     tolerance: float,
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
-    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root))
-    column_sums = problem.engine.reduce(
-        _block_column_squares, problem.source, shared, "shortest prefix"
+    shared = (pivots.columns, pivots.columns.operand(pivots.factor.root))
+    columns = arrays.to_host(
+        problem.engine.reduce(
+            _block_column_squares, problem.source, shared, "shortest prefix"
+        )
     )
-    columns = arrays.to_host(column_sums)
     problem.ledger.count_pass(problem.source, problem.source.n_rows * len(pivots))
     # From the end: adding up small numbers loses nothing, taking them off tr K would.
     path_traces = error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
@@ -346,3 +335,119 @@ def _block_column_squares(
 ) -> Array:
     F = root.product(columns.float64(block.X))
     return weighted_row_squares(block.weights, F)
+
+
+#: Rows that become pivots together.
+BATCH_ROWS = 128
+#: Powers of rounding that a residual must exceed, as a share of k(x, x): at first, and
+#: for rows that were skipped.
+ROUNDING_POWERS = (0.5, 0.75, 1.0)
+
+
+@dataclass(unsafe_hash=True)
+class Uniform(GrowingSampler):
+    """Uniform sampling; proportional to the weights if rows have weights.
+
+    With `max_trace_error`, rows become pivots in the order of the draw. Rows with a
+    residual near rounding are skipped until all other rows have been used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nystrom import samplers, select_landmarks
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> options = {"n_landmarks": 20, "random_state": 0}
+    >>> chosen = select_landmarks(X, sampler=samplers.Uniform(), **options)
+    >>> len(chosen), chosen.sampler
+    (20, 'uniform')
+    """
+
+    name = "uniform"
+    needs_psd = False
+    is_ordered = False
+
+    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
+        if isinstance(goal, FixedSize):  # as they come: nothing to evaluate
+            problem.ledger.count_fetch(problem.source)
+            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
+            return problem.landmarks(sample, self.name)
+        return super().choose(problem, goal)
+
+    def _set_up(self) -> None:
+        kernel, source = self.problem.kernel, self.problem.source
+        value_dtype = kernel.dtype(arrays.widen(source.take(np.arange(1))))
+        self.min_residual_shares = [
+            arrays.epsilon(value_dtype) ** power for power in ROUNDING_POWERS
+        ]
+        self.order = np.empty(0, dtype=np.intp)
+        self.skipped: list[np.ndarray] = []
+        self.n_seen = 0
+
+    def grow(self, size: int) -> None:
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
+        # Ends: rows are seen once for each of the powers.
+        while len(self.pivots) < size and not self.exhausted:
+            n_next = min(BATCH_ROWS, size - len(self.pivots))
+            rows = self._next_rows(n_next)
+            selected = self.pivots.add(rows, min_share=self.min_residual_shares[0])
+            self.skipped.append(np.delete(rows, selected))
+            if len(rows) < n_next:
+                self._retry_skipped()
+
+    def _retry_skipped(self) -> None:
+        """Begin anew with the rows that were skipped, and less to exceed."""
+        self.order, self.n_seen = np.concatenate(self.skipped), 0
+        self.skipped = []
+        self.exhausted = len(self.min_residual_shares) == 1 or not len(self.order)
+        self.min_residual_shares = self.min_residual_shares[1:]
+
+    def _next_rows(self, size: int) -> np.ndarray:
+        """The next rows of the draw, which is extended as it is needed."""
+        begin, self.n_seen = self.n_seen, self.n_seen + size
+        source, seed = self.problem.source, self.problem.seed
+        is_first_round = len(self.min_residual_shares) == len(ROUNDING_POWERS)
+        if is_first_round and len(self.order) < min(self.n_seen, source.n_rows):
+            n_drawn = 2 * self.n_seen
+            if source.is_weighted:
+                sampler = KeyedSampler(seed, Purpose.DRAW, max_rows=n_drawn)
+                self.order = sampler.sample(source.weights).sorted_by_key().numbers
+            else:
+                self.order = uniform_row_sample(
+                    seed, Purpose.DRAW, source.n_rows, n_drawn
+                )
+        return self.order[begin : self.n_seen]
+
+    def error(self, size: int) -> float:
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
+        """
+        source = self.problem.source
+        prepared = self.pivots.residual_pass(source)
+        shared = (prepared.columns, prepared.operand, prepared.rounding)
+        name = f"trace error at {len(self.pivots)} landmarks"
+        residual_trace = float(
+            self.problem.engine.reduce(_block_residual_trace, source, shared, name)
+        )
+        n_evaluations = source.n_rows * (len(self.pivots) + 1)
+        self.problem.ledger.count_pass(source, n_evaluations)
+        check_finite(np.asarray(residual_trace))
+        return residual_trace
+
+
+def _block_residual_trace(block: Block, *shared: Any) -> float:
+    return weighted_sum(block.weights, block_residuals(block, *shared))

@@ -173,18 +173,15 @@ class PoolPart:
     ) -> None:
         self.kernel, self.points, self.wide = kernel, points, wide
         like, dtype = kernel.output_like(points), np.dtype("f8" if wide else "f4")
-        self.on_host, self.dtype = (
-            arrays.is_on_host(like),
-            arrays.library_dtype(dtype, like),
-        )
+        self._like, self.on_host = like, arrays.is_on_host(like)
+        self.dtype = arrays.library_dtype(dtype, like)
         self.weights = arrays.from_host(weights, like, self.dtype)
-        self._like = like
         self.F = self._empty(capacity)  # a row for each pivot
         self.G = self.F[:0, :]  # the rows of F later than A
         # The same rooms are used again, two for A and one for weighted rows: new memory
         # is slow when it is first written to.
         self._rooms = [self.F[:0, :]] * 3
-        self.clear_proposals()
+        self.A = self.F[:0, :]  # the residual of kernel(proposals, points)
         # Few points of many features become dense once; so many do not.
         self.columns = (
             None if sp.issparse(points) else CrossKernel(kernel, points, wide)
@@ -194,15 +191,12 @@ class PoolPart:
         xp, shape = arrays.namespace(self._like), (n_rows, self.weights.shape[0])
         return xp.empty(shape, dtype=self.dtype, device=arrays.device(self._like))
 
-    def clear_proposals(self) -> None:
-        """Drop all proposals."""
-        self.A = self.F[:0, :]  # the residual of kernel(proposals, points)
-
-    def fill(self, rows: Array) -> np.ndarray:
-        """Factor rows, (m, k), of earlier pivots; what they take of k(x, x)."""
-        columns = rows.T if self.on_host else arrays.as_float(rows.T, self.dtype)
-        self.F[: rows.shape[1], :] = columns
-        return arrays.to_host(arrays.squared_norms(rows))
+    def fill(self, X: Any, columns: CrossKernel, root: ColumnBlocks) -> np.ndarray:
+        """Factor rows of earlier pivots at X; what they take of k(x, x)."""
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
+            rows = root.product(columns.float64(X))
+            self.F[: rows.shape[1], :] = arrays.as_float(rows.T, self.dtype)
+            return arrays.to_host(arrays.squared_norms(rows))
 
     def propose(
         self, X: Any, F_new: Array, kept: np.ndarray, G_kept: Array
@@ -216,7 +210,11 @@ class PoolPart:
         self._rooms[:2] = self._rooms[1::-1]  # A is computed from the last one
         A, weighted = self._room(0, n_old + n_new), self._room(2, n_new)
         with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
-            old, new = arrays.take_rows(self.A, kept), self._kernel_rows(X)
+            old = arrays.take_rows(self.A, kept)
+            if self.columns is None:
+                new = CrossKernel(self.kernel, X, self.wide)(self.points).T
+            else:
+                new = self.columns(X)
             self._subtract_product(old, G_kept, self.G, out=A[:n_old, :])
             self._subtract_product(new, F_new, self.F[:k, :], out=A[n_old:, :])
             self.A = A
@@ -230,11 +228,6 @@ class PoolPart:
         if self._rooms[number].shape[0] < n_rows:
             self._rooms[number] = self._empty(n_rows)
         return self._rooms[number][:n_rows, :]
-
-    def _kernel_rows(self, X: Any) -> Array:
-        if self.columns is not None:
-            return self.columns(X)
-        return CrossKernel(self.kernel, X, self.wide)(self.points).T
 
     def _subtract_product(
         self, K: Array, left: Array, right: Array, out: Array
@@ -319,40 +312,30 @@ class RowPool:
         # overflow nor vanish if rows of huge or tiny k(x, x) count for less or more.
         scaled_weights = np.ldexp(weights, squares_scaling_exponent(self.residual))
         self.parts = [
-            PoolPart(
-                self.kernel,
-                arrays.slice_rows(self.rows, start, stop),
-                scaled_weights[start:stop],
-                capacity,
-                self.wide,
+            PoolPart(self.kernel, rows, part_weights, capacity, self.wide)
+            for rows, part_weights in zip(
+                self._split(self.rows), self._split(scaled_weights), strict=True
             )
-            for start, stop in pairwise(self.part_bounds)
         ]
-        if len(pivots):
-            self._fill()
-        self._zero_rounding()
+        if len(pivots):  # in float64: residuals are small by now
+            columns, root = pivots.columns, pivots.columns.operand(pivots.factor.root)
+            explained = self.engine.each(
+                lambda part_and_rows: part_and_rows[0].fill(
+                    part_and_rows[1], columns, root
+                ),
+                list(zip(self.parts, self._split(self.points), strict=True)),
+                len(self) * len(pivots) ** 2,
+            )
+            self.residual -= np.concatenate(explained)
+            check_finite(self.residual)
+            self.ledger.count_evaluations(len(self) * len(pivots))
+        self.residual[(self.residual < self.floor) | self.selected] = 0.0
         self.clear_proposals()
 
-    def _fill(self) -> None:
-        """The factor of the pivots so far, in float64: residuals are small by now."""
-        columns, root = (
-            self.pivots.columns,
-            ColumnBlocks.from_matrix(self.pivots.factor.root),
-        )
-
-        def fill(numbered: tuple[int, PoolPart]) -> np.ndarray:
-            i, part = numbered
-            X = arrays.slice_rows(
-                self.points, self.part_bounds[i], self.part_bounds[i + 1]
-            )
-            with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                return part.fill(root.product(columns.float64(X)))
-
-        n_operations = len(self) * len(self.pivots) ** 2
-        explained = self.engine.each(fill, list(enumerate(self.parts)), n_operations)
-        self.residual -= np.concatenate(explained)
-        check_finite(self.residual)
-        self.ledger.count_evaluations(len(self) * len(self.pivots))
+    def _split(self, rows: Any) -> list[Any]:
+        """Rows, or numbers of them, by part."""
+        bounds = pairwise(self.part_bounds)
+        return [arrays.slice_rows(rows, start, stop) for start, stop in bounds]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -381,9 +364,6 @@ class RowPool:
         w[self.candidates] = 0
         return w
 
-    def _zero_rounding(self) -> None:
-        self.residual[(self.residual < self.floor) | self.selected] = 0.0
-
     def clear_proposals(self) -> None:
         """Drop all proposals."""
         self.candidates = np.empty(0, dtype=np.intp)  # places in the pool
@@ -391,7 +371,7 @@ class RowPool:
         self.H = np.empty((0, 0))  # A diag(ω) Aᵀ
         self.initial_residuals = np.empty(0)  # r of each candidate when it was proposed
         for part in self.parts:
-            part.clear_proposals()
+            part.A = part.F[:0, :]
 
     def choose(self, proposals: np.ndarray, size: int, keep: int) -> int:
         """Select up to `size` pivots from old and new proposals, by gain; how many."""
@@ -404,7 +384,16 @@ class RowPool:
             self.residual[self.candidates] = 0.0
             self.clear_proposals()
             return 0
-        self._add_pivots(ranked.chosen, ranked.L)
+        k, positions = self.n_pivots, self.candidates[ranked.chosen]
+        self.pending = np.concatenate([self.pending, positions])
+        self.selected[positions] = True
+        explained = self.engine.each(
+            lambda p: p.add_pivots(ranked.chosen, ranked.L, k),
+            self.parts,
+            len(self) * ranked.L.size,
+        )
+        self.residual -= np.concatenate(explained)
+        self.residual[(self.residual < self.floor) | self.selected] = 0.0
         # Those with the largest gain stay as proposals.
         best = np.argsort(-ranked.gains, kind="stable")[:keep]
         best = best[ranked.gains[best] > 0]
@@ -445,18 +434,6 @@ class RowPool:
         self.initial_residuals = np.concatenate(
             [self.initial_residuals, self.residual[proposals]]
         )
-
-    def _add_pivots(self, chosen: np.ndarray, L: np.ndarray) -> None:
-        """Make these candidates pivots; LLᵀ was the residual of K at them."""
-        k, positions = self.n_pivots, self.candidates[chosen]
-        self.pending = np.concatenate([self.pending, positions])
-        self.selected[positions] = True
-        n_operations = len(self) * L.size
-        explained = self.engine.each(
-            lambda p: p.add_pivots(chosen, L, k), self.parts, n_operations
-        )
-        self.residual -= np.concatenate(explained)
-        self._zero_rounding()
 
     def flush_pivots(self) -> np.ndarray:
         """Give the new pivots to `pivots`; the row numbers of those it refuses.

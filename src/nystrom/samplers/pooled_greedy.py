@@ -16,22 +16,16 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from .._random import (
-    Purpose,
-    sample_by_exponential_keys,
-    uniform_row_sample,
-    uniforms,
-)
+from .._random import Purpose, uniform_row_sample
 from .._validation import check_finite
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import kernel_diagonal
-from ..sources import Block, Source
+from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights
 from .base import FixedSize, SamplingProblem
 from .pivoting import GrowingSampler
 from .pool import RowPool
-from .recursive import run_recursion
-from .recursive_rules import PracticalSize
+from .recursive import PracticalSize, run_recursion
 from .weighted_sampling import (
     KeyedSampler,
     NumberedSubset,
@@ -177,11 +171,11 @@ VALIDATION_ROWS_RANGE = (256, 2000)
 
 @dataclass(unsafe_hash=True)
 class PooledGreedy(GrowingSampler):
-    """Gain-pivoted ridge leverage scores: what "auto" stands for.
+    """The default sampler "auto": greedy selection from a pool drawn by leverage score.
 
-    No options: how large levels, pools and blocks are follows from the numbers of rows
-    and landmarks, and whether a pool is drawn anew from what fresh rows show. No
-    theorem covers the choice by gain; for guarantees use `Recursive`.
+    Candidate rows are ranked by the trace error that each one removes. Sizes of levels,
+    pools and blocks follow from the numbers of rows and landmarks, so there are no
+    options. No theorem covers this sampler; for a guarantee use `Recursive`.
 
     Examples
     --------
@@ -218,7 +212,13 @@ class PooledGreedy(GrowingSampler):
         self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
-        """Pivots until there are `size`, or every residual is rounding."""
+        """Add pivots until there are `size`, or every residual is rounding.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots.
+        """
         self._plan_for(size)
         n_begin = len(self.pivots)
         if n_begin == 0:
@@ -237,7 +237,18 @@ class PooledGreedy(GrowingSampler):
         self._grow_to(size)
 
     def error(self, size: int) -> float:
-        """tr(K − K̃), by a pass that draws the next pool, too."""
+        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
+
+        Parameters
+        ----------
+        size : int
+            Number of pivots to come.
+
+        Returns
+        -------
+        error : float
+            The trace error.
+        """
         self._plan_for(size)
         name = f"trace error at {len(self.pivots)} landmarks"
         self.next_sample, error, _ = self._sample_by_residual(self.source, name)
@@ -273,15 +284,16 @@ class PooledGreedy(GrowingSampler):
             self._fetch_subsets()
         scores_all_rows = not plan.draws_by_score or plan.scored_rows >= plan.n_rows
         if not scores_all_rows:
-            rows = self.scored
-            problem = replace(problem, source=self.scored.with_own_numbers())
+            rows = scored = self.scored
+            # Known by their places among themselves.
+            problem = replace(problem, source=Subset(scored.source, scored.indices))
         # Also where the pool is to hold all rows: the scores of a kernel that makes no
         # promise show whether it is indefinite.
         sampling_weights = pool_sampling_weights(problem, plan)
         m = rows.n_rows
         if scores_all_rows and plan.pool_has_all_rows:
             numbers = np.arange(m)
-            self._begin_pool(numbers, rows.weights, rows.take_numbered(numbers))
+            self._make_pool(numbers, rows.weights, rows.take_numbered(numbers))
             return
         block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
         sample = self._pool_sampler.sample_block(block, sampling_weights, False)
@@ -301,17 +313,17 @@ class PooledGreedy(GrowingSampler):
         order = np.argsort(sample.numbers)
         sample, scale = sample.take(order), float(self.source.n_rows) / n_rows
         weights = multiply_weights(sample.weights, scale / p[order])
-        self._begin_pool(sample.numbers, weights, sample.points_from(rows))
+        self._make_pool(sample.numbers, weights, sample.points_from(rows))
 
-    def _begin_pool(
-        self, numbers: np.ndarray, weights: np.ndarray, points: Any
+    def _make_pool(
+        self,
+        indices: np.ndarray,
+        weights: np.ndarray,
+        points: Any,
+        *,
+        is_new: bool = True,
     ) -> None:
-        self._make_pool(numbers, weights, points)
-        self.n_pivots_at_draw = len(self.pivots)
-        self.n_nonzero_at_draw = int(np.count_nonzero(self.pool.residual))
-        self.round += 1
-
-    def _make_pool(self, indices: np.ndarray, weights: np.ndarray, points: Any) -> None:
+        """The pool of these rows, newly drawn or the same for other pivots."""
         if "pool" in vars(self):
             del self.pool  # its memory is needed
         capacity = min(self.plan.n_landmarks, self.source.n_rows)
@@ -325,10 +337,15 @@ class PooledGreedy(GrowingSampler):
             wide=self.wide,
             excluded=self.rejected,
         )
+        if is_new:
+            self.n_pivots_at_draw = len(self.pivots)
+            self.n_nonzero_at_draw = int(np.count_nonzero(self.pool.residual))
+            self.round += 1
 
     def _remake_pool(self) -> None:
         """The same pool for the pivots there are by now."""
-        self._make_pool(self.pool.indices, self.pool.weights, self.pool.points)
+        pool = self.pool
+        self._make_pool(pool.indices, pool.weights, pool.points, is_new=False)
 
     def _sample_by_residual(
         self, rows: Source, name: str
@@ -376,7 +393,8 @@ class PooledGreedy(GrowingSampler):
         if not self.validation_subsets:
             self._fetch_subsets()
         rows = self.validation_subsets[VALIDATION_SHARES.index(share)]
-        residual = multiply_weights(rows.weights, self.pivots.residuals_of_few(rows))
+        residual = self.pivots.residuals(rows, "validation rows", wide=True)
+        residual = multiply_weights(rows.weights, residual)
         return bool(
             residual.mean() * self.source.n_rows
             > MAX_RESIDUAL_RATIO * self.pool.residual_trace
@@ -397,9 +415,7 @@ class PooledGreedy(GrowingSampler):
                 if self._flush_pool():  # else there is a new pool already
                     self._remake_pool()
             sampling_weights = self.pool.sampling_weights()
-            if (
-                not sampling_weights.any()
-            ):  # old proposals are all there is, if anything
+            if not sampling_weights.any():  # old proposals are all, if anything
                 self.pool.clear_proposals()
                 sampling_weights = self.pool.sampling_weights()
             if not sampling_weights.any():
@@ -412,15 +428,11 @@ class PooledGreedy(GrowingSampler):
         """At most one block of pivots, from proposals drawn by these weights."""
         size = min(self.plan.block, max_pivots)
         n_new, n_old = self.plan.n_proposals(size)
-        u = uniforms(
-            self.problem.seed,
-            Purpose.PROPOSE,
-            0,
-            len(sampling_weights),
-            round=self.round,
+        sampler = KeyedSampler(
+            self.problem.seed, Purpose.PROPOSE, round=self.round, max_rows=n_new
         )
         self.round += 1
-        proposals, _ = sample_by_exponential_keys(sampling_weights, u, n_new)
+        proposals = sampler.sample(sampling_weights).sorted_by_key().numbers
         self.pool.choose(proposals, size, n_old)
 
     def _flush_pool(self) -> bool:

@@ -37,6 +37,10 @@ MAX_NEW_SHARE = 0.25
 TINY = float(np.finfo(float).tiny)
 
 
+#: The fields of a reservoir with a number for each row.
+ROW_FIELDS = ("numbers", "row_weights", "uniforms", "probabilities")
+
+
 @dataclass(frozen=True, eq=False)
 class Reservoir:
     """Rows of a stream, with what it takes to let some of them go."""
@@ -91,23 +95,19 @@ class Reservoir:
 
     def with_batch(self, batch: Source) -> Reservoir:
         """With all rows of another batch."""
-        new = Reservoir.from_batch(batch, self.seed)
-        stop = self.n_rows + batch.n_rows
-        u = uniforms(self.seed, Purpose.STREAM, self.n_rows, stop)
-        targets = None
+        n, new = self.n_rows, Reservoir.from_batch(batch, self.seed)
+        u = uniforms(self.seed, Purpose.STREAM, n, n + batch.n_rows)
+        new = replace(new, numbers=n + new.numbers, uniforms=u[new.numbers])
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(new, name)])
+            for name in ROW_FIELDS
+        }
+        joined["points"] = arrays.stack_rows([self.points, new.points])
+        joined["targets"] = None
         if self.targets is not None and new.targets is not None:
-            targets = np.concatenate([self.targets, new.targets])
-        return replace(
-            self,
-            points=arrays.stack_rows([self.points, new.points]),
-            numbers=np.concatenate([self.numbers, self.n_rows + new.numbers]),
-            row_weights=np.concatenate([self.row_weights, new.row_weights]),
-            uniforms=np.concatenate([self.uniforms, u[new.numbers]]),
-            probabilities=np.concatenate([self.probabilities, new.probabilities]),
-            targets=targets,
-            n_rows=stop,
-            n_new_rows=self.n_new_rows + batch.n_rows,
-        )
+            joined["targets"] = np.concatenate([self.targets, new.targets])
+        n_new_rows = self.n_new_rows + batch.n_rows
+        return replace(self, **joined, n_rows=n + batch.n_rows, n_new_rows=n_new_rows)
 
     def is_selection_due(self, size: int) -> bool:
         """Whether so many rows have come that landmarks are to be chosen anew."""
@@ -159,15 +159,10 @@ class Reservoir:
         return replace(self._take(selected), probabilities=p)
 
     def _take(self, positions: np.ndarray) -> Reservoir:
-        return replace(
-            self,
-            points=arrays.take_rows(self.points, positions),
-            numbers=self.numbers[positions],
-            row_weights=self.row_weights[positions],
-            uniforms=self.uniforms[positions],
-            probabilities=self.probabilities[positions],
-            targets=None if self.targets is None else self.targets[positions],
-        )
+        some = {name: getattr(self, name)[positions] for name in ROW_FIELDS}
+        points = arrays.take_rows(self.points, positions)
+        targets = None if self.targets is None else self.targets[positions]
+        return replace(self, **some, points=points, targets=targets)
 
     def _drop_zero_weights(self) -> Reservoir:
         positions = np.flatnonzero(self.row_weights > 0)

@@ -70,10 +70,6 @@ class NumberedSubset(Subset):
     def take_numbered(self, numbers: np.ndarray) -> Any:
         return self.take(np.searchsorted(self.row_numbers, numbers))
 
-    def with_own_numbers(self) -> Subset:
-        """The same rows as a source of their own, known by their places in it."""
-        return Subset(self.source, self.indices)
-
     def subset(self, numbers: np.ndarray) -> NumberedSubset:
         """Fewer of these rows."""
         positions = self.indices[np.searchsorted(self.row_numbers, numbers)]
@@ -304,6 +300,7 @@ class SampledRows:
     probabilities: np.ndarray
     n_requested: int | None = None  # how many there would be without the cap
     points: Any = None  # the rows themselves, where the draw has them
+    row_weights: np.ndarray | float = 1.0  # the weights of the rows themselves
 
     @classmethod
     def all_of(cls, n_rows: int) -> SampledRows:
@@ -314,6 +311,11 @@ class SampledRows:
     def weights(self) -> np.ndarray:
         """1/√p: column j of S has the entry weights[j] in row indices[j]."""
         return 1 / np.sqrt(self.probabilities)
+
+    @property
+    def column_weights(self) -> np.ndarray:
+        """The entries of S for the matrix W^½KW^½."""
+        return self.weights * np.sqrt(self.row_weights)
 
 
 def sample_fixed_size(size: int, scores: np.ndarray, seed: int) -> SampledRows:

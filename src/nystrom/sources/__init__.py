@@ -73,7 +73,20 @@ __all__ = [
 
 
 def as_source(X: Any, weights: np.ndarray | None = None) -> Source:
-    """The source of X's rows, by what X is."""
+    """Return the source of the rows of X.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame, list, path, Dask array or Source
+        The rows.
+    weights : ndarray or None, default=None
+        Weights of the rows.
+
+    Returns
+    -------
+    source : Source
+        The rows, block by block.
+    """
     X = infer_source(X)
     if isinstance(X, Source):
         return X if weights is None else X.replace(weights=weights)

@@ -133,9 +133,7 @@ class NpyFile(TabularFile):
 
 
 class NpyRows(ChunkedFileRows):
-    """Some columns of a `.npy` file whose rows lie one after the other: few rows are
-    read without their chunks.
-    """
+    """Columns of a `.npy` file in C order, of which few rows can be read alone."""
 
     file: NpyFile
 

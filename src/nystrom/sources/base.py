@@ -75,7 +75,7 @@ def weighted_mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one tile of a source: where it begins, the rows, weights, targets."""
+    """Rows of one tile of a source, with weights and targets."""
 
     start: int
     X: Any
@@ -89,7 +89,10 @@ class Block:
 
 
 class Source(ABC):
-    """Rows, block by block. Only `rows` and `take` differ between kinds of storage."""
+    """Base class of rows that are read in blocks.
+
+    A subclass sets `n_rows` and `n_features` and implements `rows` and `take`.
+    """
 
     n_rows: int
     n_features: int | None = None  # None where the rows are not vectors
@@ -116,15 +119,39 @@ class Source(ABC):
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Any:
-        """Rows start to stop, as the kernel takes them."""
+        """Read a block of consecutive rows.
+
+        Parameters
+        ----------
+        start : int
+            First row.
+        stop : int
+            Row after the last one.
+
+        Returns
+        -------
+        rows : array, sparse matrix or list
+            The rows, as the kernel accepts them.
+        """
 
     @abstractmethod
     def take(self, indices: np.ndarray) -> Any:
-        """The rows with these numbers, in this order."""
+        """Read the rows with the given numbers, in this order.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Row numbers.
+
+        Returns
+        -------
+        rows : array, sparse matrix or list
+            The rows.
+        """
 
     @property
     def weights(self) -> np.ndarray:
-        """(n_rows,): a row of weight w counts as w rows; 1 unless they were given."""
+        """Weights of the rows, of shape (n_rows,); 1 unless given."""
         return unit_weights(self.n_rows) if self._weights is None else self._weights
 
     @weights.setter
@@ -138,17 +165,41 @@ class Source(ABC):
 
     @property
     def total_weight(self) -> float:
-        """As how many rows all of them count."""
+        """Sum of the weights."""
         return float(self.n_rows if self._weights is None else self._weights.sum())
 
     def weights_of(self, indices: np.ndarray) -> np.ndarray:
-        """The weights of some rows."""
+        """Get the weights of some rows.
+
+        Parameters
+        ----------
+        indices : ndarray of int
+            Row numbers.
+
+        Returns
+        -------
+        weights : ndarray
+            Their weights.
+        """
         if self._weights is None:
             return unit_weights(len(indices))
         return self._weights[indices]
 
     def block(self, start: int, stop: int) -> Block:
-        """Rows start to stop with their weights and targets."""
+        """Read a block of rows with weights and targets.
+
+        Parameters
+        ----------
+        start : int
+            First row.
+        stop : int
+            Row after the last one.
+
+        Returns
+        -------
+        block : Block
+            The block.
+        """
         targets = None if self.targets is None else self.targets[start:stop]
         numbers = self.numbers(start, stop)
         weights = self.weights[start:stop]
@@ -156,24 +207,54 @@ class Source(ABC):
 
     @property
     def original(self) -> Source:
-        """The rows as they were given: results are returned in their library."""
+        """The rows as they were given; results are returned in their library."""
         return self
 
     def numbers(self, start: int, stop: int) -> np.ndarray | None:
-        """The numbers by which rows start to stop are known, if they are others."""
+        """Get the row numbers of a block, if they differ from its positions.
+
+        Parameters
+        ----------
+        start : int
+            First row.
+        stop : int
+            Row after the last one.
+
+        Returns
+        -------
+        numbers : ndarray of int or None
+            Row numbers.
+        """
         return None
 
     def take_numbered(self, numbers: np.ndarray) -> Any:
-        """The rows that are known by these numbers."""
+        """Read the rows with the given row numbers.
+
+        Parameters
+        ----------
+        numbers : ndarray of int
+            Row numbers.
+
+        Returns
+        -------
+        rows : array, sparse matrix or list
+            The rows.
+        """
         return self.take(numbers)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "kept"}
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that other rows, weights or targets would change.
+        """Compute a digest of rows, weights and targets.
 
-        Of many rows in memory some count; of a file its path, size and time.
+        For many rows in memory it uses a part of them; for a file its path, size and
+        time.
+
+        Returns
+        -------
+        digest : str
+            16 hexadecimal digits.
         """
         width = 8 * (self.n_features or 1)
         rows = self.take(digest_row_indices(self.n_rows, width))
@@ -210,7 +291,18 @@ class Source(ABC):
         return f"{kind}({', '.join([*said, *['weighted'] * self.is_weighted])})"
 
     def replace(self, **values: Any) -> Source:
-        """The same rows with other `weights` or `targets`."""
+        """Return the same rows with other weights or targets.
+
+        Parameters
+        ----------
+        **values : dict
+            `weights` or `targets`.
+
+        Returns
+        -------
+        source : Source
+            A copy that shares the rows.
+        """
         modified = copy.copy(self)
         for name, value in values.items():
             setattr(modified, name, value)
@@ -247,10 +339,10 @@ def as_feature_names(columns: Iterable[Any]) -> tuple[str, ...] | None:
 
 
 class DenseRows(Source):
-    """The rows of a 2-D array of any array library, in memory or memory-mapped.
+    """Rows of a 2-D array of any array library, in memory or memory-mapped.
 
-    A block of a memory map, of integers or of Fortran-ordered data is copied to floats,
-    row after row, when it is asked for; the whole array never is.
+    Blocks of memory maps, integers and Fortran-ordered arrays are copied to floats when
+    they are read. The whole array is never copied.
     """
 
     n_rows: int
@@ -441,21 +533,20 @@ class ChunkedRows(Source):
 
 
 class GeneratedRows(ChunkedRows):
-    """The rows that a function makes, chunk by chunk.
+    """Rows that a function generates, chunk by chunk.
 
     Parameters
     ----------
     make : callable
-        `make(start, stop)` gives rows start to stop as an array, always the same ones,
-        whenever and wherever it is called. It is called with whole chunks: start is a
-        multiple of `chunk`, and stop the next one or the number of rows. To run in
-        other processes it must be picklable: a function of a module, or a value with
-        `__call__`.
-    n_rows, n_features : int
-        The shape of all rows.
-    chunk : int
-        Rows that are generated at a time. Passes ask for 1024 rows from a multiple of
-        1024 on, and call less often where `chunk` divides that.
+        `make(start, stop)` returns rows start to stop as an array, always the same
+        ones. It is called with whole chunks. To run in other processes it must be
+        picklable.
+    n_rows : int
+        Number of rows.
+    n_features : int
+        Number of features.
+    chunk : int, default=1024
+        Rows per call. Passes read 1024 rows at a time.
 
     Examples
     --------
@@ -575,7 +666,20 @@ class CachedRows(Source):
 
     @classmethod
     def of(cls, source: Source, indices: np.ndarray) -> CachedRows:
-        """These rows of a source, with their weights."""
+        """Fetch rows of a source with their weights.
+
+        Parameters
+        ----------
+        source : Source
+            The rows.
+        indices : ndarray of int
+            Row numbers.
+
+        Returns
+        -------
+        rows : CachedRows
+            The rows in memory.
+        """
         weights = source.weights_of(indices) if source.is_weighted else None
         return cls(source.take(indices), weights)
 
@@ -587,14 +691,14 @@ class CachedRows(Source):
 
 
 class TransformedRows(Source):
-    """The rows of another source, transformed whenever they are read.
+    """Rows of another source, transformed when they are read.
 
     Parameters
     ----------
     source : Source
         The rows, with targets and weights if it has any.
     transformer : fitted transformer
-        Its `transform` returns as many rows as it is given, an array or CSR matrix.
+        Its `transform` returns as many rows as it gets, as an array or sparse matrix.
     """
 
     source: Source

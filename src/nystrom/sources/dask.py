@@ -26,7 +26,18 @@ READ_BYTES = 2**26
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is an array or data frame of Dask's."""
+    """Check whether X is a Dask array or data frame.
+
+    Parameters
+    ----------
+    X : object
+        Anything.
+
+    Returns
+    -------
+    answer : bool
+        Whether it is.
+    """
     library = type(X).__module__.partition(".")[0]
     return library in ("dask", "dask_expr") and hasattr(type(X), "__dask_graph__")
 

@@ -85,56 +85,64 @@ def open(
     filesystem: Any = None,
     verbose: int = 0,
 ) -> Source:
-    """The rows of a file, of the files of a folder, or of several one after the other.
+    """Open files as a source of rows.
 
-    What a file has is read block by block, whenever it is needed; nothing is held but
-    the weights. It must not change meanwhile. The format is known by the name: `.npy`,
-    `.parquet`, `.csv` or `.tsv` (also compressed, `.csv.gz`), `.arrow` or `.feather`,
-    `.zarr`, `.h5` or `.hdf5`. CSV files are converted once to a temporary file, which
-    is removed when the source is.
+    Files are read block by block when needed; only weights are held in memory. The
+    format follows from the name: `.npy`, `.parquet`, `.csv` or `.tsv` (also compressed,
+    `.csv.gz`), `.arrow` or `.feather`, `.zarr`, `.h5` or `.hdf5`. CSV files are
+    converted once to a temporary file, which is removed with the source. Files must not
+    change while they are in use.
+
+    Read more in the :doc:`user guide </scaling>`.
 
     Parameters
     ----------
-    path : str, Path, or sequence of them and of sources
+    path : str, path-like, or sequence of these and of sources
         A file, a folder of files of one format (in the order of their names), a pattern
-        (`songs/*.parquet`), or several of these; on the local disk or, as a URL such
-        as "s3://bucket/songs/", in an object store. Folders that are called
-        `year=2025` are a column `year` of Parquet, CSV and Arrow files.
-    target : column, sequence of columns, Path or None
-        What is to be predicted: `fit(source)` then needs no y. A name alone gives one
-        number per row, a sequence as many as it has. One column of text in Parquet, CSV
-        or Arrow files is classes, for `KernelRidgeClassifier`, and so is one of true
-        and false. A `Path` is another file, with the targets of these rows.
-    weight : column or None
-        A row of weight w counts as w rows. Held as a vector, 8 bytes a row.
-    columns : sequence of columns or None
-        The features, in this order. None: all columns but target and weight. A column
-        of lists of numbers, such as embeddings, is as many features as a list has.
-    filter : pyarrow.compute.Expression or None
-        Only rows of Parquet, CSV and Arrow files for which it is true, such as
+        such as `songs/*.parquet`, or several of these; on the local disk, or in an
+        object store by a URL such as "s3://bucket/songs/". Folders named `year=2025`
+        add a column `year` to Parquet, CSV and Arrow files.
+    target : column, sequence of columns, Path or None, default=None
+        Columns to predict, so that `fit(source)` needs no y. One column of text or
+        booleans is read as classes. A `Path` is another file with the targets of these
+        rows.
+    weight : column or None, default=None
+        Column of weights. A row of weight w counts as w rows.
+    columns : sequence of columns or None, default=None
+        Columns to use as features, in this order. None uses all columns except target
+        and weight. A column of lists, such as embeddings, gives one feature per entry.
+    filter : pyarrow.compute.Expression or None, default=None
+        Condition on rows of Parquet, CSV and Arrow files, such as
         `pyarrow.compute.field("year") > 2000`.
-    dataset : str or None
-        Which array of an HDF5 or Zarr file; None where there is but one.
-    delimiter : str or None
-        What is between the values of a CSV file. None: a comma, in `.tsv` a tab.
-        "detect": the one of comma, semicolon, tab and bar that the first line has most
-        of.
-    header : bool
-        Whether the first line of a CSV file names the columns; else they have numbers.
-    decimal, encoding : str
-        How numbers and text of a CSV file are written, such as "," and "latin-1".
-    storage_options : dict or None
-        What fsspec needs to open a URL, such as keys and an endpoint. None: pyarrow's
-        own file systems where they know it.
-    filesystem : fsspec or pyarrow file system, or None
-        Where the paths are.
-    verbose : int
-        1 shows a bar while CSV files are converted.
+    dataset : str or None, default=None
+        Array of an HDF5 or Zarr file. None if there is only one.
+    delimiter : str or None, default=None
+        Separator of a CSV file. None means a comma, or a tab in `.tsv` files. "detect"
+        chooses comma, semicolon, tab or bar from the first line.
+    header : bool, default=True
+        Whether the first line of a CSV file has column names; otherwise columns have
+        numbers.
+    decimal : str, default="."
+        Decimal separator of a CSV file, such as ",".
+    encoding : str, default="utf8"
+        Text encoding of a CSV file, such as "latin-1".
+    storage_options : dict or None, default=None
+        Options for fsspec to open a URL, such as keys and an endpoint. None uses
+        pyarrow's own file systems where possible.
+    filesystem : fsspec or pyarrow file system, or None, default=None
+        File system of the paths.
+    verbose : int, default=0
+        1 shows a progress bar while CSV files are converted.
 
     Returns
     -------
     source : Source
-        Goes wherever X does, and may be pickled: it holds paths, no open files.
+        The rows. Pass it wherever X can be. It can be pickled: it holds paths, no open
+        files.
+
+    See Also
+    --------
+    BlockwiseTransformer : Scales the columns of files.
 
     Notes
     -----
@@ -499,13 +507,23 @@ def bare_suffix(path: str) -> str:
 
 
 def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
-    """The source of X where X stands for files or tables; else X as it is.
+    """Return the source of X if X stands for files or tables, else X.
 
-    A path does, text that names a file or has the ending of one, and a list of paths,
-    of names of files that are there, or of sources; Arrow tables, data sets and
-    streams, lazy frames of polars and relations of DuckDB; an open HDF5 data set or
-    Zarr array. Of a path that is given alone the columns with these `names` are read,
-    if there are any, whatever else the files hold.
+    Paths, lists of paths and sources, Arrow tables, data sets and streams, lazy frames
+    of polars, relations of DuckDB, open HDF5 data sets and Zarr arrays stand for files
+    or tables.
+
+    Parameters
+    ----------
+    X : object
+        Anything that an estimator accepts as X.
+    names : sequence of str or None, default=None
+        Columns to read from a path, if the file has them all.
+
+    Returns
+    -------
+    X : object
+        A source, or X itself.
     """
     if isinstance(X, Source):
         return _with_matrix_targets(X)

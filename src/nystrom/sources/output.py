@@ -464,14 +464,14 @@ WRITERS: dict[str, type[AtomicFileSink]] = {
 
 @dataclass(frozen=True)
 class Overwrite(os.PathLike):
-    """The path of a file that may be replaced, for `out=` of any method.
+    """Path of a file that may be replaced, for `out=` of any method.
 
-    A file that exists is refused otherwise. Until the new one is complete, the old one
-    stays in its place.
+    Otherwise, existing files are refused. The old file stays in place until the new one
+    is complete.
 
     Parameters
     ----------
-    path : str or path
+    path : str or path-like
         Where the result goes.
 
     Examples

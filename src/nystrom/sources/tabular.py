@@ -29,7 +29,7 @@ from .base import ChunkedRows, Source
 
 
 class FileError(ValueError):
-    """A file does not hold the rows that were asked for."""
+    """Raised if a file does not contain the requested rows or columns, or changed."""
 
 
 @dataclass(frozen=True)
@@ -418,7 +418,7 @@ class TabularFile(ABC):
 
 
 class ChunkedFileRows(ChunkedRows):
-    """Some columns of a file that is read in chunks."""
+    """Columns of a file that is read in chunks."""
 
     file: TabularFile
     names: ColumnNames

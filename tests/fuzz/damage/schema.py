@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import wraps
 
-from nystrom.persistence.table import SAVED_CLASSES, iter_nodes
+from nystrom._model_schema import SAVED_CLASSES, iter_nodes
 
 from .archive import entries_of, some, zipped
 

@@ -1,7 +1,9 @@
-"""`save` and `load`: the zip of a model file, its metadata, and the errors of a
-damaged or foreign one.
+"""Model files: `save` writes a fitted estimator, `load` reads it and runs no code.
 
-A file is read back before it is put in place.
+A model file is a skops zip, names and arrays instead of a pickle, with one more
+entry, `nystrom.json`: format number and versions. Classes of this package go by the
+names of `_model_schema.py`. Anything else that a file names is refused before it is
+imported. A file is read back before it is put in place.
 """
 
 from __future__ import annotations
@@ -20,24 +22,42 @@ import numpy as np
 import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
-from ..estimators._warnings import warn
-from ..sources.output import atomic_write
-from .limits import DamagedFileError, check_arrays, check_entries, check_schema
-from .table import (
+from ._model_schema import (
+    DamagedFileError,
     allowed_names,
+    check_arrays,
+    check_entries,
+    check_schema,
     iter_nodes,
     python_name,
     to_python_names,
     to_saved_names,
 )
+from .estimators._warnings import warn
+from .sources.output import atomic_write
+
+__all__ = [
+    "FORMAT",
+    "ModelFileError",
+    "ModelVersionWarning",
+    "UntrustedTypesError",
+    "load",
+    "save",
+]
 
 
 class ModelFileError(ValueError):
-    """A file that is damaged, of another format, or not a model file."""
+    """Raised if a file is damaged, of another format, or not a model file."""
 
 
 class UntrustedTypesError(ValueError):
-    """A model file needs classes or functions that nobody said to trust: `names`."""
+    """Raised if a model file needs classes or functions that are not trusted.
+
+    Attributes
+    ----------
+    names : list of str
+        Full names of these classes and functions.
+    """
 
     def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -45,9 +65,9 @@ class UntrustedTypesError(ValueError):
 
 
 class ModelVersionWarning(InconsistentVersionWarning):
-    """A model file was written by another version of nystrom or of scikit-learn.
+    """Warns that another version of nystrom or scikit-learn wrote a model file.
 
-    A filter for scikit-learn's `InconsistentVersionWarning` applies to it too.
+    It is a subclass of scikit-learn's `InconsistentVersionWarning`.
     """
 
     def __init__(self, message: str) -> None:
@@ -98,36 +118,32 @@ def read_metadata(file: BinaryIO, path: Any) -> dict[str, Any]:
     try:
         with ZipFile(file) as archive:
             check_entries(archive, n_bytes)
-            entries = archive.namelist()
             bad_entry = archive.testzip()  # reads all, and compares the checksums
-            is_model = METADATA_ENTRY in entries
+            is_model = METADATA_ENTRY in archive.namelist()
             metadata = json.loads(archive.read(METADATA_ENTRY)) if is_model else {}
     except (MemoryError, DamagedFileError):
         raise
     except Exception as error:
         if b"PK\x03\x04".startswith(head):
             raise DamagedFileError(f"it was cut short or changed ({error})") from error
-        pickle_hint = " It looks like a pickle, which can run any code."
-        raise foreign_file_error(path, pickle_hint if head[0] == 0x80 else "") from None
+        bad_entry, is_model, metadata = None, False, {}
     if bad_entry is not None:
         raise DamagedFileError(f"{bad_entry} in it is not as it was written")
     if not is_model:
-        skops_hint = " It is a skops file without it: use skops.io.load."
-        raise foreign_file_error(path, skops_hint if SCHEMA_ENTRY in entries else "")
+        raise ModelFileError(
+            f"{path} is not a model file. load reads the files that nystrom.save "
+            f"wrote, zip files with an entry {METADATA_ENTRY}. For others use the "
+            "library that wrote them."
+        )
     format_number = metadata.get("format") if isinstance(metadata, dict) else None
     if type(format_number) is not int or format_number < 1:
         raise DamagedFileError(f"{METADATA_ENTRY} in it has no format number")
     if format_number != FORMAT:
-        remedy = (
-            "Upgrade nystrom."
-            if format_number > FORMAT
-            else f"No release wrote format {format_number}: fit the model again and "
-            "save it."
-        )
         raise ModelFileError(
             f"{path} has format {format_number}, written by nystrom "
             f"{metadata.get('nystrom')}; nystrom {_current_versions()['nystrom']} "
-            f"reads format {FORMAT}. {remedy}"
+            f"reads format {FORMAT}. Load it with a version that reads its format, or "
+            "fit the model again and save it."
         )
     return metadata
 
@@ -165,34 +181,26 @@ def copy_with_entries(
             new.writestr(name, json.dumps(content))
 
 
-def foreign_file_error(path: Any, hint: str) -> ModelFileError:
-    """The error for a file that `save` has not written."""
-    return ModelFileError(
-        f"{path} is not a model file. load reads the files that nystrom.save wrote, "
-        f"zip files with an entry {METADATA_ENTRY}.{hint}"
-    )
-
-
 def save(estimator: Any, path: str | os.PathLike[str] | BinaryIO) -> None:
-    """Save an estimator, fitted or not, to a file that `load` reads.
+    """Save an estimator to a file that `load` reads.
 
-    The file is complete or it is not there: it is written beside `path`, read back, and
-    only then put in place of what was there before. An open file gets nothing before
-    the model was read back.
+    The file is written completely or not at all: it is written beside `path`, read
+    back, and then moved into place.
 
     Parameters
     ----------
     estimator : estimator
         Any scikit-learn estimator: one of this package, or a pipeline or search with
-        one inside. Functions in it, such as a kernel of your own, are saved by name, so
-        they must be defined at the top level of a module.
-    path : str, path or binary file
-        The file to write; one that exists is replaced. An open file, such as
-        `io.BytesIO()`, is written from where it stands.
+        one inside. Functions, such as your own kernel, are saved by name and must be
+        defined at the top level of a module.
+    path : str, path-like or binary file
+        File to write; an existing one is replaced. An open file, such as
+        `io.BytesIO()`, is written from its current position.
 
     See Also
     --------
     load : Read the file.
+    export_onnx : A graph that runs without Python.
 
     Examples
     --------
@@ -270,13 +278,6 @@ def _explain_errors(name: str) -> Iterator[None]:
         yield
     except (OSError, MemoryError, Warning):
         raise
-    except RecursionError as error:
-        raise TypeError(
-            f"This {name} cannot be saved, as something in it leads back to itself, "
-            "which is what set_fit_request and the like do to estimators of "
-            "scikit-learn. Save it before these are called, and call them after load; "
-            "or use pickle or joblib."
-        ) from error
     except Exception as error:
         raise TypeError(
             f"This {name} cannot be saved, as it holds something that cannot be "
@@ -314,26 +315,22 @@ def load(
 ) -> Any:
     """Load an estimator that `save` wrote.
 
-    No code runs but that of this package, NumPy, SciPy and scikit-learn, and of what
+    No code runs except that of this package, NumPy, SciPy and scikit-learn, and of what
     `trusted` names.
 
     Parameters
     ----------
-    path : str, path or binary file
-        The file. One that is open is read from where it stands to its end.
+    path : str, path-like or binary file
+        File to read. An open file is read from its current position.
     trusted : sequence of str, default=()
-        The full names of further classes and functions that the file may use, such as
+        Full names of further classes and functions that the file may use, such as
         "my_module.my_kernel". Their modules are imported. A file that needs others is
         refused, and the error names them.
 
     Returns
     -------
     estimator : estimator
-        As it was saved; its output is the same to the last bit on the same machine.
-
-    See Also
-    --------
-    save : Write such a file; the example there loads it.
+        The estimator. On the same machine its output is the same to the last bit.
 
     Raises
     ------
@@ -345,9 +342,21 @@ def load(
     Warns
     -----
     ModelVersionWarning
-        If another version of nystrom or scikit-learn wrote the file. It is a subclass
-        of scikit-learn's `InconsistentVersionWarning`, by which parts of scikit-learn
-        in the file warn by themselves.
+        If another version of nystrom or scikit-learn wrote the file.
+
+    See Also
+    --------
+    save : Write a file; the example there loads it.
+
+    Examples
+    --------
+    >>> import io
+    >>> from nystrom import KernelPCA, load, save
+    >>> file = io.BytesIO()
+    >>> save(KernelPCA(2, kernel="rbf"), file)
+    >>> _ = file.seek(0)
+    >>> load(file)
+    KernelPCA(kernel='rbf', n_components=2)
     """
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException
@@ -404,17 +413,15 @@ def load(
 def _warn_if_versions_differ(metadata: dict[str, Any], path: Any) -> None:
     """Warn where other versions wrote the file, which may understand it otherwise."""
     current = _current_versions()
-    names = [
-        name
+    differing = [
+        f"{name} {metadata.get(name)} (here {current[name]})"
         for name in ("nystrom", "scikit-learn")
         if metadata.get(name) != current[name]
     ]
-    if names:
-        saved = " and ".join(f"{name} {metadata.get(name)}" for name in names)
-        here = " and ".join(f"{name} {current[name]}" for name in names)
+    if differing:
         warn(
-            f"{path} was saved by {saved}; here is {here}. Its predictions may differ, "
-            "or break. Load it with the version that saved it, or fit the model again "
-            "and save it.",
+            f"{path} was saved by {' and '.join(differing)}. Its predictions may "
+            "differ, or break. Load it with the version that saved it, or fit the "
+            "model again and save it.",
             ModelVersionWarning,
         )
