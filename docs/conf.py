@@ -13,6 +13,7 @@ release = version = nystrom.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",  # marks formulas; KaTeX draws them
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
@@ -21,7 +22,11 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["**/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["katex/katex.min.css", "site.css"]
+html_js_files = [("katex/katex.min.js", {"defer": "defer", "priority": 400})]
+mathjax_path = "math.js"
+mathjax_options = {"defer": "defer"}
+myst_enable_extensions = ["dollarmath"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "nystrom"
@@ -72,11 +77,10 @@ def _skip(app, what, name, thing, skip, options):
 
 
 def _plain_roles(app, what, name, thing, options, lines):
-    """Replace links into scikit-learn's guide in inherited methods by their text."""
-    for i, line in enumerate(lines):
-        lines[i] = re.sub(
-            r":(?:ref|term):`(?:([^`<]*?) *<[^`]*>|([^`]*))`", r"\1\2", line
-        )
+    """Make code that is no name literal, and links into scikit-learn's guide text."""
+    role = re.compile(r":(?:ref|term):`(?:([^`<]*?) *<[^`]*>|([^`]*))`")
+    code = re.compile(r"(?<![`:\w])`(?![A-Za-z_][\w.]*`)([^`]+)`(?![`_])")
+    lines[:] = [code.sub(r"``\1``", role.sub(r"\1\2", line)) for line in lines]
 
 
 def setup(app):

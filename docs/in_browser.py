@@ -1,10 +1,10 @@
-"""Look at every built page in a browser of 360 pixels, as on a phone.
+"""Open every built page in a browser of 390 pixels, as on a phone, and of 1400.
 
     python docs/in_browser.py build/docs
 
-What is too wide, a picture that does not load, anything fetched from elsewhere, a
-complaint on the console and a search that finds nothing are errors. It needs Chromium,
-and without it says so.
+Errors are: text that is cut off, a picture that does not load, a formula that is not
+drawn, anything fetched from another host, a message on the console, and a search that
+finds nothing. Without Chromium it says so and checks nothing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"]
 OPTIONS += ["--no-first-run", "--disable-background-networking", "--disable-sync"]
 OPTIONS += ["--disable-component-update", "--allow-file-access-from-files"]
-# Nothing leaves the machine: what a page asks others for is not to be had.
+# Nothing leaves the machine: other hosts cannot be reached.
 OPTIONS += ["--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr"]
 SEARCHED = "landmarks"
 
 #: One frame shows the pages in turn. Code and tables may scroll by themselves.
-LOOKING = """<meta charset="utf-8"><body><iframe width="360" height="900"></iframe>
+LOOKING = """<meta charset="utf-8"><body><iframe height="900"></iframe>
 <script>
 const frame = document.querySelector('iframe'), wrong = [];
 const shown = path => new Promise(done => {
   frame.onload = () => done(frame.contentDocument); frame.src = path; });
-const scrolls = 'pre, table, p:has(> img)';
+const scrolls = 'pre, table, div.math, p:has(> img)';
 const parts = ':is(article, footer) :is(p, li, dt, dd, h1, h2, h3)';
 function look(path, page) {
   const whole = page.documentElement;
@@ -43,13 +43,19 @@ function look(path, page) {
       wrong.push(`${path} cuts off "${part.textContent.trim().slice(0, 40)}"`);
       break;
     }
+  for (const formula of page.querySelectorAll('.math'))
+    if (!formula.querySelector('.katex') || formula.querySelector('.katex-error'))
+      wrong.push(`${path} does not draw ${formula.textContent}`);
   for (const picture of page.images)
     if (!picture.naturalWidth) wrong.push(`${path} has no ${picture.src}`);
   for (const asked of page.defaultView.performance.getEntriesByType('resource'))
     if (/^http/.test(asked.name)) wrong.push(`${path} fetches ${asked.name}`);
 }
 async function all(pages, search) {
-  for (const path of pages) look(path, await shown(path));
+  for (const width of [390, 1400]) {
+    frame.width = width;
+    for (const path of pages) look(path, await shown(path));
+  }
   if (search) {
     const page = await shown(search);
     for (let wait = 0; wait < 50; wait++) {
@@ -60,7 +66,8 @@ async function all(pages, search) {
   }
 }
 all(PAGES, SEARCH).then(() => {
-  document.body.textContent = 'LOOKED' + JSON.stringify(wrong) + 'END'; });
+  const found = JSON.stringify([...new Set(wrong)]);
+  document.body.textContent = 'LOOKED' + found + 'END'; });
 </script>"""
 
 
@@ -83,8 +90,8 @@ def complaints(folder: Path) -> list[str]:
         )
     answer = re.search(r"LOOKED(.*)END", done.stdout, re.DOTALL)
     if answer is None:
-        return ["the browser did not come to the end", done.stderr[-2000:]]
-    # The theme tells what it does, in lines of its own; all else is a complaint.
+        return ["the browser did not finish", done.stderr[-2000:]]
+    # The theme logs what it does; everything else is a complaint.
     said = re.findall(r'CONSOLE.*?\] ("(?!\[PST\]: ).*)', done.stderr)
     return json.loads(answer[1]) + sorted({*said})
 
@@ -92,7 +99,7 @@ def complaints(folder: Path) -> list[str]:
 def main() -> None:
     """Say what is wrong; fail if anything is."""
     if CHROMIUM is None:
-        print("no Chromium here: the pages were not looked at")
+        print("no Chromium here: the pages were not opened in a browser")
         return
     folder = Path(sys.argv[1]).resolve()
     wrong = [line.replace(folder.as_uri() + "/", "") for line in complaints(folder)]

@@ -1,8 +1,8 @@
-"""Look at every link of the built pages: what it leads to must be there.
+"""Follow every link of the built pages: its target must exist.
 
     python docs/links.py build/docs
 
-What a page fetches from another host is an error: the pages are read offline.
+Anything that a page fetches from another host is an error: the site works offline.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list) -> None:
-        """Collect what leads elsewhere, and what can be led to."""
+        """Collect links and the names that they can point to."""
         found = dict(attributes)
         self.names |= {found[key] for key in ("id", "name") if found.get(key)}
         if tag == "a" and found.get("href"):
@@ -36,7 +36,7 @@ class Page(HTMLParser):
 
 
 def main() -> None:
-    """Say what leads nowhere; fail if anything does."""
+    """List broken links; fail if there are any."""
     folder = Path(sys.argv[1]).resolve()
     found = (p for p in folder.rglob("*.html") if "_static" not in p.parts)
     pages = {path: Page(path) for path in found}
@@ -62,7 +62,7 @@ def main() -> None:
                 wrong.append(f"{path.relative_to(folder)} links to {link}")
     print("\n".join(sorted({*wrong})))
     if wrong:
-        sys.exit(f"{len(wrong)} links lead nowhere")
+        sys.exit(f"{len(wrong)} broken links")
 
 
 if __name__ == "__main__":

@@ -19,19 +19,17 @@ MODULES = ("", ".kernels", ".samplers", ".sources", ".engines", ".displays")
 MODULES += (".persistence",)
 #: Names in `__all__` that modules of the package share with each other.
 INTERNAL = {
-    "nystrom.engines.Bar",
-    "nystrom.engines.SumSink",
-    "nystrom.engines.checkpointed",
-    "nystrom.engines.silent",
-    "nystrom.engines.single_threaded_blas",
-    "nystrom.engines.storable",
+    *("Blockwise", "Cached", "Pairwise", "Precomputed", "PrecomputedCross"),
+    *("CachedRows", "ChunkedFileRows", "NpyRows", "Pair", "RowNumbers", "Subset"),
+    *("infer_source", "is_dask"),
+    *("Bar", "SumSink", "checkpointed", "silent", "single_threaded_blas", "storable"),
 }
 #: From here on the page is for developers.
 EXTENDING = "Extending nystrom"
 
 
 def resolve(name):
-    """The object of a full name such as `nystrom.kernels.RBF`."""
+    """The object of a full name such as `nystrom.kernels.RBF`, or None."""
     module = name.rpartition(".")[0]
     while module:
         try:
@@ -40,7 +38,7 @@ def resolve(name):
         except ModuleNotFoundError:
             module = module.rpartition(".")[0]
     for part in name[len(module) + 1 :].split("."):
-        found = getattr(found, part)
+        found = getattr(found, part, None)
     return found
 
 

@@ -242,7 +242,7 @@ def test_regression_is_scored_by_scorers(X, rng, seed, cv, apart):
 
 
 def test_a_scorer_without_weights_is_refused_where_there_are_some(X, rng, seed):
-    with pytest.raises(ValueError, match="takes none"):
+    with pytest.raises(ValueError, match="takes no sample_weight"):
         model(seed, scoring=_loss).fit(
             X, classes_of(X, rng, 2), rng.uniform(1, 2, N_ROWS)
         )
@@ -306,7 +306,7 @@ def test_the_end_of_a_grid_of_alphas(rng, seed, alphas, end, direction):
         made.fit(X, y)
         return
     text = f"The best of alphas, 30, is the {end} of the grid, .* {direction} ones.*"
-    with pytest.warns(UserWarning, match=text + "such as 9 and 2.7") as told:
+    with pytest.warns(UserWarning, match=text) as told:
         made.fit(X, y)
     assert len(told) == 1
     assert told[0].filename == __file__

@@ -42,6 +42,7 @@ def blocks(page):
             yield code, after[1] if after[0] == "" else ""
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # of GPyTorch
 @pytest.mark.parametrize("page", PAGES)
 def test_code_runs_and_prints_what_is_said(page, tmp_path, monkeypatch):
     if not (ROOT / page).exists():

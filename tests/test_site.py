@@ -1,4 +1,4 @@
-"""What looks at the built pages in a browser notices pages that are wrong."""
+"""The check of the built pages in a browser notices faults."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ GOOD = HEAD + "<p>Words that wrap.</p><pre style='overflow: auto'>" + "code " * 
 WRONG = {
     "wide.html": (HEAD + "<p>" + "x" * 200, "is .* pixels wide"),
     "cut.html": (
-        "<div style='overflow: hidden'>" + HEAD + "<p style='width: 500px'>Told to few",
-        'cuts off "Told to few"',
+        "<div style='overflow: hidden'>" + HEAD + "<p style='width: 500px'>Cut off",
+        'cuts off "Cut off"',
     ),
     "picture.html": (HEAD + "<img src='none.png' alt='nothing'>", "has no .*none.png"),
     "console.html": (HEAD + "<script>console.error('oh')</script>", "oh"),
     "fetched.html": (
-        HEAD + "<script src='http://elsewhere.example/a.js'></script>",
-        "fetches http://elsewhere",
+        HEAD + "<script src='http://other.example/a.js'></script>",
+        "fetches http://other",
     ),
+    "formula.html": (HEAD + "<span class='math'>x^2</span>", r"does not draw x\^2"),
     "search.html": (HEAD + "<div id='search-results'></div>", "finds nothing"),
 }
 

@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from nystrom import (
     KernelRidge,
+    KernelRidgeClassifier,
     Nystroem,
     approximate,
     kernels,
@@ -478,15 +479,15 @@ def test_a_width_from_the_data_is_that_of_the_first_batch(rng):
 
 def test_what_cannot_be_a_stream_is_refused(rng):
     X = rng.standard_normal((30, 2))
-    with pytest.raises(ValueError, match=r"Nystroem\.partial_fit takes rows, batch by"):
+    with pytest.raises(ValueError, match=r"Nystroem\.partial_fit takes rows batch by"):
         Nystroem("precomputed", n_components=5).partial_fit(X @ X.T)
-    with pytest.raises(ValueError, match="leaves nothing to choose"):
+    with pytest.raises(ValueError, match="nor for row numbers"):
         Nystroem(sampler=[0, 1]).partial_fit(X)
     with pytest.raises(ValueError, match="leave epsilon and delta out"):
         KernelRidge(epsilon=0.5).partial_fit(X, X[:, 0])
     ridge = KernelRidge(n_landmarks=5).partial_fit(X, X[:, 0])
     before = dict(vars(ridge))
-    with pytest.raises(ValueError, match=r"y has shape \(n, 2\), .* before was \(n,\)"):
+    with pytest.raises(ValueError, match=r"y has 2 targets, .* of the batches before"):
         ridge.partial_fit(X, X)
     with pytest.raises(ValueError, match="3 features"):
         ridge.partial_fit(rng.standard_normal((5, 3)), np.ones(5))
@@ -514,3 +515,80 @@ def test_a_nystroem_that_was_fitted_by_fit_goes_on_from_its_landmarks(rng):
     assert model.landmarks_.n_rows == 200
     assert isinstance(model.landmarks_, Landmarks)
     assert 100 < model.landmarks_.reservoir.weights.sum() < 300
+
+
+# --- classes --------------------------------------------------------------------------
+
+
+def sectors(rng, n):
+    """Rows of three classes, by their angle."""
+    X = rng.standard_normal((n, 2))
+    angle = np.arctan2(X[:, 1], X[:, 0]) + 0.1 * rng.standard_normal(n)
+    return X, np.array(["a", "b", "c"])[np.digitize(angle, [-1.0, 1.0])]
+
+
+def classifier(seed=0, **options):
+    options = {"gamma": 0.5, "alpha": 0.1, "n_landmarks": 40} | options
+    return KernelRidgeClassifier(**options, random_state=seed)
+
+
+def test_a_stream_of_classes_is_as_good_as_a_fit_of_all_rows(rng, seed):
+    X, y = sectors(rng, 3000)
+    new, labels = sectors(rng, 2000)
+    # Sorted by class: no batch but one has two of them.
+    order = np.argsort(y, kind="stable")
+    for rows in (np.arange(3000), order):
+        stream = classifier(seed)
+        for part in np.array_split(rows, 10):
+            stream.partial_fit(X[part], y[part], classes=["c", "a", "b"])
+        assert stream.classes_.tolist() == ["a", "b", "c"]
+        whole = classifier(seed).fit(X, y)
+        assert stream.score(new, labels) > whole.score(new, labels) - 0.03
+        p, index = stream.predict_proba(new), np.searchsorted(["a", "b", "c"], labels)
+        losses = [-np.log(q[np.arange(2000), index]).mean() for q in (p, p * 0 + 1 / 3)]
+        assert losses[0] < 0.5 * losses[1]
+        np.testing.assert_array_equal(stream.classes_[p.argmax(1)], stream.predict(new))
+
+
+def test_a_stream_of_one_batch_has_the_decisions_of_a_regression(rng):
+    X, y = sectors(rng, 300)
+    y = y == "b"
+    stream = classifier(n_landmarks=300, fit_intercept=False).partial_fit(X, y)
+    ridge = KernelRidge(0.1, kernel="rbf", gamma=0.5, n_landmarks=300)
+    expected = ridge.fit(X, np.where(y, 1.0, -1.0)).predict(X)
+    np.testing.assert_allclose(stream.decision_function(X), expected, atol=1e-6)
+    for weights in ({False: 1.0, True: 3.0}, None):
+        given = {} if weights else {"sample_weight": np.where(y, 3.0, 1.0)}
+        each = classifier(class_weight=weights).partial_fit(X, y, **given)
+        if weights:
+            expected = each.decision_function(X)
+    np.testing.assert_allclose(each.decision_function(X), expected, atol=1e-9)
+
+
+def test_classes_of_a_stream_are_those_of_its_first_call(rng, tmp_path):
+    X, y = sectors(rng, 200)
+    few = y != "c"
+    model = classifier().partial_fit(X[few], y[few])
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=r"class np.str_\('c'\).*'a', 'b'.*classes="):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="both set the classes"):
+        model.partial_fit(X[few], y[few], classes=["a", "b", "c"])
+    with pytest.raises(ValueError, match="one label per row"):
+        model.partial_fit(X, np.ones((200, 2), dtype=int))
+    assert vars(model) == before
+    model.partial_fit(X[y == "a"], y[y == "a"], ["a", "b"])
+    assert model.landmarks_.n_rows == few.sum() + (y == "a").sum()
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model").partial_fit(X[few], y[few])
+    expected = model.partial_fit(X[few], y[few]).predict_proba(X)
+    np.testing.assert_array_equal(again.predict_proba(X), expected)
+    with pytest.raises(ValueError, match="at least two classes are needed"):
+        classifier().partial_fit(X[y == "a"], y[y == "a"])
+    with pytest.raises(ValueError, match="one label per row"):
+        classifier().partial_fit(X, np.eye(2, dtype=int)[(y == "a").astype(int)])
+    with pytest.raises(ValueError, match="class_weight='balanced' needs"):
+        classifier(class_weight="balanced").partial_fit(X, y)
+    with pytest.warns(UserWarning, match="the stream begins with this batch"):
+        model.fit(X, y).partial_fit(X[few], y[few])
+    assert model.classes_.tolist() == ["a", "b"]

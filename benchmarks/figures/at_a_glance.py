@@ -26,12 +26,15 @@ def error_against_time() -> None:
     ]
     errors = curves(found, "spectral_error", geometric_mean)
     seconds = curves(found, "seconds", np.median)
-    picture, panel = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    picture, panel = plt.subplots(figsize=(5, 4.4), layout="constrained")
     for method, name in METHODS.items():
         draw(panel, method, seconds[method][1], errors[method][1])
         panel.lines[-1].set_label(name)
-    log_log(panel, "seconds for the features of 581 012 rows", "‖K − K̃‖₂")
-    picture.legend(loc="outside upper center", ncols=2, fontsize=9)
+    log_log(panel, "seconds, 581 012 rows", "‖K − K̃‖₂")
+    picture.legend(loc="outside upper center", fontsize=12)
+    panel.xaxis.label.set_size(12)
+    panel.yaxis.label.set_size(12)
+    panel.tick_params(labelsize=11)
     save_for_pages(picture, "error_against_time")
 
 
@@ -39,7 +42,7 @@ def uneven_clusters() -> None:
     """Where 40 landmarks are, of 2000 rows in three clusters."""
     X = clusters()
     picture, panels = plt.subplots(
-        1, 3, figsize=(9.6, 3.2), layout="constrained", sharey=True
+        1, 3, figsize=(6.4, 2.6), layout="constrained", sharey=True
     )
     names = {"uniform": "uniform", "recursive": "the paper's", "auto": "the default"}
     for panel, sampler in zip(panels, DRAWN, strict=True):

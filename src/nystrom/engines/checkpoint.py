@@ -264,11 +264,27 @@ class CheckpointStore:
         return SavedPass(number, next_tile, decode_value(about["sums"], arrays))
 
     def is_due(self) -> bool:
-        """Whether it is time to save a pass that goes on."""
+        """Check whether it is time to save an unfinished pass.
+
+        Returns
+        -------
+        answer : bool
+            Whether it is.
+        """
         return time.perf_counter() - self._saved_at >= self.every
 
     def save(self, key: PassKey, saved: SavedPass) -> None:
-        """Write what is known of a pass; one warning where that fails."""
+        """Store what is known of a pass.
+
+        One warning reports that writing failed.
+
+        Parameters
+        ----------
+        key : PassKey
+            Name and digests of the pass.
+        saved : SavedPass
+            What is known of the pass.
+        """
         arrays = list[np.ndarray]()
         try:
             sums = encode_value(list(saved.sums), arrays)
@@ -294,7 +310,18 @@ class CheckpointStore:
         self._saved_at = time.perf_counter()
 
     def resumes_at(self, saved: SavedPass) -> bool:
-        """Whether this is the pass at which a saved run continues: true once."""
+        """Check whether a saved run resumes at this pass.
+
+        Parameters
+        ----------
+        saved : SavedPass
+            What is known of the pass.
+
+        Returns
+        -------
+        answer : bool
+            True once.
+        """
         if self._has_resumed or (saved.number < self.n_saved and not saved.next_tile):
             return False
         self._has_resumed = True

@@ -353,10 +353,6 @@ class Dask(RemoteEngine):
         Called with (pass, tiles done, tiles in total).
     patience : float, default=300.0
         Seconds to wait for a worker if there is none.
-    retain_memory : bool
-        Whether worker processes keep up to 128 MB of freed memory, by a plugin that
-        stays registered. A pass may take half the time. Use it for clusters that run
-        nothing else.
     """
 
     client: Client

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_bool, check_float
+from .._validation import both_given_error, check_bool
 from ..engines import Engine, Threads
 from ..kernels import Kernel, Precomputed, PrecomputedAtLandmarks, PrecomputedCross
 from ..kernels.names import gamma_of
@@ -47,6 +47,7 @@ from ._learning import (
     move_landmarks,
 )
 from ._problem import (
+    LANDMARK_COUNT,
     LEARN,
     KernelProblem,
     as_dense_kernel_values,
@@ -56,7 +57,6 @@ from ._problem import (
     resolve_kernel,
     source_from_rows,
     stopping_rule_from_params,
-    two_rules_error,
     update_landmarks,
 )
 from ._progress import CallbackSupportMixin, resolve_engine
@@ -130,8 +130,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     _n_selections = 1
     #: Parameters that are True or False.
     _bool_params: ClassVar[tuple[str, ...]] = ()
-    #: Parameters that are numbers >= 0.
-    _nonnegative_params: ClassVar[tuple[str, ...]] = ()
     _doc_link_module = "nystrom"
     _doc_link_template = f"{DOCUMENTATION_URL}/api/nystrom.{{estimator_name}}.html"
 
@@ -229,8 +227,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         """
         for name in self._bool_params:
             check_bool(getattr(self, name), name)
-        for name in self._nonnegative_params:
-            check_float(getattr(self, name), name, minimum=0.0)
         kernel, params, learned_gamma = self._kernel_with_params(
             targets is not None, **changed
         )
@@ -244,8 +240,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             verbose=self.verbose,
             **params,
         )
-        if learned_gamma is None:
-            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
@@ -257,8 +251,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
         problem = replace(problem, kernel=resolved)
-        if learned_gamma is None:
-            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _kernel_with_params(
@@ -282,9 +274,11 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
     def _learn_gamma(
-        self, problem: KernelProblem, name: str, gamma: str
+        self, problem: KernelProblem, name: Any, gamma: str | None
     ) -> KernelProblem:
         """The problem with the widths of its kernel, "scale" so far, learnt."""
+        if gamma is None:
+            return problem
         return learn_kernel(
             problem,
             name,
@@ -332,7 +326,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         if not self.optimize_landmarks:
             return landmarks
         if not isinstance(rule, FixedSize):
-            raise two_rules_error("optimize_landmarks=True", str(rule))
+            raise both_given_error("optimize_landmarks=True", str(rule), LANDMARK_COUNT)
         return move_landmarks(
             problem,
             landmarks,
@@ -347,15 +341,15 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return None
 
     def _validate_batch(
-        self, X: Any, y: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, **changed: Any
     ) -> KernelProblem:
         """A batch of a stream, with the kernel of the batches before."""
-        previous, changed = vars(self).get("landmarks_"), {}
+        previous = vars(self).get("landmarks_")
         caller = f"{type(self).__name__}.partial_fit"
         if previous is not None:
             check_streamable(previous.kernel, self.sampler, caller)
             names = ("gamma", "degree", "coef0", "kernel_params")
-            changed = {"kernel": previous.kernel, **dict.fromkeys(names)}
+            changed |= {"kernel": previous.kernel, **dict.fromkeys(names)}
         if self.optimize_landmarks:
             raise ValueError(
                 "partial_fit chooses landmarks again as rows come; leave "
@@ -457,8 +451,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             if matrix.shape[1] != size:
                 raise ValueError(
                     f"PrecomputedAtLandmarks has values of shape "
-                    f"{tuple(matrix.shape)}; it takes one column per landmark, of "
-                    f"which there are {size}."
+                    f"{tuple(matrix.shape)}; it takes one column for each of the "
+                    f"{size} landmarks."
                 )
             return matrix, np.arange(size)
         # As wide as there are landmarks: of these, or of any other rows.
@@ -466,9 +460,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         if n_columns == (size,) and size != landmarks.n_rows:
             raise ValueError(
                 f"X has {size} features, but with kernel='precomputed' new rows have "
-                f"{landmarks.n_rows}: their kernel values with all training rows, in "
-                f"their order. If these are the values with the {size} landmarks "
-                "alone, K[:, landmarks_.indices], say so: pass "
+                f"{landmarks.n_rows}: their kernel values with all training rows. For "
+                f"values with the {size} landmarks alone, pass "
                 "nystrom.kernels.PrecomputedAtLandmarks(X)."
             )
         matrix = as_dense_kernel_values(self._validate_rows(X, reset=False))

@@ -17,8 +17,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from .._random import sorted_row_sample
-from .._validation import named_plainly
+from .._random import as_seed, sorted_row_sample
+from .._validation import check_choice, named_plainly
 from ..landmarks import Landmarks
 from ..models.calibration import (
     MAX_CALIBRATION_ROWS,
@@ -28,16 +28,18 @@ from ..models.calibration import (
     leave_one_out_predictions,
 )
 from ..models.posterior import Posterior
-from ..models.ridge import RidgeFit, RidgeTask
+from ..models.ridge import RidgeFit
 from ..sources import Source, Targets
 from ..sources.output import MappedSink, Output
 from ._inputs import check_labels, check_sample_weight, check_targets_in_source
 from ._problem import KernelProblem
 from ._progress import method_of_rows
-from ._ridge import BaseKernelRidge
+from ._ridge import BaseKernelRidge, read_all_targets
 
 #: Rows whose labels are read at a time.
 LABEL_BLOCK_ROWS = 2**16
+#: What a stream says of rows with several labels.
+ONE_LABEL = "partial_fit takes one label per row; use fit for several."
 
 
 class SignedTargets(Source):
@@ -73,9 +75,11 @@ class RowLabels:
     counts: np.ndarray
 
     @classmethod
-    def from_array(cls, y: np.ndarray) -> RowLabels:
-        """From labels in memory."""
-        classes, index, counts = np.unique(y, return_inverse=True, return_counts=True)
+    def from_array(cls, y: np.ndarray, classes: np.ndarray | None = None) -> RowLabels:
+        """From labels in memory; all of `classes` count, also those without a row."""
+        classes = np.unique(y) if classes is None else classes
+        index = np.searchsorted(classes, y)
+        counts = np.bincount(index, minlength=len(classes))
         return cls(index.reshape(-1, 1), np.arange(len(classes)), classes, counts)
 
     @classmethod
@@ -151,6 +155,18 @@ def _decode_labels(
     return codes.astype(dtype) if names is None else names[codes.astype(int)]
 
 
+def check_known_classes(y: np.ndarray, classes: np.ndarray) -> None:
+    """A class of a later batch has to be one of the first."""
+    if y.ndim > 1:
+        raise ValueError(ONE_LABEL)
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y has the class {unknown[0]!r}, which is not among {classes.tolist()}; "
+            "name all classes in the first call, partial_fit(X, y, classes=...)."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class ClassLabels:
     """The classes of a fit."""
@@ -178,32 +194,43 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
     _takes_multilabel = False
     score = BaseKernelRidge.score
 
-    def _validate_classes(
-        self, X: Any, y: Any, sample_weight: Any, **changed: Any
-    ) -> tuple[KernelProblem, ClassLabels]:
-        """What a fit works on, with targets of ±1: one for two classes."""
-        if not isinstance(self.class_weight, (Mapping, str, type(None))) or (
-            isinstance(self.class_weight, str) and self.class_weight != "balanced"
-        ):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is not allowed; it is 'balanced', "
-                "a dict of a weight for each class, or None."
-            )
-        X = self._validate_rows(X, reset=True)
+    def _validate(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        reset: bool = True,
+        classes: np.ndarray | None = None,
+        **changed: Any,
+    ) -> KernelProblem:
+        """What a fit works on, with targets of ±1: one for two classes.
+
+        `classes` are all there are where the rows are a batch of a stream, ascending.
+        """
+        if not isinstance(self.class_weight, Mapping) and self.class_weight is not None:
+            check_choice(self.class_weight, "class_weight", ["balanced"])
+        X = self._validate_rows(X, reset=reset)
         binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
+        in_source = check_targets_in_source(X, y, type(self).__name__)
+        if in_source and classes is not None:
+            X, y, in_source = X.replace(targets=None), read_all_targets(X), False
         labels: RowLabels | None
-        if check_targets_in_source(X, y, type(self).__name__):
+        if in_source:
             labels = found = RowLabels.from_source(X)
             # Several rows of each, as there are: scikit-learn before 1.9 warns of
             # targets with as many classes as rows.
             binarizer.fit(np.repeat(found.classes, 3))
             Y: Any = Targets(SignedTargets(found.labels, binarizer))
         else:
-            y = check_labels(X, y, type(self).__name__)
+            y = check_labels(X, y)
             if y.ndim == 2 and y.dtype == bool:
                 y = y.astype(np.int64)  # a bool has no −1
-            Y = binarizer.fit_transform(y).astype(np.float64)
-            labels = RowLabels.from_array(y) if y.ndim == 1 else None
+            if classes is not None:
+                check_known_classes(y, classes)
+            binarizer.fit(y if classes is None else np.repeat(classes, 3))
+            Y = binarizer.transform(y).astype(np.float64)
+            labels = RowLabels.from_array(y, classes) if y.ndim == 1 else None
         weights = check_sample_weight(sample_weight, X)
         if isinstance(X, Source) and X.is_weighted:
             X, weights = X.replace(weights=None), X.weights
@@ -228,7 +255,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
                 "of them: sklearn.multioutput.MultiOutputClassifier."
             )
         problem = self._resolve_problem(X, Y, weights, **changed)
-        return replace(problem, is_single_target=Y.shape[1] == 1), given
+        return replace(problem, is_single_target=Y.shape[1] == 1, labels=given)
 
     def _set_classes(self, given: ClassLabels) -> None:
         self._binarizer = given.binarizer
@@ -407,20 +434,25 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
     _links: list[ProbabilityLink] | None
 
     def _calibrate(
-        self, landmarks: Landmarks, fit: RidgeFit, task: RidgeTask, given: ClassLabels
+        self,
+        landmarks: Landmarks,
+        fit: RidgeFit,
+        source: Source,
+        problem: KernelProblem,
     ) -> None:
         """Fit the link to leave-one-out values of some rows: a pass over these."""
-        self._links = None
+        self._links, given = None, problem.labels
         if not isinstance(fit.posterior, Posterior):
             return
-        rows = sorted_row_sample(task.source.n_rows, MAX_CALIBRATION_ROWS, task.seed)
+        seed = as_seed(self.random_state)
+        rows = sorted_row_sample(source.n_rows, MAX_CALIBRATION_ROWS, seed)
         F, Y, w = leave_one_out_predictions(
             landmarks,
-            task.source,
+            source,
             rows,
             fit.map,
             fit.posterior,
-            task.engine,
+            problem.engine,
             given.class_weights,
         )
         columns = (

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_int
+from .._validation import both_given_error, check_choice, check_int
 from ..engines import Engine, Threads, silent
 from ..engines.context import current_device
 from ..kernels import Kernel, Precomputed
@@ -56,7 +56,7 @@ def source_from_rows(X: Any, weights: np.ndarray | None = None) -> Source:
 
 
 #: One width for all features, one for each, or a matrix, learnt from targets.
-LEARN, LEARN_ARD, LEARN_MATRIX = "learn", "ard", "matrix"
+LEARNED_GAMMAS = LEARN, LEARN_ARD, LEARN_MATRIX = "learn", "ard", "matrix"
 
 
 #: Rows whose pairwise distances give the median.
@@ -65,7 +65,7 @@ MEDIAN_ROWS = 1000
 
 def is_learned_gamma(gamma: Any) -> bool:
     """Whether the width is to be learnt from targets."""
-    return isinstance(gamma, str) and gamma in (LEARN, LEARN_ARD, LEARN_MATRIX)
+    return isinstance(gamma, str) and gamma in LEARNED_GAMMAS
 
 
 def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> float:
@@ -88,16 +88,10 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
         return 1.0 / source.n_features  # type: ignore[operator]
     if is_learned_gamma(rule):
         raise ValueError(
-            f"gamma={rule!r} is learnt from targets, and there are none here: it is "
-            "for regression, classification and Nystroem.fit(X, y). Use a number, "
-            "'scale' or 'median'."
+            f"gamma={rule!r} is learnt from targets, and there are none here; use a "
+            "number, 'scale' or 'median'."
         )
-    if rule != "median":
-        raise ValueError(
-            f"gamma={rule!r} is unknown; allowed: a number >= 0, one per feature, "
-            f"'scale', 'auto', 'median', {LEARN!r}, {LEARN_ARD!r} or {LEARN_MATRIX!r} "
-            "where there are targets, or None for the kernel's default."
-        )
+    check_choice(rule, "gamma", ["scale", "auto", "median", *LEARNED_GAMMAS])
     if kernel in ("chi2", "poly", "polynomial", "sigmoid"):
         raise ValueError(
             f"gamma='median' is for kernels of a distance, not for kernel={kernel!r}; "
@@ -111,13 +105,12 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         distances, power = _pairwise_distances(X, kernel)
     if not np.isfinite(distances).all():
-        raise _gamma_range_error(rule, np.inf)
+        raise _gamma_range_error(rule)
     # Many copies of one row would make the median 0: the rest still has a scale.
     cutoff = arrays.epsilon(np.float64) * distances.max(initial=0.0) * 10**power
     nonzero_distances = distances[distances > cutoff]
-    return _reciprocal_gamma(
-        float(np.median(nonzero_distances)) if len(nonzero_distances) else 0.0, rule
-    )
+    median = np.median(nonzero_distances) if len(nonzero_distances) else 0.0
+    return _reciprocal_gamma(float(median), rule)
 
 
 def _pairwise_distances(X: np.ndarray, kernel: str) -> tuple[np.ndarray, float]:
@@ -136,15 +129,14 @@ def _reciprocal_gamma(spread: float, rule: str) -> float:
     with np.errstate(over="ignore", divide="ignore"):
         gamma = float(1.0 / np.float64(spread))
     if not 0 < gamma < np.inf:
-        raise _gamma_range_error(rule, spread)
+        raise _gamma_range_error(rule)
     return gamma
 
 
-def _gamma_range_error(rule: str, spread: float) -> ValueError:
-    size = "large" if not spread < 1 else "small"
+def _gamma_range_error(rule: str) -> ValueError:
     return ValueError(
-        f"gamma={rule!r} is one over a squared distance of rows of X, which is too "
-        f"{size} for float64; bring X to a usual scale, by StandardScaler or the like."
+        f"gamma={rule!r} is one over a squared distance of rows of X, which is out of "
+        "the range of float64; bring X to a usual scale, by StandardScaler or the like."
     )
 
 
@@ -157,11 +149,11 @@ def _entry_variance(source: Source, engine: Engine) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         variance = float(squares / n_entries - np.square(np.float64(total / n_entries)))
     if not np.isfinite(variance):
-        raise _gamma_range_error("scale", np.inf)
+        raise _gamma_range_error("scale")
     # Values that are all alike are apart from their mean by what it was rounded by.
     rounding = 10 * arrays.epsilon(np.float64) * abs(origin) * n_entries
     if variance <= 0 and rounding < absolute_deviation < 1:
-        raise _gamma_range_error("scale", 0.0)
+        raise _gamma_range_error("scale")
     return max(0.0, variance)
 
 
@@ -186,6 +178,7 @@ class KernelProblem:
     X: Any  # the rows as they were given, checked
     is_single_target: bool = False  # y had one dimension
     learned_gamma: str | None = None  # the rule by which the kernel was learnt
+    labels: Any = None  # the classes of the targets, for classification
 
     @classmethod
     def from_params(
@@ -277,17 +270,10 @@ def check_row_type(kernel: Kernel, source: Source) -> None:
     if not isinstance(source, ObjectRows) or kernel.traits.accepts_objects:
         return
     first = source.take(np.arange(1))[0]
-    if isinstance(first, (list, tuple, np.ndarray)):
-        raise ValueError(
-            f"The kernel {kernel} needs rows of numbers, all of one length; row 0 of X "
-            f"has {len(first)} entries, and others have more, fewer, or text. Give "
-            "every row the same features, or pass a kernel for such rows: a callable "
-            "of two of them."
-        )
     raise ValueError(
-        f"The kernel {kernel} needs rows of numbers, but X holds "
-        f"{type(first).__name__} values. Encode them as numbers, or pass a kernel for "
-        "such rows: a callable of two of them."
+        f"The kernel {kernel} needs rows of numbers, all of one length, but row 0 of X "
+        f"is a {type(first).__name__} unlike others, or of no numbers. Encode the rows "
+        "as numbers, or pass a kernel for such rows: a callable of two of them."
     )
 
 
@@ -297,9 +283,8 @@ def as_dense_kernel_values(X: Any) -> Any:
     if isinstance(X, Source) or sp.issparse(X):
         given = "a sparse matrix" if sp.issparse(X) else "a source, or a file"
         raise ValueError(
-            f"A precomputed kernel must be a dense square array, and the values of new "
-            f"rows a dense array too; X is {given}. Load it, or convert it by "
-            "X.toarray()."
+            f"Values of a precomputed kernel must be a dense array; X is {given}. Load "
+            "it, or convert it by X.toarray()."
         )
     return X if arrays.is_array(X) else np.asarray(X)
 
@@ -312,6 +297,10 @@ def _check_square_matrix(X: Any) -> Any:
             f"training rows; X has shape {tuple(X.shape)}."
         )
     return X
+
+
+#: What two stopping rules would both set.
+LANDMARK_COUNT = "the number of landmarks"
 
 
 def stopping_rule_from_params(
@@ -329,9 +318,10 @@ def stopping_rule_from_params(
     `default` stands for a number that is None.
     """
     if max_spectral_error is not None and max_trace_error is not None:
-        raise two_rules_error(
+        raise both_given_error(
             f"max_spectral_error={max_spectral_error!r}",
             f"max_trace_error={max_trace_error!r}",
+            LANDMARK_COUNT,
         )
     if max_trace_error is not None:
         return TraceTolerance(
@@ -348,26 +338,14 @@ def stopping_rule_from_params(
     return FixedSize(size)
 
 
-def two_rules_error(first: str, second: str) -> ValueError:
-    """The error for two parameters that both bound the number of landmarks."""
-    return ValueError(
-        f"{first} and {second} both say how many landmarks there are to be; give one "
-        "of them."
-    )
-
-
 def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:
     """Row numbers of one batch mean nothing in the next."""
-    if kernel.traits.uses_row_numbers:
+    is_given = isinstance(as_sampler(sampler), (GivenRows, GivenPoints))
+    if kernel.traits.uses_row_numbers or is_given:
         raise ValueError(
-            f"{caller} takes rows, batch by batch; kernel='precomputed' has values of "
-            "all pairs of them. Use fit, or a kernel that is a function of rows."
-        )
-    if isinstance(as_sampler(sampler), (GivenRows, GivenPoints)):
-        raise ValueError(
-            f"{caller} chooses landmarks again as rows come; a sampler that is row "
-            "numbers or points leaves nothing to choose. Use fit, or a name such as "
-            "sampler='auto'."
+            f"{caller} takes rows batch by batch and chooses landmarks among them: not "
+            "for kernel='precomputed', nor for row numbers or points as sampler. Use "
+            "fit, or another kernel and sampler."
         )
 
 

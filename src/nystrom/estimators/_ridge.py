@@ -6,8 +6,7 @@ fitted attributes, predictions and scores.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_float, named_plainly, unknown_name_error
+from .._validation import (
+    both_given_error,
+    check_choice,
+    check_numbers,
+    check_positive,
+    named_plainly,
+)
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
@@ -27,35 +32,24 @@ from ..models.posterior import Posterior
 from ..models.ridge import RidgeFit, RidgeTask
 from ..models.ridge_full import FullPosterior
 from ..models.ridge_solvers import ExactPosterior
-from ..samplers import SpectralTolerance, StoppingRule
-from ..samplers.cost import forecast
+from ..models.streaming import StreamingMoments
+from ..samplers import StoppingRule
 from ..sources import Source, infer_source
 from ..sources.output import Output
 from ._base import BaseLandmarkEstimator, asarray_like
-from ._inputs import check_targets, check_targets_in_source, check_y_given, load_values
-from ._problem import KernelProblem, two_rules_error
+from ._inputs import check_targets, check_targets_in_source, load_values
+from ._problem import LANDMARK_COUNT, KernelProblem
 from ._progress import method_of_rows
 from ._warnings import warn, warn_alike, warn_of_small_alpha
 
-#: With no limit on the number of landmarks, say so when more than this are needed.
-WARN_ABOVE_LANDMARKS = 5000
-
-
-def as_float_array(given: Any) -> np.ndarray:
-    """What was given in float64; nan where it is something else than numbers."""
-    try:
-        values = np.asarray(given)
-    except (TypeError, ValueError):  # lists of different lengths
-        return np.array([np.nan])
-    # "0.1" and True would pass for numbers.
-    is_numeric = values.dtype.kind in "iuf"
-    return values.astype(np.float64) if is_numeric else np.array([np.nan])
+#: A stream's landmarks are changed where that leaves so many times less of K: to carry
+#: sums over loses a little.
+MIN_ERROR_REDUCTION = 1.1
 
 
 def check_solver(solver: Any, alphas: np.ndarray, allowed: tuple[str, ...]) -> str:
     """One of the solvers' names, and able to solve with these alphas."""
-    if not isinstance(solver, str) or solver not in allowed:
-        raise unknown_name_error("solver", solver, list(allowed))
+    check_choice(solver, "solver", allowed)
     if solver in ("cg", "full") and alphas.min() == 0:
         raise ValueError(
             f"solver={solver!r} needs alpha > 0; use solver='direct' for alpha=0."
@@ -106,6 +100,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     _solvers: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
     landmarks_: Landmarks
     intercept_: Any
+    _running: StreamingMoments | None  # over the batches of a stream
 
     def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
         return check_targets(X, y, type(self).__name__)
@@ -133,12 +128,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         """(t,): alpha, with the white noise of the kernel."""
         assert problem.source.targets is not None
         n_targets = problem.source.targets.shape[1]
-        alphas = as_float_array(self.alpha)
-        if alphas.ndim > 1 or not np.all(np.isfinite(alphas)) or np.any(alphas < 0):
-            raise ValueError(
-                f"alpha={self.alpha!r} is not allowed; it must be a finite number >= "
-                "0, or one per target (0 is least squares)."
-            )
+        alphas = check_numbers(self.alpha, "alpha", alternative=", one per target")
         if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
             raise ValueError(
                 f"alpha has {len(alphas)} values, but y has {n_targets} targets; give "
@@ -151,15 +141,12 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         epsilon, alpha = self.epsilon, float(alphas.min())
         if epsilon is None:
             return self._stopping_rule()
-        is_number = isinstance(epsilon, (int, float, np.integer, np.floating))
-        if not is_number or isinstance(epsilon, bool) or not 0 < epsilon < 1:
-            raise ValueError(
-                f"epsilon={epsilon!r} is not allowed; the bound 1 + 3·epsilon on the "
-                "risk is proven for 0 < epsilon < 1."
-            )
+        check_positive(epsilon, "epsilon", below=1.0)
         for name in ("max_spectral_error", "max_trace_error"):
             if (value := getattr(self, name)) is not None:
-                raise two_rules_error(f"epsilon={epsilon!r}", f"{name}={value!r}")
+                raise both_given_error(
+                    f"epsilon={epsilon!r}", f"{name}={value!r}", LANDMARK_COUNT
+                )
         if alpha <= 0:
             raise ValueError(
                 f"epsilon={epsilon!r} needs alpha > 0: landmarks are chosen for "
@@ -170,50 +157,68 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     def _select_landmarks_for_risk(
         self, problem: KernelProblem, stopping_rule: StoppingRule
     ) -> Landmarks:
-        """Landmarks; with epsilon none where it clearly takes more than allowed."""
-        if self.epsilon is not None:
-            assert isinstance(stopping_rule, SpectralTolerance)
-            self._check_forecast_size(problem, stopping_rule)
+        """Landmarks; with epsilon as many as it takes, or none."""
         landmarks = self._select_landmarks(problem, stopping_rule, delta=self.delta)
         if self.epsilon is not None and landmarks.n_requested is not None:
-            d_eff = landmarks.effective_dimension or math.nan
-            raise self._too_many_landmarks_error(
-                stopping_rule, f"{landmarks.n_requested}", d_eff
+            raise ValueError(
+                f"epsilon={self.epsilon:g} takes {landmarks.n_requested} landmarks, "
+                f"more than n_landmarks={self.n_landmarks}. Raise n_landmarks or pass "
+                "None, allow a larger epsilon, or leave epsilon out."
             )
         return landmarks
 
-    def _check_forecast_size(
-        self, problem: KernelProblem, stopping_rule: SpectralTolerance
-    ) -> None:
-        """Say that epsilon takes more than is allowed, before the long work begins."""
-        uncapped_rule = SpectralTolerance(stopping_rule.max_spectral_error)
-        estimate = forecast(
-            problem.kernel, problem.source, uncapped_rule, self.delta, problem.engine
-        )
-        size, d_eff = estimate.n_landmarks, estimate.effective_dimension
-        # The estimate may be off; only what is clearly too many is refused by it.
-        if stopping_rule.at_most is not None and size > 3 * stopping_rule.at_most:
-            raise self._too_many_landmarks_error(stopping_rule, f"about {size}", d_eff)
-        if stopping_rule.at_most is None and size > WARN_ABOVE_LANDMARKS:
-            alpha = stopping_rule.max_spectral_error / self.epsilon
-            warn(
-                f"epsilon={self.epsilon:g} at alpha={alpha:g} takes about {size} "
-                f"landmarks (effective dimension {d_eff:.0f}) and "
-                f"{estimate.seconds:.2g} s or more, which is long work; n_landmarks "
-                "sets a limit."
+    def _fit_batch(
+        self, X: Any, y: Any, sample_weight: Any, **options: Any
+    ) -> tuple[KernelProblem, Landmarks, RidgeFit]:
+        """Fit to all rows of a stream so far and a further batch."""
+        if self.epsilon is not None or self.delta is not None:
+            raise ValueError(
+                "partial_fit proves nothing of the risk: leave epsilon and delta out, "
+                "and give n_landmarks, max_spectral_error or max_trace_error."
             )
-
-    def _too_many_landmarks_error(
-        self, stopping_rule: Any, n_needed: str, d_eff: float
-    ) -> ValueError:
-        alpha = stopping_rule.max_spectral_error / self.epsilon
-        return ValueError(
-            f"epsilon={self.epsilon:g} at alpha={alpha:g} takes {n_needed} landmarks "
-            f"(effective dimension {d_eff:.0f} at epsilon·alpha), and "
-            f"n_landmarks={stopping_rule.at_most} allows no more. Raise n_landmarks or "
-            "pass None, allow a larger epsilon, or leave epsilon out to use "
-            "n_landmarks as they are."
+        moments = vars(self).get("_running")
+        if moments is None and self.__dict__.pop("landmarks_", None) is not None:
+            warn(
+                f"This {type(self).__name__} was fitted by fit, which keeps no sums to "
+                "go on from: the stream begins with this batch."
+            )
+        previous = vars(self).get("landmarks_")
+        batch = self._validate_batch(X, y, sample_weight, **options)
+        source, engine = batch.source, batch.engine
+        shape = source.targets.shape[1], batch.is_single_target
+        if moments is not None and shape != (
+            len(moments.target_shift),
+            self._model.ravel,
+        ):
+            raise ValueError(
+                f"y has {shape[0]} targets, or another number of dimensions than that "
+                "of the batches before; give it the same shape."
+            )
+        landmarks = self._update_landmarks(
+            batch, self._stopping_rule(), MIN_ERROR_REDUCTION
         )
+        alphas = self._check_alphas(batch)
+        if moments is None:
+            moments = StreamingMoments.from_batch(landmarks, source, engine)
+        else:
+            moments = moments.update(previous, landmarks, source, engine)
+        fit = moments.solve(landmarks, alphas, fit_intercept=bool(self.fit_intercept))
+        if is_regressor(self):
+            # The rows of the batch, the last of the stream, stand for all.
+            indices = landmarks.indices
+            if indices is not None:
+                indices = indices - (landmarks.n_rows - source.n_rows)
+            posterior = fit.posterior.calibrate(
+                landmarks.replace(indices=indices),
+                source,
+                fit.map,
+                engine,
+                as_seed(self.random_state),
+            )
+            fit = replace(fit, posterior=posterior)
+        landmarks = self._set_fit(landmarks, fit, batch, float(alphas.min()))
+        self._running = moments
+        return batch, landmarks, fit
 
     def _set_fit(
         self, landmarks: Landmarks, fit: RidgeFit, problem: KernelProblem, alpha: float
@@ -288,11 +293,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         self, X: Any, coverage: Any, return_std: bool, out: Any
     ) -> tuple[Any, Any]:
         """The lower and upper ends of conformal intervals."""
-        if not 0 < check_float(coverage, "interval", 0.0) < 1:
-            raise ValueError(
-                f"interval={coverage!r} is not allowed; it is the coverage, a number "
-                "between 0 and 1, such as 0.95."
-            )
+        coverage = check_positive(coverage, "interval", below=1.0)
         if return_std or out is not None:
             raise ValueError(
                 "interval= returns lower and upper ends alone; call predict again for "
@@ -301,7 +302,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         mean, std = self._predict_with_std(X, True, None)
         model = self._model
         posterior = model.require_posterior()
-        quantiles = posterior.quantiles(float(coverage), model.map.dual)
+        quantiles = posterior.quantiles(coverage, model.map.dual)
         half = std * (
             float(quantiles[0]) if model.ravel else arrays.from_host(quantiles, std)
         )
@@ -331,8 +332,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         X = infer_source(X, self._fitted_names)
         if check_targets_in_source(X, y, type(self).__name__):
             y = read_all_targets(X)
-        else:
-            check_y_given(y, f"{type(self).__name__}.score")
         predicted = load_values(self.predict(X))  # type: ignore[attr-defined]
         weights = load_values(sample_weight, "sample_weight")
         return metric(load_values(y), predicted, sample_weight=weights)

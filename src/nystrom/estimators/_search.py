@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import LeaveOneOut, check_cv
 
 from .. import _arrays as arrays
 from .._random import Purpose, uniforms
-from .._validation import check_int
+from .._validation import both_given_error, check_choice, check_int, check_numbers
 from ..engines import Engine
 from ..kernels import Kernel
 from ..kernels.names import accepts_gamma
@@ -39,13 +39,13 @@ from ..samplers import FixedSize
 from ..sources import Source
 from ._base import asarray_like
 from ._problem import (
+    LANDMARK_COUNT,
     LEARN_ARD,
     LEARN_MATRIX,
     KernelProblem,
     gamma_from_data,
-    two_rules_error,
 )
-from ._ridge import BaseKernelRidge, as_float_array
+from ._ridge import BaseKernelRidge
 from ._warnings import warn
 
 
@@ -134,25 +134,9 @@ LEARNED_METRIC_ALPHAS = np.logspace(-6, 3, 19)
 DEFAULT_GAMMA_FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
 #: The end of a grid is worth a word where the best there is better than its neighbour
 #: by more than this share of the worst error in the grid.
-GRID_EDGE_RTOL = 0.01
-#: Of a grid that nobody chose.
-DEFAULT_GRID_EDGE_RTOL = 0.1
+GRID_EDGE_RTOL = 0.1
 #: Fewer rows than this say too little for that.
 MIN_ROWS_TO_WARN = 100
-
-
-def check_alpha_grid(alphas: Any) -> np.ndarray | None:
-    """One or more numbers above 0; None for the default grid."""
-    if alphas is None:
-        return None
-    values = np.atleast_1d(as_float_array(alphas))
-    is_allowed = np.isfinite(values) & (values > 0)
-    if values.ndim != 1 or not len(values) or not is_allowed.all():
-        raise ValueError(
-            f"alphas={alphas!r} is not allowed; give one or more finite numbers, all "
-            "> 0."
-        )
-    return values
 
 
 def default_alpha_grid(
@@ -177,14 +161,10 @@ def resolve_gamma_grid(gamma: Any, gammas: Any, kernel: Any) -> list[Any] | None
     if gammas is None:
         return [gamma]
     if gamma is not None:
-        raise ValueError(
-            f"gamma={gamma!r} and gammas={gammas!r} both set the width; give one of "
-            "them."
-        )
+        raise both_given_error(f"gamma={gamma!r}", f"gammas={gammas!r}", "the width")
     if not is_grid(gammas) or not len(gammas):
         raise ValueError(
-            f"gammas={gammas!r} is not allowed; it is a sequence of at least one "
-            "width, or 'auto'."
+            f"gammas={gammas!r} is not allowed; give one width or more, or 'auto'."
         )
     if not takes_gamma:
         raise ValueError(
@@ -200,9 +180,8 @@ def resolve_landmark_grid(estimator: Any, has_folds: bool) -> list[int] | None:
     if not is_grid(given):
         if estimator.prefer_fewer:
             raise ValueError(
-                f"prefer_fewer=True has no effect with n_landmarks={given!r}, one "
-                "number; give several to choose from, such as [100, 300, 1000], or "
-                "prefer_fewer=False."
+                f"prefer_fewer=True has no effect with n_landmarks={given!r}; give "
+                "several numbers, such as [100, 300, 1000]."
             )
         return None
     sizes = sorted({check_int(size, "n_landmarks") for size in given})
@@ -210,11 +189,13 @@ def resolve_landmark_grid(estimator: Any, has_folds: bool) -> list[int] | None:
         raise ValueError("n_landmarks is empty; give at least one number.")
     for name in ("max_spectral_error", "max_trace_error"):
         if (value := getattr(estimator, name)) is not None:
-            raise two_rules_error(f"n_landmarks={given!r}", f"{name}={value!r}")
+            raise both_given_error(
+                f"n_landmarks={given!r}", f"{name}={value!r}", LANDMARK_COUNT
+            )
     if estimator.prefer_fewer and not has_folds:
         raise ValueError(
-            f"prefer_fewer=True needs folds, which cv={estimator.cv!r} has not: "
-            "without them there is no standard error. Use cv=5, or prefer_fewer=False."
+            f"prefer_fewer=True needs the standard error of several folds, and "
+            f"cv={estimator.cv!r} has none; use cv=5."
         )
     return sizes
 
@@ -227,43 +208,27 @@ def is_grid(given: Any) -> bool:
     return isinstance(given, Sequence) and not text
 
 
-def warn_at_grid_edge(
-    name: str,
-    values: Sequence[Any],
-    errors: np.ndarray,
-    standard_error: float,
-    *,
-    is_user_grid: bool,
-) -> bool:
-    """Say so where the best of a grid is at an end, and clearly better than inside.
+def warn_at_grid_edge(name: str, values: Sequence[Any], errors: np.ndarray) -> None:
+    """Warn where the best of a grid is at an end, and clearly better than inside.
 
-    `standard_error` is that of the best, 0 where it is not known. Two values are
-    no grid: one of them is always at an end.
+    Two values are no grid: one of them is always at an end.
     """
     if not all(isinstance(v, (int, float, np.number)) for v in values):
-        return False  # a rule, or a width per feature: no order to be at the end of
+        return  # a rule, or a width per feature: no order to be at the end of
     grid, first = np.unique(np.asarray(values, dtype=np.float64), return_index=True)
-    if len(grid) < 3:
-        return False
     errors = errors[first]
     best = int(np.argmin(errors))
-    inner = {0: 1, len(grid) - 1: len(grid) - 2}.get(best)
-    if inner is None:
-        return False
+    if len(grid) < 3 or 0 < best < len(grid) - 1:
+        return
+    inner, end, direction = 1, "smallest", "smaller"
+    if best > 0:
+        inner, end, direction = best - 1, "largest", "larger"
     worst = float(np.abs(errors[np.isfinite(errors)]).max(initial=0.0))
-    share = GRID_EDGE_RTOL if is_user_grid else DEFAULT_GRID_EDGE_RTOL
-    if not errors[inner] - errors[best] > max(share * worst, 2 * standard_error):
-        return False
-    step = grid[best] / grid[inner]
-    further = " and ".join(f"{grid[best] * step**i:.3g}" for i in (1, 2))
-    which, direction = ("smallest", "smaller") if best == 0 else ("largest", "larger")
-    warn(
-        f"The best of {name}, {grid[best]:.4g}, is the {which} of the grid, and the "
-        f"error still falls towards {direction} ones, from {errors[inner]:.4g} at "
-        f"{grid[inner]:.4g} to {errors[best]:.4g}. Try {direction} {name} too, such as "
-        f"{further}."
-    )
-    return True
+    if errors[inner] - errors[best] > GRID_EDGE_RTOL * worst:
+        warn(
+            f"The best of {name}, {grid[best]:.4g}, is the {end} of the grid, and the "
+            f"error still falls towards {direction} ones. Try {direction} {name} too."
+        )
 
 
 Scorer = Callable[..., Any]
@@ -273,18 +238,9 @@ def check_scorer(scoring: Any, estimator: Any) -> Scorer | None:
     """The scorer of this name, or the one given; None for none."""
     if scoring is None:
         return None
-    if not isinstance(scoring, str) and not callable(scoring):
-        raise ValueError(
-            f"scoring={scoring!r} is not allowed; it is the name of a scorer of "
-            "scikit-learn's, a callable scorer(estimator, X, y), or None."
-        )
-    try:
-        return check_scoring(estimator, scoring=scoring)
-    except ValueError:
-        raise ValueError(
-            f"scoring={scoring!r} is not allowed; sklearn.metrics.get_scorer_names() "
-            "has the names of scorers."
-        ) from None
+    if not callable(scoring):
+        check_choice(scoring, "scoring", get_scorer_names())
+    return check_scoring(estimator, scoring=scoring)
 
 
 class HeldOutRegressor(RegressorMixin, BaseEstimator):
@@ -327,53 +283,39 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionScorerErrors:
-    """What a scorer says of predictions, with the other sign."""
+class ScorerErrors:
+    """What a scorer says of held-out rows, with the other sign."""
 
     scorer: Scorer
-    per_target: bool  # each target by itself
+    per_target: bool = False  # each target by itself
+    classes: np.ndarray | None = None  # None: regression
+    class_weights: np.ndarray | None = None
+    seed: int = 0
 
     def __call__(
         self, parts: Sequence[HeldOutSet], source: Source, engine: Engine
     ) -> np.ndarray:
         """(parts, fits, t), or (parts, fits, 1)."""
-        errors = []
-        for part in parts:
-            rows, Y, w, F = _test_rows(part, source, engine)
-            targets: list[Any] = [[t] for t in range(Y.shape[1])]
-            targets = targets if self.per_target else [slice(None)]
-            for fit, t in product(range(F.shape[1]), targets):
-                regressor = HeldOutRegressor(F[:, fit, t])
-                errors.append(_error(self.scorer, regressor, rows, Y[:, t], w))
-        return np.reshape(errors, (len(parts), F.shape[1], len(targets)))
-
-
-@dataclass(frozen=True, eq=False)
-class ClassificationScorerErrors:
-    """What a scorer says of classes, decisions or probabilities; the other sign."""
-
-    scorer: Scorer
-    classes: np.ndarray
-    class_weights: np.ndarray | None
-    seed: int
-
-    def __call__(
-        self, parts: Sequence[HeldOutSet], source: Source, engine: Engine
-    ) -> np.ndarray:
-        """(parts, fits)."""
 
         @cache
         def links() -> list[ProbabilityLink]:
             return fit_probability_links(parts, source, self.seed, engine)
 
+        assert source.targets is not None
+        targets: list[Any] = [slice(None)]
+        if self.per_target:
+            targets = [[t] for t in range(source.targets.shape[1])]
         errors = []
         for part in parts:
             rows, Y, w, F = _test_rows(part, source, engine, self.class_weights)
-            y = self.classes[class_indices(Y)]
-            for fit in range(F.shape[1]):
-                classifier = HeldOutClassifier(F[:, fit], self.classes, links, fit)
-                errors.append(_error(self.scorer, classifier, rows, y, w))
-        return np.reshape(errors, (len(parts), F.shape[1]))
+            for fit, t in product(range(F.shape[1]), targets):
+                estimator: Any = HeldOutRegressor(F[:, fit, t])
+                y = _drop_single_column(Y[:, t])
+                if self.classes is not None:
+                    estimator = HeldOutClassifier(F[:, fit], self.classes, links, fit)
+                    y = self.classes[class_indices(Y)]
+                errors.append(_error(self.scorer, estimator, rows, y, w))
+        return np.reshape(errors, (len(parts), F.shape[1], len(targets)))
 
 
 def _drop_single_column(values: np.ndarray) -> np.ndarray:
@@ -399,7 +341,6 @@ def _error(
     scorer: Scorer, estimator: Any, rows: np.ndarray, y: np.ndarray, w: np.ndarray
 ) -> float:
     """Minus the score of one fit on one part."""
-    y = _drop_single_column(y)
     weights = {} if np.all(w == 1) else {"sample_weight": w}
     try:
         score = scorer(estimator, rows[:, None], y, **weights)
@@ -407,8 +348,8 @@ def _error(
         if not weights:
             raise
         raise ValueError(
-            f"scoring={scorer!r} was asked with sample_weight, and takes none: {error}."
-            " Give one that does, or fit without weights."
+            f"scoring={scorer!r} takes no sample_weight ({error}); give one that does, "
+            "or fit without weights."
         ) from error
     return -float(score)
 
@@ -492,7 +433,9 @@ class RidgeSearchMixin(BaseKernelRidge):
         """Errors of all widths, each with landmarks of its own."""
         splits, source = search.splits, problem.source
         has_folds = not isinstance(splits, str) and len(splits) > 1
-        alphas = check_alpha_grid(self.alphas)
+        alphas = self.alphas
+        if alphas is not None:
+            alphas = np.atleast_1d(check_numbers(alphas, "alphas", positive=True))
         sizes = resolve_landmark_grid(self, has_folds)
         gammas = resolve_gamma_grid(self.gamma, self.gammas, self.kernel)
         if not isinstance(splits, str):
@@ -535,9 +478,8 @@ class RidgeSearchMixin(BaseKernelRidge):
             landmarks = landmarks.in_nested_order()
             if landmarks.indefinite:
                 raise ValueError(
-                    f"n_landmarks={self.n_landmarks!r}: the first landmarks of several "
-                    f"do not nest for {problem.kernel}, which is not positive "
-                    "semi-definite; give one number."
+                    f"n_landmarks={self.n_landmarks!r} needs a positive semi-definite "
+                    f"kernel, which {problem.kernel} is not; give one number."
                 )
             sizes = sorted({min(size, len(landmarks)) for size in sizes})
         return score_path(
@@ -579,29 +521,7 @@ class RidgeSearchMixin(BaseKernelRidge):
 
     def _warn_at_grid_edges(self, scores: GridScores, size_index: int) -> None:
         """Say in which direction to go on, where the best is at the end of a grid."""
-        best = scores.best
-        errors = best.errors[size_index]
-        standard_errors = np.zeros_like(errors)
-        if best.standard_errors is not None:
-            standard_errors = best.standard_errors[size_index]
-        if not self.alpha_per_target:
-            errors = errors.mean(axis=1)[:, None]
-            standard_errors = standard_errors.mean(axis=1)[:, None]
-        for target_errors, target_standard_errors in zip(
-            errors.T, standard_errors.T, strict=True
-        ):
-            if warn_at_grid_edge(
-                "alphas",
-                list(scores.alphas),
-                target_errors,
-                float(target_standard_errors[np.argmin(target_errors)]),
-                is_user_grid=self.alphas is not None,
-            ):
-                break  # once is enough
-        warn_at_grid_edge(
-            "gammas",
-            scores.gammas,
-            np.array([self._min_errors(curve).min() for curve in scores.errors]),
-            float(standard_errors.ravel()[np.argmin(errors)]),
-            is_user_grid=not isinstance(self.gammas, str),
-        )
+        errors = scores.best.errors[size_index].mean(axis=1)
+        warn_at_grid_edge("alphas", list(scores.alphas), errors)
+        min_errors = [self._min_errors(curve).min() for curve in scores.errors]
+        warn_at_grid_edge("gammas", scores.gammas, np.array(min_errors))

@@ -152,6 +152,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     """
 
     fit_intercept = False
+    _white_noise_is_alpha = False  # the kernel that is resolved has none
     gamma = degree = coef0 = kernel_params = None
     _model_passes = 5.0
     _n_selections = 4

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from .._validation import check_float, check_int, unknown_name_error
+from .._validation import check_choice, check_int, check_positive
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
@@ -29,7 +29,6 @@ from ._inputs import (
     check_rows,
     check_targets_in_source,
     check_width,
-    check_y_given,
     count_rows,
     has_object_rows,
     open_rows,
@@ -41,59 +40,45 @@ from ._warnings import warn_about_landmarks
 
 def as_two_views(X: Any, y: Any) -> tuple[Any, Any]:
     """X and y; where a source has targets of its own, they are the second view."""
-    X, y = open_rows(X), _from_file(y)
-    check_input_type(y, "y")
-    if check_targets_in_source(X, y, "KernelCCA"):
-        targets = X.targets
-        check_numeric_targets(targets, "KernelCCA")
-        return X.replace(targets=None), getattr(targets, "of", targets)
-    return X, check_y_given(y, "KernelCCA")
-
-
-def _from_file(y: Any) -> Any:
-    """The rows of a file, where y is its path; one dimension is one column."""
-    if not isinstance(y, (str, os.PathLike)):
-        return y
-    check_file_exists(y, "y")
-    targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
-    check_numeric_targets(targets, "KernelCCA")
-    return targets.of
+    X = open_rows(X)
+    if not check_targets_in_source(X, y, "KernelCCA"):
+        return X, y
+    check_numeric_targets(X.targets, "KernelCCA")
+    return X.replace(targets=None), getattr(X.targets, "of", X.targets)
 
 
 def as_second_view(y: Any, *, like: Any) -> Any:
-    """y as rows, where X is: blocks of both are multiplied."""
-    y = _as_rows(_from_file(y))
-    both_dense = arrays.is_array(like) and arrays.is_array(y)
-    on_other_device = both_dense and arrays.device_key(like) != arrays.device_key(y)
-    return arrays.to_device_of(y, like) if on_other_device else y
+    """y as rows, where X is: blocks of both are multiplied.
 
-
-def _as_rows(y: Any) -> Any:
-    """Numbers in one dimension are one feature."""
+    Numbers in one dimension are one feature.
+    """
+    check_input_type(y, "y")
+    if isinstance(y, (str, os.PathLike)):
+        check_file_exists(y, "y")
+        targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
+        check_numeric_targets(targets, "KernelCCA")
+        y = targets.of
     if isinstance(y, np.ndarray) and y.dtype == object:
         # Rows that are not numbers are for a kernel that takes them.
         with suppress(TypeError, ValueError):
             y = y.astype(np.float64)
     if is_dask(y) and y.ndim == 1 and hasattr(y, "to_frame"):
         y = y.to_frame()
-    if isinstance(y, Source) or has_object_rows(y):
-        return check_rows(y, "y")
-    rows = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
-    y = y if rows else np.asarray(y)
-    return check_rows(y[:, None] if getattr(y, "ndim", 2) == 1 else y, "y")
+    if not isinstance(y, Source) and not has_object_rows(y):
+        is_table = arrays.is_array(y) or sp.issparse(y) or hasattr(y, "columns")
+        y = y if is_table else np.asarray(y)
+        y = y[:, None] if getattr(y, "ndim", 2) == 1 else y
+    y = check_rows(y, "y")
+    both_dense = arrays.is_array(like) and arrays.is_array(y)
+    on_other_device = both_dense and arrays.device_key(like) != arrays.device_key(y)
+    return arrays.to_device_of(y, like) if on_other_device else y
 
 
 def as_alpha_pair(alpha: Any) -> tuple[float, float]:
     """The ridge of each view, from one for both or from two."""
     pair = isinstance(alpha, (tuple, list, np.ndarray)) and len(alpha) == 2
     first, second = alpha if pair else (alpha, alpha)
-    alphas = check_float(first, "alpha", 0.0), check_float(second, "alpha", 0.0)
-    if min(alphas) == 0:
-        raise ValueError(
-            f"alpha={alpha!r} is not allowed; without a ridge any two views "
-            "correlate perfectly, so it must be > 0."
-        )
-    return alphas
+    return check_positive(first, "alpha"), check_positive(second, "alpha")
 
 
 def view_params(estimator: Any, i: int) -> dict[str, Any]:
@@ -259,8 +244,7 @@ class KernelCCA(BaseLandmarkTransformer):
         """
         with fit_context(self, X, y):
             n_components = check_int(self.n_components, "n_components")
-            if self.form not in FORMS:
-                raise unknown_name_error("form", self.form, list(FORMS))
+            check_choice(self.form, "form", FORMS)
             alphas, center = as_alpha_pair(self.alpha), bool(self.center)
             X, y = as_two_views(X, y)
             X = self._validate_rows(X, reset=True)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._random import as_seed
-from .._validation import check_float, check_int
+from .._validation import check_float, check_int, check_numbers
 from ..linalg.errors import estimate_trace_error
 from ..models.logistic import (
     DescentResult,
@@ -25,7 +25,7 @@ from ..sources import Source
 from ._base import asarray_like
 from ._classifier import BaseKernelClassifier, ClassLabels
 from ._progress import fit_context, with_callbacks
-from ._ridge import RidgeModel, as_float_array
+from ._ridge import RidgeModel
 from ._warnings import warn, warn_alike
 
 
@@ -206,16 +206,16 @@ class KernelLogisticRegression(BaseKernelClassifier):
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            Cs = _check_costs(self.C)
+            Cs = np.atleast_1d(check_numbers(self.C, "C", positive=True))
             settings = LogisticSettings(
                 fit_intercept=bool(self.fit_intercept),
                 tolerance=check_float(self.tol, "tol", 0.0),
                 max_iterations=check_int(self.max_iter, "max_iter"),
                 seed=as_seed(self.random_state),
             )
-            problem, given = self._validate_classes(X, y, sample_weight)
+            problem = self._validate(X, y, sample_weight)
             source, engine = problem.source, problem.engine
-            _check_class_has_weight(source, given)
+            _check_class_has_weight(source, problem.labels)
             landmarks = self._select_landmarks(problem)
             mapping = logistic_feature_map(landmarks, source, float(Cs.max()))
             C, self.losses_, start = float(Cs[0]), None, None
@@ -230,7 +230,7 @@ class KernelLogisticRegression(BaseKernelClassifier):
             warn_alike(landmarks)
             linear_map = to_linear_map(landmarks, source, mapping, result.x)
             self._set_model(landmarks, RidgeModel(linear_map, problem.is_single_target))
-            self._set_classes(given)
+            self._set_classes(problem.labels)
             self.C_, self.n_iter_ = C, result.n_iterations
         return self
 
@@ -270,14 +270,3 @@ def _check_class_has_weight(source: Source, given: ClassLabels) -> None:
             f"The class {given.rows.classes[totals.argmin()]} has no row of weight > "
             "0; leave its rows out, or give one of them a weight."
         )
-
-
-def _check_costs(C: Any) -> np.ndarray:
-    """One or several finite numbers > 0."""
-    Cs = as_float_array(C)
-    if Cs.ndim > 1 or not Cs.size or not np.all(np.isfinite(Cs) & (Cs > 0)):
-        raise ValueError(
-            f"C={C!r} is not allowed; it is a finite number > 0, or several of them to "
-            "choose from."
-        )
-    return np.atleast_1d(Cs)

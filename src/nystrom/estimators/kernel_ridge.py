@@ -5,31 +5,23 @@ gamma and the number of landmarks by cross-validation.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from .._random import as_seed
-from ..models.posterior import Posterior
 from ..models.ridge_solvers import fit_exact, fit_ridge
-from ..models.streaming import StreamingMoments
 from ._base import exact_landmarks, uses_exact_solver
 from ._problem import KernelProblem
 from ._progress import fit_context, with_callbacks
 from ._ridge import BaseKernelRegressor, check_solver
 from ._search import (
-    RegressionScorerErrors,
     RidgeSearchMixin,
+    ScorerErrors,
     SearchCriterion,
     check_scorer,
     resolve_splits,
 )
-from ._warnings import warn
-
-#: A stream's landmarks are changed where that leaves so many times less of K: to carry
-#: sums over loses a little.
-MIN_ERROR_REDUCTION = 1.1
 
 
 class KernelRidge(BaseKernelRegressor):
@@ -167,7 +159,6 @@ class KernelRidge(BaseKernelRegressor):
     (True, True, (5000,))
     """
 
-    _running: StreamingMoments | None
     _solvers = ("auto", "direct", "cg", "full")
 
     def __init__(
@@ -277,61 +268,9 @@ class KernelRidge(BaseKernelRegressor):
             The estimator, fitted to all rows so far.
         """
         with fit_context(self, X, y):
-            if self.epsilon is not None or self.delta is not None:
-                raise ValueError(
-                    "partial_fit proves nothing of the risk: leave epsilon and delta "
-                    "out, and give n_landmarks, max_spectral_error or max_trace_error."
-                )
-            moments = vars(self).get("_running")
-            if moments is None and self.__dict__.pop("landmarks_", None) is not None:
-                warn(
-                    "This KernelRidge was fitted by fit, which keeps no sums to go on "
-                    "from: the stream begins with this batch."
-                )
-            previous = vars(self).get("landmarks_")
-            batch = self._validate_batch(X, y, sample_weight)
-            self._check_same_target_shape(batch, moments)
-            landmarks = self._update_landmarks(
-                batch, self._stopping_rule(), MIN_ERROR_REDUCTION
-            )
-            source, engine = batch.source, batch.engine
-            if moments is None:
-                moments = StreamingMoments.from_batch(landmarks, source, engine)
-            else:
-                moments = moments.update(previous, landmarks, source, engine)
-            alphas = self._check_alphas(batch)
-            fit = moments.solve(
-                landmarks, alphas, fit_intercept=bool(self.fit_intercept)
-            )
-            assert isinstance(fit.posterior, Posterior)
-            # The rows of the batch, the last of the stream, stand for all.
-            indices = landmarks.indices
-            if indices is not None:
-                indices = indices - (landmarks.n_rows - source.n_rows)
-            posterior = fit.posterior.calibrate(
-                landmarks.replace(indices=indices),
-                source,
-                fit.map,
-                engine,
-                as_seed(self.random_state),
-            )
-            fit = replace(fit, posterior=posterior)
-            self._set_fit(landmarks, fit, batch, float(alphas.min()))
-            self.residual_, self._running = None, moments
+            self._fit_batch(X, y, sample_weight)
+            self.residual_ = None
         return self
-
-    def _check_same_target_shape(
-        self, batch: KernelProblem, moments: StreamingMoments | None
-    ) -> None:
-        if moments is None:
-            return
-        n_previous, n_given = len(moments.target_shift), batch.source.targets.shape[1]
-        previous = "(n,)" if self._model.ravel else f"(n, {n_previous})"
-        given = "(n,)" if batch.is_single_target else f"(n, {n_given})"
-        if given != previous:
-            raise ValueError(
-                f"y has shape {given}, but that of the batches before was {previous}."
-            )
 
 
 class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
@@ -559,5 +498,5 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         )
         measure = None
         if scorer is not None:
-            measure = RegressionScorerErrors(scorer, bool(self.alpha_per_target))
+            measure = ScorerErrors(scorer, bool(self.alpha_per_target))
         return SearchCriterion(splits, measure, 0.0)

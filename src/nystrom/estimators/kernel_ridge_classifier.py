@@ -10,15 +10,21 @@ from typing import Any, Self
 import numpy as np
 
 from .._random import as_seed
+from .._validation import both_given_error
 from ..models.calibration import class_indices
 from ..models.model_selection import BEST_SCORES, ClassificationErrors
 from ..models.ridge_solvers import fit_ridge
-from ._classifier import LABEL_BLOCK_ROWS, CalibratedClassifierMixin, ClassLabels
+from ._classifier import (
+    LABEL_BLOCK_ROWS,
+    ONE_LABEL,
+    CalibratedClassifierMixin,
+    ClassLabels,
+)
 from ._progress import fit_context, with_callbacks
 from ._ridge import check_solver
 from ._search import (
-    ClassificationScorerErrors,
     RidgeSearchMixin,
+    ScorerErrors,
     SearchCriterion,
     check_scorer,
     resolve_splits,
@@ -202,7 +208,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            problem, given = self._validate_classes(X, y, sample_weight)
+            problem = self._validate(X, y, sample_weight)
             alphas = self._check_alphas(problem)
             solver = check_solver(self.solver, alphas, self._solvers)
             stopping_rule = self._stopping_rule_for_risk(alphas)
@@ -210,8 +216,64 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
             task = self._ridge_task(problem, alphas)
             fit = fit_ridge(landmarks, task, solver)
             self._set_fit(landmarks, fit, problem, float(alphas.min()))
-            self._set_classes(given)
-            self._calibrate(landmarks, fit, task, given)
+            self._set_classes(problem.labels)
+            self._calibrate(landmarks, fit, problem.source, problem)
+            self._running = None
+        return self
+
+    @with_callbacks
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Fit to a further batch of a stream of rows and their classes.
+
+        All rows so far count, as in `KernelRidge.partial_fit`. Probabilities are
+        calibrated on the weighted rows that are kept of the stream.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, list, path or Source, (n_samples, n_features)
+            The rows of the batch.
+        y : array-like or path, of shape (n_samples,)
+            Their classes, one per row; None where the source has them.
+        classes : array-like of shape (n_classes,), default=None
+            All classes of the stream. Needed in the first call if not all of them are
+            in its y; later calls may leave it out.
+        sample_weight : float, array-like or path, default=None
+            A row of weight w counts as w rows; weight 0 excludes it.
+
+        Returns
+        -------
+        self : KernelRidgeClassifier
+            Fitted to all rows so far.
+        """
+        with fit_context(self, X, y):
+            if isinstance(self.class_weight, str):
+                raise ValueError(
+                    "class_weight='balanced' needs the classes of all rows, which "
+                    "partial_fit has not seen; give a dict of weights."
+                )
+            known = None if classes is None else np.unique(np.asarray(classes))
+            if vars(self).get("_running") is not None:
+                if known is not None and not np.array_equal(known, self.classes_):
+                    raise both_given_error(
+                        f"classes={known.tolist()}",
+                        f"classes={self.classes_.tolist()} of the first call",
+                        "the classes",
+                    )
+                known = self.classes_
+            batch, landmarks, fit = self._fit_batch(X, y, sample_weight, classes=known)
+            if batch.labels.is_multilabel:
+                raise ValueError(ONE_LABEL)
+            self._set_classes(batch.labels)
+            kept = landmarks.reservoir
+            indices = landmarks.indices
+            if indices is not None:  # their places among the rows that are kept
+                places = np.searchsorted(kept.numbers, indices)
+                is_kept = np.isin(indices, kept.numbers)
+                indices = np.where(is_kept, places, -1)
+            landmarks = landmarks.replace(indices=indices)
+            self._calibrate(landmarks, fit, kept.source, batch)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -423,12 +485,12 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            problem, given = self._validate_classes(X, y, sample_weight, gamma=None)
-            criterion = self._criterion(problem.source.targets, given)
+            problem = self._validate(X, y, sample_weight, gamma=None)
+            criterion = self._criterion(problem.source.targets, problem.labels)
             landmarks, fit, task = self._search(problem, criterion)
             self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
-            self._set_classes(given)
-            self._calibrate(landmarks, fit, task, given)
+            self._set_classes(problem.labels)
+            self._calibrate(landmarks, fit, problem.source, problem)
         return self
 
     def _criterion(self, Y: Any, given: ClassLabels) -> SearchCriterion:
@@ -438,13 +500,13 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         splits = resolve_splits(cv, _all_class_indices(Y), seed, "'loo'")
         name = "log_loss" if self.scoring == "neg_log_loss" else self.scoring
         if isinstance(name, str) and name in BEST_SCORES:
-            measure = ClassificationErrors(name, weights, seed)
-            return SearchCriterion(splits, measure, BEST_SCORES[name])
+            errors = ClassificationErrors(name, weights, seed)
+            return SearchCriterion(splits, errors, BEST_SCORES[name])
         scorer = check_scorer("accuracy" if name is None else name, self)
         assert scorer is not None
         classes = given.binarizer.classes_
-        scorer_errors = ClassificationScorerErrors(scorer, classes, weights, seed)
-        return SearchCriterion(splits, scorer_errors, 0.0)
+        measure = ScorerErrors(scorer, False, classes, weights, seed)
+        return SearchCriterion(splits, measure, 0.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from .._validation import check_int
+from .._validation import check_float, check_int
 from ..engines import Engine
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
@@ -129,7 +129,6 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
     _rejects_unused_kernel_params = True
     _n_landmarks_param = "n_components"
     _bool_params = ("fit_inverse_transform",)
-    _nonnegative_params = ("alpha",)
 
     def __init__(
         self,
@@ -388,15 +387,14 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         delta = getattr(as_sampler(self.sampler, stopping_rule), "proven_delta", None)
         if isinstance(stopping_rule, FixedSize) and delta:
             raise ValueError(
-                "With the theory's constants the number of landmarks is random, so "
-                f"Nystroem(n_components={self.n_components!r}) cannot promise it. "
-                "Give max_spectral_error=... with n_components=None, use practical "
-                "constants, or choose with select_landmarks and pass "
-                "sampler=landmarks.points."
+                "With the theory's constants the number of landmarks is random, not "
+                f"n_components={self.n_components!r}; give max_spectral_error and "
+                "n_components=None, or use practical constants."
             )
         return stopping_rule
 
     def _validate_targets(self, X: Any, y: Any) -> tuple[Any, bool]:
+        check_float(self.alpha, "alpha", minimum=0.0)
         if not is_learned_gamma(self.gamma):
             return None, False
         return check_learning_targets(X, y), False

@@ -20,7 +20,7 @@ from .. import _arrays as arrays
 from . import base, stationary, user
 from .dot_product import Linear, Polynomial
 from .stationary import EuclideanKernel
-from .user import Blockwise, split_white_noise
+from .user import Blockwise
 
 #: The step of log-parameters in central differences.
 DIFFERENCE_STEP = 1e-4
@@ -86,20 +86,34 @@ def _one_or_all(values: Any) -> Any:
 
 def from_scikit_learn(kernel: Any) -> base.Kernel:
     """The kernel of this package with the same values, without white noise."""
-    return _translate(split_white_noise(kernel)[0])
+    translated = _translate(kernel)
+    if translated is None:
+        raise ValueError(
+            f"kernel={kernel} is white noise alone, from which nothing can be "
+            "predicted. Add a kernel to it, such as RBF() + WhiteKernel()."
+        )
+    return translated
 
 
-def _translate(kernel: Any) -> base.Kernel:
+def _translate(kernel: Any) -> base.Kernel | None:
     kind = type(kernel)
+    if kind is gp.WhiteKernel:
+        return None
     if kind is FixedKernel:
         return kernel.kernel
     if kind is gp.Sum:
-        return _translate(kernel.k1) + _translate(kernel.k2)
+        left, right = _translate(kernel.k1), _translate(kernel.k2)
+        if left is None or right is None:
+            return left or right
+        return left + right
     if kind is gp.Product:
         for factor, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
             if type(factor) is gp.ConstantKernel:
-                return _translate(other) * float(factor.constant_value)
-        return _translate(kernel.k1) * _translate(kernel.k2)
+                scaled = _translate(other)
+                value = float(factor.constant_value)
+                return None if scaled is None else scaled * value
+        left, right = _translate(kernel.k1), _translate(kernel.k2)
+        return None if left is None or right is None else left * right
     if kind is gp.DotProduct:
         return Polynomial(1.0, degree=1, coef0=float(kernel.sigma_0) ** 2)
     unit = _unit_kernel(kernel)
@@ -129,16 +143,33 @@ def _unit_kernel(kernel: Any) -> EuclideanKernel | None:
 
 
 def noise_and_gradient(kernel: Any) -> tuple[float, np.ndarray]:
-    """The variance of the white noise in a kernel, and its gradient by theta."""
-    noise, theta = split_white_noise(kernel)[1], kernel.theta
-    gradient = np.zeros(len(theta))
-    if user.has_white_noise(kernel):
-        for i in range(len(theta)):
-            values = [
-                split_white_noise(changed)[1] for changed in _neighbours(kernel, i)
-            ]
-            gradient[i] = (values[0] - values[1]) / (2 * DIFFERENCE_STEP)
-    return noise, gradient
+    """The variance of the white noise in a kernel, and its gradient by theta.
+
+    Noise is a term of a sum, times constants.
+    """
+    kind, none = type(kernel), np.zeros(kernel.n_dims)
+    if kind is gp.WhiteKernel:
+        level = float(kernel.noise_level)
+        return level, _free(kernel, noise_level=level)
+    if not user.has_white_noise(kernel):
+        return 0.0, none
+    if kind is gp.Sum:
+        parts = noise_and_gradient(kernel.k1), noise_and_gradient(kernel.k2)
+        gradients = [gradient for _, gradient in parts]
+        return parts[0][0] + parts[1][0], np.concatenate(gradients)
+    factors = (kernel.k1, kernel.k2) if kind is gp.Product else ()
+    for factor, other in zip(factors, factors[::-1], strict=True):
+        if type(factor) is gp.ConstantKernel:
+            value = float(factor.constant_value)
+            noise, gradient = noise_and_gradient(other)
+            scaled = [_free(factor, constant_value=value * noise), value * gradient]
+            order = 1 if factor is kernel.k1 else -1
+            return value * noise, np.concatenate(scaled[::order])
+    raise ValueError(
+        f"kernel={kernel}: its WhiteKernel is multiplied by a kernel that is not "
+        "constant, or raised to a power. Write the noise as a term of a sum, "
+        "RBF() + WhiteKernel(), or leave it out and choose alpha."
+    )
 
 
 def _neighbours(kernel: Any, i: int) -> tuple[Any, Any]:
