@@ -253,7 +253,7 @@ ESTIMATOR_OPTIONS = {
         {"n_landmarks": 12, "solver": "full"},
     ],
     "GaussianProcessRegressor": [
-        {"alpha": 0.1},
+        {"alpha": 0.1, "n_landmarks": 100},
         # Linear, as for KernelRidge.
         {"kernel": DotProduct(), "n_landmarks": 12, "alpha": 1.0, "optimizer": None},
     ],

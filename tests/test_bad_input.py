@@ -83,7 +83,7 @@ FUNCTIONS = {
 MODELS = {
     type(estimator).__name__: estimator
     for estimator in reversed(ESTIMATORS)
-    if hasattr(estimator, "kernel_params")  # not scikit-learn's own kernels alone
+    if "gamma" in estimator.get_params()  # kernels by name
 }
 ONE_VIEW = [name for name in MODELS if name != "KernelCCA"]
 CLASSIFIERS = [name for name, each in MODELS.items() if is_classifier(each)]

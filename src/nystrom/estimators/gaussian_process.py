@@ -154,8 +154,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     fit_intercept = False
     _white_noise_is_alpha = False  # the kernel that is resolved has none
     gamma = degree = coef0 = kernel_params = None
-    _model_passes = 5.0
-    _n_selections = 4
+    _model_passes = 4.0
     _bool_params: ClassVar[tuple[str, ...]] = ("optimize_landmarks",)
     score = BaseKernelRidge.score
     _exact: ExactProcess | None

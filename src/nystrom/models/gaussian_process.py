@@ -40,6 +40,8 @@ from .ridge_solvers import fit_from_moments
 JITTERS = (1e-10, 1e-8, 1e-6)
 #: The value where the bound is not a number: a step to there is rejected.
 REJECTED = 1e10
+#: A step that changes the bound by less than this share of it is the last.
+VALUE_RTOL = 1e-7
 #: The largest step on all rows, in log-parameters.
 MAX_FULL_STEP = 1.0
 
@@ -216,6 +218,7 @@ class Evidence(NamedTuple):
     sums: EvidenceSums
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def evidence(
     kernel: Any, points: Any, rows: ProcessRows, *, gradient: bool = True
 ) -> Evidence:
@@ -338,7 +341,12 @@ def maximize_evidence(
             jac=True,
             method="L-BFGS-B",
             bounds=all_bounds,
-            options={"maxiter": max_steps, "maxfun": 2 * max_steps, "maxcor": 20},
+            options={
+                "maxiter": max_steps,
+                "maxfun": 2 * max_steps,
+                "maxcor": 20,
+                "ftol": VALUE_RTOL,
+            },
         )
     learned, moved = unpack(result.x)
     hessian = None if move_points is not None else result.hess_inv
@@ -381,7 +389,7 @@ def part_of_rows(rows: ProcessRows, size: int, seed: int) -> ProcessRows:
     Y = arrays.to_host_float64(source.targets[numbers])
     weights = source.weights_of(numbers) if source.is_weighted else None
     part = as_source(X, weights).replace(targets=Y)
-    return replace(rows, source=part, engine=rows.engine.local)
+    return replace(rows, source=part, engine=rows.engine.local.quiet())
 
 
 #: (kernel, rows) ↦ landmarks
