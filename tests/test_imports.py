@@ -25,7 +25,6 @@ LAYERS = [
         "_random",
         "_precision",
         "_validation",
-        "_html",
     },
     {"kernels", "sources", "engines"},
     {"linalg", "landmarks"},

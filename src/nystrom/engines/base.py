@@ -393,10 +393,6 @@ def run_tiles(
     return map_tiles(f, source, shared, first, last, sink)
 
 
-#: (tiles in a block, what was computed of it), block after block.
-BlockResults = Generator[tuple[int, Any], None, None]
-
-
 def results_in_order(
     submit: Callable[..., Future], calls: Iterable[tuple[Any, ...]], window: int
 ) -> Generator[Any, None, None]:
@@ -420,6 +416,20 @@ class BlockEngine(Engine):
     """Runs blocks of tiles in its workers, and sums or stores their results here."""
 
     @abstractmethod
+    def _max_tiles(self, source: Source) -> int:
+        """The most tiles of a block."""
+
+    @abstractmethod
+    def _results(
+        self,
+        f: Callable,
+        source: Source,
+        shared: tuple[Any, ...],
+        sink: Sink | None,
+        blocks: list[tuple[int, int, int]],
+    ) -> Generator[Any, None, None]:
+        """What `run_tiles` returns for each block of tiles, in order."""
+
     def _run(
         self,
         f: Callable,
@@ -427,11 +437,15 @@ class BlockEngine(Engine):
         shared: tuple[Any, ...],
         name: str,
         sink: Sink | None,
-    ) -> BlockResults:
-        """(size of the block, result) of each block of tiles, in order.
-
-        Results are those of `sum_tiles`, and with a sink those of `map_tiles`.
-        """
+    ) -> Generator[tuple[int, Any], None, None]:
+        """(size of the block, result) of each block of tiles, in order."""
+        n_tiles = count_tiles(source.n_rows)
+        blocks = tile_blocks(n_tiles, self._max_tiles(source))
+        self.begin_pass(name, source.n_rows, shared)
+        with closing(self._results(f, source, shared, sink, blocks)) as results:
+            for _, last, size in blocks:
+                yield size, next(results)
+                self.progress(name, last, n_tiles)
 
     def map(
         self,

@@ -203,17 +203,10 @@ class CheckpointStore:
         return seed
 
     def _remove(self) -> None:
-        try:
+        with suppress(OSError):  # files of others in it stay
             for file in [*self.path.glob("pass *.npz"), self.path / MANIFEST_FILE]:
                 file.unlink()
             self.path.rmdir()
-        except OSError as error:
-            warnings.warn(
-                f"The checkpoint {self.path} of a run that is done could not be "
-                f"removed: {error}. Delete it.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
 
     def seed(self) -> int:
         """Return the next seed for random_state=None.

@@ -12,7 +12,6 @@ import io
 import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -29,7 +28,6 @@ from ..sources.output import Sink
 from .base import (
     TILE,
     BlockEngine,
-    BlockResults,
     Engine,
     ProgressHook,
     add_terms,
@@ -39,7 +37,6 @@ from .base import (
     run_tiles,
     silent,
     sum_tiles,
-    tile_blocks,
 )
 from .blas import single_threaded_blas
 from .threads import Threads
@@ -315,35 +312,25 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
         self.label = type(executor).__name__
         self.shares_memory = isinstance(executor, ThreadPoolExecutor)
 
-    def _run(
+    def _max_tiles(self, source: Source) -> int:
+        share = count_tiles(source.n_rows) // (TASKS_PER_WORKER * self.n_workers)
+        return min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
+
+    def _results(
         self,
         f: Callable,
         source: Source,
         shared: tuple[Any, ...],
-        name: str,
         sink: Sink | None,
-    ) -> BlockResults:
-        n_tiles = count_tiles(source.n_rows)
-        share = n_tiles // (TASKS_PER_WORKER * self.n_workers)
-        max_tiles = min(MAX_TILES_PER_TASK, max(1, 1 << share.bit_length() >> 1))
-        blocks = tile_blocks(n_tiles, max_tiles)
-        self.begin_pass(name, source.n_rows, shared)
-        calls = self._calls(f, source, shared, sink, blocks)
-        with closing(self._results(calls)) as results:
-            for first, last, size in blocks:
-                try:
-                    result = next(results)
-                except BrokenExecutor as error:
-                    start, stop = tile_row_bounds(first, last, source.n_rows)
-                    raise RuntimeError(
-                        f"A worker of {self.label} died in the pass "
-                        f"{name!r}, at rows {start} to {stop} or soon after, and the "
-                        f"others with it ({error}). Give another executor and fit "
-                        "again."
-                    ) from error
-                yield size, result
-                del result
-                self.progress(name, last, n_tiles)
+        blocks: list[tuple[int, int, int]],
+    ) -> Generator[Any, None, None]:
+        try:
+            yield from self._submit(self._calls(f, source, shared, sink, blocks))
+        except BrokenExecutor as error:
+            raise RuntimeError(
+                f"A worker of {self.label} died in the pass {self.passes[-1]!r}, and "
+                f"the others with it ({error}). Give another executor and fit again."
+            ) from error
 
     def _calls(
         self,
@@ -363,7 +350,7 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
         for first, last, _ in blocks:
             yield _run_in_worker, payload, first, last, source_payload.part(first, last)
 
-    def _results(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
+    def _submit(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
         """What the calls return, in order."""
         window = QUEUED_TASKS_PER_WORKER * self.n_workers
         return results_in_order(self.executor.submit, calls, window)
@@ -398,7 +385,7 @@ class JoblibEngine(ExecutorEngine):
         backend, _ = get_active_backend()
         return self.n_workers == 1 or getattr(backend, "supports_sharedmem", False)
 
-    def _results(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
+    def _submit(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
         tasks = (joblib.delayed(function)(*given) for function, *given in calls)
         try:
             parallel = joblib.Parallel(self.n_jobs, return_as="generator")

@@ -279,10 +279,14 @@ class Bar(WorkEstimate):
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         self.tell(stage, done, total)
+        self._draw_if_due()
 
     def count(self, evaluations: float) -> None:
         """So many evaluations more are done; the line is drawn anew if it is time."""
         super().count(evaluations)
+        self._draw_if_due()
+
+    def _draw_if_due(self) -> None:
         with STREAM_LOCK:
             if self.seconds - self._at >= self._redraw_interval:
                 self._draw()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,14 +18,11 @@ from ..sources import Source
 from ..sources.output import Sink
 from .base import (
     BlockEngine,
-    BlockResults,
     ProgressHook,
-    count_tiles,
     results_in_order,
     run_tiles,
     silent,
     term_bytes,
-    tile_blocks,
 )
 from .blas import resolve_n_jobs, single_threaded_blas
 
@@ -95,55 +92,47 @@ class Threads(BlockEngine):
         ):
             return list(pool.map(f, items))
 
-    def _run(
+    def _max_tiles(self, source: Source) -> int:
+        if source.on_device:
+            return max(self.tiles_per_task, DEVICE_TILES_PER_TASK)
+        return self.tiles_per_task
+
+    def _results(
         self,
         f: Callable,
         source: Source,
         shared: tuple[Any, ...],
-        name: str,
         sink: Sink | None,
-    ) -> BlockResults:
-        n_tiles = count_tiles(source.n_rows)
-        max_tiles, n_threads = self.tiles_per_task, self.n_threads
-        if source.on_device:  # which has threads of its own
-            max_tiles, n_threads = max(max_tiles, DEVICE_TILES_PER_TASK), 1
-        self.begin_pass(name, source.n_rows, shared)
-        if n_tiles == 0:
-            return
+        blocks: list[tuple[int, int, int]],
+    ) -> Generator[Any, None, None]:
+        n_threads = 1 if source.on_device else self.n_threads  # it has its own
         task = partial(run_tiles, f, source, shared, sink=sink)
         stopped = threading.Event()
 
         def run_unless_stopped(first: int, last: int) -> Any:
             return None if stopped.is_set() else task(first, last)
 
-        _, *blocks = tile_blocks(n_tiles, max_tiles)
         with single_threaded_blas():
             # The first tile tells whether threads are worth starting for the rest.
             started = time.perf_counter()
             result = task(0, 1)
-            remaining_seconds = (time.perf_counter() - started) * (n_tiles - 1)
+            seconds = (time.perf_counter() - started) * (blocks[-1][1] - 1)
             is_threaded = (
-                min(n_threads, len(blocks)) > 1
-                and remaining_seconds > MIN_THREADED_SECONDS
+                min(n_threads, len(blocks) - 1) > 1 and seconds > MIN_THREADED_SECONDS
             )
             # A window of tasks, so that finished results never pile up.
             is_large = is_threaded and term_bytes(result) >= LARGE_RESULT_BYTES
             window = n_threads + (1 if is_large else n_threads)
-            yield 1, result
+            yield result
             del result  # it is the sum's by now
-            self.progress(name, 1, n_tiles)
             if not is_threaded:
-                for first, last, size in blocks:
-                    yield size, task(first, last)
-                    self.progress(name, last, n_tiles)
+                for first, last, _ in blocks[1:]:
+                    yield task(first, last)
                 return
             pool = ThreadPoolExecutor(n_threads, thread_name_prefix="nystrom")
-            calls = ((run_unless_stopped, first, last) for first, last, _ in blocks)
-            results = results_in_order(pool.submit, calls, window)
+            calls = ((run_unless_stopped, first, last) for first, last, _ in blocks[1:])
             try:
-                for _, last, size in blocks:
-                    yield size, next(results)
-                    self.progress(name, last, n_tiles)
+                yield from results_in_order(pool.submit, calls, window)
             finally:
                 stopped.set()
                 pool.shutdown(wait=True, cancel_futures=True)
