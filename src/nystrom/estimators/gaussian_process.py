@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import named_plainly
 from ..kernels import Blockwise, Kernel
 from ..kernels.gaussian_process import (
     as_scikit_learn,
@@ -60,7 +59,6 @@ _TRAINING_ROWS: WeakKeyDictionary[Any, ProcessRows] = WeakKeyDictionary()
 EXACT_ATTRIBUTES = ("y_train_", "L_", "_y_train_mean", "_y_train_std")
 
 
-@named_plainly
 class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     """Gaussian-process regression on landmarks.
 
