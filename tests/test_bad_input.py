@@ -363,11 +363,15 @@ CONFLICTS += [
 ]
 BY_SCORES = {"max_spectral_error": 1.0, "sampler": "leverage"}
 CONFLICTS += [
-    ("0 < delta < 1/8", {"delta": delta} | BY_SCORES, *FUNCTIONS)
+    ("delta=.* is not allowed; .*< 0.125", {"delta": delta} | BY_SCORES, *FUNCTIONS)
     for delta in (0, 1 / 8, 1)
 ]
 CONFLICTS += [
-    ("0 < delta < 1/32", {"max_spectral_error": 1.0, "delta": delta}, *FUNCTIONS)
+    (
+        "delta=.* is not allowed; .*< 0.03125",
+        {"max_spectral_error": 1.0, "delta": delta},
+        *FUNCTIONS,
+    )
     for delta in (0, -1, 0.5, 1 / 32, np.nan)
 ]
 OWN = "Don't pass gamma, coef0 or degree to NAME if"
@@ -936,7 +940,7 @@ def test_columns_in_another_order_are_refused(fitted, tmp_path):
         with pytest.raises(ValueError, match=r"fit: their order is another.*columns"):
             fitted.predict(new)
     parts = [sources.open(rows, columns=COLUMNS), sources.open(path)]
-    with pytest.raises(ValueError, match="a, b, c, größe and b, a, c, größe; open all"):
+    with pytest.raises(ValueError, match=r"have other columns, .*; open all"):
         sources.ConcatenatedRows(parts)
     FRAME.to_parquet(rows)
     assert_array_equal(sources.open([rows, path]).rows(60, 120), X)  # by name

@@ -259,18 +259,14 @@ def stack_rows(blocks: list[Any]) -> Any:
         return [row for block in blocks for row in block]
     if sp.issparse(first):
         return sp.vstack(blocks, format="csr")
-    if isinstance(first, np.ndarray):
-        return np.concatenate(blocks)
-    return array_namespace(first).concat(blocks, axis=0)
+    return namespace(first).concat(blocks, axis=0)
 
 
 def stack_columns(blocks: list[Array]) -> Array:
     """Blocks of the same rows as one."""
     if len(blocks) == 1:
         return blocks[0]
-    if isinstance(blocks[0], np.ndarray):
-        return np.concatenate(blocks, axis=1)
-    return array_namespace(blocks[0]).concat(blocks, axis=1)
+    return namespace(blocks[0]).concat(blocks, axis=1)
 
 
 def first_occurrences(x: Any) -> np.ndarray | None:

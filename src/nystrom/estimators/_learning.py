@@ -28,7 +28,13 @@ from ..models.length_scales import (
     TrainingSubset,
     learn_length_scales,
 )
-from ..models.metric import MAX_METRIC_LANDMARKS, MAX_METRIC_ROWS, learn_metric
+from ..models.metric import (
+    MAX_COMPARED_LANDMARKS,
+    MAX_METRIC_LANDMARKS,
+    MAX_METRIC_ROWS,
+    ROWS_PER_COMPARED_LANDMARK,
+    learn_metric,
+)
 from ._problem import LEARN, LEARN_ARD, LEARN_MATRIX, KernelProblem, gamma_from_data
 
 #: More features than these are not learnt from: a width each, or a matrix of them.
@@ -104,11 +110,14 @@ def learn_kernel(
         return replace(problem, kernel=learned)
     one_width = learn_length_scales(kernel, starts, rows, ard=False)
     per_feature = learn_length_scales(kernel, starts, rows, ard=True)
-    max_rows = min(MAX_METRIC_ROWS, max(MAX_SUBSET_NUMBERS // n_features, 500))
+    max_rows = max(MAX_SUBSET_NUMBERS // n_features, 500)
+    size = min(n_landmarks or MAX_COMPARED_LANDMARKS, MAX_COMPARED_LANDMARKS)
+    larger = min(max(ROWS_PER_COMPARED_LANDMARK * size, MAX_METRIC_ROWS), max_rows)
     learned = learn_metric(
         [with_gamma(kernel, starts[0]), with_gamma(kernel, starts[1]), one_width],
         per_feature,
-        subset(max_rows, MAX_METRIC_LANDMARKS, True),
+        subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True),
+        subset(larger, MAX_COMPARED_LANDMARKS, True),
         matrix=gamma == LEARN_MATRIX,
     )
     return replace(problem, kernel=learned)

@@ -445,15 +445,21 @@ class RidgeSearchMixin(BaseKernelRidge):
             gammas = [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
         best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
+        stopping_rule = None if sizes is None else FixedSize(sizes[-1])
         for gamma in gammas:
             problem = self._with_gamma(problem, gamma)
+            landmarks = self._select_landmarks(problem, stopping_rule)
             if alphas is None:
                 is_learned = problem.learned_gamma in (LEARN_ARD, LEARN_MATRIX)
                 is_learned = is_learned or bool(self.optimize_landmarks)
                 alphas = default_alpha_grid(
                     problem.kernel, source, is_learned=is_learned
                 )
-            scored = self._score_grid(problem, sizes, alphas, search)
+                # Landmarks that were moved for these targets fit them too well for a
+                # score by the same rows; the noise was learnt with them.
+                if self.optimize_landmarks and landmarks.ridge and len(gammas) == 1:
+                    alphas = np.array([landmarks.ridge])
+            scored = self._score_grid(problem, landmarks, sizes, alphas, search)
             errors.append(scored.errors)
             min_error = self._min_errors(scored.errors).min()
             if best is None or min_error < self._min_errors(best.errors).min():
@@ -465,13 +471,12 @@ class RidgeSearchMixin(BaseKernelRidge):
     def _score_grid(
         self,
         problem: KernelProblem,
+        landmarks: Landmarks,
         sizes: list[int] | None,
         alphas: np.ndarray,
         search: SearchCriterion,
     ) -> PathScores:
         """Errors of all numbers of landmarks and alphas, for one width."""
-        stopping_rule = None if sizes is None else FixedSize(sizes[-1])
-        landmarks = self._select_landmarks(problem, stopping_rule)
         if sizes is None:
             sizes = [len(landmarks)]
         else:

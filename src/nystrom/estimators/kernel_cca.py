@@ -18,7 +18,7 @@ from ..landmarks import Landmarks
 from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
-from ..sources.files import FileOptions, targets_in
+from ..sources.files import targets_in
 from ._base import BaseLandmarkTransformer, asarray_like
 from ._inputs import (
     check_consistent_length,
@@ -55,7 +55,7 @@ def as_second_view(y: Any, *, like: Any) -> Any:
     check_input_type(y, "y")
     if isinstance(y, (str, os.PathLike)):
         check_file_exists(y, "y")
-        targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
+        targets = targets_in(os.path.abspath(y))
         check_numeric_targets(targets, "KernelCCA")
         y = targets.of
     if isinstance(y, np.ndarray) and y.dtype == object:

@@ -273,22 +273,15 @@ class Source(ABC):
         return digest(weights, targets)
 
     def __repr__(self) -> str:
-        parts = getattr(self, "parts", None) or [self]
-        kinds = {part.file.label for part in parts if hasattr(part, "file")}
-        kind, where = type(self).__name__, []
-        if self.files and len(kinds) == 1:
-            kind = f"{kinds.pop()}Source"
-        if len(self.files) == 1:
-            where = [repr(os.path.basename(self.files[0]))]
-        elif self.files:
-            where = [f"{len(self.files)} files"]
-        elif len(parts) > 1:
-            where = [f"{len(parts)} sources"]
-        shape = counted(getattr(self, "n_rows", 0), "row")
+        said = [os.path.basename(file) for file in self.files[:1]]
+        said += [f"{len(self.files) - 1} more files"] * (len(self.files) > 1)
+        said.append(f"{self.n_rows:,} rows")
         if self.n_features is not None:
-            shape += f" × {counted(self.n_features, 'feature')}"
-        said = [*where, shape, *_targets_in_words(self.targets, self.files)]
-        return f"{kind}({', '.join([*said, *['weighted'] * self.is_weighted])})"
+            said[-1] += f" × {self.n_features} features"
+        if self.targets is not None:
+            said.append(f"{self.targets.shape[-1]} targets")
+        said += ["weighted"] * self.is_weighted
+        return f"{type(self).__name__}({', '.join(said)})"
 
     def replace(self, **values: Any) -> Source:
         """Return the same rows with other weights or targets.
@@ -309,28 +302,6 @@ class Source(ABC):
         return modified
 
 
-def counted(number: int, what: str) -> str:
-    """1 row, 1,000 rows."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _targets_in_words(targets: Any, files: tuple[str, ...]) -> list[str]:
-    """What a repr says of targets: their columns, or the file that they are in."""
-    if targets is None:
-        return []
-    of = getattr(targets, "of", None)
-    first = (getattr(of, "parts", None) or [of])[0]
-    stored, names = getattr(first, "file", None), getattr(first, "names", None)
-    if stored is None or names is None:
-        return [counted(targets.shape[1] if len(targets.shape) == 2 else 1, "target")]
-    if stored.path not in files:
-        return [f"target in {os.path.basename(stored.path)!r}"]
-    if len(names) > 3:
-        return [f"{len(names)} targets"]
-    texts = [repr(n) if isinstance(n, str) else f"column {n}" for n in names]
-    return [f"target{'s' * (len(names) > 1)} {' and '.join(texts)}"]
-
-
 def as_feature_names(columns: Iterable[Any]) -> tuple[str, ...] | None:
     """What columns are called; None unless all of them have names that are text."""
     names = tuple(columns)
@@ -344,10 +315,6 @@ class DenseRows(Source):
     Blocks of memory maps, integers and Fortran-ordered arrays are copied to floats when
     they are read. The whole array is never copied.
     """
-
-    n_rows: int
-    n_features: int | None
-    on_device: bool
 
     def __init__(self, X: Array, weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -365,9 +332,6 @@ class DenseRows(Source):
 class SparseRows(Source):
     """The rows of a CSR matrix."""
 
-    n_rows: int
-    n_features: int | None
-
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.X = arrays.as_canonical_csr(sp.csr_array(X))
         self.n_rows, self.n_features = X.shape
@@ -382,8 +346,6 @@ class SparseRows(Source):
 
 class ObjectRows(Source):
     """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
-
-    n_rows: int
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -443,8 +405,8 @@ class Targets:
         return Targets(source, self.single, self.names)
 
     def __repr__(self) -> str:
-        classes = "" if self.names is None else f", labels of {len(self.names)} classes"
-        return f"Targets({counted(len(self), 'row')} × {self.shape[1]}{classes})"
+        classes = "" if self.names is None else f", {len(self.names)} classes"
+        return f"Targets({len(self):,} rows × {self.shape[1]}{classes})"
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -456,35 +418,6 @@ class Targets:
             rows = self.of.rows(start, max(start, stop))
             return np.ascontiguousarray(arrays.to_host_float64(rows)[::step])
         return arrays.to_host_float64(self.of.take(np.asarray(key)))
-
-
-class DeviceRows(Source):
-    """The rows of another source as torch tensors on a device.
-
-    A block is moved when it is asked for; the device never holds all rows.
-    """
-
-    on_device = True
-
-    def __init__(self, source: Source, device: str) -> None:
-        self.source, self.device = source, device
-        self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.supports_random_access, self.files = (
-            source.supports_random_access,
-            source.files,
-        )
-        self.weights = source.weights if source.is_weighted else None
-        self.targets = source.targets
-
-    @property
-    def original(self) -> Source:
-        return self.source
-
-    def rows(self, start: int, stop: int) -> Any:
-        return arrays.as_torch_tensor(self.source.rows(start, stop), self.device)
-
-    def take(self, indices: np.ndarray) -> Any:
-        return arrays.as_torch_tensor(self.source.take(indices), self.device)
 
 
 class ChunkedRows(Source):
@@ -565,8 +498,6 @@ class GeneratedRows(ChunkedRows):
 
     make: Callable[[int, int], Any]
     chunk: int
-    n_rows: int
-    n_features: int | None
     #: Some rows cost as much as their chunks.
     supports_random_access = False
 
@@ -607,25 +538,49 @@ class GeneratedRows(ChunkedRows):
 # --- sources of other sources ---------------------------------------------------------
 
 
-class Subset(Source):
+class SourceView(Source):
+    """A source that reads the rows of another one, with their weights and targets."""
+
+    source: Source
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.n_rows, self.n_features = source.n_rows, source.n_features
+        self.files, self.on_device = source.files, source.on_device
+        self.supports_random_access = source.supports_random_access
+        self.weights = source.weights if source.is_weighted else None
+        self.targets = source.targets
+
+
+class DeviceRows(SourceView):
+    """The rows of another source as torch tensors on a device.
+
+    A block is moved when it is asked for; the device never holds all rows.
+    """
+
+    def __init__(self, source: Source, device: str) -> None:
+        super().__init__(source)
+        self.device, self.on_device = device, True
+
+    @property
+    def original(self) -> Source:
+        return self.source
+
+    def rows(self, start: int, stop: int) -> Any:
+        return arrays.as_torch_tensor(self.source.rows(start, stop), self.device)
+
+    def take(self, indices: np.ndarray) -> Any:
+        return arrays.as_torch_tensor(self.source.take(indices), self.device)
+
+
+class Subset(SourceView):
     """Some rows of another source, in ascending order of their numbers."""
 
-    n_rows: int
-    n_features: int | None
-    on_device: bool
-    supports_random_access: bool
-    targets: Any
     is_subset = True
 
     def __init__(self, source: Source, indices: np.ndarray) -> None:
-        self.source = source
-        self.indices = indices
-        self.n_rows = len(indices)
-        self.n_features = source.n_features
-        self.on_device, self.supports_random_access = (
-            source.on_device,
-            source.supports_random_access,
-        )
+        super().__init__(source)
+        self.indices, self.n_rows = indices, len(indices)
         self.weights = source.weights_of(indices) if source.is_weighted else None
         self.targets = _subset_targets(source.targets, indices)
 
@@ -651,9 +606,6 @@ def _subset_targets(targets: Any, indices: np.ndarray) -> Any:
 class CachedRows(Source):
     """Points that are kept in memory: some rows of another source, fetched once."""
 
-    n_rows: int
-    n_features: int | None
-    on_device: bool
     is_subset = True
 
     def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
@@ -690,7 +642,7 @@ class CachedRows(Source):
         return arrays.take_rows(self.points, indices)
 
 
-class TransformedRows(Source):
+class TransformedRows(SourceView):
     """Rows of another source, transformed when they are read.
 
     Parameters
@@ -701,24 +653,11 @@ class TransformedRows(Source):
         Its `transform` returns as many rows as it gets, as an array or sparse matrix.
     """
 
-    source: Source
     transformer: Any
-    files: tuple[str, ...]
-    n_rows: int
-    n_features: int | None
-    on_device: bool
-    supports_random_access: bool
-    targets: Any
 
     def __init__(self, source: Source, transformer: Any) -> None:
-        self.source, self.transformer = source, transformer
-        self.n_rows, self.files = source.n_rows, source.files
-        self.on_device, self.supports_random_access = (
-            source.on_device,
-            source.supports_random_access,
-        )
-        self.weights = source.weights if source.is_weighted else None
-        self.targets = source.targets
+        super().__init__(source)
+        self.transformer = transformer
         self._no_rows = self.take(np.arange(1))[:0]
         self.n_features = self._no_rows.shape[1]
 
@@ -753,8 +692,6 @@ class Pair(Source):
 
     first: Source
     second: Source
-    n_rows: int
-    on_device: bool
 
     def __init__(self, first: Source, second: Source) -> None:
         self.first, self.second = first, second
@@ -782,28 +719,18 @@ class ConcatenatedRows(ChunkedRows):
 
     parts: list[Source]
     bounds: np.ndarray
-    files: tuple[str, ...]
-    n_rows: int
-    n_features: int | None
-    supports_random_access: bool
-    targets: Any
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self.parts = [part for part in parts if part.n_rows] or list(parts[:1])
         if not self.parts:
             raise ValueError("There is nothing to stack; give at least one source.")
-        first = self.parts[0]
-        for position, part in enumerate(self.parts):
-            if part.n_features != first.n_features:
-                raise ValueError(
-                    f"Source {position} has {part.n_features} columns, and the first "
-                    "has "
-                    f"{first.n_features}; all must have the same."
-                )
+        widths = [part.n_features for part in self.parts]
+        if len(set(widths)) > 1:
+            raise ValueError(f"The sources have {widths} columns; give as many in all.")
         self.files = tuple(file for part in self.parts for file in part.files)
         self.feature_names: tuple[str, ...] | None = _common_feature_names(self.parts)
         self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
-        self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features
+        self.n_rows, self.n_features = int(self.bounds[-1]), widths[0]
         self.supports_random_access = all(
             part.supports_random_access for part in self.parts
         )
@@ -831,10 +758,9 @@ def _common_feature_names(parts: Sequence[Source]) -> tuple[str, ...] | None:
     """The names of the features, which must be alike where there are any."""
     distinct = {part.feature_names: None for part in parts if part.feature_names}
     if len(distinct) > 1:
-        first, second, *_ = distinct
         raise ValueError(
-            f"The sources have other columns, {', '.join(first or ())} and "
-            f"{', '.join(second or ())}; open all with the same columns=[...]."
+            f"The sources have other columns, {', '.join(map(str, distinct))}; open "
+            "all with the same columns=[...]."
         )
     return next(iter(distinct), None)
 
@@ -853,23 +779,12 @@ def _concatenate_targets(parts: Sequence[Source]) -> Any:
         return None
     if all(isinstance(given, np.ndarray) for given in targets):
         return np.concatenate(targets)
-    if all(isinstance(given, Targets) for given in targets):
-        _check_same_classes(targets)
-        return targets[0].with_source(ConcatenatedRows([given.of for given in targets]))
-    raise ValueError(
-        "Some of these sources read their targets and some hold them; give all of them "
-        "to open(..., target=...), or none and pass y."
-    )
-
-
-def _check_same_classes(targets: Sequence[Targets]) -> None:
-    first, *others = (
-        None if given.names is None else given.names.tolist() for given in targets
-    )
-    for other in others:
-        if other != first:
-            raise ValueError(
-                "The sources have other texts as targets, so that their numbers stand "
-                "for others; open the files together, sources.open([first, second], "
-                "target=...)."
-            )
+    names: list[Any] = [getattr(given, "names", None) for given in targets]
+    are_read = all(isinstance(given, Targets) for given in targets)
+    if not are_read or not all(np.array_equal(n, names[0]) for n in names):
+        raise ValueError(
+            "The sources have targets of different kinds, or different texts as "
+            "classes; open the files together, sources.open([first, second], "
+            "target=...), or give no targets and pass y."
+        )
+    return targets[0].with_source(ConcatenatedRows([given.of for given in targets]))
