@@ -50,7 +50,6 @@ from nystrom.sources import RowNumbers
 #: Such rows are what the warnings are about; here it is what comes of them.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The kernel matrix is nearly",
-    "ignore:All rows of X are the same",
     "ignore:alpha=.* is below the rounding",
 )
 
