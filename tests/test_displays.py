@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 
@@ -351,13 +350,6 @@ def test_a_pipeline_stands_for_its_last_step(X):
     pipeline.fit_transform(X)
     display = ErrorPathDisplay.from_estimator(pipeline)
     assert len(display.errors) == 10
-
-
-@pytest.mark.parametrize("name", displays.__all__)
-def test_made_of_arrays_alone(name):
-    """The constructor computes nothing: no estimator, no rows."""
-    parameters = inspect.signature(getattr(displays, name)).parameters
-    assert not {"estimator", "X"} & {*parameters}
 
 
 def test_matplotlib_is_not_imported_before_it_is_used():

@@ -77,7 +77,8 @@ def numpy_float_dtype(x: Array) -> np.dtype:
 
 def float_dtype(x: Array) -> Any:
     """`numpy_float_dtype` as that of x's library."""
-    return library_dtype(numpy_float_dtype(x), x)
+    dtype = numpy_float_dtype(x)
+    return dtype if isinstance(x, np.ndarray) else library_dtype(dtype, x)
 
 
 def as_float(x: Array, dtype: Any = None) -> Array:

@@ -309,7 +309,7 @@ class KernelCCA(BaseLandmarkTransformer):
             check_width(source.n_features, expected, "KernelCCA is expecting", "y")
             return scores, self._scores(1, source)
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit, and return the scores of both views.
 
         The result is a pair, as for scikit-learn's `CCA`, so this can only be the last
@@ -321,16 +321,12 @@ class KernelCCA(BaseLandmarkTransformer):
             First view.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Second view, also a list or a path. None if the source has it.
-        **params : dict
-            Not accepted; present for metadata routing.
 
         Returns
         -------
         scores : pair of arrays of shape (n_samples, n_components)
             Scores of X and of y.
         """
-        if params:
-            raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         with method_progress_bar(self, "fit_transform"):
             self.fit(X, y)
             return self.transform(*as_two_views(X, y))
