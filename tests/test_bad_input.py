@@ -78,7 +78,11 @@ FUNCTIONS = {
     if name in nystrom.__all__ and inspect.isfunction(function)
     if "X" in inspect.signature(function).parameters
 }
-MODELS = {type(estimator).__name__: estimator for estimator in reversed(ESTIMATORS)}
+MODELS = {
+    type(estimator).__name__: estimator
+    for estimator in reversed(ESTIMATORS)
+    if "gamma" in estimator.get_params()  # kernels by name
+}
 ONE_VIEW = [name for name in MODELS if name != "KernelCCA"]
 CLASSIFIERS = [name for name, each in MODELS.items() if is_classifier(each)]
 REGRESSORS = ["KernelRidge", "KernelRidgeCV"]

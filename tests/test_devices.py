@@ -46,7 +46,7 @@ from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.features import FeatureMap
 from nystrom.linalg.moments import moments
 from nystrom.sources import DenseRows, as_source
-from nystrom.sources.base import DeviceRows
+from nystrom.sources.views import DeviceRows
 
 OTHER = array_api_strict.Device("device1")
 

@@ -24,10 +24,9 @@ from nystrom import (
     Nystroem,
     sources,
 )
-from nystrom.engines import Threads
 from nystrom.sources import DenseRows
 from nystrom.sources import output as in_order
-from nystrom.sources.output import MappedSink, NpySink, Output, Overwrite, atomic_write
+from nystrom.sources.output import MappedSink, Output, Overwrite, atomic_write
 
 ENDINGS = [".npy", ".parquet", ".zarr"]
 N_ROWS = 2500
@@ -402,15 +401,6 @@ def test_a_missing_library_is_named(
     with pytest.raises(ImportError, match=rf'pip install "nystrom\[{extra}\]"'):
         ridge.predict(X, out=tmp_path / f"rows{ending}")
     assert left_in(tmp_path) == []
-
-
-def test_the_header_is_numpy_s_own(tmp_path):
-    sink = Output(tmp_path / "rows.npy").sink(rows_of(7), 2, np.dtype(np.float32))
-    assert isinstance(sink, NpySink)
-    Threads(1).map(_numbers, sources.RowNumbers(7), sink, (), "numbers")
-    np.save(tmp_path / "theirs.npy", np.load(tmp_path / "rows.npy"))
-    ours, theirs = tmp_path / "rows.npy", tmp_path / "theirs.npy"
-    assert ours.read_bytes() == theirs.read_bytes()
 
 
 def _numbers(block):

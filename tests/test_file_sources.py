@@ -33,7 +33,7 @@ from nystrom import (
     select_landmarks,
     sources,
 )
-from nystrom.engines import Threads, using
+from nystrom.engines import Threads
 from nystrom.sources import (
     ConcatenatedRows,
     FileError,
@@ -205,28 +205,6 @@ def test_few_chunks_are_kept(X, tmp_path, monkeypatch):
     assert len(recent.CHUNK_CACHE._chunks) == recent.MIN_CACHED_CHUNKS
 
 
-def test_small_chunks_are_read_together(X, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 4 * 1000)
-    bounds = opened(tmp_path, "parquet", X, chunk=300).file.bounds
-    assert bounds.tolist() == [0, 1200, 2400, 3000]
-    bounds = opened(tmp_path, "zarr 3", X, chunk=300).file.bounds
-    assert bounds.tolist() == [0, 1200, 2400, 3000]
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_rows_of_random_shapes(kind, rng, tmp_path):
-    for _ in range(4):
-        n, d, chunk = rng.integers(1, [300, 9, 60])
-        X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
-        source = opened(tmp_path, kind, X, int(chunk), target=y)
-        start, stop = np.sort(rng.integers(0, n + 1, 2))
-        block = source.block(int(start), int(stop))
-        np.testing.assert_array_equal(block.X, X[start:stop])
-        np.testing.assert_array_equal(block.targets[:, 0], y[start:stop])
-        numbers = rng.integers(0, n, 20)
-        np.testing.assert_array_equal(source.take(numbers), X[numbers])
-
-
 @pytest.mark.parametrize("held", [False, True], ids=["in the file", "planted: held"])
 def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
     """What is alive does not grow with the rows; by a vector of targets it would."""
@@ -322,17 +300,6 @@ def test_every_way_to_fit_a_ridge(make, weighted, X, y, tmp_path, seed):
     np.testing.assert_array_equal(model.fit(source).predict(source), expected)
 
 
-def test_several_targets(X, y, tmp_path):
-    path = stored(tmp_path, "parquet", X, y=y, z=-(y**2), spare=y)
-    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
-    expected = model.fit(X, np.column_stack([y, -(y**2)])).predict(X)
-    names = ["x0", "x1", "x2", "x3"]
-    source = sources.open(path, columns=names, target=["y", "z"])
-    np.testing.assert_array_equal(model.fit(source).predict(X), expected)
-    one = sources.open(path, columns=names, target=["y"])
-    assert model.fit(one).predict(X).shape == (N_ROWS, 1)
-
-
 @pytest.mark.parametrize("columns", [1, 2])
 def test_targets_in_a_file_of_their_own(columns, X, y, tmp_path):
     Y = y if columns == 1 else np.column_stack([y, -(y**2)])
@@ -389,21 +356,6 @@ def test_methods_without_targets(model, X, y, tmp_path):
     path = stored(tmp_path, "parquet", X)
     for rows in (path, str(path), sources.open(path)):
         np.testing.assert_array_equal(model.fit(rows).transform(rows), expected)
-
-
-def test_an_exact_model_takes_new_rows_from_a_file(X, tmp_path):
-    model = KernelPCA(3, kernel="rbf", gamma=0.2).fit(X[:200])
-    path = stored(tmp_path, "parquet", X)
-    expected = model.transform(X)
-    np.testing.assert_allclose(model.transform(path), expected, atol=1e-10)
-
-
-def test_a_wide_engine_in_use_changes_nothing(X, y, tmp_path):
-    source = opened(tmp_path, "parquet", X, target=y)
-    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
-    expected = model.fit(X, y).predict(X)
-    with using(Threads(4, tiles_per_task=1)):
-        np.testing.assert_array_equal(model.fit(source).predict(source), expected)
 
 
 # --- what stands for rows -----------------------------------------------------------
@@ -465,7 +417,7 @@ def test_what_newcomers_do_is_told(X, y, tmp_path):
         path.write_bytes(text.encode("latin1"))
         with pytest.raises(FileError, match="text is not UTF-8"):
             sources.open(path, target="b")
-    with pytest.raises(ValueError, match=r"y='y' names no file; .* such as 'y.npy'"):
+    with pytest.raises(ValueError, match=r"y='y' names no file; give an array"):
         KernelRidge().fit(X, "y")
     with pytest.raises(ValueError, match=r"sample_weight='w.npy' names no file"):
         KernelRidge().fit(X, y, sample_weight="w.npy")
@@ -531,20 +483,6 @@ def test_classes_in_a_file_of_their_own_keep_their_type(kind, X, tmp_path):
     )
 
 
-def test_two_columns_of_targets_in_a_file(X, y, tmp_path):
-    both = np.column_stack([y, -y])
-    np.save(tmp_path / "y.npy", both)
-    model = KernelRidge(kernel="rbf", n_landmarks=20, random_state=0)
-    expected = model.fit(X, both).predict(X)
-    found = model.fit(X, tmp_path / "y.npy").predict(X)
-    np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.fit(X[:-1], tmp_path / "y.npy")
-    np.save(tmp_path / "objects.npy", np.array([None] * len(X)), allow_pickle=True)
-    with pytest.raises(FileError, match=r"objects.npy"):
-        model.fit(X, tmp_path / "objects.npy")
-
-
 def test_columns_may_be_named_by_any_sequence(X, tmp_path):
     path = tmp_path / "rows.parquet"
     write_parquet(path, X, 300)
@@ -606,28 +544,6 @@ def test_stacked_sources_keep_targets_and_weights(X, y):
         ConcatenatedRows([sources.DenseRows(X), sources.DenseRows(X[:, :3])])
     with pytest.raises(ValueError, match="nothing to stack"):
         ConcatenatedRows([])
-
-
-def test_columns_are_chosen_in_the_order_given(X, y, tmp_path):
-    path = stored(tmp_path, "parquet", X, y=y)
-    source = sources.open(path, columns=["x2", "x0"], target="y")
-    np.testing.assert_array_equal(source.rows(0, 50), X[:50, [2, 0]])
-    arrays = sources.open(stored(tmp_path, "npy", X, y=y), columns=[3, -5], target=-1)
-    np.testing.assert_array_equal(arrays.rows(0, 50), X[:50, [3, 0]])
-    rows = sources.open(stored(tmp_path, "csv", X, y=y), columns=["x3"], target="x1")
-    np.testing.assert_array_equal(rows.rows(0, 50), X[:50, [3]])
-
-
-def test_csv_without_a_header_and_with_other_signs(X, tmp_path):
-    path = tmp_path / "rows.tsv"
-    lines = ["\t".join(map(repr, row)) for row in X[:100].tolist()]
-    path.write_text("\r\n".join([*lines[:50], "", *lines[50:]]))  # no line break at end
-    source = sources.open(path, header=False, target=3)
-    np.testing.assert_array_equal(source.rows(0, 100), X[:100, :3])
-    path = tmp_path / "semicolons.csv"
-    path.write_text("a;b\n" + "\n".join(f"{a};{b}" for a, b in X[:9, :2].tolist()))
-    source = sources.open(path, delimiter=";")
-    np.testing.assert_array_equal(source.rows(0, 9), X[:9, :2])
 
 
 def test_sources_are_shown_in_a_line(X, y, tmp_path):
@@ -725,23 +641,6 @@ def test_a_column_of_text_is_told(X, tmp_path):
     assert sources.open(path, columns=["x1"]).rows(0, 9).shape == (9, 1)
     with pytest.raises(FileError, match="column 'city', row 0: 'Ulm' is not a number"):
         sources.open(path).rows(0, 1)
-
-
-def test_text_in_the_middle_of_a_csv_file_is_told(X, tmp_path):
-    path = stored(tmp_path, "csv", X)
-    lines = path.read_text().splitlines()
-    lines[1 + 2345] = "1.5,2.5,three,4.5"
-    path.write_text("\n".join(lines))
-    with pytest.raises(FileError, match="column 'x2', row 2345: 'three' is not a numb"):
-        Nystroem(n_components=5).fit(path)
-    lines[1 + 2345] = '1.5,2.5,"3\nor 4",4.5'
-    path.write_text("\n".join(lines))
-    with pytest.raises(FileError, match=r"'x2', row 2345: '3\\nor 4' is not a number"):
-        Nystroem(n_components=5).fit(path)
-    lines[1 + 2345] = "1.5,2.5"
-    path.write_text("\n".join(lines))
-    with pytest.raises(FileError, match="row 2345 has 2 values where there are 4"):
-        Nystroem(n_components=5).fit(path)
 
 
 @pytest.mark.parametrize("kind", [k for k in FORMATS if "zarr" not in k and k != "csv"])
@@ -898,7 +797,7 @@ def test_targets_come_once(make, X, y, tmp_path):
     with pytest.raises(ValueError, match="y is given, and the source has targets of"):
         model.fit(source, np.round(y))
     with pytest.raises(
-        ValueError, match=r"requires y .* name its column, sources.open"
+        ValueError, match=r"requires y .* name its column .*sources.open"
     ):
         model.fit(source.replace(targets=None))
     with pytest.raises(ValueError, match="requires y to be passed"):

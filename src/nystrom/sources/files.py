@@ -29,7 +29,7 @@ from .arrow import (
     report_conversions,
     stream_file,
 )
-from .base import ConcatenatedRows, DenseRows, Source, Targets, as_feature_names
+from .base import DenseRows, Source, Targets, as_feature_names
 from .tabular import (
     ClassCodes,
     ColumnNames,
@@ -41,7 +41,9 @@ from .tabular import (
     distinct_texts,
     read_weights,
     select_columns,
+    wrap_decoding_errors,
 )
+from .views import ConcatenatedRows
 
 #: For targets and weights: an array of one dimension is one column.
 FLAT = FileOptions(flat=True)
@@ -291,8 +293,12 @@ def targets_in(path: str, options: FileOptions = FLAT) -> Targets:
 def values_in(path: str) -> np.ndarray:
     """All that a file holds, in memory: (n,) of one column, else (n, columns).
 
-    In float64; whole numbers as such where the file says so.
+    `.npy` files as they are stored; others in float64, whole numbers as such where the
+    file says so.
     """
+    if file_format(path) == "npy":
+        with wrap_decoding_errors(NpyFile(path, flat=True)):
+            return np.load(path, allow_pickle=False)
     targets = targets_in(path)
     values = targets[: len(targets)]
     values = values[:, 0] if targets.single else values
@@ -307,9 +313,13 @@ def open_files(path: str, options: FileOptions) -> list[TabularFile]:
     """A file, the files of a folder, or those that fit a pattern."""
     filesystem, inner = find_filesystem(path, options)
     if filesystem is not None and file_format(inner) == "zarr":
+        if options.filesystem is not None:
+            raise ValueError(
+                f"{path}: Zarr arrays in a store are opened by a URL, with "
+                "storage_options={...} instead of filesystem=."
+            )
         zarr = import_optional("zarr", "zarr", "Reading Zarr arrays")
-        given = options.storage_options
-        root = zarr.open(path, mode="r", storage_options=given)
+        root = zarr.open(path, mode="r", storage_options=options.storage_options)
         return [ZarrFile(path, options.dataset, root)]
     paths, base = list_files(inner, filesystem)
     constants = folder_columns(paths, base)
