@@ -246,6 +246,46 @@ def test_no_more_rows_than_landmarks_is_scikit_learn(rng):
     assert ours.landmarks_.sampler == "exact"
 
 
+@pytest.mark.parametrize("n_landmarks", [1000, None])
+def test_as_many_landmarks_as_a_divergence_takes(n_landmarks, rng):
+    X, y = problem(rng, 1500)
+    kernel = RBF(1.0) + WhiteKernel(0.01)
+    options = {"optimizer": None, "random_state": 0}
+    found = [
+        GaussianProcessRegressor(
+            kernel, max_kl=max_kl, n_landmarks=n_landmarks, **options
+        ).fit(X, y)
+        for max_kl in (10.0, 0.1)
+    ]
+    assert all(m.kl_bound_ <= m.max_kl for m in found)
+    assert len(found[0].X_train_) < len(found[1].X_train_) < 200
+    fewer = round(0.9 * len(found[1].X_train_))
+    fixed = GaussianProcessRegressor(kernel, n_landmarks=fewer, **options).fit(X, y)
+    assert fixed.kl_bound_ > 0.1
+    with pytest.warns(UserWarning, match=r"max_kl=0\.1 was not reached"):
+        found[1].set_params(n_landmarks=30).fit(X, y)
+    with pytest.raises(ValueError, match="max_kl says how many"):
+        found[1].set_params(max_trace_error=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize("n_landmarks", [60, 400])
+def test_intervals_hold(n_landmarks, rng):
+    X, y = problem(rng, 400)
+    # A deviation that is twice too small: intervals do not depend on it.
+    model = GaussianProcessRegressor(
+        RBF(1.0) + WhiteKernel(0.0025),
+        n_landmarks=n_landmarks,
+        optimizer=None,
+        random_state=0,
+        normalize_y=True,
+    ).fit(X, y)
+    new, targets = problem(rng, 2000)
+    lower, upper = model.predict(new, interval=0.9)
+    assert 0.84 < np.mean((lower <= targets) & (targets <= upper)) < 0.95
+    with pytest.raises(ValueError, match="interval= returns lower and upper"):
+        model.predict(new, interval=0.9, return_std=True)
+
+
 # --- noise, targets and weights ------------------------------------------------------
 
 

@@ -26,11 +26,12 @@ PAGES = [
             "displays",
             "moving",
             "paper",
+            "scaling",
         )
     ),
 ]
 #: Code for these runs where they are installed, and is passed over where not.
-OTHERS = {"falkon", "gpytorch", "pandas", "torch"}
+OTHERS = {"falkon", "gpytorch", "pandas", "pyarrow", "torch"}
 DRAWN = {"docs/classification.md", "docs/displays.md"}
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 

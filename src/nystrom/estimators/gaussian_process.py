@@ -6,6 +6,7 @@ the posterior is from the exact one.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -17,9 +18,11 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.gaussian_process import GaussianProcessRegressor as ExactProcess
 from sklearn.gaussian_process import kernels as gp
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
+from .._validation import check_int, check_positive
 from ..kernels import Blockwise, Kernel
 from ..kernels.gaussian_process import (
     as_scikit_learn,
@@ -37,8 +40,10 @@ from ..models.gaussian_process import (
     step_on_all_rows,
     target_statistics,
 )
+from ..models.linear_map import LinearMap
 from ..models.posterior import Posterior
-from ..samplers import FixedSize
+from ..models.ridge_solvers import ExactPosterior
+from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._base import asarray_like, exact_landmarks, uses_exact_solver
 from ._problem import KernelProblem, source_from_rows
@@ -48,6 +53,8 @@ from ._warnings import warn, warn_about_landmarks
 
 #: Landmarks that hyper-parameters are learnt with where their number is not given.
 DEFAULT_LANDMARKS = 1000
+#: The number of landmarks that max_kl takes is found to one part in so many.
+PREFIX_SHARE = 16
 #: Points whose residuals are drawn together by `sample_y`.
 SAMPLE_BLOCK = 1000
 
@@ -92,11 +99,14 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     random_state : int, RandomState instance or None, default=None
         Draws of restarts and landmarks.
     n_landmarks : int or None, default=1000
-        How many landmarks. With `max_kl` or `max_trace_error` the most there may be.
+        How many landmarks. With `max_kl` or `max_trace_error` the most there may be;
+        None for no limit.
     sampler : str, callable or array, default="auto"
         How landmarks are chosen, as for `Nystroem`.
     max_trace_error : float, default=None
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
+    max_kl : float, default=None
+        As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters: at most 60 steps on 24 rows per landmark. Kept only if the
@@ -130,6 +140,11 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         tr(K − K̃)/tr K.
     n_features_in_ : int
         Number of features seen during fit.
+
+    See Also
+    --------
+    KernelRidgeCV : The same mean, with parameters by cross-validation.
+    sklearn.gaussian_process.GaussianProcessRegressor : Exact Gaussian processes.
 
     Examples
     --------
@@ -172,6 +187,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         n_landmarks: Any = 1000,
         sampler: Any = "auto",
         max_trace_error: float | None = None,
+        max_kl: float | None = None,
         optimize_landmarks: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -187,6 +203,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         self.n_landmarks = n_landmarks
         self.sampler = sampler
         self.max_trace_error = max_trace_error
+        self.max_kl = max_kl
         self.optimize_landmarks = optimize_landmarks
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -231,15 +248,67 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             )
             rows = self._process_rows(problem)
             kernel, landmarks = self._learn(problem, rows, kernel)
-            weighted_source, noise = self._source_and_noise(problem, rows, kernel)
-            fit = fit_process(
-                landmarks,
-                replace(rows, source=weighted_source),
-                noise,
-                seed=as_seed(self.random_state),
-            )
-            self._set_process(problem, rows, kernel, landmarks, fit)
+            fit = self._fit_process(problem, rows, kernel, landmarks)
+            if self.max_kl is not None:
+                landmarks, fit = self._grow(problem, rows, kernel, landmarks, fit)
+            self._set_process(rows, kernel, landmarks, fit)
         return self
+
+    def _stopping_rule(self, max_spectral_error: float | None = None) -> StoppingRule:
+        if self.max_kl is None:
+            return super()._stopping_rule(max_spectral_error)
+        check_positive(self.max_kl, "max_kl", ", or None to let n_landmarks decide")
+        if self.max_trace_error is not None or self.optimize_landmarks:
+            raise ValueError(
+                "max_kl says how many landmarks there are to be; leave "
+                "max_trace_error and optimize_landmarks out."
+            )
+        size = check_int(self.n_landmarks, "n_landmarks", optional=True)
+        return FixedSize(size or DEFAULT_LANDMARKS)
+
+    def _fit_process(
+        self, problem: KernelProblem, rows: ProcessRows, kernel: Any, landmarks: Any
+    ) -> ProcessFit:
+        source, noise = self._source_and_noise(problem, rows, kernel)
+        rows = replace(rows, source=source)
+        return fit_process(landmarks, rows, noise, seed=as_seed(self.random_state))
+
+    def _grow(
+        self,
+        problem: KernelProblem,
+        rows: ProcessRows,
+        kernel: Any,
+        landmarks: Landmarks,
+        fit: ProcessFit,
+    ) -> tuple[Landmarks, ProcessFit]:
+        """As few landmarks as reach max_kl: twice as many each time, then a prefix.
+
+        `landmarks` are as many as there were to learn with.
+        """
+        limit = self._max_landmarks() or problem.source.n_rows
+        max_kl = float(self.max_kl)  # type: ignore[arg-type]
+        while fit.kl_bound > max_kl and len(landmarks) < limit:
+            size = min(2 * len(landmarks), limit)
+            landmarks = self._select(problem, rows, kernel, FixedSize(size))
+            fit = self._fit_process(problem, rows, kernel, landmarks)
+            if landmarks.rank < size:  # nothing is left of K
+                break
+        if fit.kl_bound > max_kl:
+            warn(
+                f"max_kl={max_kl:g} was not reached: with {len(landmarks)} "
+                f"landmarks the bound is {fit.kl_bound:.3g}. Raise n_landmarks, or "
+                "allow a larger divergence."
+            )
+            return landmarks, fit
+        too_few, enough = 0, len(landmarks)
+        while enough - too_few > max(1, enough // PREFIX_SHARE):
+            size = (too_few + enough) // 2
+            trial = self._fit_process(problem, rows, kernel, landmarks[:size])
+            if trial.kl_bound <= max_kl:
+                enough, fit = size, trial
+            else:
+                too_few = size
+        return landmarks[:enough], fit
 
     def _scikit_learn(self) -> ExactProcess:
         """scikit-learn's estimator with the same parameters."""
@@ -350,18 +419,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         size = self._max_landmarks() or DEFAULT_LANDMARKS
         seed = as_seed(self.random_state)
 
-        def on_all_rows(kernel: Any) -> Landmarks:
-            source, _ = self._source_and_noise(problem, rows, kernel)
-            translated = from_scikit_learn(kernel)
-            return replace(
-                problem, kernel=translated, source=source.replace(targets=None)
-            ).select_landmarks(
-                self._stopping_rule(), self.sampler, random_state=seed, nested=True
-            )
-
         def on_part(kernel: Any, part: ProcessRows) -> Any:
             if not isinstance(self.sampler, str):
-                return on_all_rows(kernel).points
+                return self._select(problem, rows, kernel).points
             translated = from_scikit_learn(kernel)
             source = part.source.replace(targets=None)
             few = replace(problem, kernel=translated, source=source, engine=part.engine)
@@ -370,7 +430,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             ).points
 
         if self.optimizer is None or not kernel.n_dims:
-            return kernel, on_all_rows(kernel)
+            return kernel, self._select(problem, rows, kernel)
         self._check_movable(kernel)
         optimum = learn_hyperparameters(
             kernel,
@@ -382,7 +442,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             move=self.optimize_landmarks,
             seed=seed,
         )
-        kernel, landmarks = optimum.kernel, on_all_rows(optimum.kernel)
+        kernel = optimum.kernel
+        landmarks = self._select(problem, rows, kernel)
         if self.optimize_landmarks:
             moved = evidence(kernel, optimum.points, rows, gradient=False)
             given = evidence(kernel, landmarks.points, rows, gradient=False)
@@ -394,6 +455,24 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
                 landmarks = replace(landmarks, kernel=from_scikit_learn(kernel))
         kernel._check_bounds_params()
         return kernel, landmarks
+
+    def _select(
+        self,
+        problem: KernelProblem,
+        rows: ProcessRows,
+        kernel: Any,
+        rule: StoppingRule | None = None,
+    ) -> Landmarks:
+        """Landmarks of all rows, weighted by the precision of their noise."""
+        source, _ = self._source_and_noise(problem, rows, kernel)
+        source = source.replace(targets=None)
+        weighted = replace(problem, kernel=from_scikit_learn(kernel), source=source)
+        return weighted.select_landmarks(
+            rule or self._stopping_rule(),
+            self.sampler,
+            random_state=as_seed(self.random_state),
+            nested=True,
+        )
 
     def _check_movable(self, kernel: Any) -> None:
         if self.optimize_landmarks and not has_point_gradient(kernel):
@@ -417,12 +496,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         return [rng.uniform(low, high) for _ in range(self.n_restarts_optimizer)]
 
     def _set_process(
-        self,
-        problem: KernelProblem,
-        rows: ProcessRows,
-        kernel: Any,
-        landmarks: Landmarks,
-        fit: ProcessFit,
+        self, rows: ProcessRows, kernel: Any, landmarks: Landmarks, fit: ProcessFit
     ) -> None:
         landmarks = landmarks.with_error(fit.ridge.error)
         if landmarks.max_trace_error is not None:
@@ -438,7 +512,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         self.alpha_ = asarray_like(landmarks, dual[:, 0] if ravel else dual)
         self.log_marginal_likelihood_value_ = fit.evidence
         self.evidence_bounds_ = fit.bounds
-        self.kl_bound_ = fit.bounds[1] - fit.bounds[0]
+        self.kl_bound_, self._calibrated = fit.kl_bound, fit.calibrated
         per_row = fit.sums.residual_trace / fit.sums.n_rows
         if per_row > 1:
             warn(
@@ -455,6 +529,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         return_std: bool = False,
         return_cov: bool = False,
         out: Any = None,
+        interval: float | None = None,
     ) -> Any:
         """Predict the targets of rows, with s kernel evaluations each.
 
@@ -471,6 +546,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             Whether to return the covariance of all rows instead.
         out : str, Path or array, default=None
             Where predictions go, as for `KernelRidge.predict`.
+        interval : float, default=None
+            The coverage of a prediction interval, such as 0.95, by the residuals of
+            rows that are left out one by one, as for `KernelRidge.predict`.
 
         Returns
         -------
@@ -481,24 +559,52 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         cov : ndarray of shape (n_samples, n_samples) or \
 (n_samples, n_samples, n_targets)
             Only with `return_cov`.
+        lower, upper : ndarrays of the shape of mean
+            Only with `interval`, and in place of the predictions.
         """
         if return_std and return_cov:
             raise RuntimeError(
                 "At most one of return_std or return_cov can be requested."
             )
         exact = self._exact if self._is_fitted else self._scikit_learn()
-        if exact is not None:
+        if exact is not None and interval is None:
             X = self._rows_in_memory(X)
             found = exact.predict(X, return_std=return_std, return_cov=return_cov)
             dtype = self.landmarks_.kernel.dtype(X) if self._is_fitted else np.float64
             parts = found if isinstance(found, tuple) else (found,)
             cast = tuple(part.astype(dtype, copy=False) for part in parts)
             return cast if isinstance(found, tuple) else cast[0]
+        if interval is not None:
+            calibrated = copy.copy(self)
+            calibrated._model = self._calibrated_model()
+            others = return_std or return_cov
+            return calibrated._predict_interval(X, interval, others, out)
         if return_cov:
             return self._predict_with_covariance(X)
         if return_std:
             return self._predict_with_std(X, False, out)
         return self._predict(X, out)
+
+    def _calibrated_model(self) -> RidgeModel:
+        """What intervals come from."""
+        check_is_fitted(self, "kernel_")
+        exact = self._exact
+        if exact is None:
+            return replace(self._model, posterior=self._calibrated)
+        mean, scale = np.atleast_1d(exact._y_train_mean, exact._y_train_std)
+        dual = np.reshape(self.dual_coef_, (-1, len(mean)))
+        variance = np.asarray(exact.alpha) + noise_and_gradient(self.kernel_)[0]
+        noise, weights = float(np.mean(variance)), None
+        if variance.ndim:
+            weights = noise / variance
+        posterior = ExactPosterior(
+            exact.X_train_,
+            self.landmarks_.kernel,
+            weights,
+            np.full(len(mean), noise),
+            scale**2,
+        )
+        return RidgeModel(LinearMap(dual, mean, False), len(mean) == 1, posterior)
 
     def _rows_in_memory(self, X: Any) -> Any:
         X = self._validate_rows(X, reset=False)

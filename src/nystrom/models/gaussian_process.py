@@ -27,7 +27,7 @@ from ..engines import Engine, Threads
 from ..engines.blas import blas_limit_for_size
 from ..kernels.gaussian_process import noise_and_gradient, values_and_pullback
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import fetch_rows
+from ..linalg.cross_kernel import CrossKernel, fetch_rows
 from ..linalg.features import FeatureMap, mean_target
 from ..linalg.moments import Moments, moments, trace_error_bound
 from ..sources import Block, RowNumbers, Source, as_source
@@ -42,6 +42,9 @@ JITTERS = (1e-10, 1e-8, 1e-6)
 REJECTED = 1e10
 #: A step that changes the bound by less than this share of it is the last.
 VALUE_RTOL = 1e-7
+#: Rows up to which the norm of K − K̃ is bounded tile by tile, which takes as long as a
+#: pass with 1024 landmarks; of more rows the trace is all that is known.
+MAX_NORM_ROWS = 100_000
 #: The largest step on all rows, in log-parameters.
 MAX_FULL_STEP = 1.0
 
@@ -108,7 +111,7 @@ def evidence_bounds(
     log_determinant = 2 * np.log(np.diag(R)).sum() - sums.log_precision
     constant = t * (sums.n_rows * np.log(2 * np.pi) + log_determinant)
     upper = -(constant + float(fit.sum())) / 2
-    return lower, max(upper, lower)
+    return float(lower), float(max(upper, lower))
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,9 +488,15 @@ class ProcessFit:
 
     ridge: RidgeFit
     posterior: Posterior  # not calibrated
+    calibrated: Posterior  # by rows left out, for intervals
     evidence: float
     bounds: tuple[float, float]
     sums: EvidenceSums
+
+    @property
+    def kl_bound(self) -> float:
+        """KL(this posterior ‖ the exact one) = log p(y) − bound is at most this."""
+        return self.bounds[1] - self.bounds[0]
 
 
 def fit_process(
@@ -513,11 +522,38 @@ def fit_process(
         ridge = replace(ridge, map=replace(ridge.map, intercept=rows.mean))
         sums = _evidence_sums(found, source, noise, rows.scale)
         residual_trace = trace_error_bound(mapping, found) / noise
-        bounds = evidence_bounds(sums, max(residual_trace, sums.residual_trace))
+        residual_trace = max(residual_trace, sums.residual_trace)
+        norm = None
+        if source.n_rows <= MAX_NORM_ROWS:
+            shared = mapping.columns.widened(), mapping.root
+            norm = engine.reduce(_norm_block, source, shared, "certificate") / noise
+        bounds = evidence_bounds(sums, residual_trace, norm)
         value = collapsed_evidence(sums).value
     assert isinstance(ridge.posterior, Posterior)
     posterior = replace(ridge.posterior, scales=rows.scale**2)
-    return ProcessFit(ridge, posterior, value, bounds, sums)
+    calibrated = posterior.calibrate(landmarks, source, ridge.map, engine, seed)
+    return ProcessFit(ridge, posterior, calibrated, value, bounds, sums)
+
+
+def _norm_block(block: Block, columns: CrossKernel, root: np.ndarray) -> float:
+    """A bound on ‖W^½(K − K̃)W^½‖₂ of the rows of a tile.
+
+    K − K̃ is semi-definite, so that the norm of all of it is at most the sum of those
+    of its diagonal blocks. Of a block E it is at most tr E, ‖E²‖_F^½ and the largest
+    sum of |E| over a row.
+    """
+    K = columns.kernel.gram(block.X)
+    Z = columns.to_host(block.X) @ root
+    w = np.sqrt(np.asarray(block.weights))
+    trace = float(np.diagonal(K) @ w**2)
+    E = (K - Z @ Z.T) * w * w[:, None]
+    rounding = precision.residual_rounding(np.float64, len(root)) * trace
+    bounds = (
+        float(np.trace(E)),
+        float(np.sqrt(np.linalg.norm(E @ E))),
+        float(np.abs(E).sum(axis=1).max()),
+    )
+    return max(min(bounds), 0.0) + rounding
 
 
 def _evidence_sums(
