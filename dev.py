@@ -6,7 +6,7 @@
       test --lowest         the suite with the lowest versions that pyproject allows
       test --wheel          wheel and sdist built into dist/, and the suite against them
       test --older          the suite with the rounding of an older processor (x86)
-    python3 dev.py lint     ruff and mypy alone
+    python3 dev.py lint     ruff, codespell and mypy alone
     python3 dev.py types    whether all that users call has types (pyright)
     python3 dev.py mutants  plants every known fault in a copy; the tests must notice
     python3 dev.py test-torch   the tests of tensors, with torch, which it installs
@@ -46,7 +46,7 @@ EXTRAS = {
     "fuzz": "test",
     "docs": "docs",
 }
-#: The release that tensors are tried with; it is no dependency.
+#: The release that tensors are tested with; it is not a dependency.
 TORCH = "torch==2.13.0"
 
 
@@ -92,8 +92,9 @@ def run(*command: object, where: Path = ROOT) -> None:
 
 
 def lint() -> None:
-    """ruff and mypy."""
+    """ruff, codespell and mypy."""
     run(HERE.python, "-m", "ruff", "check", ".")
+    run(HERE.python, "-m", "codespell_lib")
     run(HERE.python, "-m", "ruff", "format", "--check", ".")
     run(HERE.python, "-m", "mypy")
 
@@ -137,7 +138,7 @@ def test_lowest(*rest: str) -> None:
 
 def lower_bounds() -> list[str]:
     """`name==version` for every `name>=version` in pyproject."""
-    import tomllib  # not there in versions of Python that are told to be too old
+    import tomllib  # since Python 3.11; `main` reports older versions
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"].values()
@@ -149,10 +150,12 @@ def lower_bounds() -> list[str]:
 def test_wheel(*rest: str) -> None:
     """Build what is published, and run the suite against it, beside the sources."""
     HERE.make()
-    run(*HERE.pip("build"))
+    run(*HERE.pip("build", "twine", "check-wheel-contents"))
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(HERE.python, "-m", "build", "--outdir", "dist")
     (wheel,), (sdist,) = ROOT.glob("dist/*.whl"), ROOT.glob("dist/*.tar.gz")
+    run(HERE.python, "-m", "twine", "check", "--strict", wheel, sdist)
+    run(HERE.python, "-m", "check_wheel_contents", wheel)
     empty = Environment(".venv-wheel")
     empty.make(anew=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -164,7 +167,7 @@ def test_wheel(*rest: str) -> None:
         with tarfile.open(sdist) as archive:
             archive.extractall(folder, filter="data")
         (unpacked,) = Path(folder).iterdir()
-        os.environ["NYSTROM_INSTALLED"] = "1"  # a test looks that it is this one
+        os.environ["NYSTROM_INSTALLED"] = "1"  # a test checks that it is this one
         tests = rest or ("-n", "auto", "tests", "--pyargs", "nystrom")
         suite(empty, *tests, where=unpacked)
 
@@ -208,8 +211,8 @@ def types() -> None:
 def _ours(symbol: dict) -> bool:
     """Whether its type is for us to say: classes of scikit-learn have none."""
     theirs = ("Type of metaclass", "Type of base class")
-    told = [entry["message"] for entry in symbol["diagnostics"]]
-    return not told or not all(text.startswith(theirs) for text in told)
+    messages = [entry["message"] for entry in symbol["diagnostics"]]
+    return not messages or not all(text.startswith(theirs) for text in messages)
 
 
 def test_torch(*rest: str) -> None:

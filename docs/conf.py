@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tomllib
 from pathlib import Path
 
 import nystrom
@@ -10,9 +12,17 @@ import nystrom
 project = "nystrom"
 author = "the nystrom developers"
 release = version = nystrom.__version__
+#: pyproject.toml is beside this folder, or one further up for a copy in build/.
+PYPROJECT = next(
+    folder / "pyproject.toml"
+    for folder in Path(__file__).resolve().parents
+    if (folder / "pyproject.toml").exists()
+)
+PUBLISHED = tomllib.loads(PYPROJECT.read_text("utf-8"))["tool"]["nystrom"]["published"]
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",  # marks formulas; KaTeX draws them
     "numpydoc",
     "myst_parser",
@@ -45,6 +55,17 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 5,
 }
+
+# Links into other projects need their inventories, which are fetched only on request:
+# the site builds offline.
+intersphinx_mapping = {
+    "python": ("https://docs.python.org/3", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+    "scipy": ("https://docs.scipy.org/doc/scipy", None),
+    "sklearn": ("https://scikit-learn.org/stable", None),
+}
+if not os.environ.get("NYSTROM_ONLINE"):
+    intersphinx_mapping = {}
 
 # Pages link to files of the repository, which have no page here.
 suppress_warnings = ["myst.xref_missing"]
@@ -83,7 +104,15 @@ def _plain_roles(app, what, name, thing, options, lines):
     lines[:] = [code.sub(r"``\1``", role.sub(r"\1\2", line)) for line in lines]
 
 
+def _published(app, name, source):
+    """Install from PyPI instead of a checkout once pyproject.toml says so."""
+    if PUBLISHED:
+        source[0] = re.sub(r"pip install \.(?=\s)", "pip install nystrom", source[0])
+        source[0] = re.sub(r"(?<=[`\"])\.\[(\w+)\]", r"nystrom[\1]", source[0])
+
+
 def setup(app):
     """Register the handlers; Sphinx calls this."""
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _plain_roles)
+    app.connect("source-read", _published)

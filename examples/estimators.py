@@ -1,7 +1,7 @@
 """Every estimator on landmarks beside its exact peer in scikit-learn, on few rows.
 
-So few that the exact answer is at hand, which needs n × n: 200 landmarks come close to
-it. That they are fast shows on many rows: see many_rows.py.
+With few rows the exact solution, which needs an n × n matrix, is available for
+comparison: 200 landmarks come close to it. See many_rows.py for the speed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LANDMARKS = {"n_landmarks": 200, "random_state": 0}
 
 def timed(f):
     """What f returns, and the seconds it took."""
-    begun = time.perf_counter()
-    return f(), time.perf_counter() - begun
+    start = time.perf_counter()
+    return f(), time.perf_counter() - start
 
 
 def line(what: str, ours, exact) -> None:

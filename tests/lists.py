@@ -26,6 +26,7 @@ import scipy.sparse as sp
 import sklearn
 from oracles_kernels import FORMULAS, Case
 from pyarrow import parquet
+from sklearn.gaussian_process.kernels import DotProduct
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
 
@@ -250,6 +251,11 @@ ESTIMATOR_OPTIONS = {
         {"n_landmarks": 12},
         {"n_landmarks": 12, "solver": "cg", "fit_intercept": True},
         {"n_landmarks": 12, "solver": "full"},
+    ],
+    "GaussianProcessRegressor": [
+        {"alpha": 0.1, "n_landmarks": 100},
+        # Linear, as for KernelRidge.
+        {"kernel": DotProduct(), "n_landmarks": 12, "alpha": 1.0, "optimizer": None},
     ],
     "KernelRidgeCV": [{}, {"n_landmarks": 12, "cv": 3, "fit_intercept": True}],
     "KernelRidgeClassifier": [{}, {"n_landmarks": 8, "kernel": "rbf"}],

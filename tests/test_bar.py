@@ -83,14 +83,6 @@ def test_the_time_left_is_right_at_an_even_speed(clock):
     assert work.expected == 1000
 
 
-def test_a_call_of_one_pass_and_one_of_three():
-    for passes in (1, 3):
-        work = WorkEstimate(passes)
-        for number in range(1, passes + 1):
-            shares = run(work, Clock(), "predictions", 70)
-            assert shares[-1] == pytest.approx(number / passes)
-
-
 def test_work_before_the_plan_is_a_small_share():
     work = WorkEstimate(selections=1)
     assert run(work, Clock(), "variance", 100)[-1] <= 0.05
@@ -303,11 +295,6 @@ def log_of(clock, n_tiles, seconds):
 
 def test_a_short_fit_is_one_line_in_a_log(clock):
     assert log_of(clock, 1000, 3.0) == [f"Fit {'█' * 30} 100 %  3.0 s"]
-
-
-@pytest.mark.parametrize("n_tiles", [10, 100_000])
-def test_a_log_has_few_lines_whatever_the_number_of_rows(clock, n_tiles):
-    assert len(log_of(clock, n_tiles, 60.0)) <= 12
 
 
 def test_a_log_of_a_day_has_few_lines(clock):

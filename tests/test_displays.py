@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 
@@ -353,21 +352,9 @@ def test_a_pipeline_stands_for_its_last_step(X):
     assert len(display.errors) == 10
 
 
-@pytest.mark.parametrize("name", displays.__all__)
-def test_made_of_arrays_alone(name):
-    """The constructor computes nothing: no estimator, no rows."""
-    parameters = inspect.signature(getattr(displays, name)).parameters
-    assert not {"estimator", "X"} & {*parameters}
-
-
 def test_matplotlib_is_not_imported_before_it_is_used():
     code = "import sys, nystrom.displays; print('matplotlib' in sys.modules)"
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "False"
-
-
-def test_diagrams_link_to_the_documentation():
-    assert Nystroem()._get_doc_link().endswith("/api/nystrom.Nystroem.html")
-    assert "nystrom.Nystroem.html" in Nystroem()._repr_html_()

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.gaussian_process import kernels as gp
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nystrom import (
     BlockwiseTransformer,
+    GaussianProcessRegressor,
     KernelCCA,
     KernelKMeans,
     KernelLogisticRegression,
@@ -51,6 +53,8 @@ METHODS = {
     "cca": "transform",
     "stream": "predict",
     "blockwise": "transform",
+    "process": "predict",
+    "process_exact": "predict",
     "metric": "predict",
     "values": None,
 }
@@ -106,6 +110,14 @@ def models(X, y):
         "metric": KernelRidge(0.1, kernel=mapped, n_landmarks=5, random_state=0).fit(
             X, y
         ),
+        "process": GaussianProcessRegressor(
+            gp.RBF() * gp.ConstantKernel() + gp.WhiteKernel(),
+            n_landmarks=20,
+            random_state=0,
+        ).fit(X, y),
+        "process_exact": GaussianProcessRegressor(
+            kernels.Laplacian(0.1), alpha=0.1
+        ).fit(X, y),
         "values": values(),
     }
 
@@ -161,7 +173,7 @@ def test_kept_models_load_and_answer_as_before(name):
         )
     if name == "pca":
         assert model.inverse_transform(answer).shape == (6, 3)
-    if name in ("ridge", "exact", "full", "ridge_cv"):
+    if name in ("ridge", "exact", "full", "ridge_cv", "process", "process_exact"):
         assert np.all(model.predict(np.eye(3), return_std=True)[1] > 0)
 
 

@@ -442,27 +442,6 @@ def test_a_constant_view_is_refused(views, kernel, value):
             cca(kernel=kernel).fit(*pair)
 
 
-@pytest.mark.parametrize("method", ["fit", "transform", "score"])
-def test_views_of_different_length_are_refused(views, method):
-    X, Y = views
-    model = cca().fit(X, Y)
-    with pytest.raises(
-        ValueError, match=r"inconsistent numbers of samples: \[300, 299"
-    ):
-        getattr(model, method)(X, Y[:-1])
-
-
-def test_the_second_view_is_needed(views):
-    X, Y = views
-    message = "requires y to be passed, but the target y is None"
-    with pytest.raises(ValueError, match=message):
-        cca().fit(X, None)
-    with pytest.raises(ValueError, match=message):
-        cca().fit_transform(X)
-    with pytest.raises(ValueError, match=message):
-        cca().fit(X, Y).score(X, None)
-
-
 def test_no_rows_and_a_single_row_are_refused(views):
     X, Y = views
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):

@@ -346,7 +346,6 @@ def test_noise_of_float32_values_far_from_the_centre_is_measured(n_landmarks, rn
     np.testing.assert_allclose(error.value, exact.value, rtol=0.03)
 
 
-@pytest.mark.filterwarnings("ignore:All rows of X are the same")
 def test_rows_that_are_all_alike_have_the_mean_and_nothing_else(rng):
     """About their mean they are rounding, which is no direction, also for alpha=0."""
     y = np.arange(99.0) % 3
@@ -1044,19 +1043,6 @@ def test_an_alpha_below_rounding_warns(X, y, seed, n_landmarks):
     ridge(1.1 * least, seed, **smooth).fit(X, y)  # warnings are errors here
     ridge(0.0, seed, **smooth).fit(X, y)
     ridge(1e-15, seed, gamma=0.1).fit(X, y)
-
-
-@pytest.mark.parametrize("n_landmarks", [40, N_ROWS])
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_that_are_all_alike_warn(y, seed, n_landmarks, kernel, dtype):
-    X = np.full((N_ROWS, 3), 0.7, dtype)
-    model = ridge(0.1, seed, kernel=kernel, n_landmarks=n_landmarks)
-    with pytest.warns(UserWarning, match="All rows of X are the same to") as caught:
-        model.fit(X, y)
-    assert len(caught) == 1
-    X[::7] = 0.6
-    model.fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:alpha=.* is below the rounding")

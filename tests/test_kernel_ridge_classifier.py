@@ -484,7 +484,6 @@ def test_least_squares_has_some(X, rng, seed):
     assert np.all(np.isfinite(model.predict_proba(X)))
 
 
-@pytest.mark.filterwarnings("ignore:All rows of X are the same")
 def test_rows_that_are_all_alike_have_probabilities(rng):
     """About their mean they are rounding, of either sign, which has no root."""
     y = np.arange(99) % 3 > 0

@@ -155,7 +155,9 @@ def test_sources_with_other_classes_are_not_stacked(X, labels, tmp_path):
         for i, rows in enumerate(halves)
     ]
     apart = [sources.open(path, target="label") for path in parts]
-    with pytest.raises(ValueError, match=r"other texts as targets.*open the files tog"):
+    with pytest.raises(
+        ValueError, match=r"different texts as classes; open the files tog"
+    ):
         sources.open(apart)
 
 

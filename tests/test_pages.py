@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
 import io
@@ -25,11 +26,12 @@ PAGES = [
             "displays",
             "moving",
             "paper",
+            "scaling",
         )
     ),
 ]
 #: Code for these runs where they are installed, and is passed over where not.
-OTHERS = {"falkon", "gpytorch", "pandas", "torch"}
+OTHERS = {"falkon", "gpytorch", "pandas", "pyarrow", "torch"}
 DRAWN = {"docs/classification.md", "docs/displays.md"}
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
@@ -102,3 +104,33 @@ def test_files_that_a_page_names_exist(page):
         if not any(path == name or path.endswith(f"/{name}") for path in known)
     ]
     assert missing == []
+
+
+# --- What a person reads: questions in the gallery, and the words of the field --------
+
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+
+
+@pytest.mark.parametrize("example", GALLERY, ids=lambda path: path.stem)
+def test_an_example_answers_a_question_and_names_its_limits(example):
+    head = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8")))
+    assert head.splitlines()[0].endswith("?")
+    assert "When not to use it: " in head
+
+
+READ = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.py")),
+]
+#: Words of an earlier dialect, in place of which the field has its own.
+AVOIDED = r"told|tried|looked|dear|dearer|elsewhere|at hand|handed? out|whoever"
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.stem)
+def test_pages_use_the_words_of_the_field(page):
+    if not page.exists():
+        pytest.skip("the pages are not here")
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(rf"\b(?:{AVOIDED})\b", text, re.IGNORECASE) == []

@@ -33,12 +33,10 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
-from nystrom.engines import Threads
 from nystrom.engines.progress import WorkEstimate
 from nystrom.estimators import _progress
 from nystrom.samplers import NAMES, FixedSize, TraceTolerance, as_sampler
 from nystrom.samplers.cost import expected_evaluations
-from nystrom.sources import as_source
 
 X = np.random.default_rng(0).standard_normal((3000, 3))
 
@@ -308,19 +306,6 @@ def test_on_a_terminal_it_is_one_line(columns):
     assert len(told) > 3
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_hook_hears_of_every_pass_from_beginning_to_end(n_jobs):
-    heard = []
-    engine = Threads(n_jobs, lambda *event: heard.append(event))
-    engine.reduce(lambda block: len(block.X), as_source(X), (), "counting")
-    stages, done, total = zip(*heard, strict=True)
-    assert set(stages) == {"counting"}
-    assert set(total) == {3}
-    assert done[0] == 0
-    assert done[-1] == 3
-    assert list(done) == sorted(done)
-
-
 # scikit-learn's callbacks
 
 
@@ -411,28 +396,11 @@ def test_without_callbacks_none_are_called_and_nothing_is_kept():
 
 
 @callback_only
-def test_fits_twice_with_a_callback():
-    recorder = Recorder()
-    fitted = estimator().set_callbacks(recorder)
-    first = fitted.fit_transform(X)
-    once = len(recorder.events)
-    np.testing.assert_array_equal(fitted.fit_transform(X), first)
-    assert len(recorder.events) == 2 * once
-    assert_balanced(recorder.events)
-
-
-@callback_only
 def test_pickles_with_a_callback():
     fitted = estimator().set_callbacks(Recorder()).fit(X)
     loaded = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
     loaded.fit(X)
-
-
-@callback_only
-def test_clone_with_a_callback_fits():
-    copy = clone(estimator().set_callbacks(Recorder()))
-    assert copy.fit_transform(X).shape == (3000, 10)
 
 
 @callback_only
@@ -470,17 +438,6 @@ def test_callbacks_of_a_pipeline_reach_into_it():
     assert any(path[-1][0] == "features" for path in ours)
     assert all(len(path) >= 2 for path in ours)  # below the pipeline's own task
     assert model.predict(X).shape == (3000,)
-
-
-@callback_only
-def test_callbacks_of_a_grid_search_reach_into_it():
-    recorder = PropagatedRecorder()
-    y = (X[:500, 0] > 0).astype(int)
-    model = make_pipeline(estimator(), LogisticRegression(max_iter=1000))
-    search = GridSearchCV(model, {"nystroem__gamma": [0.1, 1.0]}, cv=2)
-    search.set_callbacks(recorder).fit(X[:500], y)
-    names = {name for _, name, _, _ in recorder.of("begin")}
-    assert "Nystroem" in names
 
 
 @callback_only

@@ -15,8 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
 
 from nystrom import load
-from nystrom.cli.columns import parse_columns
-from nystrom.cli.tables import TableFile
+from nystrom.cli.tables import TableFile, parse_columns
 
 pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
 

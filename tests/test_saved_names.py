@@ -16,11 +16,13 @@ import pytest
 import scipy.sparse as sp
 from lists import classes
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process import kernels as gp
 from sklearn.preprocessing import StandardScaler
 
 import nystrom
 from nystrom import (
     BlockwiseTransformer,
+    GaussianProcessRegressor,
     KernelCCA,
     KernelKMeans,
     KernelLogisticRegression,
@@ -142,6 +144,12 @@ FITTED = {
     "kmeans": lambda: KernelKMeans(2, **FEW).fit(X),
     "cut": lambda: KernelKMeans(2, affinity_normalize=True, **FEW).fit(X),
     "cca": lambda: KernelCCA(2, **FEW).fit(X, Y),
+    "process": lambda: GaussianProcessRegressor(
+        gp.RBF() + gp.WhiteKernel(), n_landmarks=8, optimizer=None, random_state=0
+    ).fit(X, Y),
+    "process_exact": lambda: GaussianProcessRegressor(
+        kernels.RBF(0.3) * kernels.Laplacian(0.1), alpha=0.1, optimizer=None
+    ).fit(X, Y),
     "cca_paper": lambda: KernelCCA(
         2, kernel=("rbf", "laplacian"), form="paper", n_landmarks=8, random_state=0
     ).fit(X, Y),

@@ -269,18 +269,6 @@ def test_text_in_a_table_is_an_error_that_says_to_encode_it(X):
         as_source(X)
 
 
-def test_blocks_carry_their_place_and_their_weights():
-    weights = np.arange(7.0)
-    source = as_source(ROWS, weights)
-    block = source.block(2, 5)
-    assert block.start == 2
-    np.testing.assert_array_equal(block.X, ROWS[2:5])
-    np.testing.assert_array_equal(block.weights, [2, 3, 4])
-    np.testing.assert_array_equal(as_source(ROWS).block(2, 5).weights, [1, 1, 1])
-    subset = Subset(source, np.array([1, 4, 6]))
-    np.testing.assert_array_equal(subset.block(1, 3).weights, [4, 6])
-
-
 def test_a_source_of_your_own_needs_two_methods():
     class Squares(sources.Source):
         n_rows, n_features = 4, 1

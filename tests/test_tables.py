@@ -193,7 +193,7 @@ def test_patterns_of_names(X, tmp_path):
         np.testing.assert_array_equal(all_rows(source), rows)
     source = sources.open(f"{tmp_path}/part=*/*.parquet")
     assert source.feature_names == (*names, "part")
-    with pytest.raises(FileNotFoundError, match="No file fits"):
+    with pytest.raises(FileNotFoundError, match="holds no file that ends"):
         sources.open(f"{tmp_path}/part=*/*.csv")
 
 

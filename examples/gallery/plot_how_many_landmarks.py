@@ -1,9 +1,13 @@
 """
-How many landmarks?
-===================
+How many landmarks do I need?
+=============================
 
-One ``fit_transform`` tells the error of every number of landmarks, not only of the one
-that was asked for: landmarks are in the order of what they gain, and the features nest.
+One ``fit_transform`` gives the error of every smaller number of landmarks: landmarks
+are ordered by the error that they remove, and the features are nested.
+
+When not to use it: to predict, choose the number by cross-validation instead
+(``KernelRidgeCV(n_landmarks=[100, 300])``), because a smaller error of the kernel
+matrix does not always improve predictions.
 """
 
 import numpy as np
@@ -17,17 +21,16 @@ features = Nystroem(gamma=0.0003, n_components=500, random_state=0)
 Z = features.fit_transform(X)
 
 display = ErrorPathDisplay.from_estimator(features, goal=0.05)
-display.ax_.set_title("what is left of K with so many landmarks of digits")
+display.ax_.set_title("relative trace error on the digits")
 
 # %%
-# For five per cent it takes this many, and the fitted map of the first ones needs no
-# other pass over the rows.
+# This many landmarks have an error of five per cent. ``truncate`` returns the map of
+# the first landmarks without another pass over the rows.
 print(display.n_landmarks)
 fewer = features.truncate(display.n_landmarks)
 print(np.abs(fewer.transform(X) - Z[:, : display.n_landmarks]).max())
 
 # %%
-# The goal can also be given instead of the number. Landmarks are then chosen in ever
-# larger groups until it is reached, which may take a few more.
+# The error can also be given instead of the number.
 wanted = Nystroem(gamma=0.0003, n_components=None, max_trace_error=0.05, random_state=0)
 print(wanted.fit_transform(X).shape[1], wanted.approximation_error_)

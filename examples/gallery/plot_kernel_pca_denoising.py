@@ -1,9 +1,11 @@
 """
-Denoising digits by kernel PCA
-==============================
+Can kernel PCA remove noise from images?
+========================================
 
-Components of clean digits, learnt on landmarks, and the way back from coordinates to
-pixels: noise that no component has is lost on the way.
+Components of clean digits are learnt on landmarks. Projecting noisy digits onto these
+components and back removes most of the noise.
+
+When not to use it: for natural images, where neural networks are far better.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,12 @@
 """
-Regression with intervals
-=========================
+Where will new targets lie?
+===========================
 
-Kernel ridge regression on landmarks, with the deviation of the mean and, by
-``noise=True``, of a new target. Only the second is an interval that new targets lie in.
+Kernel ridge regression with prediction intervals. With ``noise=True`` the standard
+deviation describes a new target, without it the mean.
+
+When not to use it: if the noise depends on x, intervals of constant width are too wide
+in some regions and too narrow in others.
 """
 
 import matplotlib.pyplot as plt
@@ -21,22 +24,22 @@ model = KernelRidge(0.05, kernel="rbf", gamma=2.0, n_landmarks=100, random_state
 model.fit(X[train], y[train])
 
 grid = np.linspace(-5, 5, 400)[:, None]
-mean, noisy = model.predict(grid, return_std=True, noise=True)
+mean, std = model.predict(grid, return_std=True, noise=True)
 
 figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
 axes.plot(X[:1500], y[:1500], ".", color="0.7", markersize=2)
 axes.plot(grid, mean, label="mean")
-low, high = mean - 1.96 * noisy, mean + 1.96 * noisy
+low, high = mean - 1.96 * std, mean + 1.96 * std
 axes.fill_between(grid[:, 0], low, high, alpha=0.2, label="95 % of new targets")
 axes.set(ylim=(-1.6, 1.6), xlabel="x", ylabel="y")
-axes.set_title("the mean, and where new targets lie")
+axes.set_title("mean and 95 % interval")
 axes.legend()
 
 # %%
-# There were rows between −4 and 4 only: beyond them the interval grows. Whether it is
-# what it says is seen on rows that the model was not fitted to.
+# The training rows lie between −4 and 4; outside the interval grows. Held-out rows show
+# whether 95 % of the targets lie inside.
 display = CoverageDisplay.from_estimator(model, X[test], y[test], name="targets")
 CoverageDisplay.from_estimator(
     model, X[test], y[test], noise=False, ax=display.ax_, name="the mean"
 )
-display.ax_.set_title("how many targets lie within the interval")
+display.ax_.set_title("coverage on held-out rows")

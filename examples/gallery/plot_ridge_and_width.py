@@ -1,9 +1,12 @@
 """
-The ridge, the width and the number of landmarks
-================================================
+How do I choose alpha, gamma and the number of landmarks?
+=========================================================
 
-``KernelRidgeCV`` scores many ridges and several numbers of landmarks from one pass over
-the rows, and takes one more for each width.
+``KernelRidgeCV`` scores many values of alpha and several numbers of landmarks from one
+pass over the rows, with one more pass for each gamma.
+
+When not to use it: with thousands of rows, ``gamma="learn"`` finds gamma without a
+grid.
 """
 
 import numpy as np
@@ -28,5 +31,5 @@ display = RidgePathDisplay.from_estimator(model)
 display.figure_.suptitle("scores over alpha, for three widths and numbers of landmarks")
 
 # %%
-# What was chosen, and its score: the mean squared error over folds, with a minus.
+# The selected parameters and their score, the negative mean squared error.
 print(model.gamma_, model.alpha_, model.n_landmarks_, model.best_score_)

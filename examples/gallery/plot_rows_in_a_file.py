@@ -1,9 +1,11 @@
 """
-Rows that stay in a file
-========================
+How do I fit a model to a file larger than memory?
+==================================================
 
-A model is fitted to a file block by block, and its predictions are written block by
-block: neither is ever in memory as a whole.
+The model reads the file block by block and writes its predictions block by block.
+
+When not to use it: if the rows fit into memory, load them; reading from a file costs a
+few per cent in each pass, and more from CSV.
 """
 
 import tempfile
@@ -24,15 +26,15 @@ for start in range(0, len(rows), 50_000):
 target = np.sin(rows[:, 0] * 2) + rows[:, 1] * rows[:, 2]
 
 # %%
-# A path is enough where the file has nothing but rows; ``sources.open`` also takes
-# targets and weights from columns of Parquet, CSV, Arrow, HDF5 or Zarr files.
+# ``sources.open`` also reads targets and weights from columns of Parquet, CSV, Arrow,
+# HDF5 and Zarr files.
 X = sources.open(folder / "rows.npy")
 model = KernelRidge(0.1, kernel="rbf", gamma=0.1, n_landmarks=200, random_state=0)
 model.fit(X, target)
 model.predict(X, out=folder / "predictions.npy")
 
-found = np.load(folder / "predictions.npy", mmap_mode="r")
+predictions = np.load(folder / "predictions.npy", mmap_mode="r")
 figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
-axes.hexbin(target, found, gridsize=60, bins="log")
+axes.hexbin(target, predictions, gridsize=60, bins="log")
 axes.set(xlabel="target", ylabel="prediction", title="100 000 rows of a file")
 print(model.landmarks_)

@@ -1,8 +1,12 @@
 """
-Leverage scores and the spectrum
-================================
+Which rows are unlike all others?
+=================================
 
-How many directions there are at a given λ, and which rows are like no other.
+Ridge leverage scores measure how much a row differs from all others; the spectrum shows
+how many directions the data have at a given ridge λ.
+
+When not to use it: scores depend on gamma, and outliers in unscaled columns hide all
+other rows.
 """
 
 import matplotlib.pyplot as plt
@@ -20,10 +24,10 @@ display = LeverageDisplay.from_landmarks(landmarks, X, ridge=1.0, ax=right)
 figure.suptitle("eigenvalues and leverage scores of digits")
 
 # %%
-# The two effective dimensions differ, and that of K lies between them: on the left is
-# K̃'s; on the right what 400 landmarks leave of a row adds to its score.
+# The effective dimension of K lies between the two: the left one is that of K̃, the
+# right one adds the residual of every row.
 #
-# The digits that are most like others, and those that are least:
+# Digits with the smallest and with the largest scores:
 figure, panels = plt.subplots(2, 8, figsize=(9, 2.6), layout="constrained")
 order = display.scores.argsort()
 for row, numbers in zip(panels, (order[:8], order[-8:]), strict=True):

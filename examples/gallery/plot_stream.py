@@ -1,9 +1,11 @@
 """
-A stream that drifts
-====================
+How do I fit a model to a stream of rows?
+=========================================
 
-``partial_fit`` keeps landmarks for all rows so far in memory that does not grow: here
-the rows move along a spiral, a batch at a time.
+``partial_fit`` keeps landmarks for all rows so far in constant memory. Here the rows
+move along a spiral, one batch at a time.
+
+When not to use it: if all rows are available, ``fit`` gives a slightly smaller error.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +17,7 @@ rng = np.random.default_rng(0)
 angles = np.linspace(0, 3 * np.pi, 24)
 model = Nystroem(gamma=0.5, n_components=60, random_state=0)
 figure, panels = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharey=True)
-figure.suptitle("rows so far, and 60 landmarks that stand for them")
+figure.suptitle("rows so far, and 60 landmarks")
 seen = np.empty((0, 2))
 shown = iter(panels)
 for number, angle in enumerate(angles):

@@ -1,9 +1,11 @@
 """
-What two views have in common
-=============================
+What do two sets of measurements have in common?
+================================================
 
-Two measurements of one hidden angle, each bent in its own way and mixed with noise.
-No line through one says much about the other; kernel CCA finds the angle in both.
+Two measurements of one hidden angle, each transformed nonlinearly and mixed with noise.
+Linear CCA finds little; kernel CCA finds the angle in both.
+
+When not to use it: with few rows it overfits; compare the correlation on new rows.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,12 @@
 """
-Landmarks where the rows are uneven
-===================================
+Do uniform landmarks miss small clusters?
+=========================================
 
-Three clusters of 1900, 70 and 30 rows, and 40 landmarks: uniform ones are where most
-rows are, and often miss the small clusters; ridge leverage scores find them.
+Three clusters of 1900, 70 and 30 rows, and 40 landmarks. Uniform sampling often misses
+the small clusters, ridge leverage scores find them.
+
+When not to use it: if all regions of the data are equally dense, selected and uniform
+landmarks are equally good.
 """
 
 import matplotlib.pyplot as plt

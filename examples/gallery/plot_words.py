@@ -1,10 +1,13 @@
 """
-A kernel of words
-=================
+How do I use a kernel on strings?
+=================================
 
-Rows may be anything that a kernel takes: here words, compared by the pairs of letters
-that they share. Each evaluation is a call of a Python function, so it pays to make few:
-pivoted Cholesky makes the fewest.
+Rows can be any objects that a kernel accepts: here words, compared by the pairs of
+letters that they share. Each value is a call of a Python function, so a sampler with
+few evaluations is best.
+
+When not to use it: with vectors of numbers, a function of two blocks
+(``kernels.blockwise``) is hundreds of times faster.
 """
 
 import keyword
@@ -37,8 +40,8 @@ places = model.fit_transform(words)
 print(len(words), "words,", model.landmarks_.n_kernel_evaluations, "evaluations")
 
 # %%
-# Words with many pairs in common lie close together. A word is written where there is
-# room for it: not over one that is there already.
+# Words with many pairs in common lie close together. Words that would overlap are not
+# drawn.
 figure, axes = plt.subplots(figsize=(8, 6), layout="constrained")
 axes.plot(*places.T, ".", color="0.8")
 written = np.empty((0, 2))

@@ -23,6 +23,7 @@ import sklearn
 
 from . import displays, engines, kernels, samplers, sources
 from .estimators.blockwise_transformer import BlockwiseTransformer
+from .estimators.gaussian_process import GaussianProcessRegressor
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -48,6 +49,7 @@ __version__ = "1.0.0rc1"
 
 __all__ = [
     "BlockwiseTransformer",
+    "GaussianProcessRegressor",
     "KernelCCA",
     "KernelKMeans",
     "KernelLogisticRegression",

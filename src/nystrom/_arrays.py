@@ -77,7 +77,8 @@ def numpy_float_dtype(x: Array) -> np.dtype:
 
 def float_dtype(x: Array) -> Any:
     """`numpy_float_dtype` as that of x's library."""
-    return library_dtype(numpy_float_dtype(x), x)
+    dtype = numpy_float_dtype(x)
+    return dtype if isinstance(x, np.ndarray) else library_dtype(dtype, x)
 
 
 def as_float(x: Array, dtype: Any = None) -> Array:
@@ -259,18 +260,14 @@ def stack_rows(blocks: list[Any]) -> Any:
         return [row for block in blocks for row in block]
     if sp.issparse(first):
         return sp.vstack(blocks, format="csr")
-    if isinstance(first, np.ndarray):
-        return np.concatenate(blocks)
-    return array_namespace(first).concat(blocks, axis=0)
+    return namespace(first).concat(blocks, axis=0)
 
 
 def stack_columns(blocks: list[Array]) -> Array:
     """Blocks of the same rows as one."""
     if len(blocks) == 1:
         return blocks[0]
-    if isinstance(blocks[0], np.ndarray):
-        return np.concatenate(blocks, axis=1)
-    return array_namespace(blocks[0]).concat(blocks, axis=1)
+    return namespace(blocks[0]).concat(blocks, axis=1)
 
 
 def first_occurrences(x: Any) -> np.ndarray | None:

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from . import kernels, samplers
 from .estimators._ridge import RidgeModel
 from .estimators.blockwise_transformer import BlockwiseTransformer
+from .estimators.gaussian_process import GaussianProcessRegressor
 from .estimators.kernel_cca import KernelCCA
 from .estimators.kernel_kmeans import (
     EmbeddingClusters,
@@ -38,6 +39,7 @@ from .estimators.kernel_ridge_classifier import (
 )
 from .estimators.nystroem import Nystroem
 from .kernels.base import Product, Scaled, Sum
+from .kernels.gaussian_process import FixedKernel
 from .landmarks import Landmarks
 from .linalg.errors import Guarantee, TraceError
 from .linalg.factor import Factor
@@ -62,6 +64,7 @@ SAVED_PACKAGE = "nystrom"
 SAVED_CLASSES: dict[str, type] = {
     # estimators
     "BlockwiseTransformer": BlockwiseTransformer,
+    "GaussianProcessRegressor": GaussianProcessRegressor,
     "KernelCCA": KernelCCA,
     "KernelKMeans": KernelKMeans,
     "KernelLogisticRegression": KernelLogisticRegression,
@@ -76,6 +79,7 @@ SAVED_CLASSES: dict[str, type] = {
     "EmbeddingClusters": EmbeddingClusters,
     "ExactPosterior": ExactPosterior,
     "Factor": Factor,
+    "FixedKernel": FixedKernel,
     "FeatureSpaceClusters": FeatureSpaceClusters,
     "FullPosterior": FullPosterior,
     "Guarantee": Guarantee,
@@ -196,13 +200,14 @@ def _is_package_module(module: str) -> bool:
 
 
 def _third_party_names() -> frozenset[str]:
-    """Harmless names that skops does not trust: CSR, dtypes, parts of a search.
+    """Harmless names that skops does not trust: CSR, dtypes, kernels, searches.
 
     A search holds its splitter and its scorer, and a scorer its metric; some also hold
-    which metadata they ask for (scikit-learn < 1.8).
+    which metadata they ask for (scikit-learn < 1.8). A Gaussian process holds kernels.
     """
     from sklearn import model_selection
     from sklearn.dummy import DummyClassifier
+    from sklearn.gaussian_process import kernels as gp
     from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
     from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -212,8 +217,10 @@ def _third_party_names() -> frozenset[str]:
     scorer_types = map(type, [*scorers, check_scoring(DummyClassifier())])
     splitters = (c for c in _classes(model_selection) if hasattr(c, "get_n_splits"))
     sparse = (c for c in _classes(sp) if issubclass(c, (sp.sparray, sp.spmatrix)))
+    gp_kernels = (c for c in _classes(gp) if issubclass(c, gp.Kernel))
     requests = (MetadataRequest, type(MetadataRequest(owner=None).fit))
-    things = [np.dtype, *sparse, *splitters, *metrics, *scorer_types, *requests]
+    parts = [*splitters, *metrics, *scorer_types, *requests]
+    things = [np.dtype, *sparse, *gp_kernels, *parts]
     return frozenset(f"{thing.__module__}.{thing.__name__}" for thing in things)
 
 

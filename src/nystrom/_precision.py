@@ -272,10 +272,6 @@ def min_eigenvalue_ratio(narrow: bool) -> float:
     return 2e-7 if narrow else 1e-12
 
 
-#: Rows are alike where features vary by no more than this share of their squares.
-ALIKE = 1e-9
-
-
 def least_resolved_alpha(trace: float) -> float:
     """The least α that is not lost beside a kernel or Gram matrix with this trace.
 

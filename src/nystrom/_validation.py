@@ -8,30 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
-from inspect import isfunction
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, overload
 
 import numpy as np
-
-C = TypeVar("C", bound=type)
 
 
 class KernelNotFiniteError(ValueError):
     """A kernel returned nan or inf."""
-
-
-def named_plainly(cls: C) -> C:
-    """Leave a private class out of the names that Python's own errors have of methods.
-
-    "predict() missing 1 required positional argument: 'X'" is what a user can read;
-    the class that a method is inherited from is nothing they know.
-    """
-    for name, value in vars(cls).items():
-        function = getattr(value, "__func__", value)
-        if isfunction(function) and not name.startswith("_"):
-            function.__qualname__ = name
-    return cls
 
 
 def check_finite(K: np.ndarray) -> None:

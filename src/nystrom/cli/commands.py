@@ -13,7 +13,6 @@ import click
 
 from nystrom import save
 
-from .columns import TREATMENTS
 from .learning import (
     BASELINES,
     evaluate,
@@ -26,7 +25,7 @@ from .learning import (
     train,
 )
 from .report import write_report
-from .tables import CommandError, TableFile, check_output_paths
+from .tables import TREATMENTS, CommandError, TableFile, check_output_paths
 
 #: Exit code of Ctrl-C; 1 is click's for errors and 2 for wrong options.
 INTERRUPT_EXIT_CODE = 130

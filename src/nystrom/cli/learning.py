@@ -34,8 +34,11 @@ from nystrom import (
     select_landmarks,
 )
 
-from .columns import (
+from .tables import (
+    CommandError,
+    TableFile,
     as_known_labels,
+    check_column,
     check_target,
     find_columns,
     guess_task,
@@ -43,7 +46,6 @@ from .columns import (
     parse_columns,
     parse_target,
 )
-from .tables import CommandError, TableFile, check_column
 
 #: Rows that the width, the ridge and the number of landmarks are chosen on at most.
 MAX_SEARCH_ROWS = 50_000
@@ -108,12 +110,10 @@ class Evaluation(NamedTuple):
         """
         y, found = self.y_true[indices], self.y_pred[indices]
         if self.probabilities is None or self.codes is None:
-            squares = np.mean((y - found) ** 2)
-            return {
-                "R²": float(1 - squares / (np.var(y) or 1.0)),
-                "RMSE": float(np.sqrt(squares)),
-                "MAE": float(np.mean(np.abs(y - found))),
-            }
+            errors = np.abs(y - found)
+            rmse, mae = np.sqrt(np.mean(errors**2)), np.mean(errors)
+            r2 = 1 - rmse**2 / (np.var(y) or 1.0)
+            return {"R²": float(r2), "RMSE": float(rmse), "MAE": float(mae)}
         metrics = {"accuracy": float(np.mean(y.astype(str) == found.astype(str)))}
         shares, codes = self.probabilities[indices], self.codes[indices]
         shares, codes = shares[codes >= 0], codes[codes >= 0]
@@ -128,14 +128,9 @@ class Evaluation(NamedTuple):
     def intervals(self, seed: int) -> dict[str, list[float]]:
         """Of 95 %, by the bootstrap over rows."""
         rng, n = np.random.default_rng(seed), len(self.y_true)
-        found: dict[str, list[float]] = {name: [] for name in self.metrics()}
-        for _ in range(N_BOOTSTRAP):
-            for name, value in self.metrics(rng.integers(n, size=n)).items():
-                found[name].append(value)
-        return {
-            name: np.quantile(values, [0.025, 0.975]).tolist()
-            for name, values in found.items()
-        }
+        samples = [rng.integers(n, size=n) for _ in range(N_BOOTSTRAP)]
+        found = pd.DataFrame([self.metrics(rows) for rows in samples])
+        return {name: found[name].quantile([0.025, 0.975]).tolist() for name in found}
 
     def advantage(self, other: Evaluation) -> tuple[float, float]:
         """How much better than others the predictions are in R² or accuracy, and the
@@ -157,12 +152,10 @@ def train(
     target: str,
     file: TableFile,
     *,
-    task: str | None,
     landmarks: int | None,
-    category: tuple[str, ...],
-    ignore: tuple[str, ...],
     seed: int,
     verbose: int,
+    **options: Any,
 ) -> tuple[Pipeline, Evaluation]:
     """Choose width, ridge and number of landmarks, score it, fit it on all rows.
 
@@ -170,7 +163,7 @@ def train(
     written later has other rows.
     """
     started = time.perf_counter()
-    task, y, rows, columns = read_problem(table, target, file, task, category, ignore)
+    task, y, rows, columns = read_problem(table, target, file, **options)
     in_train, in_test = split(y, task, seed)
     size = landmarks or int(min(1000, max(20, len(in_train) // 4)))
     some = np.random.default_rng(seed).permutation(in_train)[:MAX_SEARCH_ROWS]
@@ -223,18 +216,17 @@ def read_problem(
     target: str,
     file: TableFile,
     task: str | None,
-    categories: tuple[str, ...],
-    ignored: tuple[str, ...],
+    category: tuple[str, ...],
+    ignore: tuple[str, ...],
 ) -> tuple[str, np.ndarray, pd.DataFrame, dict[str, Any]]:
     """Guess the task and the kinds of columns, and say what was guessed."""
-    for name in (target, *categories, *ignored):
+    for name in (target, *category, *ignore):
         check_column(table, name, file)
-    for option, names in (("category", categories), ("ignore", ignored)):
-        if target in names:
-            raise CommandError(
-                f"--{option} {target} is the target; it is no column to learn from. "
-                "For classes give --task classification."
-            )
+    if target in (*category, *ignore):
+        raise CommandError(
+            f"{target!r} is the target, and no column for --category or --ignore; for "
+            "classes give --task classification."
+        )
     present = table[target].notna()
     raw_target = table[target][present]
     check_target(raw_target, file)
@@ -249,12 +241,10 @@ def read_problem(
         rare = counts[counts < MIN_CLASS_ROWS]
         if len(rare):
             named = ", ".join(f"{name!s} ({n})" for name, n in rare[:5].items())
-            say(
-                f"classes with fewer than {MIN_CLASS_ROWS} rows, too few to rely on: "
-                f"{len(rare)}, {named}" + ", …" * (len(rare) > 5)
-            )
-    given = table[present].drop(columns=list({target, *ignored}))
-    columns = find_columns(given, file, categories)
+            few = f"fewer than {MIN_CLASS_ROWS} rows, too few to rely on"
+            say(f"classes with {few}: {len(rare)}, {named}" + ", …" * (len(rare) > 5))
+    given = table[present].drop(columns=list({target, *ignore}))
+    columns = find_columns(given, file, category)
     for name, reason in columns["left_out"].items():
         say(f"column {name!r} is left out: {reason}")
     for name in columns["numbers"]:
@@ -383,17 +373,9 @@ def load_model(path: str) -> Pipeline:
     """A model that `nystrom fit` saved."""
     if not Path(path).exists():
         raise CommandError(f"There is no file {path}.")
-    if Path(path).suffix.lower() in (".csv", ".tsv", ".gz", ".parquet", ".pq"):
-        raise CommandError(
-            f"{path} is a table by its name, not a model; the model comes first, then "
-            "the table."
-        )
     model = load(path)
     if not hasattr(model, "nystrom_summary_"):
-        raise CommandError(
-            f"{path} is a {type(model).__name__} that `nystrom fit` did not make; use "
-            "it from Python, by nystrom.load."
-        )
+        raise CommandError(f"{path} is a model that `nystrom fit` did not make.")
     return model
 
 
@@ -406,10 +388,10 @@ def predicted_pieces(
     keep_columns: bool,
 ) -> Iterator[pd.DataFrame]:
     """Predictions, alone or beside the columns of the table, piece by piece."""
-    if probabilities and not is_classifier(model):
-        raise CommandError("A regression has no probabilities; there are --deviations.")
-    if deviations and is_classifier(model):
-        raise CommandError("A classifier has no deviations; there are --probabilities.")
+    if deviations if is_classifier(model) else probabilities:
+        raise CommandError(
+            "--probabilities are of a classifier, and --deviations of a regression."
+        )
     for piece in file.pieces():
         values = parse_columns(model.nystrom_summary_["columns"], piece, file)
         if deviations:
@@ -450,7 +432,6 @@ def evaluate(model: Pipeline, file: TableFile) -> Evaluation:
 
 def landmark_rows(
     file: TableFile,
-    *,
     number: int,
     gamma: float | None,
     category: tuple[str, ...],

@@ -24,10 +24,10 @@ from sklearn.pipeline import Pipeline
 import nystrom
 
 from ..displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
-from ..sources.files import FORMATS, bare_suffix
+from ..sources.files import file_format
 from ..sources.output import atomic_write
-from .columns import TREATMENTS, make_encoder
 from .learning import BASELINES, Evaluation, comparison_warnings, no_better_than
+from .tables import TREATMENTS, make_encoder
 
 #: Rows that the plot of leverage scores shows at most.
 MAX_PLOTTED_ROWS = 20_000
@@ -165,22 +165,17 @@ def _columns(summary: dict[str, Any]) -> str:
 
 
 def _scatter(evaluation: Evaluation) -> str:
-    def draw(ax: Any) -> None:
-        PredictionErrorDisplay.from_predictions(
-            evaluation.y_true,
-            evaluation.y_pred,
-            kind="actual_vs_predicted",
-            subsample=2000,
-            random_state=0,
-            ax=ax,
-            scatter_kwargs={"s": 6, "linewidths": 0},
-        )
-        ax.locator_params(nbins=5)
-
-    svg = _svg(
-        draw,
-        "Scatter of predicted against true values, near the diagonal where they agree.",
+    options = {"subsample": 2000, "random_state": 0, "kind": "actual_vs_predicted"}
+    small = {"s": 6, "linewidths": 0}
+    draw = partial(
+        PredictionErrorDisplay.from_predictions,
+        evaluation.y_true,
+        evaluation.y_pred,
+        scatter_kwargs=small,
+        **options,
     )
+    words = "Scatter of predicted against true values, near the diagonal."
+    svg = _svg(lambda ax: draw(ax=ax).ax_.locator_params(nbins=5), words)
     return f"<figure>{svg}<figcaption>Predicted against true.</figcaption></figure>"
 
 
@@ -235,7 +230,7 @@ def _snippet_values(model: Pipeline) -> dict[str, str]:
     if summary["task"] == "classification" and estimator.classes_.dtype.kind != "i":
         texts.append(summary["target"])
     read = f"pd.read_parquet({path!r})"
-    if path == "-" or FORMATS[bare_suffix(path)] == "csv":
+    if path == "-" or file_format(path) == "csv":
         read = (
             f"pd.read_csv({path!r}, sep={separator!r}, decimal="
             f"{'.' if separator == ',' else ','!r}, na_values=['?'], "

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _arrays as arrays
-from .._validation import import_optional, named_plainly
+from .._validation import import_optional
 from ..estimators.kernel_kmeans import KernelKMeans
 from ..functions import approximate
 from ..landmarks import Landmarks, check_landmarks
@@ -36,7 +36,6 @@ class BaseDisplay:
         return ax
 
 
-@named_plainly
 class BaseRowsDisplay(BaseDisplay):
     """A display of rows and landmarks, or of rows and an estimator's landmarks."""
 

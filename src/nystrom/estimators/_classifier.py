@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed, sorted_row_sample
-from .._validation import check_choice, named_plainly
+from .._validation import check_choice
 from ..landmarks import Landmarks
 from ..models.calibration import (
     MAX_CALIBRATION_ROWS,
@@ -181,7 +181,6 @@ class ClassLabels:
         return self.binarizer.y_type_.startswith("multilabel")
 
 
-@named_plainly
 class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
     """The base of KernelRidgeClassifier and KernelLogisticRegression."""
 

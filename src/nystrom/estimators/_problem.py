@@ -37,7 +37,7 @@ from ..sources import (
     Subset,
     as_source,
 )
-from ..sources.base import DeviceRows
+from ..sources.views import DeviceRows
 from ._inputs import check_namespace, check_sample_weight, check_width
 from ._progress import active_engine, announce_selection, resolve_engine
 

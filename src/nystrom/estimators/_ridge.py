@@ -22,7 +22,6 @@ from .._validation import (
     check_choice,
     check_numbers,
     check_positive,
-    named_plainly,
 )
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
@@ -40,7 +39,7 @@ from ._base import BaseLandmarkEstimator, asarray_like
 from ._inputs import check_targets, check_targets_in_source, load_values
 from ._problem import LANDMARK_COUNT, KernelProblem
 from ._progress import method_of_rows
-from ._warnings import warn, warn_alike, warn_of_small_alpha
+from ._warnings import warn, warn_of_small_alpha
 
 #: A stream's landmarks are changed where that leaves so many times less of K: to carry
 #: sums over loses a little.
@@ -231,7 +230,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
             self.approximation_error_ = TraceError.from_sums(0.0, 1.0, n)
         if fit.not_converged:
             warn(fit.not_converged, ConvergenceWarning)
-        warn_alike(landmarks, fit.alike)
         warn_of_small_alpha(alpha, fit.least_alpha)
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
@@ -353,7 +351,6 @@ def read_all_targets(source: Source) -> np.ndarray:
     return values if names is None else names[values.astype(int)]
 
 
-@named_plainly
 class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
     """The base of KernelRidge and KernelRidgeCV."""
 

@@ -42,10 +42,6 @@ DIAGONAL_TRACE_ERROR, DIAGONAL_ROWS_PER_LANDMARK = 0.9, 2.0
 CONSTANT_ENTRY_RATIO, N_PROBED_LANDMARKS = 0.9999, 32
 
 
-#: A smaller relative trace error may be rounding of float32.
-MAX_ROUNDING_ERROR = 1e-5
-
-
 def warn_about_landmarks(landmarks: Landmarks) -> None:
     """The warnings a user should see once: an indefinite kernel, a cap reached, a
     width that makes all rows alike or none.
@@ -114,25 +110,6 @@ def _is_nearly_constant(landmarks: Landmarks) -> bool:
         return False  # they are the same
     K = landmarks.kernel.gram(points)
     return bool(K.min() > CONSTANT_ENTRY_RATIO * K.max())
-
-
-def warn_alike(landmarks: Landmarks, alike: bool | None = None) -> None:
-    """Warn if nothing can be predicted, because the kernel sees no difference of rows.
-
-    None: not known; one landmark that explains all of a kernel of a distance is then
-    the same as all rows.
-    """
-    at_distance = landmarks.kernel.traits.is_distance_based
-    if alike is None:
-        error = landmarks.error
-        little = error is not None and error.value <= MAX_ROUNDING_ERROR
-        alike = at_distance and landmarks.rank == 1 and little and landmarks.n_rows > 1
-    # Different rows that are alike to a kernel of a distance: that was said of gamma.
-    if alike and not (at_distance and _is_nearly_constant(landmarks)):
-        warn(
-            f"All rows of X are the same to {landmarks.kernel}, so only a constant can "
-            "be predicted. Check the columns of X and the kernel."
-        )
 
 
 def warn_of_small_alpha(alpha: float, least: float) -> None:

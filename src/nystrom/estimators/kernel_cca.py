@@ -18,7 +18,7 @@ from ..landmarks import Landmarks
 from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
-from ..sources.files import FileOptions, targets_in
+from ..sources.files import targets_in
 from ._base import BaseLandmarkTransformer, asarray_like
 from ._inputs import (
     check_consistent_length,
@@ -55,7 +55,7 @@ def as_second_view(y: Any, *, like: Any) -> Any:
     check_input_type(y, "y")
     if isinstance(y, (str, os.PathLike)):
         check_file_exists(y, "y")
-        targets = targets_in(os.path.abspath(y), FileOptions(flat=True))
+        targets = targets_in(os.path.abspath(y))
         check_numeric_targets(targets, "KernelCCA")
         y = targets.of
     if isinstance(y, np.ndarray) and y.dtype == object:
@@ -309,7 +309,7 @@ class KernelCCA(BaseLandmarkTransformer):
             check_width(source.n_features, expected, "KernelCCA is expecting", "y")
             return scores, self._scores(1, source)
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit, and return the scores of both views.
 
         The result is a pair, as for scikit-learn's `CCA`, so this can only be the last
@@ -321,16 +321,12 @@ class KernelCCA(BaseLandmarkTransformer):
             First view.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Second view, also a list or a path. None if the source has it.
-        **params : dict
-            Not accepted; present for metadata routing.
 
         Returns
         -------
         scores : pair of arrays of shape (n_samples, n_components)
             Scores of X and of y.
         """
-        if params:
-            raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         with method_progress_bar(self, "fit_transform"):
             self.fit(X, y)
             return self.transform(*as_two_views(X, y))

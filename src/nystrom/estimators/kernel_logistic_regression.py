@@ -26,7 +26,7 @@ from ._base import asarray_like
 from ._classifier import BaseKernelClassifier, ClassLabels
 from ._progress import fit_context, with_callbacks
 from ._ridge import RidgeModel
-from ._warnings import warn, warn_alike
+from ._warnings import warn
 
 
 class KernelLogisticRegression(BaseKernelClassifier):
@@ -227,7 +227,6 @@ class KernelLogisticRegression(BaseKernelClassifier):
                 self._warn_not_converged(result)
             error = estimate_trace_error(landmarks, source, engine)
             landmarks = self._set_landmarks(landmarks, error)
-            warn_alike(landmarks)
             linear_map = to_linear_map(landmarks, source, mapping, result.x)
             self._set_model(landmarks, RidgeModel(linear_map, problem.is_single_target))
             self._set_classes(problem.labels)
@@ -235,16 +234,11 @@ class KernelLogisticRegression(BaseKernelClassifier):
         return self
 
     def _warn_not_converged(self, result: DescentResult) -> None:
-        advice = f"Raise max_iter={self.max_iter} or tol,"
-        if result.n_iterations < self.max_iter:
-            advice = (
-                "No step goes further down: rounding hides it. Scale the features, so "
-                "that kernel values are of similar size,"
-            )
         warn(
             f"Not converged in {result.n_iterations} steps: about "
             f"{result.relative_gain:.1g} of the objective is left to be gained, tol is "
-            f"{self.tol:g}. {advice} or take a smaller C.",
+            f"{self.tol:g}. Raise max_iter={self.max_iter} or tol, scale the features, "
+            "or take a smaller C.",
             ConvergenceWarning,
         )
 

@@ -353,7 +353,6 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         y: Any = None,
         out: Any = None,
         sample_weight: Any = None,
-        **params: Any,
     ) -> Any:
         """Fit, and return the coordinates of X.
 
@@ -372,16 +371,12 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         sample_weight : float, array-like of shape (n_samples,) or path, default=None
             Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
             it.
-        **params : dict
-            Not accepted; present for metadata routing.
 
         Returns
         -------
         coordinates : array of shape (n_samples, n_components)
             Coordinates in the precision of X, or `out`.
         """
-        if params:
-            raise TypeError(f"fit_transform takes no {', '.join(params)}.")
         Output(out)  # refused before the work begins
         if sample_weight is not None:  # rows of weight 0 are no part of the fit
             return self.fit(X, y, sample_weight).transform(X, out)
@@ -451,9 +446,6 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
     def _fit(
         self, X: Any, sample_weight: Any = None
     ) -> tuple[Landmarks, KernelProblem]:
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        if self.fit_inverse_transform and precomputed:
-            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         problem = self._validate(X, None, sample_weight)
         source, stopping_rule = problem.source, self._stopping_rule()
         is_small = uses_exact_solver(stopping_rule, self.sampler, source)

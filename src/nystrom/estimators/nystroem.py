@@ -233,7 +233,6 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         y: Any = None,
         out: Any = None,
         sample_weight: Any = None,
-        **fit_params: Any,
     ) -> Any:
         """Fit, and return the features of X.
 
@@ -254,16 +253,12 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         sample_weight : float, array-like of shape (n_samples,) or path, default=None
             Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
             it.
-        **fit_params : dict
-            Not accepted; present for metadata routing.
 
         Returns
         -------
         features : array of shape (n_samples, n_components)
             Features in the precision of X, or `out`.
         """
-        if fit_params:
-            raise TypeError(f"fit_transform takes no {', '.join(fit_params)}.")
         Output(out)  # refused before the work begins
         if sample_weight is not None:  # rows of weight 0 are no part of the fit
             return self.fit(X, y, sample_weight).transform(X, out)

@@ -30,9 +30,6 @@ from .factor import ColumnBlocks
 class Ledger:
     """Counts of kernel evaluations and passes, and notes, that travel with the work."""
 
-    n_evaluations: int
-    n_passes: int
-
     def __init__(self, progress: ProgressHook = silent) -> None:
         self.n_evaluations = 0
         self.n_passes = 0

@@ -182,15 +182,6 @@ def trace_error_after_pass(
     return estimate_trace_error(landmarks, source, engine)
 
 
-def are_alike(sums: Moments) -> bool:
-    """Whether features do not vary: nothing but a constant follows from them."""
-    if sums.n_rows < 2 or sums.kernel_trace <= 0:
-        return False
-    mean = sums.feature_sum / sums.weight
-    spread = float(np.trace(sums.gram)) - sums.weight * float(mean @ mean)
-    return spread <= precision.ALIKE * sums.kernel_trace
-
-
 def trace_error_bound(mapping: FeatureMap, sums: Moments) -> float:
     """An upper bound of tr(K − K̃), rounding included."""
     explained = float(_feature_squares(mapping, sums).sum())

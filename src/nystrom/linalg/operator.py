@@ -141,7 +141,7 @@ class Approximation:
         host = self._check_vectors(v)
         root, K_S = self._mapping.root, BlockFeatures(self._mapping.columns)
         t = self._transposed_product(K_S, host)
-        return _to_library_of(v, self._product(K_S, root @ (root.T @ t)))
+        return arrays.to_device_of(self._product(K_S, root @ (root.T @ t)), v)
 
     matmat = matvec
     rmatvec = matvec
@@ -255,7 +255,8 @@ class Approximation:
 
         x = solve_woodbury(host)
         fitted = self._product(Z, self._transposed_product(Z, x))
-        return _to_library_of(b, x + solve_woodbury(host - ridge * x - fitted))
+        x = x + solve_woodbury(host - ridge * x - fitted)
+        return arrays.to_device_of(x, b)
 
     def _check_vectors(self, v: Any) -> np.ndarray:
         v = np.asarray(arrays.tree_to_host(v), dtype=np.float64)
@@ -269,7 +270,7 @@ class Approximation:
     def _to_output(self, values: np.ndarray) -> Array:
         """Results in the library and on the device of the rows, in float64."""
         like = self.landmarks.kernel.output_like(self.source.original.rows(0, 1))
-        return _to_library_of(like, values)
+        return arrays.to_device_of(values, like)
 
     @property
     def trace_error(self) -> float:
@@ -369,11 +370,8 @@ class Approximation:
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
 
-
-def _to_library_of(like: Any, values: np.ndarray) -> Array:
-    """Values in the library and on the device of what was given."""
-    on_host = arrays.is_on_host(like)
-    return values if on_host else arrays.from_host(values, like, values.dtype)
+    def _repr_html_(self) -> str:
+        return f"Approximation of {self.shape[0]} rows on{self.landmarks._repr_html_()}"
 
 
 def _block_values(block: Block, tiles: BlockFeatures) -> Array:

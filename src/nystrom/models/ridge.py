@@ -363,7 +363,6 @@ class RidgeFit:
     residual: float | None = None  # the largest ‖b − Ax‖/‖b‖ of the targets
     notes: tuple[str, ...] = ()
     least_alpha: float = 0.0  # rounding hides a smaller one in some direction
-    alike: bool | None = None  # whether features are the same for all rows
     rows: Landmarks | None = None  # what predicts, where it is not the landmarks
     X_fit: Any = None  # what is called so, where it is not the points
 

@@ -16,7 +16,7 @@ from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 
 from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
-from .._precision import ALIKE, least_resolved_alpha, min_cholesky_ridge
+from .._precision import least_resolved_alpha, min_cholesky_ridge
 from .._random import Purpose, sorted_row_sample, uniforms
 from .._validation import check_finite
 from ..engines import Engine
@@ -30,7 +30,6 @@ from ..linalg.factor import factorize
 from ..linalg.features import FeatureMap
 from ..linalg.moments import (
     Moments,
-    are_alike,
     moments,
     trace_error_after_pass,
     trace_error_bound,
@@ -110,7 +109,6 @@ def fit_from_moments(
             posterior=posterior,
             notes=precision_notes(mapping),
             least_alpha=problem.least_alpha(float(alphas.min())),
-            alike=are_alike(sums),
         )
 
 
@@ -320,7 +318,6 @@ def fit_exact(landmarks: Landmarks, task: RidgeTask, X: Any) -> RidgeFit:
         risk_bound=EXACT_RISK,
         posterior=ExactPosterior(points, gram_kernel, weights, alphas, scales),
         least_alpha=least if is_lost else 0.0,
-        alike=bool(n > 1 and 0 < K.max() * (1 - ALIKE) <= K.min()),
         X_fit=X,
     )
 

@@ -46,8 +46,8 @@ class GuaranteedSampler(Sampler):
     max_spectral_error: float | None = None
 
     takes: ClassVar[tuple[type, ...]] = (FixedSize, SpectralTolerance)
-    #: The theorem is proven for δ below 1 over this.
-    inverse_max_delta: ClassVar[int]
+    #: The theorem is proven for δ below this.
+    max_delta: ClassVar[float]
 
     def __post_init__(self) -> None:
         if self.max_spectral_error is not None:
@@ -55,7 +55,7 @@ class GuaranteedSampler(Sampler):
         if self.constants is not None:
             check_choice(self.constants, "constants", ("theory", "practical"))
         if self.delta is not None:
-            check_positive(self.delta, "delta", below=1 / self.inverse_max_delta)
+            check_positive(self.delta, "delta", below=self.max_delta)
         if self.constants == "practical" and self.delta is not None:
             raise ValueError(
                 f"delta={self.delta!r} belongs to constants='theory'; leave it out, or "

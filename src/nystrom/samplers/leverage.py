@@ -47,7 +47,7 @@ class Leverage(GuaranteedSampler):
     """
 
     name = "leverage"
-    inverse_max_delta = 8
+    max_delta = 1 / 8
 
     def choose(self, problem: SamplingProblem, goal: StoppingRule) -> Landmarks:
         kernel, source = problem.kernel, problem.source

@@ -397,15 +397,12 @@ class Uniform(GrowingSampler):
             rows = self._next_rows(n_next)
             selected = self.pivots.add(rows, min_share=self.min_residual_shares[0])
             self.skipped.append(np.delete(rows, selected))
-            if len(rows) < n_next:
-                self._retry_skipped()
-
-    def _retry_skipped(self) -> None:
-        """Begin anew with the rows that were skipped, and less to exceed."""
-        self.order, self.n_seen = np.concatenate(self.skipped), 0
-        self.skipped = []
-        self.exhausted = len(self.min_residual_shares) == 1 or not len(self.order)
-        self.min_residual_shares = self.min_residual_shares[1:]
+            if len(rows) < n_next:  # begin anew with the rows that were skipped
+                self.order, self.n_seen = np.concatenate(self.skipped), 0
+                self.skipped = []
+                is_last = len(self.min_residual_shares) == 1
+                self.exhausted = is_last or not len(self.order)
+                self.min_residual_shares = self.min_residual_shares[1:]
 
     def _next_rows(self, size: int) -> np.ndarray:
         """The next rows of the draw, which is extended as it is needed."""

@@ -344,11 +344,7 @@ class TheoryRidge(SamplingRule):
 
     def ridge(self, SKS: np.ndarray, level: int) -> float:
         """The user's λ, where it is above rounding."""
-        return (
-            max(self.fixed_ridge, min_cholesky_ridge(SKS))
-            if len(SKS)
-            else self.fixed_ridge
-        )
+        return max(self.fixed_ridge, min_cholesky_ridge(SKS))
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
         """16·l̃ with l̃ = 3/2 of the sample's score, …"""
@@ -610,7 +606,7 @@ class Recursive(GuaranteedSampler):
     """
 
     name = "recursive"
-    inverse_max_delta = 32
+    max_delta = 1 / 32
 
     def choose(self, problem: SamplingProblem, goal: StoppingRule) -> Landmarks:
         delta = self.proven_delta
@@ -703,7 +699,6 @@ def select_by_ridge(
     name: str,
 ) -> Landmarks:
     """Algorithm 2: as many rows as λ asks for, at most `largest`."""
-    needs_check = isinstance(rule, PracticalRidge)
     top, n = run_recursion(problem, rule), problem.source.n_rows
     if top is None:  # so few rows that all are landmarks
         sample = sample_all_rows(n, max_landmarks, problem.seed)
@@ -722,11 +717,9 @@ def select_by_ridge(
             problem, rule.fixed_ridge, probability, "Algorithm 2"
         )
     landmarks = problem.landmarks(sample, name, **fields)
-    if needs_check and not sample.n_requested and top is not None:
-        return ensure_spectral_error(
-            rule.fixed_ridge, landmarks, problem, max_landmarks
-        )
-    return landmarks
+    if isinstance(rule, TheoryRidge) or sample.n_requested or top is None:
+        return landmarks
+    return ensure_spectral_error(rule.fixed_ridge, landmarks, problem, max_landmarks)
 
 
 def _landmark_fields(top: Level, totals: ScoreTotals) -> dict[str, Any]:

@@ -109,10 +109,6 @@ class Reservoir:
         n_new_rows = self.n_new_rows + batch.n_rows
         return replace(self, **joined, n_rows=n + batch.n_rows, n_new_rows=n_new_rows)
 
-    def is_selection_due(self, size: int) -> bool:
-        """Whether so many rows have come that landmarks are to be chosen anew."""
-        return self.n_new_rows >= min(size, MAX_NEW_SHARE * self.n_rows)
-
     def thinned_for(
         self, landmarks: Landmarks, engine: Engine
     ) -> tuple[Reservoir, TraceError]:
@@ -250,7 +246,8 @@ def update_from_batch(
         if old is None:
             old = Reservoir.from_landmarks(previous, seed)
         reservoir = old.with_batch(batch)
-        if not reservoir.is_selection_due(ROWS_PER_LANDMARK * len(previous)):
+        n_due = min(ROWS_PER_LANDMARK * len(previous), MAX_NEW_SHARE * reservoir.n_rows)
+        if reservoir.n_new_rows < n_due:
             old_error = _error_with_batch(batch, previous, old, engine)
             if not _is_stale(previous, old_error, tolerance):
                 return reservoir.attached_to(previous, old_error)

@@ -28,23 +28,19 @@ from .. import _arrays as arrays
 from .array_files import NpyRows
 from .base import (
     Block,
-    CachedRows,
-    ConcatenatedRows,
     DenseRows,
     GeneratedRows,
     ObjectRows,
-    Pair,
     RowNumbers,
     Source,
     SparseRows,
-    Subset,
     Targets,
-    TransformedRows,
 )
 from .dask import DaskRows, is_dask
 from .files import infer_source, open
 from .output import Overwrite
 from .tabular import ChunkedFileRows, FileError
+from .views import CachedRows, ConcatenatedRows, Pair, Subset, TransformedRows
 
 __all__ = [
     "Block",

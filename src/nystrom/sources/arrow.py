@@ -16,8 +16,8 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import chain, islice
 from operator import and_
 from typing import Any
 from urllib.parse import unquote
@@ -27,14 +27,15 @@ import numpy as np
 from .._digest import digest
 from .._validation import import_optional
 from .tabular import (
+    MISSING,
     ColumnNames,
     ColumnSelection,
     FileError,
+    FileOptions,
     TabularFile,
-    format_cell_location,
+    cell_error,
+    file_stamp,
     merge_small_chunks,
-    missing_value_error,
-    not_a_number_error,
     not_numeric_error,
     wrap_decoding_errors,
 )
@@ -47,6 +48,8 @@ CSV_BLOCK_BYTES = 2**22
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 #: Bytes of these that are read at a time: in a store each read is a request.
 READ_AHEAD_BYTES = 2**20
+#: A cell with a number, with a decimal point or comma.
+NUMBER_PATTERN = re.compile(r"[-+]?[\d.,]+([eE][-+]?\d+)?")
 #: Files whose footers are kept.
 MAX_OPEN_FILES = 64
 
@@ -60,12 +63,13 @@ def _arrow(name: str = "pyarrow") -> Any:
 # --- columns as rows ------------------------------------------------------------------
 
 
-def is_text_type(kind: Any) -> bool:
-    """Whether an Arrow type is of text, in a dictionary or not."""
+def is_class_type(kind: Any) -> bool:
+    """Whether an Arrow type is of text, maybe in a dictionary, or of true and false."""
     types = _arrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     is_view = getattr(types, "is_string_view", types.is_string)
-    return types.is_string(kind) or types.is_large_string(kind) or is_view(kind)
+    is_text = types.is_string(kind) or types.is_large_string(kind) or is_view(kind)
+    return is_text or types.is_boolean(kind)
 
 
 def is_list_type(kind: Any) -> bool:
@@ -75,36 +79,30 @@ def is_list_type(kind: Any) -> bool:
     return is_list or types.is_fixed_size_list(kind)
 
 
-def numpy_dtype(kind: Any) -> np.dtype | None:
-    """NumPy's dtype for an Arrow type of numbers, or of lists of them; else None."""
+def numpy_dtype(path: str, name: Any, kind: Any) -> np.dtype:
+    """NumPy's dtype for an Arrow type of numbers, or of lists of them."""
     types = _arrow().types
-    kind = kind.value_type if is_list_type(kind) else kind
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-        return np.dtype(kind.to_pandas_dtype())
-    return None
+    item = kind.value_type if is_list_type(kind) else kind
+    if types.is_integer(item) or types.is_floating(item) or types.is_boolean(item):
+        return np.dtype(item.to_pandas_dtype())
+    raise not_numeric_error(path, name, kind)
 
 
 def _column_values(column: Any, width: int, path: str, name: Any, row: int) -> Any:
     """(rows, width): a column without missing values."""
-    if numpy_dtype(column.type) is None:
-        raise not_numeric_error(path, name, column.type)
-    if column.null_count:
-        null = column.is_null().to_numpy(zero_copy_only=False).argmax()
-        raise missing_value_error(path, name, row + int(null))
-    if not is_list_type(column.type):
-        return column.to_numpy()[:, None]
-    compute = _arrow("pyarrow.compute")
-    lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
-    if (lengths != width).any():
-        bad = int((lengths != width).argmax())
-        raise FileError(
-            f"{format_cell_location(path, name, row + bad)}: a list of {lengths[bad]} "
-            f"values, where others have {width}; all must have the same."
-        )
-    values = compute.list_flatten(column)
+    numpy_dtype(path, name, column.type)
+    values = column
+    if is_list_type(column.type) and not column.null_count:
+        compute = _arrow("pyarrow.compute")
+        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        for bad in np.flatnonzero(lengths != width)[:1]:
+            problem = f"a list of {lengths[bad]} values, where others have {width}"
+            raise cell_error(path, name, row + int(bad), problem)
+        values = compute.list_flatten(column)
     if values.null_count:
-        null = values.is_null().to_numpy(zero_copy_only=False).argmax()
-        raise missing_value_error(path, name, row + int(null) // width)
+        null = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        bad = null if values is column else null // width
+        raise cell_error(path, name, row + bad, MISSING)
     return values.to_numpy().reshape(-1, width)
 
 
@@ -152,12 +150,26 @@ def matrix_in_memory(table: Any) -> tuple[np.ndarray, ColumnNames]:
 # --- files of columns -----------------------------------------------------------------
 
 
-def add_constants(table: Any, constants: dict[str, tuple[Any, Any]]) -> Any:
-    """A table with columns that are the same for all rows, of a type and value each."""
-    for name, (kind, value) in constants.items():
+def make_fragment(
+    path: str, file_format: str, filesystem: Any, constants: dict[str, Any]
+) -> Any:
+    """A Parquet or Arrow IPC file as part of a `pyarrow.dataset`, with columns that are
+    the same for all rows.
+    """
+    datasets = _arrow("pyarrow.dataset")
+    kind = {"parquet": datasets.ParquetFileFormat, "ipc": datasets.IpcFileFormat}
+    known = [datasets.field(name) == value for name, value in constants.items()]
+    filesystem = filesystem or _arrow("pyarrow.fs").LocalFileSystem()
+    partition = [reduce(and_, known)] if known else []
+    return kind[file_format]().make_fragment(path, filesystem, *partition)
+
+
+def add_constants(table: Any, constants: dict[str, Any]) -> Any:
+    """A table with columns that are the same for all rows."""
+    for name, value in constants.items():
         if name not in table.column_names:
-            constant = _arrow().repeat(_arrow().scalar(value, kind), len(table))
-            table = table.append_column(name, constant)
+            column = _arrow().repeat(_arrow().scalar(value), len(table))
+            table = table.append_column(name, column)
     return table
 
 
@@ -166,115 +178,82 @@ class ArrowFile(TabularFile):
 
     Parameters
     ----------
-    path : str
-        The file, as its file system knows it.
-    file_format : "parquet" or "ipc"
-        How it is stored.
-    filesystem : pyarrow.fs.FileSystem or None
-        Where it is; None: on the local disk.
-    folder_columns : dict of str to (pyarrow.DataType, value)
-        Columns that are the same for all rows, by the names of the folders (Hive).
+    fragment : pyarrow.dataset.Fragment
+        The file, with the columns that its folders name (Hive).
     row_filter : pyarrow.compute.Expression or None
         Only rows for which it is true.
     schema : pyarrow.Schema or None
         What columns there are, and of which types; None: as they are stored.
     converted : TemporaryTable or None
-        Where the columns are that `path` was converted to.
-    stamp, key : values
-        What is known of `path` then, and of how it was converted.
+        The file itself, where it is a copy of something else.
+    source : (path, filesystem, stamp) or None
+        Of what it is a copy.
     """
 
     def __init__(
         self,
-        path: str,
-        file_format: str,
+        fragment: Any,
         *,
-        filesystem: Any = None,
-        folder_columns: dict[str, tuple[Any, Any]] | None = None,
         row_filter: Any = None,
         schema: Any = None,
         converted: TemporaryTable | None = None,
-        stamp: Any = None,
-        key: Any = None,
+        source: tuple[str, Any, Any] | None = None,
     ) -> None:
-        self.filesystem, self.file_format = filesystem, file_format
-        self.converted, self.row_filter = converted, row_filter
-        self.stamp, self.token = stamp, "" if converted is None else converted.path
-        self.folder_columns = folder_columns or {}
-        super().__init__(path)
-        self.label = {"ipc": "Arrow"}.get(file_format, file_format.title())
-        self._key = digest(
-            *(file_format, str(row_filter), str(schema), str(self.folder_columns)),
-            *(getattr(filesystem, "type_name", ""), key),
-        )
-        with wrap_decoding_errors(self, 0):
-            self.schema = self._own_schema() if schema is None else schema
-            self.names = tuple(self.schema.names)
+        datasets = _arrow("pyarrow.dataset")
+        self.is_parquet = isinstance(fragment, datasets.ParquetFileFragment)
+        self.constants = datasets.get_partition_keys(fragment.partition_expression)
+        self.row_filter, self.converted = row_filter, converted
+        self.token = "" if converted is None else converted.path
+        if source is None:
+            filesystem = fragment.filesystem
+            if isinstance(filesystem, _arrow("pyarrow.fs").LocalFileSystem):
+                filesystem = None
+            source = fragment.path, filesystem, file_stamp(fragment.path, filesystem)
+        self.path, self.filesystem, self.stamp = source
+        self.options = digest(str(row_filter), str(schema), str(self.constants))
+        self.fragment = fragment
+        with wrap_decoding_errors(self):
+            if schema is None:
+                schema = add_constants(
+                    self._fragment.physical_schema.empty_table(), self.constants
+                ).schema
+            self.schema, self.names = schema, tuple(schema.names)
             bounds = np.cumsum([0, *self._group_sizes()])
-            self._read_widths()
-        groups = merge_small_chunks(bounds, len(self.names))
-        self.groups = np.column_stack([groups[:-1], groups[1:]])
-        self.bounds = bounds[groups]
-        if row_filter is not None:
-            with wrap_decoding_errors(self, 0):
+            self._widths = {name: self._width(name) for name in schema.names}
+            groups = merge_small_chunks(bounds, len(self.names))
+            self.groups = np.column_stack([groups[:-1], groups[1:]])
+            self.bounds = bounds[groups]
+            if row_filter is not None:
                 self._count_filtered()
 
     @property
-    def options(self) -> Any:
-        return self._key
-
-    @property
-    def _stored_in(self) -> Any:
-        return self.filesystem if self.converted is None else None
-
-    def _read_stamp(self) -> Any:
-        return self.stamp or super()._read_stamp()
-
     def _fragment(self) -> Any:
         """The open file, with its footer; of some files it is kept."""
-        fragment = _FRAGMENTS.get(self.cache_key)
+        key, stored = (self.identity, self.token), self.fragment
+        fragment = _FRAGMENTS.get(key)
         if fragment is None:
-            datasets = _arrow("pyarrow.dataset")
-            known = [
-                datasets.field(k) == v for k, (_, v) in self.folder_columns.items()
-            ]
-            formats = {
-                "parquet": datasets.ParquetFileFormat,
-                "ipc": datasets.IpcFileFormat,
-            }
-            fragment = formats[self.file_format]().make_fragment(
-                self.path if self.converted is None else self.converted.path,
-                self._stored_in or _arrow("pyarrow.fs").LocalFileSystem(),
-                *([reduce(and_, known)] if known else []),
+            fragment = stored.format.make_fragment(
+                stored.path, stored.filesystem, stored.partition_expression
             )
             while len(_FRAGMENTS) >= MAX_OPEN_FILES:
                 _FRAGMENTS.pop(next(iter(_FRAGMENTS)), None)
-            _FRAGMENTS[self.cache_key] = fragment
+            _FRAGMENTS[key] = fragment
         return fragment
 
-    def _own_schema(self) -> Any:
-        stored = self._fragment().physical_schema
-        others = [(k, kind) for k, (kind, _) in self.folder_columns.items()]
-        fields = [f for f in others if f[0] not in stored.names]
-        return _arrow().schema([*stored, *_arrow().schema(fields)])
-
     def _group_sizes(self) -> list[int]:
-        if self.file_format == "parquet":
-            return [group.num_rows for group in self._fragment().row_groups]
+        if self.is_parquet:
+            return [group.num_rows for group in self._fragment.row_groups]
         with self._open_ipc(()) as file:
             return [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
 
-    def _read_widths(self) -> None:
-        """How many features each column is: of lists that have no fixed size, one is
+    def _width(self, name: str) -> int:
+        """How many features a column is: of lists that have no fixed size, one is
         read.
         """
-        self._widths: dict[str, int] = {}
-        for field in self.schema:
-            column = _arrow().chunked_array([], field.type)
-            if is_list_type(field.type):
-                scanner = self._fragment().scanner(self.schema, columns=[field.name])
-                column = scanner.head(1).column(0)
-            self._widths[field.name] = list_width(column)
+        if not is_list_type(self.schema.field(name).type):
+            return 1
+        scanner = self._fragment.scanner(self.schema, columns=[name])
+        return list_width(scanner.head(1).column(0))
 
     def _count_filtered(self) -> None:
         counts = [
@@ -288,19 +267,19 @@ class ArrowFile(TabularFile):
     def _read_table(self, chunk: int, names: ColumnNames) -> Any:
         """Some columns of a chunk."""
         first, last = map(int, self.groups[chunk])
-        names = tuple(map(stored_name, names))
-        if self.file_format == "parquet":
-            part = self._fragment().subset(row_group_ids=list(range(first, last)))
+        if self.is_parquet:
+            part = self._fragment.subset(row_group_ids=list(range(first, last)))
+            columns = list(map(stored_name, names))
             return part.to_table(
-                self.schema, list(names), self.row_filter, use_threads=False
+                self.schema, columns, self.row_filter, use_threads=False
             )
         with self._open_ipc(names) as file:
             batches = [file.get_batch(i) for i in range(first, last)]
             table = _arrow().Table.from_batches(batches, file.schema)
-        table = add_constants(table, self.folder_columns)
+        table = add_constants(table, self.constants)
         if self.row_filter is not None:
             table = table.filter(self.row_filter)
-        return table.select(names)
+        return table.select(list(map(stored_name, names)))
 
     def iter_tables(self) -> Iterator[Any]:
         """All columns, part by part, with their cells as they are."""
@@ -311,11 +290,12 @@ class ArrowFile(TabularFile):
     @contextmanager
     def _open_ipc(self, names: ColumnNames) -> Iterator[Any]:
         """The file, of which only some columns are read; by reading, not mapping."""
-        ipc, fragment = _arrow("pyarrow.ipc"), self._fragment()
+        ipc, fragment = _arrow("pyarrow.ipc"), self._fragment
         stored = fragment.physical_schema.names
         fields = None
         if self.row_filter is None:  # one column tells how many rows a batch has
-            fields = [stored.index(n) for n in names if n in stored] or [0]
+            wanted = map(stored_name, names)
+            fields = [stored.index(n) for n in wanted if n in stored] or [0]
         options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         with (
             fragment.filesystem.open_input_file(fragment.path) as file,
@@ -327,19 +307,11 @@ class ArrowFile(TabularFile):
         return expand_names({name: self._widths[stored_name(name)] for name in names})
 
     def dtype(self, names: ColumnNames) -> np.dtype:
-        dtypes = []
-        for name in names:
-            kind = self.schema.field(stored_name(name)).type
-            dtypes.append(numpy_dtype(kind))
-            if dtypes[-1] is None:
-                raise not_numeric_error(self.path, name, kind)
-        return np.result_type(*dtypes)  # type: ignore[arg-type]
+        kinds = {name: self.schema.field(stored_name(name)).type for name in names}
+        return np.result_type(*(numpy_dtype(self.path, *i) for i in kinds.items()))
 
-    def holds_text(self, name: Any) -> bool:
-        return is_text_type(self.schema.field(stored_name(name)).type)
-
-    def holds_booleans(self, name: Any) -> bool:
-        return _arrow().types.is_boolean(self.schema.field(stored_name(name)).type)
+    def holds_classes(self, name: Any) -> bool:
+        return is_class_type(self.schema.field(stored_name(name)).type)
 
     def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
         table = self._read_table(chunk, names)
@@ -349,11 +321,39 @@ class ArrowFile(TabularFile):
     def read_text(self, chunk: int, name: Any) -> np.ndarray:
         column = self._read_table(chunk, (name,)).column(0)
         texts = np.array(column.cast(_arrow().string()).to_pylist(), dtype=object)
-        is_missing = (texts == None) | (texts == "")  # noqa: E711
-        if is_missing.any():
-            row = int(self.bounds[chunk]) + int(is_missing.argmax())
-            raise missing_value_error(self.path, name, row)
+        for missing in np.flatnonzero((texts == None) | (texts == ""))[:1]:  # noqa: E711
+            row = int(self.bounds[chunk] + missing)
+            raise cell_error(self.path, name, row, MISSING)
         return texts.astype(np.str_)
+
+
+def dataset_files(dataset: Any) -> list[ArrowFile]:
+    """The files of a `pyarrow.dataset`, read by its schema, filter and partitions."""
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # filtered, or with other columns: only a scan knows by what
+        fragments = []
+    kind = _arrow("pyarrow.dataset").ParquetFileFragment
+    if not fragments or not all(isinstance(f, kind) for f in fragments):
+        return [stream_file(dataset)]
+    return [ArrowFile(fragment, schema=dataset.schema) for fragment in fragments]
+
+
+def folder_columns(paths: Sequence[str], base: str) -> list[dict[str, Any]]:
+    """The columns that folders below `base` name, such as year=2025, of each file:
+    whole numbers where all of them are, else text.
+    """
+    found = []
+    for path in paths:
+        folders = map(unquote, path[len(base) :].split("/")[:-1])
+        found.append(dict(f.split("=", 1) for f in folders if "=" in f))
+    texts = {
+        name
+        for columns in found
+        for name, value in columns.items()
+        if not re.fullmatch(r"-?\d{1,18}", value)
+    }
+    return [{n: v if n in texts else int(v) for n, v in c.items()} for c in found]
 
 
 # --- what is converted once -----------------------------------------------------------
@@ -363,7 +363,7 @@ class TemporaryTable:
     """A file of columns in a temporary folder, for this process and its neighbours.
 
     It is removed when nothing refers to it any more, when the process ends, and when
-    writing it fails. On another machine it is written again.
+    writing it fails.
 
     Parameters
     ----------
@@ -373,9 +373,9 @@ class TemporaryTable:
         What the file is called.
     """
 
-    def __init__(self, write: Callable[[str], None], name: str = "rows.arrow") -> None:
+    def __init__(self, write: Callable[[str], Any], name: str = "rows.arrow") -> None:
         folder = tempfile.mkdtemp(prefix="nystrom-")
-        self.path, self.write = os.path.join(folder, name), write
+        self.path = os.path.join(folder, name)
         remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         try:
             write(self.path)
@@ -390,21 +390,13 @@ class TemporaryTable:
                 ) from error
             raise
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen_temporary, (self.path, self.write)
-
-
-_WRITTEN_AGAIN: dict[str, TemporaryTable] = {}
-
-
-def _reopen_temporary(path: str, write: Callable[[str], None]) -> TemporaryTable:
-    if os.path.exists(path):  # another process removes it
-        table = TemporaryTable.__new__(TemporaryTable)
-        table.path, table.write = path, write
-        return table
-    if path not in _WRITTEN_AGAIN:
-        _WRITTEN_AGAIN[path] = TemporaryTable(write, os.path.basename(path))
-    return _WRITTEN_AGAIN[path]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if not os.path.exists(state["path"]):
+            raise FileError(
+                "The rows were converted to a temporary file on another machine. Write "
+                "them to Parquet files that all workers see, and open these."
+            )
+        vars(self).update(state)  # the process that wrote it removes it
 
 
 #: Called with a stage, the steps that are done and the number of all.
@@ -426,46 +418,25 @@ def report_conversions(hook: ProgressHook | None) -> Iterator[None]:
         _conversion_progress.reset(token)
 
 
-def write_batches(
-    batches: Any, path: str, report: Callable[[], None] = lambda: None
-) -> None:
-    """Write a stream of record batches to an Arrow IPC file, one batch at a time."""
-    with _arrow("pyarrow.ipc").new_file(path, batches.schema) as file:
-        for batch in batches:
-            file.write_batch(batch)
-            report()
-
-
-class Stream:
-    """A stream of batches that is written out once; it cannot be read again."""
-
-    def __init__(self, batches: Any) -> None:
-        self.batches = batches
-
-    def __call__(self, path: str) -> None:
-        write_batches(self.batches, path)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial, (_refuse_stream,)
-
-
-def _refuse_stream(path: str) -> None:
-    raise FileError(
-        "The rows came from a stream that was read on another machine. Write them to "
-        "Parquet files that all workers see, and open these."
-    )
+def write_tables(tables: Iterator[Any], schema: Any, path: str) -> None:
+    """Write tables to an Arrow IPC file, one after the other."""
+    with _arrow("pyarrow.ipc").new_file(path, schema) as file:
+        for table in tables:
+            file.write(table)
 
 
 def stream_file(X: Any) -> ArrowFile:
     """The rows of a data set, stream or lazy frame, written to a temporary file."""
     if hasattr(X, "sink_parquet"):  # a lazy frame of polars
-        table = TemporaryTable(X.sink_parquet, "rows.parquet")
+        table, kind = TemporaryTable(X.sink_parquet, "rows.parquet"), "parquet"
     else:
         is_dataset = hasattr(X, "scanner")
         reader = _scan(X) if is_dataset else _arrow().RecordBatchReader.from_stream(X)
-        table = TemporaryTable(Stream(reader))
-    kind = "parquet" if table.path.endswith(".parquet") else "ipc"
-    file = ArrowFile(type(X).__name__, kind, converted=table, stamp="read")
+        write = partial(write_tables, reader, reader.schema)
+        table, kind = TemporaryTable(write), "ipc"
+    fragment = make_fragment(table.path, kind, None, {})
+    name = type(X).__name__
+    file = ArrowFile(fragment, converted=table, source=(name, None, ""))
     if len(file.groups):  # known by its first and its last rows
         first, last = (file._read_table(i, file.names) for i in (0, -1))
         ends = first.slice(0, 1).to_pylist(), last.slice(len(last) - 1).to_pylist()
@@ -483,73 +454,7 @@ def _scan(dataset: Any) -> Any:
     return dataset.scanner(**options).to_reader()
 
 
-def dataset_files(dataset: Any) -> list[ArrowFile]:
-    """The files of a `pyarrow.dataset`, read by its schema, filter and partitions."""
-    datasets = _arrow("pyarrow.dataset")
-    try:
-        fragments = list(dataset.get_fragments())
-    except ValueError:  # filtered, or with other columns: only a scan knows by what
-        fragments = []
-    is_parquet = [isinstance(f, datasets.ParquetFileFragment) for f in fragments]
-    if not fragments or not all(is_parquet):
-        return [stream_file(dataset)]
-    return [
-        ArrowFile(
-            fragment.path,
-            "parquet",
-            filesystem=None if _is_local(fragment) else fragment.filesystem,
-            folder_columns={
-                name: (dataset.schema.field(name).type, value)
-                for name, value in datasets.get_partition_keys(
-                    fragment.partition_expression
-                ).items()
-            },
-            schema=dataset.schema,
-        )
-        for fragment in fragments
-    ]
-
-
-def _is_local(fragment: Any) -> bool:
-    return isinstance(fragment.filesystem, _arrow("pyarrow.fs").LocalFileSystem)
-
-
-def folder_columns(
-    paths: Sequence[str], base: str | None
-) -> list[dict[str, tuple[Any, Any]]]:
-    """The columns that folders below `base` name, such as year=2025, of each file:
-    whole numbers where all of them are, else text.
-    """
-    found: list[dict[str, str]] = []
-    for path in paths:
-        folders = [] if base is None else path[len(base) :].split("/")[:-1]
-        pairs = [unquote(f).partition("=")[::2] for f in folders if "=" in f]
-        found.append(dict(pairs))
-    named = {name for each in found for name in each}
-    texts = {name: [each[name] for each in found if name in each] for name in named}
-    kinds: dict[str, tuple[Any, Callable]] = {}
-    for name, values in texts.items():
-        are_numbers = all(re.fullmatch(r"-?\d{1,18}", value) for value in values)
-        kinds[name] = (
-            (_arrow().int64(), int) if are_numbers else (_arrow().string(), str)
-        )
-    return [{k: (kinds[k][0], kinds[k][1](v)) for k, v in e.items()} for e in found]
-
-
 # --- CSV ------------------------------------------------------------------------------
-
-#: What stands for a missing value.
-_MISSING_MARKERS = ("", "#N/A", "NA", "N/A", "NULL", "null", "n/a", "NaN", "nan")
-
-
-@dataclass(frozen=True)
-class CsvOptions:
-    """How a CSV file is written."""
-
-    delimiter: str | None = None
-    header: bool = True
-    encoding: str = "utf8"
-    decimal: str = "."
 
 
 class CsvFile(TabularFile):
@@ -560,29 +465,31 @@ class CsvFile(TabularFile):
     def __init__(
         self,
         path: str,
-        csv: CsvOptions,
+        csv: FileOptions,
         filesystem: Any = None,
-        folder_columns: dict[str, tuple[Any, Any]] | None = None,
-        row_filter: Any = None,
+        constants: dict[str, Any] | None = None,
     ) -> None:
-        self.filesystem, self.csv, self.row_filter = filesystem, csv, row_filter
-        self.folder_columns = folder_columns or {}
-        super().__init__(path)
+        self.path, self.filesystem, self.csv = path, filesystem, csv
+        self.constants = constants or {}
+        self.stamp = file_stamp(path, filesystem)
         self._bad_rows: list[Any] = []
-        if csv.delimiter == "detect":
-            with wrap_decoding_errors(self, 0):
-                self.csv = replace(csv, delimiter=self._detect_delimiter())
-        with wrap_decoding_errors(self, 0), self._explain_errors():
+        is_tsv = ".tsv" in os.path.basename(path).lower()
+        self.delimiter = csv.delimiter or ("\t" if is_tsv else ",")
+        with wrap_decoding_errors(self), self._explain_errors():
+            if csv.delimiter == "detect":
+                self.delimiter = self._detect_delimiter("\t" if is_tsv else ",")
             with self._open() as (_, reader):
-                head = next(iter(reader), None)
-            self.bounds = np.array([0, 0 if head is None else len(head)])
-            stored = reader.schema.names
-        self.names = tuple(stored) if csv.header else tuple(range(len(stored)))
-        columns = [] if head is None else zip(self.names, head.columns, strict=True)
-        self._texts = {name for name, column in columns if self._is_text(column)}
-        for name, (kind, _) in self.folder_columns.items():
-            self._texts |= {name} if is_text_type(kind) else set()
-        self.names += tuple(self.folder_columns)
+                batches = list(islice(reader, 1))
+                head = _arrow().Table.from_batches(batches, reader.schema)
+            head = add_constants(head, self.constants)
+            names = head.schema.names
+        self.bounds = np.array([0, len(head)])
+        if not csv.header:
+            names = [*range(len(reader.schema)), *self.constants]
+        self.names = tuple(names)
+        self._classes = {
+            n for n, c in zip(names, head.columns, strict=True) if _is_text(c)
+        }
 
     @contextmanager
     def _stream(self) -> Iterator[tuple[Any, Any]]:
@@ -597,54 +504,37 @@ class CsvFile(TabularFile):
             with _arrow().CompressedInputStream(buffered, codec) as stream:
                 yield file, stream
 
-    def _detect_delimiter(self) -> str:
+    def _detect_delimiter(self, usual: str) -> str:
         """What the first line has most of, outside of quotes; else the usual one."""
-        usual = "\t" if ".tsv" in os.path.basename(self.path).lower() else ","
         with self._stream() as (_, stream):
             head = stream.read(CSV_BLOCK_BYTES).decode(self.csv.encoding, "replace")
         lines = [line for line in head.splitlines() if line.strip()] or [""]
         outside = "".join(lines[0].split('"')[::2])
         return max(",;\t|", key=lambda d: (outside.count(d), d == usual))
 
-    def iter_tables(self) -> Iterator[Any]:
-        """All columns, part by part, with their cells as text."""
-        string = _arrow().string()
-        types = {stored_name(n): string for n in self.names}
-        with (
-            wrap_decoding_errors(self, 0),
-            self._explain_errors(),
-            self._open(types) as (_, reader),
-        ):
-            for batch in reader:
-                yield add_constants(
-                    _arrow().Table.from_batches([batch]), self.folder_columns
-                )
-
     @contextmanager
     def _open(
-        self, types: dict[str, Any] | None = None, columns: list[str] | None = None
+        self, types: dict[str, Any] | None = None, columns: Sequence[str] = ()
     ) -> Iterator[Any]:
-        """The file, and the stream of its batches; of these columns, if they are given,
-        where a type of None is found from the first rows.
+        """The file, and the stream of its batches: of these columns, or of all. A type
+        that is None is found from the first rows.
         """
-        arrow_csv, csv = _arrow("pyarrow.csv"), self.csv
-        is_tsv = ".tsv" in os.path.basename(self.path).lower()
-        delimiter = csv.delimiter or ("\t" if is_tsv else ",")
+        arrow_csv = _arrow("pyarrow.csv")
         convert = arrow_csv.ConvertOptions(
             column_types={n: kind for n, kind in (types or {}).items() if kind},
-            include_columns=columns,
-            decimal_point=csv.decimal,
+            include_columns=list(columns),
+            decimal_point=self.csv.decimal,
         )
         parse = arrow_csv.ParseOptions(
-            delimiter=delimiter,
+            delimiter=self.delimiter,
             newlines_in_values=True,
             invalid_row_handler=self._refuse_row,
         )
         read = arrow_csv.ReadOptions(
             block_size=CSV_BLOCK_BYTES,
             use_threads=False,  # else errors do not know their row
-            encoding=csv.encoding,
-            autogenerate_column_names=not csv.header,
+            encoding=self.csv.encoding,
+            autogenerate_column_names=not self.csv.header,
         )
         with (
             self._stream() as (file, stream),
@@ -661,52 +551,32 @@ class CsvFile(TabularFile):
         """Around pyarrow's reader: its errors name row and column."""
         try:
             yield
-        except (_arrow().ArrowInvalid, UnicodeDecodeError) as error:
-            message = str(error)
-            if "Empty CSV" in message:
-                raise FileError(f"{self.path} is empty.") from None
-            if self._bad_rows:
-                bad = self._bad_rows[0]
+        except _arrow().ArrowInvalid as error:
+            for bad in self._bad_rows[:1]:
                 raise FileError(
                     f"{self.path}, row {self._data_row(bad.number)} has "
                     f"{bad.actual_columns} values where there are "
                     f"{bad.expected_columns} columns: {bad.text[:80]!r}. Put values "
                     "with the delimiter in them into quotes, and write what is missing."
                 ) from None
+            message = str(error)
+            if "Empty CSV" in message:
+                raise FileError(f"{self.path} is empty.") from None
             where = re.match(r"In CSV column #(\d+): Row #(\d+): ", message)
             if where is None:
                 raise
-            name, row = self.names[int(where[1])], self._data_row(int(where[2]))
-            if "UTF8" in message:
-                raise FileError(
-                    f"{format_cell_location(self.path, name, row)}: the text is not "
-                    "UTF-8. Say what it is, encoding='latin-1', or write it again."
-                ) from None
             value = re.search(r"invalid value '(.*)'", message, re.DOTALL)
-            cell = value[1] if value else message
-            raise not_a_number_error(self.path, name, row, cell) from None
+            problem = f"{value[1]!r} is not a number" if value else message
+            if "UTF8" in message:
+                problem = "the text is not UTF-8; say what it is, encoding='latin-1'"
+            name, row = self.names[int(where[1])], self._data_row(int(where[2]))
+            raise cell_error(self.path, name, row, problem) from None
 
     def _data_row(self, number: int | None) -> int:
         return (number or 0) - (2 if self.csv.header else 1)
 
-    def _is_text(self, column: Any) -> bool:
-        """Whether half of the first cells are; a slip among numbers makes no text."""
-        types = _arrow().types
-        if types.is_floating(column.type) or types.is_integer(column.type):
-            return False
-        cells = [str(c) for c in column.to_pylist() if c is not None]
-        return len(cells) > 0 and 2 * sum(map(self._is_word, cells)) >= len(column)
-
-    def _is_word(self, cell: str) -> bool:
-        try:
-            if cell not in _MISSING_MARKERS:
-                float(cell.replace(self.csv.decimal, "."))
-        except ValueError:
-            return True
-        return False
-
-    def holds_text(self, name: Any) -> bool:
-        return name in self._texts
+    def holds_classes(self, name: Any) -> bool:
+        return name in self._classes
 
     def dtype(self, names: ColumnNames) -> np.dtype:
         return np.dtype(np.float64)
@@ -714,62 +584,69 @@ class CsvFile(TabularFile):
     def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
         raise NotImplementedError("A CSV file is converted before it is read.")
 
-    def unknown_column_hint(self, name: Any) -> str:
-        """Other delimiters are common, and so are files without a header."""
-        hint, first_name = super().unknown_column_hint(name), str(self.names[0])
-        for character in ";\t| ":
-            if len(self.names) == 1 and character in first_name:
-                option = f"delimiter={character!r}"
-                return f"values seem to be separated by {character!r}: {option}."
-        if isinstance(name, int) and not hint:
-            return (
-                f"columns of this file have names: {', '.join(map(repr, self.names))}. "
-                "Where its first line is a row, header=False gives them numbers."
-            )
-        return hint
+    def iter_tables(self, types: dict[str, Any] | None = None) -> Iterator[Any]:
+        """Columns with their types, part by part; all with their cells as text unless
+        types are given.
+        """
+        columns = tuple(types or ())
+        if types is None:
+            types = dict.fromkeys(map(stored_name, self.names), _arrow().string())
+        stage = f"converting {os.path.basename(self.path)}"
+        n_steps = -(-self.stamp[0] // CSV_BLOCK_BYTES)
+        report = _conversion_progress.get()
+        report(stage, 0, n_steps)
+        with (
+            wrap_decoding_errors(self),
+            self._explain_errors(),
+            self._open(types, columns) as (file, reader),
+        ):
+            for batch in reader:
+                table = _arrow().Table.from_batches([batch])
+                table = add_constants(table, self.constants)
+                if self.csv.row_filter is not None:
+                    table = table.filter(self.csv.row_filter)
+                yield table
+                report(stage, file.tell() // CSV_BLOCK_BYTES, n_steps)
+        report(stage, n_steps, n_steps)
+        self.check_unchanged()
 
     def convert(self, selection: ColumnSelection) -> ArrowFile:
         """The selected columns, as numbers and text, in a temporary file."""
         kinds = dict.fromkeys(selection.numbers, _arrow().float64())
-        if selection.text:
+        if selection.classes:
             kinds |= dict.fromkeys(selection.targets, _arrow().string())
-        condition = "" if self.row_filter is None else str(self.row_filter)
+        condition = str(self.csv.row_filter)
         for name in self.names:
             if stored_name(name) in condition:  # perhaps part of another name
                 kinds.setdefault(name, None)
-        stored = [name for name in kinds if name not in self.folder_columns]
+        stored = [name for name in kinds if name not in self.constants]
         types = {stored_name(name): kinds[name] for name in stored}
-        table = TemporaryTable(partial(self._write, types))
-        file = ArrowFile(
-            self.path,
-            "ipc",
-            filesystem=self.filesystem,
-            folder_columns=self.folder_columns,
-            row_filter=self.row_filter,
-            converted=table,
-            stamp=self.stamp,
-            key=(str(self.csv), str(types)),
-        )
-        file.names, file.label = (*stored, *file.folder_columns), "Csv"
+
+        def write(path: str) -> None:
+            tables = self.iter_tables(types)
+            for first in tables:
+                write_tables(chain([first], tables), first.schema, path)
+                return
+            raise FileError(f"{self.path} has no rows; at least one is needed.")
+
+        table = TemporaryTable(write)
+        fragment = make_fragment(table.path, "ipc", None, {})
+        source = (self.path, self.filesystem, self.stamp)
+        file = ArrowFile(fragment, converted=table, source=source)
+        file.names = (*stored, *self.constants)
+        signs = self.delimiter, self.csv.header, self.csv.encoding, self.csv.decimal
+        file.options = digest(signs, condition, str(types))
         return file
 
-    def _write(self, types: dict[str, Any], path: str) -> None:
-        with (
-            wrap_decoding_errors(self, 0),
-            self._explain_errors(),
-            self._open(types, list(types)) as (file, reader),
-        ):
-            stage = f"converting {os.path.basename(self.path)}"
-            n_steps = -(-self.stamp.size // CSV_BLOCK_BYTES)
-            report = _conversion_progress.get()
-            report(stage, 0, n_steps)
-            write_batches(
-                reader,
-                path,
-                lambda: report(stage, file.tell() // CSV_BLOCK_BYTES, n_steps),
-            )
-            report(stage, n_steps, n_steps)
-        self.check_unchanged()
+
+def _is_text(column: Any) -> bool:
+    """Whether half of the cells are no numbers; a slip among numbers makes no text."""
+    types = _arrow().types
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        return False
+    cells = [str(cell).strip() for cell in column.to_pylist() if cell is not None]
+    n_numbers = sum(map(bool, map(NUMBER_PATTERN.fullmatch, cells)))
+    return len(cells) > 0 and n_numbers <= len(column) / 2
 
 
 def stored_name(name: Any) -> str:

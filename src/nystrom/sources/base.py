@@ -1,5 +1,4 @@
-"""The `Source` contract, sources whose rows are in memory or computed on demand, and
-sources of other sources.
+"""The `Source` contract, and sources whose rows are in memory or computed on demand.
 
 A source has rows and, optionally, weights (a row of weight w counts as w rows) and
 targets. Only `rows` and `take` differ between kinds of storage.
@@ -273,22 +272,15 @@ class Source(ABC):
         return digest(weights, targets)
 
     def __repr__(self) -> str:
-        parts = getattr(self, "parts", None) or [self]
-        kinds = {part.file.label for part in parts if hasattr(part, "file")}
-        kind, where = type(self).__name__, []
-        if self.files and len(kinds) == 1:
-            kind = f"{kinds.pop()}Source"
-        if len(self.files) == 1:
-            where = [repr(os.path.basename(self.files[0]))]
-        elif self.files:
-            where = [f"{len(self.files)} files"]
-        elif len(parts) > 1:
-            where = [f"{len(parts)} sources"]
-        shape = counted(getattr(self, "n_rows", 0), "row")
+        said = [os.path.basename(file) for file in self.files[:1]]
+        said += [f"{len(self.files) - 1} more files"] * (len(self.files) > 1)
+        said.append(f"{self.n_rows:,} rows")
         if self.n_features is not None:
-            shape += f" × {counted(self.n_features, 'feature')}"
-        said = [*where, shape, *_targets_in_words(self.targets, self.files)]
-        return f"{kind}({', '.join([*said, *['weighted'] * self.is_weighted])})"
+            said[-1] += f" × {self.n_features} features"
+        if self.targets is not None:
+            said.append(f"{self.targets.shape[-1]} targets")
+        said += ["weighted"] * self.is_weighted
+        return f"{type(self).__name__}({', '.join(said)})"
 
     def replace(self, **values: Any) -> Source:
         """Return the same rows with other weights or targets.
@@ -309,28 +301,6 @@ class Source(ABC):
         return modified
 
 
-def counted(number: int, what: str) -> str:
-    """1 row, 1,000 rows."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _targets_in_words(targets: Any, files: tuple[str, ...]) -> list[str]:
-    """What a repr says of targets: their columns, or the file that they are in."""
-    if targets is None:
-        return []
-    of = getattr(targets, "of", None)
-    first = (getattr(of, "parts", None) or [of])[0]
-    stored, names = getattr(first, "file", None), getattr(first, "names", None)
-    if stored is None or names is None:
-        return [counted(targets.shape[1] if len(targets.shape) == 2 else 1, "target")]
-    if stored.path not in files:
-        return [f"target in {os.path.basename(stored.path)!r}"]
-    if len(names) > 3:
-        return [f"{len(names)} targets"]
-    texts = [repr(n) if isinstance(n, str) else f"column {n}" for n in names]
-    return [f"target{'s' * (len(names) > 1)} {' and '.join(texts)}"]
-
-
 def as_feature_names(columns: Iterable[Any]) -> tuple[str, ...] | None:
     """What columns are called; None unless all of them have names that are text."""
     names = tuple(columns)
@@ -344,10 +314,6 @@ class DenseRows(Source):
     Blocks of memory maps, integers and Fortran-ordered arrays are copied to floats when
     they are read. The whole array is never copied.
     """
-
-    n_rows: int
-    n_features: int | None
-    on_device: bool
 
     def __init__(self, X: Array, weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -365,9 +331,6 @@ class DenseRows(Source):
 class SparseRows(Source):
     """The rows of a CSR matrix."""
 
-    n_rows: int
-    n_features: int | None
-
     def __init__(self, X: Any, weights: np.ndarray | None = None) -> None:
         self.X = arrays.as_canonical_csr(sp.csr_array(X))
         self.n_rows, self.n_features = X.shape
@@ -382,8 +345,6 @@ class SparseRows(Source):
 
 class ObjectRows(Source):
     """Rows of any kind: strings, graphs, trees; the kernel knows what they are."""
-
-    n_rows: int
 
     def __init__(self, X: Sequence[Any], weights: np.ndarray | None = None) -> None:
         self.X = X
@@ -443,8 +404,8 @@ class Targets:
         return Targets(source, self.single, self.names)
 
     def __repr__(self) -> str:
-        classes = "" if self.names is None else f", labels of {len(self.names)} classes"
-        return f"Targets({counted(len(self), 'row')} × {self.shape[1]}{classes})"
+        classes = "" if self.names is None else f", {len(self.names)} classes"
+        return f"Targets({len(self):,} rows × {self.shape[1]}{classes})"
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -456,35 +417,6 @@ class Targets:
             rows = self.of.rows(start, max(start, stop))
             return np.ascontiguousarray(arrays.to_host_float64(rows)[::step])
         return arrays.to_host_float64(self.of.take(np.asarray(key)))
-
-
-class DeviceRows(Source):
-    """The rows of another source as torch tensors on a device.
-
-    A block is moved when it is asked for; the device never holds all rows.
-    """
-
-    on_device = True
-
-    def __init__(self, source: Source, device: str) -> None:
-        self.source, self.device = source, device
-        self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.supports_random_access, self.files = (
-            source.supports_random_access,
-            source.files,
-        )
-        self.weights = source.weights if source.is_weighted else None
-        self.targets = source.targets
-
-    @property
-    def original(self) -> Source:
-        return self.source
-
-    def rows(self, start: int, stop: int) -> Any:
-        return arrays.as_torch_tensor(self.source.rows(start, stop), self.device)
-
-    def take(self, indices: np.ndarray) -> Any:
-        return arrays.as_torch_tensor(self.source.take(indices), self.device)
 
 
 class ChunkedRows(Source):
@@ -565,8 +497,6 @@ class GeneratedRows(ChunkedRows):
 
     make: Callable[[int, int], Any]
     chunk: int
-    n_rows: int
-    n_features: int | None
     #: Some rows cost as much as their chunks.
     supports_random_access = False
 
@@ -602,274 +532,3 @@ class GeneratedRows(ChunkedRows):
                 f"{start} to {stop}; it must be {(stop - start, self.n_features)}."
             )
         return rows
-
-
-# --- sources of other sources ---------------------------------------------------------
-
-
-class Subset(Source):
-    """Some rows of another source, in ascending order of their numbers."""
-
-    n_rows: int
-    n_features: int | None
-    on_device: bool
-    supports_random_access: bool
-    targets: Any
-    is_subset = True
-
-    def __init__(self, source: Source, indices: np.ndarray) -> None:
-        self.source = source
-        self.indices = indices
-        self.n_rows = len(indices)
-        self.n_features = source.n_features
-        self.on_device, self.supports_random_access = (
-            source.on_device,
-            source.supports_random_access,
-        )
-        self.weights = source.weights_of(indices) if source.is_weighted else None
-        self.targets = _subset_targets(source.targets, indices)
-
-    def rows(self, start: int, stop: int) -> Any:
-        return self.source.take(self.indices[start:stop])
-
-    def take(self, indices: np.ndarray) -> Any:
-        return self.source.take(self.indices[indices])
-
-    def fingerprint(self) -> str:
-        return digest(
-            self.source.fingerprint(), self.indices, self._weights_and_targets_digest()
-        )
-
-
-def _subset_targets(targets: Any, indices: np.ndarray) -> Any:
-    """The targets of some rows; those that are read go on to be."""
-    if isinstance(targets, Targets):
-        return targets.with_source(Subset(targets.of, indices))
-    return None if targets is None else targets[indices]
-
-
-class CachedRows(Source):
-    """Points that are kept in memory: some rows of another source, fetched once."""
-
-    n_rows: int
-    n_features: int | None
-    on_device: bool
-    is_subset = True
-
-    def __init__(self, points: Any, weights: np.ndarray | None = None) -> None:
-        self.points = points
-        self.n_rows = arrays.count_rows(points)
-        self.on_device = not arrays.is_on_host(points)
-        self.weights = weights
-        shape: tuple[int, ...] = getattr(points, "shape", ())
-        self.n_features = shape[1] if len(shape) == 2 else None
-
-    @classmethod
-    def of(cls, source: Source, indices: np.ndarray) -> CachedRows:
-        """Fetch rows of a source with their weights.
-
-        Parameters
-        ----------
-        source : Source
-            The rows.
-        indices : ndarray of int
-            Row numbers.
-
-        Returns
-        -------
-        rows : CachedRows
-            The rows in memory.
-        """
-        weights = source.weights_of(indices) if source.is_weighted else None
-        return cls(source.take(indices), weights)
-
-    def rows(self, start: int, stop: int) -> Any:
-        return arrays.slice_rows(self.points, start, stop)
-
-    def take(self, indices: np.ndarray) -> Any:
-        return arrays.take_rows(self.points, indices)
-
-
-class TransformedRows(Source):
-    """Rows of another source, transformed when they are read.
-
-    Parameters
-    ----------
-    source : Source
-        The rows, with targets and weights if it has any.
-    transformer : fitted transformer
-        Its `transform` returns as many rows as it gets, as an array or sparse matrix.
-    """
-
-    source: Source
-    transformer: Any
-    files: tuple[str, ...]
-    n_rows: int
-    n_features: int | None
-    on_device: bool
-    supports_random_access: bool
-    targets: Any
-
-    def __init__(self, source: Source, transformer: Any) -> None:
-        self.source, self.transformer = source, transformer
-        self.n_rows, self.files = source.n_rows, source.files
-        self.on_device, self.supports_random_access = (
-            source.on_device,
-            source.supports_random_access,
-        )
-        self.weights = source.weights if source.is_weighted else None
-        self.targets = source.targets
-        self._no_rows = self.take(np.arange(1))[:0]
-        self.n_features = self._no_rows.shape[1]
-
-    @property
-    def default_engine(self) -> Any:
-        """That of the rows which are transformed."""
-        return self.source.default_engine
-
-    def rows(self, start: int, stop: int) -> Any:
-        return self._transform(self.source.rows(start, stop))
-
-    def take(self, indices: np.ndarray) -> Any:
-        return self._transform(self.source.take(indices))
-
-    def _transform(self, rows: Any) -> Any:
-        if arrays.count_rows(rows) == 0:  # which transformers refuse
-            return self._no_rows
-        found = self.transformer.transform(rows)
-        found = found.tocsr() if sp.issparse(found) else np.asarray(found)
-        return arrays.as_float(found)
-
-    def fingerprint(self) -> str:
-        return digest(
-            self.source.fingerprint(),
-            self.transformer,
-            self._weights_and_targets_digest(),
-        )
-
-
-class Pair(Source):
-    """Two views of the same rows: every row is a pair."""
-
-    first: Source
-    second: Source
-    n_rows: int
-    on_device: bool
-
-    def __init__(self, first: Source, second: Source) -> None:
-        self.first, self.second = first, second
-        self.n_rows = first.n_rows
-        self.on_device = first.on_device
-
-    def rows(self, start: int, stop: int) -> Any:
-        return self.first.rows(start, stop), self.second.rows(start, stop)
-
-    def take(self, indices: np.ndarray) -> Any:
-        return self.first.take(indices), self.second.take(indices)
-
-
-class ConcatenatedRows(ChunkedRows):
-    """The rows of several sources, one after the other.
-
-    Rows must be of one kind: arrays with as many columns, or objects. float32 rows
-    beside float64 ones become float64.
-
-    Parameters
-    ----------
-    parts : sequence of Source
-        At least one; those without rows are passed over.
-    """
-
-    parts: list[Source]
-    bounds: np.ndarray
-    files: tuple[str, ...]
-    n_rows: int
-    n_features: int | None
-    supports_random_access: bool
-    targets: Any
-
-    def __init__(self, parts: Sequence[Source]) -> None:
-        self.parts = [part for part in parts if part.n_rows] or list(parts[:1])
-        if not self.parts:
-            raise ValueError("There is nothing to stack; give at least one source.")
-        first = self.parts[0]
-        for position, part in enumerate(self.parts):
-            if part.n_features != first.n_features:
-                raise ValueError(
-                    f"Source {position} has {part.n_features} columns, and the first "
-                    "has "
-                    f"{first.n_features}; all must have the same."
-                )
-        self.files = tuple(file for part in self.parts for file in part.files)
-        self.feature_names: tuple[str, ...] | None = _common_feature_names(self.parts)
-        self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
-        self.n_rows, self.n_features = int(self.bounds[-1]), first.n_features
-        self.supports_random_access = all(
-            part.supports_random_access for part in self.parts
-        )
-        if any(part.is_weighted for part in self.parts):
-            self.weights = np.concatenate([part.weights for part in self.parts])
-        self.targets = _concatenate_targets(self.parts)
-        self._wide = len({_stored_dtype(part) for part in self.parts}) > 1
-
-    def _part(self, chunk: int, places: slice | np.ndarray) -> Any:
-        part = self.parts[chunk]
-        if isinstance(places, slice):
-            rows = part.rows(places.start, min(places.stop, part.n_rows))
-        else:
-            rows = part.take(places)
-        return arrays.widen(rows) if self._wide else rows
-
-    def fingerprint(self) -> str:
-        return digest(
-            [part.fingerprint() for part in self.parts],
-            self._weights_and_targets_digest(),
-        )
-
-
-def _common_feature_names(parts: Sequence[Source]) -> tuple[str, ...] | None:
-    """The names of the features, which must be alike where there are any."""
-    distinct = {part.feature_names: None for part in parts if part.feature_names}
-    if len(distinct) > 1:
-        first, second, *_ = distinct
-        raise ValueError(
-            f"The sources have other columns, {', '.join(first or ())} and "
-            f"{', '.join(second or ())}; open all with the same columns=[...]."
-        )
-    return next(iter(distinct), None)
-
-
-def _stored_dtype(part: Source) -> Any:
-    if hasattr(part, "_dtype"):  # of a file, of which nothing need be read
-        return part._dtype
-    rows = part.take(np.arange(min(1, part.n_rows)))
-    return getattr(rows, "dtype", None)
-
-
-def _concatenate_targets(parts: Sequence[Source]) -> Any:
-    """The targets of all; None where one has none."""
-    targets = [part.targets for part in parts]
-    if any(given is None for given in targets):
-        return None
-    if all(isinstance(given, np.ndarray) for given in targets):
-        return np.concatenate(targets)
-    if all(isinstance(given, Targets) for given in targets):
-        _check_same_classes(targets)
-        return targets[0].with_source(ConcatenatedRows([given.of for given in targets]))
-    raise ValueError(
-        "Some of these sources read their targets and some hold them; give all of them "
-        "to open(..., target=...), or none and pass y."
-    )
-
-
-def _check_same_classes(targets: Sequence[Targets]) -> None:
-    first, *others = (
-        None if given.names is None else given.names.tolist() for given in targets
-    )
-    for other in others:
-        if other != first:
-            raise ValueError(
-                "The sources have other texts as targets, so that their numbers stand "
-                "for others; open the files together, sources.open([first, second], "
-                "target=...)."
-            )

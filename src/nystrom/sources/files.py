@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +22,31 @@ from .arrow import (
     COMPRESSED,
     ArrowFile,
     CsvFile,
-    CsvOptions,
     dataset_files,
     folder_columns,
+    make_fragment,
     matrix_in_memory,
     report_conversions,
     stream_file,
 )
-from .base import ConcatenatedRows, DenseRows, Source, Targets, as_feature_names
+from .base import DenseRows, Source, Targets, as_feature_names
 from .tabular import (
     ClassCodes,
     ColumnNames,
     ColumnSelection,
     FileError,
+    FileOptions,
     TabularFile,
-    check_same_columns,
+    check_columns,
     distinct_texts,
     read_weights,
     select_columns,
     wrap_decoding_errors,
 )
+from .views import ConcatenatedRows
+
+#: For targets and weights: an array of one dimension is one column.
+FLAT = FileOptions(flat=True)
 
 #: How a file is stored, by how its name ends.
 FORMATS = {
@@ -55,18 +61,6 @@ FORMATS = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
 }
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """What some formats need besides the path."""
-
-    dataset: str | None = None
-    csv: CsvOptions = field(default_factory=CsvOptions)
-    flat: bool = False  # an array of one dimension is one column
-    row_filter: Any = None
-    storage_options: dict[str, Any] | None = None
-    filesystem: Any = None
 
 
 def open(
@@ -166,9 +160,16 @@ def open(
     >>> bool(np.abs(model.predict(source) - np.sin(X[:, 0])).max() < 0.1)
     True
     """
-    csv = CsvOptions(delimiter, header, encoding, decimal)
-    where = {"storage_options": storage_options, "filesystem": filesystem}
-    options = FileOptions(dataset, csv, row_filter=filter, **where)
+    options = FileOptions(
+        dataset,
+        delimiter,
+        header,
+        encoding,
+        decimal,
+        filter,
+        storage_options,
+        filesystem,
+    )
     if not verbose:
         return _open(path, target, weight, columns, options)
     from ..engines.progress import Bar  # engines import sources
@@ -181,57 +182,48 @@ def _open(
     path: Any, target: Any, weight: Any, columns: Any, options: FileOptions
 ) -> Source:
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    sources: list[Source] = []
-    files: list[TabularFile] = []
-    for item in paths:
-        if isinstance(item, Source):
-            sources.append(item)
-        else:
-            files += open_files(os.fspath(item), options)
-    if files and sources:
+    if all(isinstance(item, Source) for item in paths):
+        if any(option is not None for option in (target, weight, columns)):
+            raise ValueError(
+                "Columns of sources are chosen where these are opened, not when they "
+                "are put one after the other."
+            )
+        return ConcatenatedRows([item for item in paths if isinstance(item, Source)])
+    if any(isinstance(item, Source) for item in paths):
         raise ValueError(
             "Paths and sources are mixed; open the paths first, and give sources alone."
         )
-    if files and isinstance(target, os.PathLike):
-        source = source_from_files(
-            files, select_columns(files[0], columns, None, weight)
+    files = [f for item in paths for f in open_files(os.fspath(item), options)]
+    if not isinstance(target, os.PathLike):
+        return source_from_files(files, columns, target, weight)
+    source = source_from_files(files, columns, None, weight)
+    target_options = replace(options, dataset=None, flat=True, row_filter=None)
+    targets = targets_in(os.fspath(target), target_options)
+    if len(targets) != source.n_rows:
+        raise FileError(
+            f"{target} has {len(targets)} rows, but there are {source.n_rows} to have "
+            "targets."
         )
-        target_options = replace(options, dataset=None, flat=True, row_filter=None)
-        targets = targets_in(os.fspath(target), target_options)
-        if len(targets) != source.n_rows:
-            raise FileError(
-                f"{target} has {len(targets)} rows, but there are {source.n_rows} to "
-                "have targets."
-            )
-        return source.replace(targets=targets)
-    if files:
-        return source_from_files(
-            files, select_columns(files[0], columns, target, weight)
-        )
-    if any(option is not None for option in (target, weight, columns)):
-        raise ValueError(
-            "Columns of sources are chosen where these are opened, not when they are "
-            "put one after the other."
-        )
-    return ConcatenatedRows(sources)
+    return source.replace(targets=targets)
 
 
 def source_from_files(
-    files: Sequence[TabularFile], selection: ColumnSelection
+    files: Sequence[TabularFile],
+    columns: Any = None,
+    target: Any = None,
+    weight: Any = None,
 ) -> Source:
     """The chosen columns of files, one after the other."""
-    for other in files[1:]:
-        check_same_columns(other, selection)
+    selection = select_columns(files[0], columns, target, weight)
+    for further in files[1:]:
+        check_columns(further, selection)
     files = [file.convert(selection) for file in files]
     for file in files:
         if file.is_row_major:
-            file.columns_read_together = tuple(
-                n for n in selection.numbers if n in file.names
-            )
+            file.columns_read_together = selection.numbers
 
     def columns_source(names: ColumnNames) -> Source:
-        parts = [file.source(names) for file in files]
-        return parts[0] if len(parts) == 1 else ConcatenatedRows(parts)
+        return _concatenate([file.source(names) for file in files])
 
     source = columns_source(selection.features)
     feature_names = files[0].feature_names(selection.features)
@@ -242,29 +234,21 @@ def source_from_files(
         source.weights = read_weights(
             columns_source(selection.weight), files[0].path, *selection.weight
         )
-    if selection.text:
-        source.targets = _text_targets(files, *selection.targets)
+    if selection.classes:
+        source.targets = _class_targets(files, *selection.targets)
     elif selection.targets:
-        names = _boolean_classes(files, selection.targets) if selection.single else None
-        source.targets = Targets(
-            columns_source(selection.targets), selection.single, names
-        )
+        source.targets = Targets(columns_source(selection.targets), selection.single)
     return source
 
 
-def _boolean_classes(
-    files: Sequence[TabularFile], names: ColumnNames
-) -> np.ndarray | None:
-    """What 0 and 1 stand for in a column of true and false."""
-    is_boolean = len(names) == 1 and all(file.holds_booleans(*names) for file in files)
-    return np.array([False, True]) if is_boolean else None
+def _concatenate(parts: list[Source]) -> Source:
+    return parts[0] if len(parts) == 1 else ConcatenatedRows(parts)
 
 
-def _text_targets(files: Sequence[TabularFile], name: Any) -> Targets:
+def _class_targets(files: Sequence[TabularFile], name: Any) -> Targets:
     """Classes that are text; true and false are these, however they are written."""
     texts = distinct_texts(files, name)
-    parts: list[Source] = [ClassCodes(file, name, texts) for file in files]
-    codes = parts[0] if len(parts) == 1 else ConcatenatedRows(parts)
+    codes = _concatenate([ClassCodes(file, name, texts) for file in files])
     is_boolean = [text.lower() for text in texts.tolist()] == ["false", "true"]
     names = np.array([False, True]) if is_boolean else texts
     return Targets(codes, single=True, names=names)
@@ -275,7 +259,7 @@ def open_columns(path: Any, names: Sequence[str] | None) -> Source:
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     files = [f for p in paths for f in open_files(os.fspath(p), FileOptions())]
     columns = None if names is None else _columns_of_features(files[0], names)
-    return source_from_files(files, select_columns(files[0], columns, None, None))
+    return source_from_files(files, columns)
 
 
 def _columns_of_features(file: TabularFile, names: Sequence[str]) -> list[Any] | None:
@@ -293,18 +277,17 @@ def _columns_of_features(file: TabularFile, names: Sequence[str]) -> list[Any] |
     return columns
 
 
-def targets_in(path: str, options: FileOptions) -> Targets:
-    """All that a file holds, as targets: numbers, or one column of text."""
+def targets_in(path: str, options: FileOptions = FLAT) -> Targets:
+    """All that a file holds, as targets: numbers, or one column of classes."""
     files = open_files(path, options)
-    names = files[0].names
-    if len(names) == 1 and files[0].holds_text(names[0]):
-        selection = ColumnSelection((), names, (), single=True, text=True)
-        for further in files[1:]:
-            check_same_columns(further, selection)
-        files = [file.convert(selection) for file in files]
-        return _text_targets(files, names[0])
-    rows = source_from_files(files, select_columns(files[0], None, None, None))
-    return Targets(rows, rows.n_features == 1, _boolean_classes(files, names))
+    name, *others = files[0].names
+    if not others and files[0].holds_classes(name):
+        selection = ColumnSelection((), (name,), (), single=True, classes=True)
+        for file in files:
+            check_columns(file, selection)
+        return _class_targets([file.convert(selection) for file in files], name)
+    rows = source_from_files(files)
+    return Targets(rows, rows.n_features == 1)
 
 
 def values_in(path: str) -> np.ndarray:
@@ -313,99 +296,82 @@ def values_in(path: str) -> np.ndarray:
     `.npy` files as they are stored; others in float64, whole numbers as such where the
     file says so.
     """
-    if file_suffix(path) == ".npy":
-        found = NpyFile(path, allow_1d=True)
-        with wrap_decoding_errors(found, 0):
+    if file_format(path) == "npy":
+        with wrap_decoding_errors(NpyFile(path, flat=True)):
             return np.load(path, allow_pickle=False)
-    targets = targets_in(path, FileOptions(flat=True))
+    targets = targets_in(path)
     values = targets[: len(targets)]
     values = values[:, 0] if targets.single else values
     if targets.names is not None:
         return targets.names[values.astype(int)]
-    files = open_files(path, FileOptions(flat=True))
+    files = open_files(path, FLAT)
     dtype = np.result_type(*(file.dtype(file.names) for file in files))
-    return values.astype(dtype) if dtype.kind in "iu" else values
+    return values.astype(dtype) if dtype.kind in "biu" else values
 
 
 def open_files(path: str, options: FileOptions) -> list[TabularFile]:
     """A file, the files of a folder, or those that fit a pattern."""
-    filesystem, path = find_filesystem(path, options)
-    if filesystem is not None and file_suffix(path) == ".zarr":
-        return [_open_remote_zarr(path, filesystem, options.dataset)]
-    paths, base = list_files(path, filesystem)
-    known = folder_columns(paths, base)
+    filesystem, inner = find_filesystem(path, options)
+    if filesystem is not None and file_format(inner) == "zarr":
+        if options.filesystem is not None:
+            raise ValueError(
+                f"{path}: Zarr arrays in a store are opened by a URL, with "
+                "storage_options={...} instead of filesystem=."
+            )
+        zarr = import_optional("zarr", "zarr", "Reading Zarr arrays")
+        root = zarr.open(path, mode="r", storage_options=options.storage_options)
+        return [ZarrFile(path, options.dataset, root)]
+    paths, base = list_files(inner, filesystem)
+    constants = folder_columns(paths, base)
     return [
         open_file(file, options, filesystem, columns)
-        for file, columns in zip(paths, known, strict=True)
+        for file, columns in zip(paths, constants, strict=True)
     ]
 
 
 def open_file(
-    path: str, options: FileOptions, filesystem: Any, columns: dict[str, Any]
+    path: str, options: FileOptions, filesystem: Any, constants: dict[str, Any]
 ) -> TabularFile:
     """A file, by how its name ends."""
-    file_format = FORMATS.get(bare_suffix(path))
-    if file_format is None:
+    kind, row_filter = file_format(path), options.row_filter
+    if kind is None:
         raise unknown_name_error(
-            f"{path} cannot be read: the ending", file_suffix(path), list(FORMATS)
+            f"{path} cannot be read: the ending", Path(path).suffix, list(FORMATS)
         )
-    if options.row_filter is not None and file_format not in ("parquet", "ipc", "csv"):
+    if kind == "csv":
+        return CsvFile(path, options, filesystem, constants)
+    if kind in ("parquet", "ipc"):
+        fragment = make_fragment(path, kind, filesystem, constants)
+        return ArrowFile(fragment, row_filter=row_filter)
+    if row_filter is not None:
         raise ValueError(
             f"{path}: filter= is for Parquet, CSV and Arrow files; convert the rows, "
             "or leave it out."
         )
-    if file_format == "csv":
-        return CsvFile(path, options.csv, filesystem, columns, options.row_filter)
-    if file_format in ("parquet", "ipc"):
-        return ArrowFile(
-            path,
-            file_format,
-            filesystem=filesystem,
-            folder_columns=columns,
-            row_filter=options.row_filter,
-        )
-    if file_format == "hdf5":
-        return Hdf5File(path, options.dataset, filesystem=filesystem)
-    if file_format == "npy":
+    if kind == "hdf5":
+        return Hdf5File(path, options.dataset, filesystem)
+    if kind == "npy":
         return NpyFile(path, options.flat, filesystem)
     return ZarrFile(path, options.dataset)
 
 
-def _open_remote_zarr(path: str, filesystem: Any, dataset: str | None) -> ZarrFile:
-    zarr = import_optional("zarr", "zarr", "Reading Zarr arrays")
-    handler = getattr(filesystem, "handler", None)
-    if handler is None:
-        raise ValueError(
-            f"{path}: Zarr arrays in a store are opened by fsspec; give "
-            "storage_options={...}, or pass the open array of zarr."
-        )
-    store = zarr.storage.FsspecStore.from_mapper(handler.fs.get_mapper(path))
-    return ZarrFile(path, dataset, zarr.open(store, mode="r"))
-
-
 def find_filesystem(path: str, options: FileOptions) -> tuple[Any, str]:
     """Where a path is (None: on the local disk), and what it is called there."""
-    scheme, found, rest = path.partition("://")
-    if not found and options.filesystem is None and options.storage_options is None:
+    filesystem, given = options.filesystem, options.storage_options
+    if "://" not in path and filesystem is None and given is None:
         return None, path
     fs = import_optional("pyarrow.fs", "io", "Reading from a store")
-    filesystem, own_path = options.filesystem, rest if found else path
-    if hasattr(filesystem, "_strip_protocol"):  # one of fsspec's
-        own_path = filesystem._strip_protocol(path)
-    if filesystem is None and options.storage_options is None:
-        try:
-            filesystem, own_path = fs.FileSystem.from_uri(path)
-        except (ValueError, ImportError):  # a scheme that pyarrow does not know
-            filesystem = None
+    if filesystem is None and given is None:
+        with suppress(ValueError, ImportError):  # a scheme that pyarrow does not know
+            filesystem, path = fs.FileSystem.from_uri(path)
     if filesystem is None:
-        fsspec = import_optional("fsspec", "remote", f"Reading {scheme}:// URLs")
-        given = options.storage_options or {}
-        filesystem, own_path = fsspec.core.url_to_fs(path, **given)
-    if isinstance(filesystem, fs.LocalFileSystem):
-        return None, own_path
-    if not isinstance(filesystem, fs.FileSystem):
+        fsspec = import_optional("fsspec", "remote", f"Reading {path}")
+        filesystem, path = fsspec.core.url_to_fs(path, **(given or {}))
+    if hasattr(filesystem, "_strip_protocol"):  # one of fsspec's
+        path = filesystem._strip_protocol(path)
         filesystem = fs.PyFileSystem(fs.FSSpecHandler(RangeReads(filesystem)))
-    return filesystem, own_path
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
+    return None if is_local else filesystem, path.partition("://")[2] or path
 
 
 #: Bytes that files of fsspec read ahead; by themselves some of them read 50 MB.
@@ -428,36 +394,29 @@ class RangeReads:
         return self.filesystem.open(path, mode, block_size=READ_AHEAD_BYTES)
 
 
-def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str | None]:
+def list_files(path: str, filesystem: Any = None) -> tuple[list[str], str]:
     """The file itself, or the files of a folder or of a pattern in the order of their
     names; and the folder, below which names may be columns.
     """
     path = os.path.abspath(path) if filesystem is None else path.rstrip("/")
     is_pattern = any(sign in path for sign in "*?[") and not os.path.exists(path)
-    base = path
-    if is_pattern:
-        base = os.path.dirname(re.split(r"[*?\[]", path)[0])
+    base = os.path.dirname(re.split(r"[*?\[]", path)[0]) if is_pattern else path
     found = _walk(base, filesystem)
-    if not is_pattern and not found and not os.path.isdir(base):
-        raise FileNotFoundError(f"{path} does not exist.")
     if found == [path]:
-        return [
-            path
-        ], None  # "rows.parquet" may be a folder: other libraries write such
-    visible = [file for file in found if not _is_hidden(file[len(base) :])]
+        return found, path
+    # "rows.parquet" may be a folder: other libraries write such.
+    found = [f for f in found if file_format(f) and not _is_hidden(f[len(base) :])]
     if is_pattern:
         regex = re.compile(_pattern_regex(path))
-        visible = [file for file in visible if regex.fullmatch(file)]
-        if not visible:
-            raise FileNotFoundError(f"No file fits {path}.")
-    readable = [file for file in visible if bare_suffix(file) in FORMATS]
-    n_formats = len({FORMATS[bare_suffix(file)] for file in readable})
-    if n_formats != 1:
-        raise FileError(
-            f"{path} is a folder with files of {n_formats} formats that are known "
-            f"({', '.join(FORMATS)}); it must be one."
+        found = [file for file in found if regex.fullmatch(file)]
+    if not found:
+        raise FileNotFoundError(
+            f"{path} does not exist, or holds no file that ends in "
+            f"{', '.join(FORMATS)}."
         )
-    return readable, base
+    if len({file_format(file) for file in found}) > 1:
+        raise FileError(f"{path} has files of several formats; it must be one.")
+    return found, base
 
 
 def _walk(path: str, filesystem: Any) -> list[str]:
@@ -470,7 +429,7 @@ def _walk(path: str, filesystem: Any) -> list[str]:
         selector = fs.FileSelector(path, allow_not_found=True, recursive=True)
         files = filesystem.get_file_info(selector)
         return sorted(file.path for file in files if file.type == fs.FileType.File)
-    if os.path.isfile(path) or (file_suffix(path) == ".zarr" and os.path.exists(path)):
+    if os.path.isfile(path) or (file_format(path) == "zarr" and os.path.exists(path)):
         return [path]
     return sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
 
@@ -490,20 +449,16 @@ def _is_hidden(file: str) -> bool:
     return any(part[0] in "._" for part in Path(file.strip("/")).parts)
 
 
-def file_suffix(path: str) -> str:
-    """How a name ends, in small letters; a folder may be a Zarr array by any name."""
+def file_format(path: str) -> str | None:
+    """How a file is stored, by how its name ends; a folder may be a Zarr array by any
+    name.
+    """
     if any(os.path.exists(os.path.join(path, name)) for name in METADATA_FILES):
-        return ".zarr"
+        return "zarr"
     stem, suffix = os.path.splitext(path.lower())
-    return os.path.splitext(stem)[1] + suffix if suffix in COMPRESSED else suffix
-
-
-def bare_suffix(path: str) -> str:
-    """How a name ends, without that of a compression that its format may have."""
-    suffix = file_suffix(path)
-    stem, packed = os.path.splitext(suffix)
-    is_packed_csv = packed in COMPRESSED and FORMATS.get(stem) == "csv"
-    return stem if is_packed_csv else suffix
+    if suffix in COMPRESSED and stem.endswith((".csv", ".tsv")):
+        return "csv"
+    return FORMATS.get(suffix)
 
 
 def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
@@ -527,24 +482,19 @@ def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
     """
     if isinstance(X, Source):
         return _with_matrix_targets(X)
-    if isinstance(X, os.PathLike):
+    if isinstance(X, os.PathLike) or (isinstance(X, str) and _names_file(X)):
         return open_columns(X, names)
-    if isinstance(X, str):
-        is_file_name = bare_suffix(X) in FORMATS or (
-            len(X) < 4096 and ("://" in X or os.path.exists(X))
-        )
-        return open_columns(X, names) if is_file_name else X
     if isinstance(X, (list, tuple)) and X:
         if all(isinstance(x, Source) for x in X):
             return ConcatenatedRows([_with_matrix_targets(x) for x in X])
-        are_paths = all(isinstance(x, os.PathLike) or _is_existing_file(x) for x in X)
-        return open_columns(X, names) if are_paths else X
+        if all(isinstance(x, os.PathLike) or _is_existing_file(x) for x in X):
+            return open_columns(X, names)
     library = type(X).__module__.partition(".")[0]
     if library in CONVERTERS:
         return CONVERTERS[library](X)
     is_frame = hasattr(X, "to_numpy") or hasattr(X, "__array__")
     if hasattr(X, "__arrow_c_stream__") and not is_frame:
-        return _all_columns_source([stream_file(X)])
+        return source_from_files([stream_file(X)])
     return X
 
 
@@ -556,18 +506,26 @@ def _with_matrix_targets(source: Source) -> Source:
     return source
 
 
+def _names_file(text: str) -> bool:
+    """Whether text is a URL, the name of a file that is there, or ends as one does."""
+    if file_format(text) is not None:
+        return True
+    return len(text) < 4096 and ("://" in text or os.path.exists(text))
+
+
 def _is_existing_file(text: Any) -> bool:
     """Whether it is text that has the ending of a file, and there is one."""
-    has_known_suffix = isinstance(text, str) and bare_suffix(text) in FORMATS
-    return has_known_suffix and ("://" in text or os.path.exists(text))
+    has_known_ending = isinstance(text, str) and file_format(text) is not None
+    return has_known_ending and ("://" in text or os.path.exists(text))
 
 
 def _from_arrow(X: Any) -> Any:
     if hasattr(X, "get_fragments"):
-        return _all_columns_source(dataset_files(X))
+        return source_from_files(dataset_files(X))
+    if hasattr(X, "read_next_batch"):
+        return source_from_files([stream_file(X)])
     if not (hasattr(X, "schema") and hasattr(X, "num_rows") and hasattr(X, "column")):
-        is_stream = hasattr(X, "read_next_batch")
-        return _all_columns_source([stream_file(X)]) if is_stream else X
+        return X
     matrix, names = matrix_in_memory(X)
     rows = DenseRows(matrix)
     rows.feature_names = as_feature_names(names)
@@ -577,22 +535,20 @@ def _from_arrow(X: Any) -> Any:
 def _from_polars(X: Any) -> Any:
     """Lazy frames are written out; frames with lists are Arrow tables."""
     if hasattr(X, "sink_parquet"):
-        return _all_columns_source([stream_file(X)])
+        return source_from_files([stream_file(X)])
     nested = [kind for kind in getattr(X, "dtypes", ()) if kind.is_nested()]
     return _from_arrow(X.to_arrow()) if nested else X
 
 
 def _from_hdf5(X: Any) -> Any:
-    if not hasattr(X, "shape"):
-        raise ValueError(f"X is {X!r}; pass one of its data sets, X['...'].")
-    if X.file.mode != "r":
+    is_read_only = hasattr(X, "shape") and X.file.mode == "r"
+    if not (is_read_only and os.path.isfile(X.file.filename)):
         raise ValueError(
-            f"{X.file.filename} is open for writing; close it and pass the path, or "
-            "open it with mode 'r'."
+            f"X is {X!r}; pass a data set, file['...'], of a file on this machine that "
+            "is open with mode 'r', or close it and pass the path."
         )
     path = os.path.abspath(str(X.file.filename))
-    root = None if os.path.isfile(path) else X.file
-    return _all_columns_source([Hdf5File(path, X.name, root)])
+    return source_from_files([Hdf5File(path, X.name)])
 
 
 def _from_zarr(X: Any) -> Any:
@@ -600,12 +556,8 @@ def _from_zarr(X: Any) -> Any:
         raise ValueError(f"X is {X!r}; pass one of its arrays, X['...'].")
     folder = getattr(X.store, "root", None)
     if folder is None or not os.path.isdir(folder):
-        return _all_columns_source([ZarrFile(str(X.store_path), None, X)])
-    return _all_columns_source([ZarrFile(os.path.abspath(folder), X.path or None)])
-
-
-def _all_columns_source(files: Sequence[TabularFile]) -> Source:
-    return source_from_files(files, select_columns(files[0], None, None, None))
+        return source_from_files([ZarrFile(str(X.store_path), None, X)])
+    return source_from_files([ZarrFile(os.path.abspath(folder), X.path or None)])
 
 
 CONVERTERS = {

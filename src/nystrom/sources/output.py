@@ -24,6 +24,7 @@ import numpy as np
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._validation import import_optional, unknown_name_error
+from .array_files import METADATA_FILES
 
 
 class Sink(Protocol):
@@ -231,6 +232,7 @@ class AtomicFileSink(ABC):
     """
 
     process_safe = False
+    _file: Any = None
 
     def __init__(
         self,
@@ -277,15 +279,16 @@ class AtomicFileSink(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Make the file."""
+        """Make the file: `self._file` is what is to be closed."""
 
-    @abstractmethod
-    def _finish(self) -> None:
-        """Write the rest."""
+    def _finish(self) -> None:  # noqa: B027
+        """Write the rest, if there is any."""
 
-    @abstractmethod
     def _close_file(self) -> None:
         """Let go of the file, if it is open."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 #: Numbers that are written at a time, and rows at most.
@@ -357,7 +360,6 @@ class NpySink(AtomicFileSink):
         np.lib.format.write_array_header_1_0(buffer, header)
         self._header = buffer.getvalue()
         self._owner_pid = os.getpid()
-        self._file: Any = None
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -394,14 +396,6 @@ class NpySink(AtomicFileSink):
             while n_written < len(data):
                 n_written += self._file.write(data[n_written:])
 
-    def _finish(self) -> None:
-        pass
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
 
 class ParquetSink(OrderedFileSink):
     """A table with a column of numbers for each column of the rows."""
@@ -412,22 +406,16 @@ class ParquetSink(OrderedFileSink):
         self._parquet = import_optional(
             "pyarrow.parquet", "io", "Writing Parquet files"
         )
-        self._writer: Any = None
 
     def _begin(self) -> None:
         kind = self._arrow.from_numpy_dtype(self.dtype)
         self._schema = self._arrow.schema([(name, kind) for name in self.names])
-        self._writer = self._parquet.ParquetWriter(self._temporary_path, self._schema)
+        self._file = self._parquet.ParquetWriter(self._temporary_path, self._schema)
 
     def _write(self, start: int, rows: np.ndarray) -> None:
         columns = [np.ascontiguousarray(rows[:, j]) for j in range(rows.shape[1])]
         table = self._arrow.table(columns, schema=self._schema)
-        self._writer.write_table(table, row_group_size=max(1, len(rows)))
-
-    def _close_file(self) -> None:
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.close()
+        self._file.write_table(table, row_group_size=max(1, len(rows)))
 
 
 class ZarrSink(OrderedFileSink):
@@ -436,7 +424,6 @@ class ZarrSink(OrderedFileSink):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._zarr = import_optional("zarr", "zarr", "Writing Zarr arrays")
-        self._array: Any = None
 
     def _begin(self) -> None:
         self._array = self._zarr.create_array(
@@ -449,9 +436,6 @@ class ZarrSink(OrderedFileSink):
     def _write(self, start: int, rows: np.ndarray) -> None:
         shape = (len(rows), *self.shape[1:])
         self._array[start : start + len(rows)] = rows.reshape(shape)
-
-    def _close_file(self) -> None:
-        self._array = None
 
 
 #: How a file is written, by how its name ends.
@@ -613,9 +597,7 @@ def _check_path(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(f"out={str(path)!r}: there is no folder {path.parent}.")
-    is_zarr = any(
-        (path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")
-    )
+    is_zarr = any((path / name).exists() for name in METADATA_FILES)
     if path.is_dir() and not (suffix == ".zarr" and is_zarr):
         raise FileExistsError(
             f"out={str(path)!r} is a folder that is no Zarr array; it is not "

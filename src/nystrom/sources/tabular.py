@@ -1,5 +1,5 @@
-"""A file of columns read in chunks: stamps, the shared chunk cache, errors, and the
-choice of columns.
+"""A file of columns read in chunks: the shared chunk cache, errors, and the choice of
+columns.
 
 A `TabularFile` holds a path and options, never an open handle, so it can be pickled
 and read from any thread. It refuses to go on once the file has changed.
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,50 +31,39 @@ class FileError(ValueError):
 
 
 @dataclass(frozen=True)
-class FileStamp:
-    """Size and time of a file's last change: what it was when it was opened."""
+class FileOptions:
+    """How files are read, besides their path: see `sources.open`."""
 
-    size: int
-    mtime_ns: int
-
-    @classmethod
-    def of(cls, path: str, filesystem: Any = None) -> FileStamp:
-        """The stamp of a file as it is now, on the local disk or in a file system of
-        pyarrow's.
-        """
-        try:
-            if filesystem is None:
-                status = os.stat(path)
-                return cls(status.st_size, status.st_mtime_ns)
-            info = filesystem.get_file_info(path)
-        except OSError as error:
-            reason = error.strerror or error
-            raise FileError(f"{path} cannot be read: {reason}.") from error
-        if info.size is None:
-            raise FileError(f"{path} cannot be read: there is no such file.")
-        return cls(info.size, info.mtime_ns or 0)
-
-    def check(self, path: str, filesystem: Any = None) -> None:
-        """Refuse a file that is another one by now."""
-        now = FileStamp.of(path, filesystem)
-        if now == self:
-            return
-        change = "was written to"
-        if now.size != self.size:
-            change = f"went from {self.size} to {now.size} bytes"
-        raise file_changed_error(path, change)
+    dataset: str | None = None
+    delimiter: str | None = None
+    header: bool = True
+    encoding: str = "utf8"
+    decimal: str = "."
+    row_filter: Any = None
+    storage_options: dict[str, Any] | None = None
+    filesystem: Any = None
+    flat: bool = False  # an array of one dimension is one column
 
 
-def file_changed_error(path: str, change: str = "was written to") -> FileError:
-    """The error for a file that is another one by now."""
-    return FileError(
-        f"{path} {change} since it was opened; rows of two versions do not fit "
-        "together. Open it again once it is complete."
-    )
+def file_stamp(path: str, filesystem: Any = None) -> tuple[int, int]:
+    """Size and time of the last change of a file, on the local disk or in a file
+    system of pyarrow's.
+    """
+    try:
+        if filesystem is None:
+            status = os.stat(path)
+            return status.st_size, status.st_mtime_ns
+        info = filesystem.get_file_info(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileError(f"{path} cannot be read: {reason}.") from error
+    if info.size is None:
+        raise FileError(f"{path} cannot be read: there is no such file.")
+    return info.size, info.mtime_ns or 0
 
 
 @contextmanager
-def wrap_decoding_errors(file: TabularFile, first_row: int) -> Iterator[None]:
+def wrap_decoding_errors(file: TabularFile, first_row: int = 0) -> Iterator[None]:
     """Around a library that reads rows from one on: its errors name the file."""
     try:
         yield
@@ -85,46 +72,25 @@ def wrap_decoding_errors(file: TabularFile, first_row: int) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        file.check_after_error()
-        where = f"{file.path}, from row {first_row} on"
-        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
-            raise FileError(
-                f"{where}: the text is not UTF-8 ({error}). Write it again in this "
-                "encoding."
-            ) from error
+        file.check_unchanged(after_error=True)
+        problem = "The file is damaged or was cut off, or could not be fetched"
+        if isinstance(error, UnicodeDecodeError):
+            problem = "Its text is not UTF-8"
         raise FileError(
-            f"{where}: {error or type(error).__name__}. The file is damaged or was cut "
-            "off, or could not be fetched; write it again, or try again."
+            f"{file.path}, from row {first_row} on: {error or type(error).__name__}. "
+            f"{problem}; write it again, or try again."
         ) from error
 
 
-def format_cell_location(path: str, column: Any, row: int) -> str:
-    """Where something is: row numbers count from 0, as landmarks' do."""
-    return f"{path}, column {column!r}, row {row}"
-
-
-def missing_value_error(path: str, column: Any, row: int) -> FileError:
-    """The error for a cell that is empty."""
+def cell_error(path: str, column: Any, row: int, problem: str) -> FileError:
+    """The error for a cell: row numbers count from 0, as landmarks' do."""
     return FileError(
-        f"{format_cell_location(path, column, row)}: a value is missing. Impute it "
-        "(no target), "
-        "drop such rows, or leave the column out with columns=[...]."
+        f"{path}, column {column!r}, row {row}: {problem}. Correct it, drop such rows, "
+        "or leave the column out with columns=[...]."
     )
 
 
-def not_a_number_error(path: str, column: Any, row: int, value: Any) -> FileError:
-    """The error for a cell with text, or with a number that is not finite."""
-    if isinstance(value, float):
-        return FileError(
-            f"{format_cell_location(path, column, row)}: {value} is not a finite "
-            "number. Replace it, "
-            "drop such rows, or leave the column out with columns=[...]."
-        )
-    return FileError(
-        f"{format_cell_location(path, column, row)}: {value!r} is not a number. "
-        "Encode it as one, or "
-        "leave the column out with columns=[...]."
-    )
+MISSING = "a value is missing"
 
 
 def not_numeric_error(path: str, column: Any, kind: Any) -> FileError:
@@ -151,77 +117,10 @@ def check_finite_rows(
         if np.isfinite(X.sum()):
             return
     # The sum may overflow where no entry does.
-    rows, column_indices = np.nonzero(~np.isfinite(X))
-    if not len(rows):
-        return
-    row, column = int(row_numbers[rows[0]]), columns[column_indices[0]]
-    value = X[rows[0], column_indices[0]]
-    if np.isnan(value):
-        raise missing_value_error(path, column, row)
-    raise not_a_number_error(path, column, row, float(value))
-
-
-@dataclass(frozen=True)
-class FolderStamp:
-    """Sizes and times of all files in a folder, and when the last of them changed.
-
-    A few bytes, however many files there are: a source travels with its stamp.
-    """
-
-    digest: str
-    #: The last change of a file or folder. Not of `digest`, as copies have others.
-    last_change_ns: int = field(repr=False, compare=False)
-
-    @classmethod
-    def of(cls, path: str) -> FolderStamp:
-        """The stamp of a folder as it is now."""
-        try:
-            entries = {entry: entry.stat() for entry in sorted(Path(path).rglob("*"))}
-            entries[Path(path)] = os.stat(path)
-        except OSError as error:
-            raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        lines = [
-            f"{entry.relative_to(path)}|{status.st_size}|{status.st_mtime_ns}"
-            for entry, status in entries.items()
-            if not stat.S_ISDIR(status.st_mode)
-        ]
-        return cls(digest("|".join(lines)), max(map(_last_change_ns, entries.values())))
-
-    def check(self, path: str) -> None:
-        """Refuse a folder of which any file is another one by now."""
-        if FolderStamp.of(path) != self:
-            raise file_changed_error(path)
-
-    def check_files(self, folder: str, files: Iterable[str]) -> None:
-        """Refuse some files, known by their names in a folder, that changed since.
-
-        One that is deleted, or was not there before, changes the folder that it is in.
-        """
-        checked: set[str] = set()
-        for file in files:
-            path = os.path.join(folder, file)
-            while path not in checked:
-                checked.add(path)
-                self.check_file(path)
-                if path == folder:
-                    break
-                path = os.path.dirname(path)
-
-    def check_file(self, path: str) -> None:
-        """Refuse one that changed since."""
-        try:
-            status = os.stat(path)
-        except FileNotFoundError:
-            return  # its folder tells whether it was there
-        except OSError as error:
-            raise FileError(f"{path} cannot be read: {error.strerror}.") from error
-        if _last_change_ns(status) > self.last_change_ns:
-            raise file_changed_error(path)
-
-
-def _last_change_ns(status: os.stat_result) -> int:
-    """Of content or, since a time can be set back, of what is known about a file."""
-    return max(status.st_mtime_ns, status.st_ctime_ns)
+    for i, j in np.argwhere(~np.isfinite(X))[:1]:
+        value = X[i, j]
+        problem = MISSING if np.isnan(value) else f"{value} is not a finite number"
+        raise cell_error(path, columns[j], int(row_numbers[i]), problem)
 
 
 #: Bytes of chunks that are kept, and how many at least, whatever their size: a tile may
@@ -298,31 +197,25 @@ class TabularFile(ABC):
 
     path: str
     filesystem: Any = None  # pyarrow's, that the path is of; None: the local disk
-    stamp: Any  # of the file, or of a folder with one per chunk
-    label: str  # what it is called where it is printed
+    stamp: Any = None  # size and time of the file; text where it has none
     names: ColumnNames  # of its columns; numbers where they have none
+    other_names: ColumnNames = ()  # of arrays beside the matrix that is read
     bounds: np.ndarray  # (chunks + 1,) first row of each, and the number of all
+    options: Hashable = ()  # what else decides the values that are read
+    token: str = ""  # of what is no file, and may change: no others' chunks
     #: Whether rows lie one after the other, so that one column costs as much as all.
     is_row_major = False
     #: Columns that are decoded together then, whichever of them are asked for.
     columns_read_together: ColumnNames = ()
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.label = type(self).__name__.removesuffix("File")
-        self.stamp = self._read_stamp()
-
-    def _read_stamp(self) -> Any:
-        return FileStamp.of(self.path, self.filesystem)
-
-    def check_unchanged(self) -> None:
-        """Before a chunk is read. A stream has no time, and stays as it is."""
-        if isinstance(self.stamp, FileStamp):
-            self.stamp.check(self.path, self.filesystem)
-
-    def check_after_error(self) -> None:
-        """Where a chunk could not be read, since the file has changed, say that."""
-        self.check_unchanged()
+    def check_unchanged(self, after_error: bool = False) -> None:
+        """Refuse a file that is another one by now."""
+        is_file = isinstance(self.stamp, tuple)
+        if is_file and file_stamp(self.path, self.filesystem) != self.stamp:
+            raise FileError(
+                f"{self.path} was written to since it was opened; rows of two versions "
+                "do not fit together. Open it again once it is complete."
+            )
 
     @abstractmethod
     def dtype(self, names: ColumnNames) -> np.dtype:
@@ -332,27 +225,13 @@ class TabularFile(ABC):
     def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
         """(rows, columns) of one chunk, without missing values."""
 
-    def holds_text(self, name: Any) -> bool:
-        """Whether a column has text that `read_text` reads."""
-        return False
-
-    def holds_booleans(self, name: Any) -> bool:
-        """Whether a column has true and false, which are read as 1 and 0."""
+    def holds_classes(self, name: Any) -> bool:
+        """Whether a column has text, or true and false, that `read_text` reads."""
         return False
 
     def read_text(self, chunk: int, name: Any) -> np.ndarray:
         """(rows,): the texts of a column in one chunk, none missing."""
         raise NotImplementedError(f"{type(self).__name__} reads no text.")
-
-    def texts(self, chunk: int, name: Any) -> np.ndarray:
-        """The texts of a column in one chunk, of a file that has not changed."""
-        self.check_unchanged()
-        start, stop = map(int, self.bounds[chunk : chunk + 2])
-        with wrap_decoding_errors(self, start):
-            texts = self.read_text(chunk, name)
-        if len(texts) != stop - start:
-            raise truncated_file_error(self.path, start + len(texts))
-        return texts
 
     @property
     def n_rows(self) -> int:
@@ -363,29 +242,6 @@ class TabularFile(ABC):
     def identity(self) -> Hashable:
         """What is read, in so far as it decides the values."""
         return type(self).__name__, self.path, self.stamp, self.options
-
-    #: Of what the library holds open, which may be written to: no others' chunks.
-    token = ""
-
-    @property
-    def cache_key(self) -> Hashable:
-        """What chunks are kept by."""
-        return self.identity, self.token
-
-    @property
-    def options(self) -> Hashable:
-        """What else decides what is read."""
-        return ()
-
-    def unknown_column_hint(self, name: Any) -> str:
-        """What may have gone wrong where there is no column of this name."""
-        if self.names != tuple(range(len(self.names))):
-            return ""
-        return f"columns of this file are the numbers 0 to {len(self.names) - 1}."
-
-    def has_column(self, name: Any) -> bool:
-        """Whether there is such a column."""
-        return name in self.names
 
     def feature_names(self, names: ColumnNames) -> ColumnNames:
         """What the features of some columns are called: a list is several."""
@@ -401,20 +257,29 @@ class TabularFile(ABC):
 
     def chunk(self, number: int, names: ColumnNames) -> np.ndarray:
         """One chunk of rows, checked: as it was decoded last, or now."""
-        key = (self.cache_key, *self.bounds[number : number + 2].tolist(), names)
+        bounds = self.bounds[number : number + 2].tolist()
+        key = (self.identity, self.token, *bounds, names)
         return CHUNK_CACHE.get(key, lambda: self._decode_chunk(number, names))
 
     def _decode_chunk(self, chunk: int, names: ColumnNames) -> np.ndarray:
-        self.check_unchanged()
+        values = self.read_checked(self.read, chunk, names)
         start, stop = map(int, self.bounds[chunk : chunk + 2])
-        with wrap_decoding_errors(self, start):
-            values = self.read(chunk, names)
-        if len(values) != stop - start:
-            raise truncated_file_error(self.path, start + len(values))
         X = as_float_rows(values, self.dtype(names))
         features = self.feature_names(names)
         check_finite_rows(X, self.path, features, range(start, stop))
         return X
+
+    def read_checked(
+        self, read: Callable[[int, Any], np.ndarray], chunk: int, names: Any
+    ) -> np.ndarray:
+        """What `read` finds in one chunk, of a file that has not changed."""
+        self.check_unchanged()
+        start, stop = map(int, self.bounds[chunk : chunk + 2])
+        with wrap_decoding_errors(self, start):
+            values = read(chunk, names)
+        if len(values) != stop - start:
+            raise truncated_file_error(self.path, start + len(values))
+        return values
 
 
 class ChunkedFileRows(ChunkedRows):
@@ -422,25 +287,14 @@ class ChunkedFileRows(ChunkedRows):
 
     file: TabularFile
     names: ColumnNames
-    n_rows: int
-    n_features: int | None
     supports_random_access = False
 
     def __init__(self, file: TabularFile, names: ColumnNames) -> None:
         self.file, self.names = file, names
         self.n_rows, self.n_features = file.n_rows, len(file.feature_names(names))
         self.files: tuple[str, ...] = (file.path,)
-        decoded_columns = (
-            file.columns_read_together
-            if set(names) <= set(file.columns_read_together)
-            else names
-        )
-        self._decoded_columns = decoded_columns
-        self._places = (
-            None
-            if decoded_columns == names
-            else [decoded_columns.index(n) for n in names]
-        )
+        together = file.columns_read_together
+        self._decoded_columns = together if set(names) <= set(together) else names
         self._dtype = row_dtype(file.dtype(names))
         self._key: Hashable = names  # what values depend on, besides file and rows
 
@@ -453,7 +307,8 @@ class ChunkedFileRows(ChunkedRows):
         indices = np.asarray(indices, np.int64)  # equal bytes are equal numbers
         if not 0 < len(indices) <= MAX_CACHED_TAKE_ROWS:
             return self._take(indices)
-        key = (self.file.cache_key, self._key, indices.tobytes())
+        file = self.file
+        key = (file.identity, file.token, self._key, indices.tobytes())
         return TAKEN_ROWS.get(key, lambda: self._take(indices))
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
@@ -462,12 +317,12 @@ class ChunkedFileRows(ChunkedRows):
     def fingerprint(self) -> str:
         return digest(self.file.identity, self._key, self._weights_and_targets_digest())
 
-    def _read_chunk(self, chunk: int) -> np.ndarray:
-        return self.file.chunk(chunk, self._decoded_columns)
-
     def _part(self, chunk: int, places: slice | np.ndarray) -> np.ndarray:
-        rows = self._read_chunk(chunk)[places]
-        return rows if self._places is None else as_float_rows(rows[:, self._places])
+        decoded = self._decoded_columns
+        rows = self.file.chunk(chunk, decoded)[places]
+        if decoded == self.names:
+            return rows
+        return as_float_rows(rows[:, [decoded.index(name) for name in self.names]])
 
 
 def row_dtype(dtype: Any) -> np.dtype:
@@ -507,17 +362,17 @@ class ClassCodes(ChunkedFileRows):
     def __init__(self, file: TabularFile, name: Any, classes: np.ndarray) -> None:
         self.file, self.names, self.found = file, (name,), classes
         self.n_rows, self.n_features = file.n_rows, 1
-        self._dtype, self._places = np.dtype(np.float64), None
+        self._dtype = np.dtype(np.float64)
         # The same text has another place in another list of classes.
         self._key = (*self.names, "text", digest(classes))
 
-    def _read_chunk(self, chunk: int) -> np.ndarray:
+    def _part(self, chunk: int, places: slice | np.ndarray) -> np.ndarray:
         bounds = self.file.bounds[chunk : chunk + 2].tolist()
-        key = (self.file.cache_key, *bounds, self._key)
-        return CHUNK_CACHE.get(key, lambda: self._encode_chunk(chunk))
+        key = (self.file.identity, self.file.token, *bounds, self._key)
+        return CHUNK_CACHE.get(key, lambda: self._encode_chunk(chunk))[places]
 
     def _encode_chunk(self, chunk: int) -> np.ndarray:
-        texts = self.file.texts(chunk, *self.names)
+        texts = self.file.read_checked(self.file.read_text, chunk, self.names[0])
         return np.searchsorted(self.found, texts).astype(np.float64)[:, None]
 
 
@@ -526,17 +381,13 @@ def distinct_texts(files: Sequence[TabularFile], name: Any) -> np.ndarray:
     texts: set[str] = set()
     for file in files:
         for chunk in range(len(file.bounds) - 1):
-            texts.update(np.unique(file.texts(chunk, name)).tolist())
+            texts.update(file.read_checked(file.read_text, chunk, name).tolist())
             if len(texts) > MAX_CLASSES:
                 raise FileError(
                     f"{file.path}, column {name!r} holds more than {MAX_CLASSES} "
                     "different texts, which are no classes; name another target."
                 )
     return np.array(sorted(texts))
-
-
-#: Rows whose weights are read at a time.
-WEIGHT_BLOCK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -547,7 +398,7 @@ class ColumnSelection:
     targets: ColumnNames
     weight: ColumnNames  # one, or none
     single: bool  # the target was named alone, not in a list
-    text: bool = False  # the target is text
+    classes: bool = False  # the target is text, or true and false
 
     @property
     def all(self) -> ColumnNames:
@@ -557,11 +408,11 @@ class ColumnSelection:
     @property
     def numbers(self) -> ColumnNames:
         """Every column that is read as numbers."""
-        return (*self.features, *(() if self.text else self.targets), *self.weight)
+        return (*self.features, *(() if self.classes else self.targets), *self.weight)
 
 
 def select_columns(
-    file: TabularFile, columns: Any, target: Any, weight: Any
+    file: TabularFile, columns: Any = None, target: Any = None, weight: Any = None
 ) -> ColumnSelection:
     """The columns that are asked for; all others are features."""
     single = target is not None and not _is_collection(target)
@@ -570,45 +421,32 @@ def select_columns(
     if len(weights) > 1:
         raise ValueError(f"weight={weight!r} is not allowed; name one column.")
     if columns is None:
-        features = tuple(
-            name for name in file.names if name not in (*targets, *weights)
-        )
+        features = tuple(n for n in file.names if n not in (*targets, *weights))
     else:
         features = _resolve_columns(file, columns)
     if not features:
         raise FileError(f"{file.path} has no column left for features.")
-    text = single and file.holds_text(*targets)
-    selection = ColumnSelection(features, targets, weights, single, text)
+    classes = single and file.holds_classes(*targets)
+    selection = ColumnSelection(features, targets, weights, single, classes)
     for name in selection.all:
         if selection.all.count(name) > 1 or file.names.count(name) > 1:
-            raise _duplicate_column_error(file, name)
-    for name in selection.numbers:
-        file.dtype((name,))  # refuses what is no number
+            raise ValueError(
+                f"{file.path}: column {name!r} is there, or asked for, twice; a column "
+                "has a name of its own, and is a feature, a target or the weight."
+            )
+    check_columns(file, selection)
     return selection
 
 
-def _duplicate_column_error(file: TabularFile, name: Any) -> ValueError:
-    if file.names.count(name) > 1:
-        return ValueError(
-            f"{file.path} has several columns {name!r}; give them other names."
-        )
-    return ValueError(
-        f"Column {name!r} of {file.path} is asked for twice; a column is a feature, "
-        "a target or the weight."
-    )
-
-
-def check_same_columns(file: TabularFile, selection: ColumnSelection) -> None:
-    """A further file must have the columns of the first."""
-    for name in selection.all:
-        _resolve_columns(file, name)
+def check_columns(file: TabularFile, selection: ColumnSelection) -> None:
+    """A file must have the columns, with numbers, or classes in the target."""
+    _resolve_columns(file, selection.all)
     for name in selection.numbers:
         file.dtype((name,))
-    if selection.text and not file.holds_text(*selection.targets):
+    if selection.classes and not file.holds_classes(*selection.targets):
         raise FileError(
             f"{file.path}, column {selection.targets[0]!r} holds no text, as it does "
-            "in "
-            "the files before; write all of them alike."
+            "in the files before; write all of them alike."
         )
 
 
@@ -634,13 +472,15 @@ def _resolve_column(file: TabularFile, name: Any) -> Any:
         name = int(name)
         if name < 0 and name + width in file.names:
             return name + width
-    if file.has_column(name):
+    if name in (*file.names, *file.other_names):
         return name
-    kind = f"{file.path}: column"
-    hint = file.unknown_column_hint(name)
-    if hint:
-        raise ValueError(f"{kind}={name!r} is unknown; {hint}")
-    raise unknown_name_error(kind, name, [str(known) for known in file.names])
+    known = [str(known) for known in (*file.other_names, *file.names)]
+    shown = known if width <= 20 else [*known[:19], "…", known[-1]]
+    raise unknown_name_error(f"{file.path}: column", name, shown)
+
+
+#: Rows whose weights are read at a time.
+WEIGHT_BLOCK_ROWS = 2**16
 
 
 def read_weights(source: Source, path: str, name: Any) -> np.ndarray:
@@ -651,14 +491,9 @@ def read_weights(source: Source, path: str, name: Any) -> np.ndarray:
         weights[start : start + len(values)] = values
         if values.min() < 0:
             row = start + int(values.argmin())
-            raise FileError(
-                f"{format_cell_location(path, name, row)}: the weight "
-                f"{values.min():g} is negative; a "
-                "row of weight w counts as w rows."
+            raise cell_error(
+                path, name, row, f"the weight {values.min():g} is negative"
             )
     if not weights.any():
-        raise FileError(
-            f"{path}, column {name!r}: all weights are 0; a row of weight w counts as "
-            "w rows."
-        )
+        raise FileError(f"{path}, column {name!r}: all weights are 0.")
     return weights

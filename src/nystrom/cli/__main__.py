@@ -1,5 +1,0 @@
-"""`python -m nystrom.cli`."""
-
-from . import main
-
-main()

@@ -1,0 +1,510 @@
+"""GaussianProcessRegressor beside scikit-learn's own class and the dense process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor as ExactProcess
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    ExpSineSquared,
+    Matern,
+    PairwiseKernel,
+    RationalQuadratic,
+    WhiteKernel,
+)
+
+from nystrom import GaussianProcessRegressor, kernels, load, save
+from nystrom.engines import Threads
+from nystrom.kernels.gaussian_process import (
+    as_scikit_learn,
+    from_scikit_learn,
+    has_point_gradient,
+    values_and_pullback,
+)
+from nystrom.models.gaussian_process import ProcessRows, evidence
+from nystrom.sources import DenseRows
+
+KERNELS = [
+    RBF(1.3),
+    RBF([1.0, 2.0]),
+    Matern([1.0, 2.0], nu=0.5),
+    Matern(1.1, nu=1.5),
+    Matern([1.0, 2.0], nu=2.5),
+    Matern(1.2, nu=np.inf),
+    Matern(1.2, nu=0.9),
+    RationalQuadratic(1.2, 0.7),
+    DotProduct(0.8),
+    ConstantKernel(2.0) * RBF(1.0) + ConstantKernel(0.3),
+    (RBF(1.0) + DotProduct(0.5)) ** 2,
+    ConstantKernel(2.0) * (RBF([1.0, 2.0]) * Matern(2.0) + WhiteKernel(0.2)),
+    ConstantKernel(2.0, "fixed") * RBF(1.0, "fixed") + Matern(1.0),
+    PairwiseKernel(0.4, metric="rbf"),
+]
+NOISY = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
+
+
+def problem(rng, n=400, noise=0.1):
+    X = rng.uniform(-2, 2, (n, 2))
+    y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + noise * rng.standard_normal(n)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Rows, targets, and both processes on them."""
+    X, y = problem(np.random.default_rng(0))
+    ours = GaussianProcessRegressor(
+        NOISY, n_landmarks=80, random_state=0, normalize_y=True
+    ).fit(X, y)
+    return X, y, ours, ExactProcess(NOISY, normalize_y=True).fit(X, y)
+
+
+# --- kernels and their gradients -----------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, ExpSineSquared(1.1, 2.3)], ids=str)
+def test_a_kernel_of_scikit_learn_has_its_values_and_gradients(kernel, rng):
+    X, Y = rng.standard_normal((30, 2)), rng.standard_normal((6, 2))
+    K, _ = values_and_pullback(kernel, X, Y)
+    np.testing.assert_allclose(K, kernel(X, Y), rtol=1e-9)
+    translated = from_scikit_learn(kernel)
+    np.testing.assert_allclose(translated(X, Y), K, rtol=1e-9)
+    diagonal, _ = values_and_pullback(kernel, X)
+    np.testing.assert_allclose(translated.diag(X), diagonal, rtol=1e-9)
+    # The gradient of a square block is scikit-learn's own, without its noise.
+    G = rng.standard_normal((30, 30))
+    np.fill_diagonal(G, 0.0)
+    expected = np.einsum("ij,ijk->k", G, kernel(X, eval_gradient=True)[1])
+    found, _ = values_and_pullback(kernel, X, X.copy())[1](G)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_the_gradient_of_the_evidence_is_that_of_differences(kernel, rng):
+    X, y = problem(rng, 120)
+    weights = rng.uniform(0.5, 2, 120)
+    weights[:3] = 0.0
+    source = DenseRows(X, weights).replace(targets=np.column_stack([y, y**2]))
+    mean, scale = np.array([0.1, 0.0]), np.array([1.0, 2.0])
+    rows = ProcessRows(source, Threads(1), mean, scale, alpha=0.05)
+    S, step = X[:20].copy(), 1e-5
+
+    def value(kernel, points):
+        return evidence(kernel, points, rows, gradient=False).value
+
+    found = evidence(kernel, S, rows)
+    for i, h in enumerate(step * np.eye(kernel.n_dims)):
+        up, down = (kernel.clone_with_theta(kernel.theta + d) for d in (h, -h))
+        expected = (value(up, S) - value(down, S)) / (2 * step)
+        assert found.theta[i] == pytest.approx(expected, rel=1e-4, abs=1e-3)
+    if has_point_gradient(kernel):
+        h = np.zeros_like(S)
+        h[3, 1] = step
+        expected = (value(kernel, S + h) - value(kernel, S - h)) / (2 * step)
+        assert found.points[3, 1] == pytest.approx(expected, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        2.0 * kernels.RBF((0.5, 0.2)) + kernels.Linear(),
+        kernels.Matern(1.5, nu=2.5) * kernels.RationalQuadratic(2.0, 0.5),
+        kernels.Laplacian(0.3),
+        kernels.RBF((0.5, 0.0)),
+    ],
+    ids=str,
+)
+def test_kernels_of_this_package_are_taken_too(kernel, rng):
+    X, y = problem(rng, 60)
+    expected = as_scikit_learn(kernel)
+    np.testing.assert_allclose(expected(X), kernel(X, X), rtol=1e-7, atol=1e-12)
+    for n_landmarks in (20, 60):
+        model = GaussianProcessRegressor(
+            kernel, alpha=0.5, n_landmarks=n_landmarks, random_state=0, optimizer=None
+        ).fit(X, y)
+        assert model.kernel_(X[:1], X[:1])[0, 0] == pytest.approx(
+            kernel(X[:1], X[:1])[0, 0]
+        )
+        assert model.score(X, y) > 0.4
+
+
+# --- beside the exact process --------------------------------------------------------
+
+
+def test_enough_landmarks_agree_with_scikit_learn(fitted):
+    X, y, ours, exact = fitted
+    np.testing.assert_allclose(ours.kernel_.theta, exact.kernel_.theta, atol=0.02)
+    value = exact.log_marginal_likelihood(ours.kernel_.theta)
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(value, abs=0.02)
+    at = ours.kernel_.theta
+    exact_again = ExactProcess(ours.kernel_, optimizer=None, normalize_y=True).fit(X, y)
+    new = np.random.default_rng(1).uniform(-2, 2, (50, 2))
+    mean, std = ours.predict(new, return_std=True)
+    expected_mean, expected_std = exact_again.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, expected_mean, atol=2e-3)
+    np.testing.assert_allclose(std, expected_std, rtol=1e-2)
+    _, cov = ours.predict(new, return_cov=True)
+    np.testing.assert_allclose(np.sqrt(np.diag(cov)), std, rtol=1e-9)
+    np.testing.assert_allclose(
+        cov, exact_again.predict(new, return_cov=True)[1], atol=1e-3
+    )
+    found, gradient = ours.log_marginal_likelihood(at + 0.1, eval_gradient=True)
+    expected, expected_gradient = exact.log_marginal_likelihood(at + 0.1, True)
+    assert found == pytest.approx(expected, abs=0.05)
+    np.testing.assert_allclose(gradient, expected_gradient, atol=0.5)
+
+
+@pytest.mark.filterwarnings("ignore:What the landmarks leave of K")
+def test_the_bounds_never_cross():
+    # 40 random problems: dimensions, kernels, noise, weights, landmarks.
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(30, 120)), int(rng.integers(1, 4))
+        X, t = rng.standard_normal((n, d)), int(rng.integers(1, 3))
+        Y = rng.standard_normal((n, t)) + np.sin(X[:, :1]) * rng.uniform(0, 5)
+        white = 10.0 ** rng.uniform(-3, 0.5)
+        signal = [RBF(1.0), Matern(0.7, nu=0.5), Matern(2.0), DotProduct(0.5)]
+        kernel = ConstantKernel(10.0 ** rng.uniform(-1, 1)) * signal[seed % 4]
+        kernel = kernel + WhiteKernel(white)
+        alpha = rng.uniform(0.01, 1.0, n) if seed % 3 == 0 else 0.02
+        model = GaussianProcessRegressor(
+            kernel,
+            alpha=alpha,
+            optimizer=None,
+            n_landmarks=int(rng.integers(1, n)),
+            random_state=seed,
+            normalize_y=seed % 2 == 0,
+        )
+        model.fit(X, Y if t > 1 else Y[:, 0])
+        exact = ExactProcess(
+            kernel, alpha=alpha, optimizer=None, normalize_y=seed % 2 == 0
+        ).fit(X, Y if t > 1 else Y[:, 0])
+        value = exact.log_marginal_likelihood_value_
+        lower, upper = model.evidence_bounds_
+        rounding = 1e-7 * (1 + abs(value))
+        assert lower <= value + rounding, seed
+        assert value <= upper + rounding, seed
+        assert model.kl_bound_ == upper - lower
+        if seed % 4 == 1:  # the others are too near to singular for an oracle
+            divergence = _divergence(model, exact, X)
+            gap = value - model.log_marginal_likelihood_value_
+            assert divergence == pytest.approx(gap, rel=1e-4, abs=1e-4)
+
+
+def _divergence(model, exact, X):
+    """KL(sparse ‖ exact) of the function's values at the training rows.
+
+    Landmarks are some of these, so it is that of the processes.
+    """
+    kernel = model.landmarks_.kernel
+    K = kernel.gram(X)
+    noise = np.diag(exact.kernel_(X)) - np.diag(K) + exact.alpha
+    Y = np.reshape(exact.y_train_, (len(X), -1))
+    C, S = kernel(X, model.X_train_), kernel.gram(model.X_train_)
+    Q = C @ np.linalg.solve(S, C.T)
+
+    def posterior(prior, explained):
+        solve = np.linalg.solve(explained + np.diag(noise), np.c_[explained, Y])
+        shrunk = explained @ solve[:, : len(K)]
+        return explained @ solve[:, len(K) :], prior - shrunk
+
+    m0, C0 = posterior(K, Q)
+    m1, C1 = posterior(K, K)
+    gap, inverse = m1 - m0, np.linalg.inv(C1)
+    trace = np.trace(inverse @ C0) - len(K)
+    logs = np.linalg.slogdet(C1)[1] - np.linalg.slogdet(C0)[1]
+    t = Y.shape[1]
+    return (t * (trace + logs) + np.sum(gap * (inverse @ gap))) / 2
+
+
+def test_draws_have_the_mean_and_covariance_of_the_posterior(fitted):
+    X, _, ours, _ = fitted
+    mean, cov = ours.predict(X[:30], return_cov=True)
+    draws = ours.sample_y(X[:30], 20_000, random_state=1)
+    assert draws.shape == (30, 20_000)
+    std = np.sqrt(np.diag(cov))
+    assert np.abs(draws.mean(axis=1) - mean).max() < 0.04 * std.max()
+    np.testing.assert_allclose(np.cov(draws), cov, atol=0.05 * cov.max())
+    np.testing.assert_array_equal(draws, ours.sample_y(X[:30], 20_000, random_state=1))
+    many = np.random.default_rng(0).uniform(-2, 2, (5000, 2))
+    assert ours.sample_y(many).shape == (5000, 1)
+
+
+def test_no_more_rows_than_landmarks_is_scikit_learn(rng):
+    X, y = problem(rng, 50)
+    ours = GaussianProcessRegressor(NOISY, random_state=0).fit(X, y)
+    exact = ExactProcess(NOISY, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(ours.predict(X), exact.predict(X))
+    np.testing.assert_array_equal(ours.L_, exact.L_)
+    assert ours.evidence_bounds_ == (exact.log_marginal_likelihood_value_,) * 2
+    assert ours.kl_bound_ == 0
+    assert ours.landmarks_.sampler == "exact"
+
+
+@pytest.mark.parametrize("n_landmarks", [1000, None])
+def test_as_many_landmarks_as_a_divergence_takes(n_landmarks, rng):
+    X, y = problem(rng, 1500)
+    kernel = RBF(1.0) + WhiteKernel(0.01)
+    options = {"optimizer": None, "random_state": 0}
+    found = [
+        GaussianProcessRegressor(
+            kernel, max_kl=max_kl, n_landmarks=n_landmarks, **options
+        ).fit(X, y)
+        for max_kl in (10.0, 0.1)
+    ]
+    assert all(m.kl_bound_ <= m.max_kl for m in found)
+    assert len(found[0].X_train_) < len(found[1].X_train_) < 200
+    fewer = round(0.9 * len(found[1].X_train_))
+    fixed = GaussianProcessRegressor(kernel, n_landmarks=fewer, **options).fit(X, y)
+    assert fixed.kl_bound_ > 0.1
+    with pytest.warns(UserWarning, match=r"max_kl=0\.1 was not reached"):
+        found[1].set_params(n_landmarks=30).fit(X, y)
+    with pytest.raises(ValueError, match="max_kl says how many"):
+        found[1].set_params(max_trace_error=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize("n_landmarks", [60, 400])
+def test_intervals_hold(n_landmarks, rng):
+    X, y = problem(rng, 400)
+    # A deviation that is twice too small: intervals do not depend on it.
+    model = GaussianProcessRegressor(
+        RBF(1.0) + WhiteKernel(0.0025),
+        n_landmarks=n_landmarks,
+        optimizer=None,
+        random_state=0,
+        normalize_y=True,
+    ).fit(X, y)
+    new, targets = problem(rng, 2000)
+    lower, upper = model.predict(new, interval=0.9)
+    assert 0.84 < np.mean((lower <= targets) & (targets <= upper)) < 0.95
+    with pytest.raises(ValueError, match="interval= returns lower and upper"):
+        model.predict(new, interval=0.9, return_std=True)
+
+
+# --- noise, targets and weights ------------------------------------------------------
+
+
+def test_noise_of_each_row_is_that_of_the_exact_process(rng):
+    X, y = problem(rng, 200)
+    alpha = rng.uniform(0.01, 0.5, 200)
+    kernel = 2.0 * RBF(1.0) + WhiteKernel(0.02)
+    options = {"alpha": alpha, "optimizer": None}
+    ours = GaussianProcessRegressor(
+        kernel, n_landmarks=150, random_state=0, **options
+    ).fit(X, y)
+    exact = ExactProcess(kernel, **options).fit(X, y)
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(
+        exact.log_marginal_likelihood_value_, abs=1e-5
+    )
+    for found, expected in zip(
+        ours.predict(X, return_std=True), exact.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_weight_divides_the_noise(rng):
+    X, y = problem(rng, 100)
+    weights = rng.integers(0, 4, 100).astype(float)
+    kernel = 2.0 * RBF(1.0) + WhiteKernel(0.1)
+    ours = GaussianProcessRegressor(
+        kernel, optimizer=None, n_landmarks=90, random_state=0
+    )
+    weighted = ours.fit(X, y, sample_weight=weights).predict(X)
+    kept = weights > 0
+    exact = ExactProcess(2.0 * RBF(1.0), alpha=0.1 / weights[kept], optimizer=None)
+    expected = exact.fit(X[kept], y[kept])
+    np.testing.assert_allclose(weighted, expected.predict(X), atol=1e-5)
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(
+        expected.log_marginal_likelihood_value_, abs=1e-4
+    )
+
+
+def test_several_targets_share_a_kernel(rng):
+    X, y = problem(rng, 300)
+    Y = np.column_stack([y, 3 * y + 1])
+    options = {"n_landmarks": 60, "normalize_y": True, "random_state": 0}
+    one = GaussianProcessRegressor(NOISY, **options).fit(X, y)
+    two = GaussianProcessRegressor(NOISY, **options).fit(X, Y)
+    np.testing.assert_allclose(two.kernel_.theta, one.kernel_.theta, atol=1e-3)
+    mean, std = two.predict(X[:9], return_std=True)
+    assert mean.shape == std.shape == (9, 2)
+    np.testing.assert_allclose(mean[:, 1], 3 * mean[:, 0] + 1, atol=1e-8)
+    np.testing.assert_allclose(std[:, 1], 3 * std[:, 0])
+    assert two.sample_y(X[:9], 4).shape == (9, 2, 4)
+    assert two.predict(X[:9], return_cov=True)[1].shape == (9, 9, 2)
+    assert two.alpha_.shape == (60, 2)
+
+
+# --- learning ------------------------------------------------------------------------
+
+
+def test_a_callable_optimiser_is_used_on_the_bound(rng):
+    X, y = problem(rng, 500)
+    calls = []
+
+    def optimizer(objective, theta, bounds):
+        calls.append(theta)
+        found = minimize(objective, theta, jac=True, bounds=bounds, method="L-BFGS-B")
+        assert objective(found.x, eval_gradient=False) == pytest.approx(found.fun)
+        return found.x, found.fun
+
+    options = {"n_landmarks": 50, "random_state": 0}
+    model = GaussianProcessRegressor(
+        NOISY, optimizer=optimizer, n_restarts_optimizer=1, **options
+    ).fit(X, y)
+    assert len(calls) == 2
+    assert np.sqrt(model.kernel_.k2.noise_level) == pytest.approx(0.1, rel=0.2)
+
+
+def test_hyperparameters_that_are_fixed_stay(rng):
+    X, y = problem(rng, 300)
+    kernel = ConstantKernel(1.5, "fixed") * RBF(1.0) + WhiteKernel(0.1, "fixed")
+    model = GaussianProcessRegressor(kernel, n_landmarks=40, random_state=0).fit(X, y)
+    assert model.kernel_.k1.k1.constant_value == 1.5
+    assert model.kernel_.k2.noise_level == 0.1
+    assert model.kernel_.k1.k2.length_scale != 1.0
+    assert kernel.k1.k2.length_scale == 1.0
+    same = GaussianProcessRegressor(
+        kernel, optimizer=None, n_landmarks=40, random_state=0
+    ).fit(X, y)
+    assert same.kernel_ == kernel
+    assert model.log_marginal_likelihood_value_ > same.log_marginal_likelihood_value_
+
+
+def test_moved_landmarks_raise_the_bound(rng):
+    X, y = problem(rng, 600)
+    options = {"n_landmarks": 25, "random_state": 0}
+    fixed = GaussianProcessRegressor(NOISY, **options).fit(X, y)
+    moved = GaussianProcessRegressor(NOISY, optimize_landmarks=True, **options)
+    moved.fit(X, y)
+    assert moved.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_
+    assert moved.landmarks_.indices is None
+    assert "optimized" in moved.landmarks_.sampler
+
+
+def test_a_start_outside_of_the_bounds_is_moved_inside(rng):
+    X, y = problem(rng, 300)
+    kernel = RBF(50.0, (0.1, 5.0)) + WhiteKernel(1e-9, (1e-4, 1.0))
+    model = GaussianProcessRegressor(kernel, n_landmarks=40, random_state=0).fit(X, y)
+    low, high = model.kernel_.bounds.T
+    assert np.all(model.kernel_.theta >= low)
+    assert np.all(model.kernel_.theta <= high)
+    assert model.score(X, y) > 0.9
+
+
+def test_optimum_at_a_bound_is_said(rng):
+    X, y = problem(rng, 300)
+    kernel = RBF(1.0, (5.0, 10.0)) + WhiteKernel(0.1)
+    with pytest.warns(ConvergenceWarning, match="length_scale is close to"):
+        GaussianProcessRegressor(kernel, n_landmarks=40, random_state=0).fit(X, y)
+
+
+# --- storage and models --------------------------------------------------------------
+
+
+def test_files_and_blocks_give_the_same_process(fitted, tmp_path):
+    X, y, ours, _ = fitted
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    read = GaussianProcessRegressor(
+        NOISY, n_landmarks=80, random_state=0, normalize_y=True, n_jobs=2
+    ).fit(str(tmp_path / "X.npy"), str(tmp_path / "y.npy"))
+    np.testing.assert_array_equal(read.kernel_.theta, ours.kernel_.theta)
+    np.testing.assert_array_equal(read.predict(X), ours.predict(X))
+    out = tmp_path / "p.npy"
+    ours.predict(X, out=str(out))
+    np.testing.assert_array_equal(np.load(out), ours.predict(X))
+
+
+def test_a_saved_process_predicts_and_has_no_rows(fitted, tmp_path):
+    X, _, ours, _ = fitted
+    save(ours, tmp_path / "model.nystrom")
+    loaded = load(tmp_path / "model.nystrom")
+    for found, expected in zip(
+        loaded.predict(X, return_std=True),
+        ours.predict(X, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert loaded.evidence_bounds_ == ours.evidence_bounds_
+    assert loaded.log_marginal_likelihood() == ours.log_marginal_likelihood()
+    with pytest.raises(ValueError, match="no part of a saved model"):
+        loaded.log_marginal_likelihood(ours.kernel_.theta)
+
+
+# --- bad input -----------------------------------------------------------------------
+
+
+class WithoutGradient(RBF):
+    """A kernel that does not know its gradient."""
+
+    def __call__(self, X, Y=None):
+        return super().__call__(X, Y)
+
+
+def test_a_kernel_without_gradients_is_learnt_numerically(rng):
+    X, y = problem(rng, 300)
+    model = GaussianProcessRegressor(
+        WithoutGradient(0.3) + WhiteKernel(), n_landmarks=40, random_state=0
+    ).fit(X, y)
+    expected = GaussianProcessRegressor(
+        RBF(0.3) + WhiteKernel(), n_landmarks=40, random_state=0
+    ).fit(X, y)
+    np.testing.assert_allclose(model.kernel_.theta, expected.kernel_.theta, atol=0.05)
+    few = model.set_params(n_landmarks=300).fit(X, y)
+    exact = ExactProcess(RBF(0.3) + WhiteKernel()).fit(X, y)
+    np.testing.assert_allclose(few.kernel_.theta, exact.kernel_.theta, atol=0.01)
+    with pytest.raises(ValueError, match="optimize_landmarks=True moves landmarks"):
+        model.set_params(optimize_landmarks=True).fit(X, y)
+
+
+def test_no_noise_is_refused_or_said(rng):
+    X, y = problem(rng, 200)
+    X[100:] = X[:100]
+    model = GaussianProcessRegressor(RBF(), alpha=0.0, n_landmarks=40)
+    with pytest.raises(ValueError, match="without a WhiteKernel"):
+        model.fit(X, y)
+    with pytest.warns(UserWarning, match="larger than the noise"):
+        model.set_params(alpha=1e-10, optimizer=None, n_landmarks=5).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": -1.0}, "'alpha' parameter"),
+        ({"alpha": np.ones(7)}, "alpha must be a scalar or an array"),
+        ({"optimizer": "adam"}, "'optimizer' parameter"),
+        ({"kernel": "rbf"}, "'kernel' parameter"),
+        ({"kernel": WhiteKernel()}, "white noise alone"),
+        ({"n_targets": 2}, "number of targets"),
+        ({"n_restarts_optimizer": 1, "kernel": RBF(1.0, (1e-5, np.inf))}, "finite"),
+    ],
+)
+def test_bad_parameters_are_refused(params, message, rng):
+    X, y = problem(rng, 60)
+    options = {"alpha": 0.1, "n_landmarks": 20} | params
+    with pytest.raises(ValueError, match=message):
+        GaussianProcessRegressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_a_constant_target_is_predicted(normalize_y, rng):
+    X = rng.uniform(-2, 2, (200, 2))
+    model = GaussianProcessRegressor(
+        ConstantKernel() * RBF(1.0) + WhiteKernel(1e-3, "fixed"),
+        n_landmarks=40,
+        normalize_y=normalize_y,
+        optimizer=None,
+        random_state=0,
+    ).fit(X, np.full(200, 3.0))
+    np.testing.assert_allclose(model.predict(X), 3.0, atol=0.05)
+
+
+def test_one_row_is_enough():
+    model = GaussianProcessRegressor(RBF()).fit([[1.0]], [2.0])
+    np.testing.assert_allclose(model.predict([[1.0]]), [2.0])
