@@ -420,7 +420,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         degree: Any = 3,
         coef0: Any = 1,
         kernel_params: dict[str, Any] | None = None,
-        gammas: Any = None,
+        gammas: Any = "auto",
         cv: Any = None,
         scoring: Any = None,
         alpha_per_target: bool = False,
