@@ -13,6 +13,7 @@ from nystrom import (
     KernelLogisticRegression,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     kernels,
@@ -239,6 +240,23 @@ def test_alpha_of_moved_landmarks_is_their_noise_unless_alphas_are_given(rng):
     assert 0.9 < np.sqrt(np.mean((y[2000:] - mean) ** 2 / std**2)) < 1.15
     model = KernelRidgeCV([0.1, 1.0], **common, random_state=0).fit(X, y)
     assert model.alphas_.tolist() == [0.1, 1.0]
+
+
+def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
+    X, y, directions = mixed_directions(rng, 10_000)
+    options = {"n_landmarks": 40, "random_state": 0}
+    search = KernelRidgeCV(**options).fit(X, y)
+    assert search.gammas_ == ["scale", "matrix"]
+    assert search.gamma_.shape == (6, 6)
+    scores = search.scores_.max(axis=1)
+    assert scores[1] > 0.5 * scores[0]
+    assert search.best_score_ == scores.max()
+    fewer = KernelRidgeCV(**options).fit(X[:-1], y[:-1])
+    assert len(fewer.gammas_) == 5
+    classifier = KernelRidgeClassifierCV(**options).fit(X, y > 0)
+    assert classifier.gammas_ == ["scale", "matrix"]
+    other = KernelRidgeCV(kernel="laplacian", **options).fit(X, y)
+    assert len(other.gammas_) == 5
 
 
 def test_ard_finds_the_few_features_that_matter(rng, seed):
