@@ -44,7 +44,7 @@ def made_of(fitted, X):
 
 
 def blas_limits():
-    return [(info["filepath"], info["num_threads"]) for info in threadpool_info()]
+    return sorted((info["filepath"], info["num_threads"]) for info in threadpool_info())
 
 
 def program(code, *args, before=(), **options):

@@ -358,8 +358,3 @@ def test_matplotlib_is_not_imported_before_it_is_used():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "False"
-
-
-def test_diagrams_link_to_the_documentation():
-    assert Nystroem()._get_doc_link().endswith("/api/nystrom.Nystroem.html")
-    assert "nystrom.Nystroem.html" in Nystroem()._repr_html_()

@@ -198,6 +198,7 @@ def test_an_error_below_rounding_is_reported_as_a_bound(seed, dtype, alpha):
             assert left <= error.value <= left + 1e-5
             assert str(error) == f"≤ {error.value:.2g} (up to rounding)"
             assert str(error) in str(model.landmarks_)
+            assert str(error) in model.landmarks_._repr_html_()
         else:
             np.testing.assert_allclose(error.value, left, rtol=0.05)
             assert str(error).endswith("(exact)")

@@ -228,12 +228,15 @@ def test_who_comes_late_does_not_begin_the_file_again(tmp_path):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("before", [False, True], ids=["new", "replacing"])
-def test_a_pass_that_fails_leaves_what_was_there(ending, before, ridge, X, tmp_path):
+def test_a_pass_that_fails_leaves_what_was_there(
+    ending, before, ridge, X, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("nystrom.sources.tabular.MIN_CHUNK_VALUES", 500)
     data = tmp_path / "data"
     data.mkdir()
     spoilt = X.copy()
     spoilt[2222, 1] = np.nan
-    source = opened(data, "npy", spoilt)  # read tile by tile: some rows are written
+    source = opened(data, "npy", spoilt)  # in small chunks: some rows are written
     path = tmp_path / f"rows{ending}"
     if before:
         ridge.predict(X[:10], out=path)

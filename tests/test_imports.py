@@ -22,6 +22,7 @@ LAYERS = [
     {
         "_arrays",
         "_digest",
+        "_html",
         "_random",
         "_precision",
         "_validation",

@@ -45,7 +45,7 @@ def nothing_is_left_behind():
 
 
 def blas_limits():
-    return [(info["filepath"], info["num_threads"]) for info in threadpool_info()]
+    return sorted((info["filepath"], info["num_threads"]) for info in threadpool_info())
 
 
 def press_ctrl_c():

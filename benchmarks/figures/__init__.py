@@ -1,7 +1,7 @@
 """One file per figure or set of tables: each reads a CSV of results/ and draws.
 
     python3 dev.py bench figures [paper|peers|scaling|landmarks|classification|
-        learnt_widths|width_curves|displays]
+        learnt_widths|width_curves|displays|pages]
 
 Pictures go to build/figures/, those of the README and the pages to docs/images/.
 """
@@ -23,6 +23,7 @@ from . import (
     figure5,
     landmarks,
     learnt_widths,
+    pages,
     peers,
     scaling,
     tables,
@@ -38,12 +39,13 @@ FIGURES = {
     "landmarks": [landmarks],
     "learnt_widths": [learnt_widths],
     "width_curves": [width_curves],
+    "pages": [pages],
     "peers": [peers, at_a_glance],
     "scaling": [scaling],
 }
 
 #: What needs none.
-WITHOUT_RESULTS = {"displays"}
+WITHOUT_RESULTS = {"displays", "pages"}
 
 
 def draw(name: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays as arrays
+from ._html import html_table
 from .kernels import Kernel, Precomputed
 from .linalg.cross_kernel import CrossKernel
 from .linalg.errors import Guarantee, TraceError
@@ -331,24 +332,45 @@ class Landmarks:
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
 
-    def __str__(self) -> str:
-        origin = "" if self.indices is None else f" of {self.n_rows} rows"
-        plural = "" if len(self) == 1 else "s"
-        parts = [f"{len(self)} landmark{plural}{origin} by {self.sampler}"]
-        parts.append(str(self.kernel))
+    def _summary(self) -> list[tuple[str, str]]:
+        """What there is to say, with its name: the text and the table say the same."""
+        entries = [("kernel", str(self.kernel))]
         if self.error is not None:
-            parts.append(f"relative trace error {self.error}")
+            entries.append(("relative trace error", str(self.error)))
         # A fitted model has no matrix of a precomputed kernel to find it from.
         with suppress(ValueError):
-            parts.append(f"rank {self.rank}")
-        parts.append(f"{self.n_kernel_evaluations} kernel evaluations")
-        parts.append(f"{self.seconds:.2g} s")
-        remarks = (self.guarantee, self.certificate, *self.notes)
-        parts += [str(remark) for remark in remarks if remark is not None]
-        return ", ".join(parts)
+            entries.append(("rank", str(self.rank)))
+        entries.append(("kernel evaluations", str(self.n_kernel_evaluations)))
+        entries.append(("seconds", f"{self.seconds:.2g}"))
+        if self.guarantee is not None:
+            entries.append(("guarantee", str(self.guarantee)))
+        if self.certificate is not None:
+            entries.append(("certificate", self.certificate))
+        return [*entries, *(("note", note) for note in self.notes)]
+
+    def _title(self) -> str:
+        origin = "" if self.indices is None else f" of {self.n_rows} rows"
+        plural = "" if len(self) == 1 else "s"
+        return f"{len(self)} landmark{plural}{origin} by {self.sampler}"
+
+    def __str__(self) -> str:
+        parts = [_format_entry(name, value) for name, value in self._summary()]
+        return ", ".join([self._title(), *parts])
+
+    def _repr_html_(self) -> str:
+        figure = "" if self.error is None else self.error.path_svg()
+        return html_table(self._title(), self._summary(), figure)
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+def _format_entry(name: str, value: str) -> str:
+    if name in ("relative trace error", "rank"):
+        return f"{name} {value}"
+    if name == "kernel evaluations":
+        return f"{value} {name}"
+    return f"{value} s" if name == "seconds" else value
 
 
 def check_landmarks(landmarks: Any) -> None:

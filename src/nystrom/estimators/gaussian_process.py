@@ -141,6 +141,11 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     n_features_in_ : int
         Number of features seen during fit.
 
+    See Also
+    --------
+    KernelRidgeCV : The same mean, with parameters by cross-validation.
+    sklearn.gaussian_process.GaussianProcessRegressor : Exact Gaussian processes.
+
     Examples
     --------
     >>> import numpy as np

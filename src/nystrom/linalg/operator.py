@@ -370,6 +370,9 @@ class Approximation:
     def __repr__(self) -> str:
         return f"<Approximation of {self.shape[0]} rows on {self.landmarks}>"
 
+    def _repr_html_(self) -> str:
+        return f"Approximation of {self.shape[0]} rows on{self.landmarks._repr_html_()}"
+
 
 def _block_values(block: Block, tiles: BlockFeatures) -> Array:
     return tiles(block.X)
