@@ -9,6 +9,7 @@ import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -71,6 +72,30 @@ def test_code_runs_and_prints_what_is_said(page, tmp_path, monkeypatch):
             assert same, f"{expected}\nis said, and it printed\n{out.getvalue()}"
     assert names
     assert printed or page != "README.md"
+
+
+def test_commands_of_the_readme_run(tmp_path, monkeypatch):
+    """The two lines for a table, verbatim, on a small one."""
+    pytest.importorskip("click")
+    pytest.importorskip("pandas")
+    cli = pytest.importorskip("nystrom.cli")
+    rng = np.random.default_rng(0)
+    rooms, age = rng.integers(1, 9, 200), rng.uniform(0, 80, 200)
+    lines = [f"{r},{a:.1f},{90 * r - a:.1f}" for r, a in zip(rooms, age, strict=True)]
+    table = "\n".join(["rooms,age,price", *lines])
+    (tmp_path / "houses.csv").write_text(table)
+    (tmp_path / "new.csv").write_text("rooms,age\n3,10\n5,20\n")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^nystrom (.*)$", text, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        monkeypatch.setattr("sys.argv", ["nystrom", *command.split()])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+    assert (tmp_path / "houses.html").exists()
+    assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 3
 
 
 def test_a_page_that_says_something_else_is_noticed(tmp_path, monkeypatch):
