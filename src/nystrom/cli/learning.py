@@ -51,6 +51,8 @@ from .tables import (
 MAX_SEARCH_ROWS = 50_000
 #: Widths to search, relative to gamma="scale".
 RELATIVE_GAMMAS = 4.0 ** np.arange(-5, 4)
+#: From so many rows on, and up to so many encoded columns, a metric is learnt too.
+MIN_METRIC_ROWS, MAX_METRIC_FEATURES = 1000, 1000
 #: Rows whose eigenvalues are computed at most; with more they are scaled to all.
 MAX_EIGENVALUE_ROWS = 20_000
 #: The share of rows that is held out, and the most of them.
@@ -194,7 +196,7 @@ def train(
         "classes": [str(name) for name in getattr(chosen, "classes_", ())],
         "landmarks": len(selected),
         "kernel": str(selected.kernel),
-        "gamma": float(chosen.gamma),
+        "gamma": chosen.gamma,
         "alpha": alpha,
         # How many parameters the ridge leaves to the model.
         "effective_dimension": float(np.sum(eigenvalues / (eigenvalues + alpha))),
@@ -285,8 +287,11 @@ def choose_estimator(
     is_regression = task == "regression"
     common: dict[str, Any] = {"kernel": "rbf", "random_state": seed, "verbose": verbose}
     scale = 1 / (Z.shape[1] * (np.var(Z) or 1.0))  # gamma="scale"
+    gammas = (scale * RELATIVE_GAMMAS).tolist()
+    if len(Z) >= MIN_METRIC_ROWS and Z.shape[1] <= MAX_METRIC_FEATURES:
+        gammas.append("matrix")
     search = (KernelRidgeCV if is_regression else KernelRidgeClassifierCV)(
-        gammas=(scale * RELATIVE_GAMMAS).tolist(),
+        gammas=gammas,
         n_landmarks=sorted({max(10, size // 4), max(10, size // 2), size}),
         prefer_fewer=False,
         fit_intercept=True,
@@ -297,9 +302,10 @@ def choose_estimator(
         # The advice to search beyond the grid is for callers who give one.
         warnings.filterwarnings("ignore", "The best of ")
         search.fit(Z, y)
+    best = int(search.scores_.reshape(len(gammas), -1).max(axis=1).argmax())
     return (KernelRidge if is_regression else KernelRidgeClassifier)(
         alpha=float(search.alpha_),
-        gamma=search.gamma_,
+        gamma=gammas[best],
         n_landmarks=int(search.n_landmarks_),
         fit_intercept=True,
         **common,

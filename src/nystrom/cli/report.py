@@ -76,7 +76,9 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
         "n_rows": f"{summary['rows']} rows"
         + f", and {without} without a target, left out" * (without > 0),
         "kernel": summary["kernel"],
-        "gamma": f"{summary['gamma']:.4g}",
+        "gamma": "a learnt matrix"
+        if summary["gamma"] == "matrix"
+        else f"{summary['gamma']:.4g}",
         "alpha": f"{summary['alpha']:.4g}",
         "effective_dimension": f"{summary['effective_dimension']:.3g}",
         "landmarks": str(summary["landmarks"]),
