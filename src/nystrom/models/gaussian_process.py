@@ -45,8 +45,10 @@ VALUE_RTOL = 1e-7
 #: Rows up to which the norm of K − K̃ is bounded tile by tile, which takes as long as a
 #: pass with 1024 landmarks; of more rows the trace is all that is known.
 MAX_NORM_ROWS = 100_000
-#: The largest step on all rows, in log-parameters.
-MAX_FULL_STEP = 1.0
+#: Newton steps on all rows, one of more than `MAX_NORM_ROWS`; the largest of them, in
+#: log-parameters; the step of differences for the curvature, and its least share.
+MAX_FULL_STEPS, MAX_FULL_STEP = 3, 1.0
+CURVATURE_STEP, MIN_CURVATURE = 1e-3, 1e-3
 
 
 class EvidenceSums(NamedTuple):
@@ -289,7 +291,7 @@ class Optimum(NamedTuple):
     kernel: Any
     value: float
     points: Any
-    inverse_hessian: Any = None  # of −bound/n by theta, as a product
+    rows: ProcessRows
 
 
 def maximize_evidence(
@@ -332,7 +334,7 @@ def maximize_evidence(
     start = np.clip(kernel.theta, *bounds.T)
     if optimizer is not None:
         theta, value = optimizer(objective, start, bounds=bounds)
-        return Optimum(kernel.clone_with_theta(theta), -float(value), points)
+        return Optimum(kernel.clone_with_theta(theta), -float(value), points, rows)
     all_bounds: list[Any] = [tuple(pair) for pair in bounds]
     if move_points is not None:
         start = np.append(start, (S / move_points).ravel())
@@ -352,26 +354,47 @@ def maximize_evidence(
             },
         )
     learned, moved = unpack(result.x)
-    hessian = None if move_points is not None else result.hess_inv
-    return Optimum(learned, -float(result.fun), moved, hessian)
+    return Optimum(learned, -float(result.fun), moved, rows)
 
 
-def step_on_all_rows(optimum: Optimum, points: Any, rows: ProcessRows) -> Any:
-    """The kernel after one quasi-Newton step on all rows, if the bound rises by it.
+def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows) -> Any:
+    """The kernel after steps on all rows, as long as the bound rises by them.
 
-    The curvature is that of the rows that were optimised on.
+    The curvature is that of the rows that were optimised on, by differences of their
+    gradient.
     """
     kernel, n = optimum.kernel, rows.source.n_rows
     try:
+        scale, directions = _curvature(optimum)
         before = evidence(kernel, points, rows)
-        step = optimum.inverse_hessian @ (before.theta / n)
-        step *= min(1.0, MAX_FULL_STEP / max(np.abs(step).max(), 1e-300))
-        theta = np.clip(kernel.theta + step, *kernel.bounds.T)
-        changed = kernel.clone_with_theta(theta)
-        after = evidence(changed, points, rows, gradient=False)
+        for _ in range(MAX_FULL_STEPS if n <= MAX_NORM_ROWS else 1):
+            step = directions @ ((directions.T @ before.theta) / (n * scale))
+            step *= min(1.0, MAX_FULL_STEP / max(np.abs(step).max(), 1e-300))
+            theta = np.clip(kernel.theta + step, *kernel.bounds.T)
+            changed = kernel.clone_with_theta(theta)
+            after = evidence(changed, points, rows, gradient=n <= MAX_NORM_ROWS)
+            if not after.value > before.value:
+                break
+            kernel, before = changed, after
     except (LinAlgError, ValueError):
-        return kernel
-    return changed if after.value > before.value else kernel
+        pass
+    return kernel
+
+
+def _curvature(optimum: Optimum) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, made positive, and eigenvectors of −∂²bound/∂theta² per row."""
+    kernel, part = optimum.kernel, optimum.rows
+
+    def gradient(theta: np.ndarray) -> np.ndarray:
+        changed = kernel.clone_with_theta(theta)
+        return evidence(changed, optimum.points, part).theta / part.source.n_rows
+
+    theta, at = kernel.theta, gradient(kernel.theta)
+    steps = CURVATURE_STEP * np.eye(len(theta))
+    H = np.array([(at - gradient(theta + step)) / CURVATURE_STEP for step in steps])
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    values = np.abs(values)
+    return np.maximum(values, MIN_CURVATURE * values.max()), vectors
 
 
 #: Rows that hyper-parameters are learnt on: so many per landmark, at least and at most.
@@ -458,7 +481,7 @@ def _best_start(
     for start in (kernel, exact.kernel):
         try:
             found = evidence(start, select(start, part), part, gradient=False)
-            candidates.append(Optimum(start, found.value, None))
+            candidates.append(Optimum(start, found.value, None, part))
         except (LinAlgError, ValueError):
             continue
     return max(candidates, key=lambda optimum: optimum.value, default=exact)
