@@ -584,9 +584,9 @@ def test_the_standard_error_is_that_of_the_mean_over_folds(seed):
         ({"n_landmarks": []}, "n_landmarks is empty"),
         ({"n_landmarks": [10, 0]}, "n_landmarks=0 is not allowed"),
         ({"n_landmarks": "many"}, "n_landmarks='many' is not allowed"),
-        ({"n_landmarks": [5, 10], "max_trace_error": 0.1}, "both say how many"),
-        ({"n_landmarks": [5, 10], "max_spectral_error": 0.1}, "both say how many"),
-        ({"n_landmarks": [5, 10], "prefer_fewer": True}, "needs folds"),
+        ({"n_landmarks": [5, 10], "max_trace_error": 0.1}, "both set the number"),
+        ({"n_landmarks": [5, 10], "max_spectral_error": 0.1}, "both set the number"),
+        ({"n_landmarks": [5, 10], "prefer_fewer": True}, "of several folds"),
     ],
 )
 def test_wrong_numbers_are_refused(options, message, seed):

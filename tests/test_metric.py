@@ -7,11 +7,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import norm
 
 from nystrom import (
     KernelLogisticRegression,
     KernelRidge,
     KernelRidgeClassifier,
+    KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
     kernels,
@@ -21,7 +23,7 @@ from nystrom import (
 from nystrom.engines import Threads
 from nystrom.models.collapsed_bound import BoundProblem
 from nystrom.models.length_scales import TrainingSubset
-from nystrom.models.metric import Metric, MetricSearch
+from nystrom.models.metric import TRIED_ALPHAS, Metric, MetricSearch
 from nystrom.sources import DenseRows
 
 KERNELS = [
@@ -113,6 +115,45 @@ def test_the_metric_of_gradients_is_that_of_differences(rng, diagonal):
     )
 
 
+def search_of(X, y, n_landmarks):
+    targets = (y - y.mean())[:, None] / y.std()
+    weights = np.linspace(0.5, 1.5, len(X))
+    subset = TrainingSubset(X, targets, weights, 0.0, n_landmarks)
+    return MetricSearch.from_subset(subset)
+
+
+def test_the_noise_is_the_one_of_the_largest_held_out_likelihood(rng):
+    X, y, _ = mixed_directions(rng, 500, 4, noise=0.3)
+    search, kernel = search_of(X, y, 30), kernels.RBF(0.2)
+    train, test = search.train, search.test
+    landmarks, w = train.X[:30], test.weights / test.weights.sum()
+    K_SS = kernel(landmarks, landmarks) + 1e-8 * np.eye(30)
+    K_S, K_new = kernel(train.X, landmarks), kernel(test.X, landmarks)
+    losses = []
+    for alpha in TRIED_ALPHAS:
+        noise = np.diag(alpha / train.weights)
+        inverse = np.linalg.inv(K_S @ np.linalg.solve(K_SS, K_S.T) + noise)
+        Q = K_new @ np.linalg.solve(K_SS, K_S.T)
+        residuals = test.targets[:, 0] - Q @ inverse @ train.targets[:, 0]
+        # k(x, x) − q(x)ᵀ(K̃ + αW⁻¹)⁻¹q(x), and the noise of a new target
+        variance = 1 - np.einsum("ij,ij->i", Q @ inverse, Q) + alpha
+        variance *= w @ (residuals**2 / variance)
+        losses.append(-2 * (w @ norm.logpdf(residuals, scale=np.sqrt(variance))))
+    fit = search.fit(Metric.of(kernel, 4))
+    assert fit.noise == TRIED_ALPHAS[np.argmin(losses)]
+    np.testing.assert_allclose(fit.loss, min(losses) - 1 - np.log(2 * np.pi), rtol=1e-6)
+
+
+def test_compared_metrics_get_narrower_where_that_is_better(rng):
+    X = rng.uniform(-3, 3, (1000, 1))
+    y = np.sin(12 * X[:, 0]) + 0.1 * rng.standard_normal(1000)
+    search, unit = search_of(X, y, 60), Metric.of(kernels.RBF(1.0), 1)
+    chosen = search.compare([unit.scaled(0.1), unit])
+    assert chosen.transform[0, 0] > 1
+    assert search.fit(chosen).error < search.fit(unit).error
+    assert search.compare([unit.scaled(64.0)]).transform[0, 0] == 64.0
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_a_metric_is_its_kernel(rng, kernel):
     X, points = rng.standard_normal((30, 4)), rng.standard_normal((5, 4))
@@ -188,6 +229,34 @@ def test_moved_landmarks_do_the_work_of_many(rng, seed):
     # The kernel was given, and stays.
     assert model.landmarks_.kernel == kernels.RBF(0.5)
     assert model.landmarks_.indices is None
+
+
+def test_alpha_of_moved_landmarks_is_their_noise_unless_alphas_are_given(rng):
+    X, y, _ = mixed_directions(rng, 2500, noise=0.3)
+    common = {"gamma": "matrix", "optimize_landmarks": True, "n_landmarks": 60}
+    model = KernelRidgeCV(**common, random_state=0).fit(X[:2000], y[:2000])
+    assert model.alphas_.tolist() == [model.landmarks_.ridge] == [model.alpha_]
+    mean, std = model.predict(X[2000:], return_std=True, noise=True)
+    assert 0.9 < np.sqrt(np.mean((y[2000:] - mean) ** 2 / std**2)) < 1.15
+    model = KernelRidgeCV([0.1, 1.0], **common, random_state=0).fit(X, y)
+    assert model.alphas_.tolist() == [0.1, 1.0]
+
+
+def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
+    X, y, directions = mixed_directions(rng, 10_000)
+    options = {"n_landmarks": 40, "random_state": 0}
+    search = KernelRidgeCV(**options).fit(X, y)
+    assert search.gammas_ == ["scale", "matrix"]
+    assert search.gamma_.shape == (6, 6)
+    scores = search.scores_.max(axis=1)
+    assert scores[1] > 0.5 * scores[0]
+    assert search.best_score_ == scores.max()
+    fewer = KernelRidgeCV(**options).fit(X[:-1], y[:-1])
+    assert len(fewer.gammas_) == 5
+    classifier = KernelRidgeClassifierCV(**options).fit(X, y > 0)
+    assert classifier.gammas_ == ["scale", "matrix"]
+    other = KernelRidgeCV(kernel="laplacian", **options).fit(X, y)
+    assert len(other.gammas_) == 5
 
 
 def test_ard_finds_the_few_features_that_matter(rng, seed):

@@ -35,6 +35,7 @@ from ..models.metric import (
     ROWS_PER_COMPARED_LANDMARK,
     learn_metric,
 )
+from ..sources import Source
 from ._problem import LEARN, LEARN_ARD, LEARN_MATRIX, KernelProblem, gamma_from_data
 
 #: More features than these are not learnt from: a width each, or a matrix of them.
@@ -57,6 +58,13 @@ def check_learnable_kernel(gamma: str, kernel: Any) -> None:
         f"gamma={gamma!r} is for kernels of a distance, by their name: "
         f"{', '.join(allowed)}; not for kernel={kernel!r}."
     )
+
+
+def can_learn_matrix(kernel: Any, source: Source) -> bool:
+    """Whether gamma="matrix" is possible for a kernel given by its name."""
+    n_features = source.n_features or MAX_MATRIX_FEATURES + 1
+    is_allowed = kernel in NAMES and _is_euclidean(as_kernel(kernel))
+    return is_allowed and n_features <= MAX_MATRIX_FEATURES
 
 
 def _is_euclidean(kernel: Kernel) -> bool:

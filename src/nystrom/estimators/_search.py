@@ -38,6 +38,7 @@ from ..models.ridge_solvers import fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
 from ._base import asarray_like
+from ._learning import can_learn_matrix
 from ._problem import (
     LANDMARK_COUNT,
     LEARN_ARD,
@@ -132,6 +133,8 @@ DEFAULT_ALPHAS = np.logspace(-3, 3, 13)
 LEARNED_METRIC_ALPHAS = np.logspace(-6, 3, 19)
 #: The widths that gammas="auto" stands for, in units of gamma="scale".
 DEFAULT_GAMMA_FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)
+#: From so many rows on a matrix is learnt instead, in about the time of one more fit.
+MIN_METRIC_ROWS = 10_000
 #: The end of a grid is worth a word where the best there is better than its neighbour
 #: by more than this share of the worst error in the grid.
 GRID_EDGE_RTOL = 0.1
@@ -441,8 +444,7 @@ class RidgeSearchMixin(BaseKernelRidge):
         if not isinstance(splits, str):
             check_split_weights(source, splits)
         if gammas is None:
-            scale = gamma_from_data("scale", self.kernel, source, problem.engine)
-            gammas = [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
+            gammas = self._automatic_gammas(problem)
         best, best_gamma = None, None
         errors: list[np.ndarray] = []  # sums of other widths are not kept
         stopping_rule = None if sizes is None else FixedSize(sizes[-1])
@@ -450,7 +452,7 @@ class RidgeSearchMixin(BaseKernelRidge):
             problem = self._with_gamma(problem, gamma)
             landmarks = self._select_landmarks(problem, stopping_rule)
             if alphas is None:
-                is_learned = problem.learned_gamma in (LEARN_ARD, LEARN_MATRIX)
+                is_learned = LEARN_ARD in gammas or LEARN_MATRIX in gammas
                 is_learned = is_learned or bool(self.optimize_landmarks)
                 alphas = default_alpha_grid(
                     problem.kernel, source, is_learned=is_learned
@@ -467,6 +469,17 @@ class RidgeSearchMixin(BaseKernelRidge):
         assert best is not None
         assert alphas is not None
         return GridScores(gammas, alphas, errors, best, best_gamma)
+
+    def _automatic_gammas(self, problem: KernelProblem) -> list[Any]:
+        """The candidates that gammas="auto" stands for."""
+        source = problem.source
+        if can_learn_matrix(self.kernel, source):
+            if self.optimize_landmarks:  # which refines the matrix, at its own cost
+                return [LEARN_MATRIX]
+            if source.n_rows >= MIN_METRIC_ROWS:
+                return ["scale", LEARN_MATRIX]
+        scale = gamma_from_data("scale", self.kernel, source, problem.engine)
+        return [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
 
     def _score_grid(
         self,

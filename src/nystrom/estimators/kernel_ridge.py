@@ -287,8 +287,9 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     ----------
     alphas : array-like of float, default=None
         Values of alpha to compare, all positive. None compares 13 values from 1e-3 to
-        1e3, in units of a typical k(x, x); from 1e-6 for gamma="ard" or "matrix" and
-        with `optimize_landmarks`.
+        1e3, in units of a typical k(x, x); from 1e-6 for gamma="ard" or "matrix". With
+        `optimize_landmarks` and one gamma, None is the noise that was learnt with the
+        landmarks.
     kernel : str, callable or Kernel, default="rbf"
         Kernel, as for `Nystroem`.
     gamma : float, sequence of float, str or None, default=None
@@ -302,9 +303,11 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Further parameters of the kernel.
-    gammas : sequence or "auto", default=None
+    gammas : sequence or "auto", default="auto"
         Values of gamma to compare, each with its own landmarks and pass. "auto"
-        compares 1/16, 1/4, 1, 4 and 16 times gamma="scale".
+        compares gamma="scale" with gamma="matrix" for 10,000 rows or more, at most 1024
+        features and a kernel of the Euclidean distance; otherwise 1/16, 1/4, 1, 4 and
+        16 times gamma="scale". If `gamma` is given, "auto" uses that alone.
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
         None or "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int
         the number of random folds. A splitter or an iterable of (train, test) row
@@ -420,7 +423,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         degree: Any = 3,
         coef0: Any = 1,
         kernel_params: dict[str, Any] | None = None,
-        gammas: Any = None,
+        gammas: Any = "auto",
         cv: Any = None,
         scoring: Any = None,
         alpha_per_target: bool = False,

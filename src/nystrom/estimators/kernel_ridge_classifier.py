@@ -317,8 +317,10 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
     kernel_params : dict, default=None
         Further parameters of the kernel.
     gammas : sequence or "auto", default="auto"
-        Values of gamma to compare. "auto" compares 1/16, 1/4, 1, 4 and 16 times
-        gamma="scale" if the kernel has a width and `gamma` is None.
+        Values of gamma to compare, each with its own landmarks and pass. "auto"
+        compares gamma="scale" with gamma="matrix" for 10,000 rows or more, at most 1024
+        features and a kernel of the Euclidean distance; otherwise 1/16, 1/4, 1, 4 and
+        16 times gamma="scale". If `gamma` is given, "auto" uses that alone.
     cv : None, "loo", int, splitter or iterable, default=None
         Number of random stratified folds; None means 5. "loo" is leave-one-out. A
         splitter or an iterable of (train, test) row numbers is used as given.

@@ -301,9 +301,9 @@ def learn_metric(
 
     Starts are kernels of one width and one with the widths of the marginal likelihood;
     from the best width, rounds of gradients with a width per feature. With `matrix`,
-    rounds with a full matrix too, from the best of each kind. The best of each kind are
-    compared on the larger subset, with more landmarks. No start is better on its
-    held-out rows than the kernel returned.
+    rounds with a full matrix too, from the best of each kind. No start is better on the
+    held-out rows than the best of its kind. These are compared on the larger subset,
+    with more landmarks.
     """
     n_features = subset.X.shape[1]
     search = MetricSearch.from_subset(subset)
@@ -314,7 +314,7 @@ def learn_metric(
     best_width = search.best([best_width, search.fit(best_width.metric, WIDTH_FACTORS)])
     by_likelihood = search.fit(Metric.of(likelihood_widths, n_features), WIDTH_FACTORS)
     by_gradients = search.improve(best_width, diagonal=True)
-    finalists = [*metrics, best_width.metric, by_likelihood.metric, by_gradients.metric]
+    finalists = [best_width.metric, by_likelihood.metric, by_gradients.metric]
     if matrix:
         for start in (best_width, search.best([by_likelihood, by_gradients])):
             finalists.append(search.improve(start, diagonal=False).metric)
