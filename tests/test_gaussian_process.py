@@ -21,6 +21,7 @@ from sklearn.gaussian_process.kernels import (
 from nystrom import GaussianProcessRegressor, kernels, load, save
 from nystrom.engines import Threads
 from nystrom.kernels.gaussian_process import (
+    MappedKernel,
     as_scikit_learn,
     from_scikit_learn,
     has_point_gradient,
@@ -44,6 +45,8 @@ KERNELS = [
     ConstantKernel(2.0) * (RBF([1.0, 2.0]) * Matern(2.0) + WhiteKernel(0.2)),
     ConstantKernel(2.0, "fixed") * RBF(1.0, "fixed") + Matern(1.0),
     PairwiseKernel(0.4, metric="rbf"),
+    MappedKernel(2.0 * RBF(1.5) + WhiteKernel(0.1), np.array([[1.0, 0.5], [0.2, 1.0]])),
+    MappedKernel(DotProduct(0.5), np.array([[1.0], [0.3]])),
 ]
 NOISY = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
 
@@ -385,6 +388,28 @@ def test_moved_landmarks_raise_the_bound(rng):
     assert moved.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_
     assert moved.landmarks_.indices is None
     assert "optimized" in moved.landmarks_.sampler
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+def test_a_learnt_metric_finds_the_direction_that_matters(rng):
+    X = rng.standard_normal((1200, 6))
+    direction = np.ones(6) / np.sqrt(6)
+
+    def target(X):
+        return np.sin(3 * X @ direction) + 0.1 * rng.standard_normal(len(X))
+
+    y, new = target(X), rng.standard_normal((500, 6))
+    kernel = ConstantKernel() * RBF(1.0) + WhiteKernel(0.1)
+    options = {"n_landmarks": 60, "random_state": 0}
+    plain = GaussianProcessRegressor(kernel, **options).fit(X, y)
+    mapped = GaussianProcessRegressor(kernel, metric="matrix", **options).fit(X, y)
+    truth = np.sin(3 * new @ direction)
+    assert mapped.score(new, truth) > 0.9
+    assert mapped.score(new, truth) > plain.score(new, truth) + 0.1
+    M = mapped.kernel_.transform / mapped.kernel_.kernel.k1.k2.length_scale
+    assert np.linalg.norm(direction @ M) > 0.95 * np.linalg.norm(M, 2)
+    with pytest.raises(ValueError, match="metric="):
+        plain.set_params(metric="diagonal").fit(X, y)
 
 
 def test_a_start_outside_of_the_bounds_is_moved_inside(rng):

@@ -39,7 +39,7 @@ from .estimators.kernel_ridge_classifier import (
 )
 from .estimators.nystroem import Nystroem
 from .kernels.base import Product, Scaled, Sum
-from .kernels.gaussian_process import FixedKernel
+from .kernels.gaussian_process import FixedKernel, MappedKernel
 from .landmarks import Landmarks
 from .linalg.errors import Guarantee, TraceError
 from .linalg.factor import Factor
@@ -86,6 +86,7 @@ SAVED_CLASSES: dict[str, type] = {
     "KMeansCenters": ClusterCenters,
     "Landmarks": Landmarks,
     "LinearMap": LinearMap,
+    "MappedKernel": MappedKernel,
     "NormalizedCut": SpectralEmbeddingMap,
     "PCAPreimage": Preimage,
     "ProbabilityLink": ProbabilityLink,

@@ -22,9 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_int, check_positive
+from .._validation import check_int, check_positive, unknown_name_error
 from ..kernels import Blockwise, Kernel
 from ..kernels.gaussian_process import (
+    MappedKernel,
     as_scikit_learn,
     from_scikit_learn,
     has_point_gradient,
@@ -41,12 +42,14 @@ from ..models.gaussian_process import (
     target_statistics,
 )
 from ..models.linear_map import LinearMap
+from ..models.metric import Metric
 from ..models.posterior import Posterior
 from ..models.ridge_solvers import ExactPosterior
 from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._base import asarray_like, exact_landmarks, uses_exact_solver
-from ._problem import KernelProblem, source_from_rows
+from ._learning import learn_kernel
+from ._problem import LEARN_MATRIX, KernelProblem, resolve_kernel, source_from_rows
 from ._progress import fit_context, method_of_rows, with_callbacks
 from ._ridge import BaseKernelRidge, RidgeModel
 from ._warnings import warn, warn_about_landmarks
@@ -107,6 +110,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
     max_kl : float, default=None
         As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
+    metric : {"matrix"} or None, default=None
+        "matrix" learns a linear map of the features first, as gamma="matrix" of
+        `KernelRidge` does; the kernel is then one of mapped rows.
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters: at most 60 steps on 24 rows per landmark. Kept only if the
@@ -188,6 +194,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         sampler: Any = "auto",
         max_trace_error: float | None = None,
         max_kl: float | None = None,
+        metric: str | None = None,
         optimize_landmarks: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -204,6 +211,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         self.sampler = sampler
         self.max_trace_error = max_trace_error
         self.max_kl = max_kl
+        self.metric = metric
         self.optimize_landmarks = optimize_landmarks
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -230,6 +238,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         with fit_context(self, X, y):
             exact = self._scikit_learn()
             exact._validate_params()
+            if self.metric not in (None, "matrix"):
+                raise unknown_name_error("metric", self.metric, ["matrix"])
             X = self._validate_rows(X, reset=True)
             targets, single = self._validate_targets(X, y)
             source = source_from_rows(X)
@@ -237,6 +247,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             if (
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
                 and not is_weighted
+                and self.metric is None
                 and _has_gradient(exact, source)
             ):
                 self._fit_exact(exact, X, targets[:, 0] if single else targets, source)
@@ -247,6 +258,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
                 X, targets, sample_weight, kernel=from_scikit_learn(kernel)
             )
             rows = self._process_rows(problem)
+            kernel = self._learn_metric(problem, kernel)
             kernel, landmarks = self._learn(problem, rows, kernel)
             fit = self._fit_process(problem, rows, kernel, landmarks)
             if self.max_kl is not None:
@@ -411,6 +423,29 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         variance = alpha + white
         noise = float(np.exp(np.mean(np.log(variance))))
         return source.replace(weights=source.weights * (noise / variance)), noise
+
+    def _learn_metric(self, problem: KernelProblem, kernel: Any) -> Any:
+        """The kernel after a linear map that is learnt, if that is asked for."""
+        if self.metric is None:
+            return kernel
+        source, d = problem.source, problem.source.n_features
+        if d is None:
+            raise ValueError("metric='matrix' is for rows of numbers; X holds objects.")
+        name = _family(kernel)
+        start = resolve_kernel(
+            name, source, type(self).__name__, self.n_jobs, gamma="scale"
+        )
+        learned = learn_kernel(
+            replace(problem, kernel=start),
+            name,
+            LEARN_MATRIX,
+            n_landmarks=self._max_landmarks(),
+            intercept=True,
+            seed=as_seed(self.random_state),
+        )
+        T = Metric.of(learned.kernel, d).transform
+        # Kernels with a length scale per feature have as many after the map.
+        return MappedKernel(kernel, np.pad(T, ((0, 0), (0, d - T.shape[1]))))
 
     def _learn(
         self, problem: KernelProblem, rows: ProcessRows, kernel: Any
@@ -729,6 +764,14 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         tags.requires_fit = False
         tags.input_tags.sparse = False
         return tags
+
+
+def _family(kernel: Any) -> str:
+    """The name of the kernel of a distance that is part of a kernel; else "rbf"."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    nus = [part.nu for part in parts if type(part) is gp.Matern]
+    names = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
+    return names.get(nus[0], "rbf") if nus else "rbf"
 
 
 def _default() -> Any:
