@@ -571,7 +571,7 @@ def test_without_torch_the_error_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with (
         pytest.raises(
-            ImportError, match="needs torch, which is not installed. Install"
+            ImportError, match=r"needs torch, which is not installed\. Install"
         ),
         engines.using(device="cpu"),
     ):
