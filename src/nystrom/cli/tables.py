@@ -277,7 +277,7 @@ def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
         return "one value only"
     if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column):
         return "numbers"
-    advice = f"Mend it, leave it empty, or add --category {column.name}."
+    advice = f"Correct it, leave it empty, or add --category {column.name}."
     if not text.str.match(CODE_PATTERN).any() and _is_mostly_numbers(text):
         parse_numbers(column, file, advice)  # refuses those that are not
         return "numbers"
@@ -330,7 +330,7 @@ def _parse_text(column: pd.Series, file: TableFile) -> np.ndarray:
     return cells.astype(str).str.strip().to_numpy(dtype=object)
 
 
-MEND = "Mend it, or leave it empty."
+MEND = "Correct it, or leave it empty."
 
 
 def parse_numbers(column: pd.Series, file: TableFile, advice: str = MEND) -> np.ndarray:
@@ -412,7 +412,7 @@ def check_target(y: pd.Series, file: TableFile) -> None:
 def parse_target(y: pd.Series, task: str, file: TableFile) -> np.ndarray:
     """Numbers, or labels."""
     if task == "regression":
-        advice = "Mend it, leave it empty, or learn classes: --task classification."
+        advice = "Correct it, leave it empty, or fit classes: --task classification."
         return parse_numbers(y, file, advice)
     labels = as_labels(y)
     counts = np.unique(labels, return_counts=True)[1]

@@ -367,8 +367,8 @@ def check_alpha_above_rounding(
 def not_definite_message(kernel: Kernel) -> str:
     """What to say where K + αI has a direction that is not positive."""
     return (
-        f"solver='full' needs a positive semi-definite kernel, and {kernel} is none on "
-        "these rows. Use solver='direct', which leaves the negative part out."
+        f"solver='full' needs a positive semi-definite kernel, but {kernel} is not on "
+        "these rows. Use solver='direct', which drops the negative part."
     )
 
 

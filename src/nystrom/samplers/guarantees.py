@@ -146,7 +146,7 @@ def ensure_spectral_error(
                 n_requested=n_needed
             )
         landmarks = _add_rows(landmarks, missing, problem)
-    failure = f"{claim} not found in {MAX_CHECKS} looks"
+    failure = f"{claim} not found in {MAX_CHECKS} checks"
     return landmarks.replace(certificate=failure)
 
 

@@ -568,7 +568,10 @@ class CsvFile(TabularFile):
             value = re.search(r"invalid value '(.*)'", message, re.DOTALL)
             problem = f"{value[1]!r} is not a number" if value else message
             if "UTF8" in message:
-                problem = "the text is not UTF-8; say what it is, encoding='latin-1'"
+                problem = (
+                    "the text is not UTF-8; name its encoding, such as "
+                    "encoding='latin-1'"
+                )
             name, row = self.names[int(where[1])], self._data_row(int(where[2]))
             raise cell_error(self.path, name, row, problem) from None
 
