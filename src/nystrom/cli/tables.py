@@ -145,7 +145,10 @@ class TableFile:
                         n_lines += piece[name].str.count("\n").to_numpy(int)
                     if piece.iloc[-1].str.endswith("\n").any():
                         line = first + n_lines[:-1].sum()
-                        raise CommandError(f"{self}, line {line}: a quote is open.")
+                        raise CommandError(
+                            f"{self}, line {line}: a quote is not closed. Close it, "
+                            "or double quotes inside a value."
+                        )
                     piece = _clean(piece, decimal_comma=self.separator != ",")
                 last = first + np.cumsum(n_lines)
                 piece.index = pd.Index(last - n_lines)
@@ -417,10 +420,10 @@ def parse_target(y: pd.Series, task: str, file: TableFile) -> np.ndarray:
     too_many = n_classes > MAX_GUESSED_CLASSES and 2 * n_classes > n_rows
     if too_many or np.sum(counts > 1) < 2:
         raise CommandError(
-            f"{file}: column {y.name!r} has {n_classes} classes in {n_rows} rows, such "
-            f"as {str(labels[0])[:30]!r}; at least 2 classes of two rows or more are "
-            "needed, and numbers are written in digits and a point alone. Choose "
-            "another target, add rows, or merge rare classes."
+            f"{file}: column {y.name!r} has {n_classes} classes in {n_rows} rows, "
+            f"such as {str(labels[0])[:30]!r}; at least 2 classes of two rows or more "
+            "are needed, and numbers may have digits and a decimal point only. "
+            "Choose another target, add rows, or merge rare classes."
         )
     return labels
 

@@ -272,8 +272,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         check_positive(self.max_kl, "max_kl", ", or None to let n_landmarks decide")
         if self.max_trace_error is not None or self.optimize_landmarks:
             raise ValueError(
-                "max_kl says how many landmarks there are to be; leave "
-                "max_trace_error and optimize_landmarks out."
+                "max_kl determines the number of landmarks; omit max_trace_error and "
+                "optimize_landmarks."
             )
         size = check_int(self.n_landmarks, "n_landmarks", optional=True)
         return FixedSize(size or DEFAULT_LANDMARKS)
@@ -351,8 +351,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         alpha = np.asarray(self.alpha, dtype=np.float64)
         if not np.all(alpha + noise_and_gradient(kernel)[0] > 0):
             raise ValueError(
-                "alpha=0 without a WhiteKernel is a process without noise, for which "
-                "landmarks are no approximation. Add WhiteKernel() to the kernel, or "
+                "alpha=0 without a WhiteKernel is a process without noise, which "
+                "landmarks cannot approximate. Add WhiteKernel() to the kernel, or "
                 "set alpha > 0."
             )
 
@@ -513,8 +513,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         if self.optimize_landmarks and not has_point_gradient(kernel):
             raise ValueError(
                 "optimize_landmarks=True moves landmarks along the gradient of the "
-                f"kernel, which is not known of kernel={kernel}. Use RBF, Matern, "
-                "RationalQuadratic or DotProduct, or leave optimize_landmarks out."
+                f"kernel, which is not known for kernel={kernel}. Use RBF, Matern, "
+                "RationalQuadratic or DotProduct, or omit optimize_landmarks."
             )
 
     def _restarts(self, kernel: Any) -> list[np.ndarray]:
@@ -551,10 +551,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         per_row = fit.sums.residual_trace / fit.sums.n_rows
         if per_row > 1:
             warn(
-                "What the landmarks leave of K is larger than the noise "
-                f"({per_row:.3g} times): the posterior is far from that of the exact "
-                "process. Use more landmarks, add WhiteKernel() to the kernel, or "
-                "raise alpha."
+                f"The residual of the landmarks exceeds the noise ({per_row:.3g} "
+                "times): the posterior differs much from the exact one. Use more "
+                "landmarks, add WhiteKernel() to the kernel, or raise alpha."
             )
 
     @method_of_rows
@@ -756,7 +755,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         rows = _TRAINING_ROWS.get(self)
         if rows is None:
             raise ValueError(
-                "The rows are no part of a saved model; fit again to evaluate the "
+                "A saved model does not contain the rows; fit again to evaluate the "
                 "likelihood at other hyper-parameters."
             )
         kernel = self.kernel_.clone_with_theta(theta) if clone_kernel else self.kernel_

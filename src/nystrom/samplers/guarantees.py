@@ -58,7 +58,7 @@ class GuaranteedSampler(Sampler):
             check_positive(self.delta, "delta", below=self.max_delta)
         if self.constants == "practical" and self.delta is not None:
             raise ValueError(
-                f"delta={self.delta!r} belongs to constants='theory'; leave it out, or "
+                f"delta={self.delta!r} belongs to constants='theory'; omit it, or "
                 "drop constants='practical'."
             )
 
