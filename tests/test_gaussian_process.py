@@ -289,6 +289,24 @@ def test_intervals_hold(n_landmarks, rng):
         model.predict(new, interval=0.9, return_std=True)
 
 
+@pytest.mark.parametrize("n_landmarks", [60, 400])
+def test_displays_take_a_process(n_landmarks, rng):
+    pytest.importorskip("matplotlib")
+    from nystrom.displays import CoverageDisplay, ErrorPathDisplay, SpectrumDisplay
+
+    X, y = problem(rng, 400)
+    model = GaussianProcessRegressor(
+        RBF(1.0), alpha=0.01, n_landmarks=n_landmarks, optimizer=None, random_state=0
+    ).fit(X, y)
+    _, std = model.predict(X, return_std=True)
+    _, with_noise = model.predict(X, return_std=True, noise=True)
+    np.testing.assert_allclose(with_noise**2, std**2 + 0.01, rtol=1e-9)
+    CoverageDisplay.from_estimator(model, *problem(rng, 300))
+    if n_landmarks == 60:
+        SpectrumDisplay.from_estimator(model, X)
+        ErrorPathDisplay.from_estimator(model)
+
+
 # --- noise, targets and weights ------------------------------------------------------
 
 

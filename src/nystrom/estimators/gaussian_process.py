@@ -564,6 +564,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         return_cov: bool = False,
         out: Any = None,
         interval: float | None = None,
+        noise: bool = False,
     ) -> Any:
         """Predict the targets of rows, with s kernel evaluations each.
 
@@ -583,6 +584,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         interval : float, default=None
             The coverage of a prediction interval, such as 0.95, by the residuals of
             rows that are left out one by one, as for `KernelRidge.predict`.
+        noise : bool, default=False
+            Whether deviations include alpha, of each row on average, too.
 
         Returns
         -------
@@ -606,6 +609,10 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             found = exact.predict(X, return_std=return_std, return_cov=return_cov)
             dtype = self.landmarks_.kernel.dtype(X) if self._is_fitted else np.float64
             parts = found if isinstance(found, tuple) else (found,)
+            if return_std and noise:
+                scale = exact._y_train_std if self._is_fitted else 1.0
+                variance = parts[1] ** 2 + np.mean(self.alpha) * np.square(scale)
+                parts = parts[0], np.sqrt(variance)
             cast = tuple(part.astype(dtype, copy=False) for part in parts)
             return cast if isinstance(found, tuple) else cast[0]
         if interval is not None:
@@ -616,7 +623,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         if return_cov:
             return self._predict_with_covariance(X)
         if return_std:
-            return self._predict_with_std(X, False, out)
+            return self._predict_with_std(X, noise, out)
         return self._predict(X, out)
 
     def _calibrated_model(self) -> RidgeModel:
