@@ -52,7 +52,7 @@ def test_a_search_is_one_line_of_output(outputs):
 
 
 def test_what_a_ridge_takes_has_a_line_of_its_own(outputs):
-    told, bar = shown(outputs[1])
+    note, bar = shown(outputs[1])
     assert note.startswith("max_spectral_error=500: about ")
     assert "100 %" in bar
 
