@@ -53,7 +53,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 3,
 }
 
 # Links into other projects need their inventories, which are fetched only on request:
@@ -71,6 +71,7 @@ if not os.environ.get("NYSTROM_ONLINE"):
 suppress_warnings = ["myst.xref_missing"]
 myst_heading_anchors = 3
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the sections of the docstrings say more
 autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False

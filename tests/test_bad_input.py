@@ -249,10 +249,10 @@ SAID = [
     ("class_weight", "must be >= 0", {False: -1.0, True: 1.0}),
     ("class_weight", "at least one", {False: 0.0, True: 0.0}),
     ("constants", "constants='teory' is unknown.*'theory'", "teory"),
-    ("cv", "cv=0 folds cannot be cut", 0),
-    ("cv", "cv=1 folds cannot be cut from n_samples=60", 1),
-    ("cv", "cv=61 folds cannot be cut from n_samples=60", 61),
-    ("cv", "cv=True folds cannot be cut", True),
+    ("cv", "cv=0 folds are not possible", 0),
+    ("cv", "cv=1 folds are not possible with n_samples=60", 1),
+    ("cv", "cv=61 folds are not possible with n_samples=60", 61),
+    ("cv", "cv=True folds are not possible", True),
     ("cv", "Got 2.5", 2.5),
     ("cv", r"cv=\[\] does not split 60 rows", []),
     ("cv", "a part is empty", [(np.arange(5), np.arange(0))]),
@@ -485,7 +485,7 @@ BAD_ROWS = {
     "one row": (RESHAPE, X[0]),
     "three dimensions": ("dim 3", X[None]),
     "None": ("Expected 2D array|rows", None),
-    "a word": (r"X='hello' is text that names no file; .*\.csv", "hello"),
+    "a word": (r"X='hello' is text that does not name a file; .*\.csv", "hello"),
     "complex": ("Complex data not supported", X + 1j),
     "words": (NUMBERS, WORDS),
     "lists of words": ("numbers|numeric", [["a", "b"]] * 60),
@@ -711,7 +711,10 @@ def test_classes_and_folds_without_any_weight():
     splits = [(np.arange(30, 60), np.arange(30))]
     message = "A split has only rows of weight 0"
     refused("KernelRidgeCV", message, weight=weight, cv=splits)
-    weight, message = (Y <= 0).astype(float), "The class True has no row of weight"
+    weight, message = (
+        (Y <= 0).astype(float),
+        "The class True has no row of positive weight",
+    )
     refused("KernelLogisticRegression", message, weight=weight)
 
 
@@ -944,7 +947,7 @@ def test_columns_in_another_order_are_refused(fitted, tmp_path):
         with pytest.raises(ValueError, match=r"fit: their order is another.*columns"):
             fitted.predict(new)
     parts = [sources.open(rows, columns=COLUMNS), sources.open(path)]
-    with pytest.raises(ValueError, match=r"have other columns, .*; open all"):
+    with pytest.raises(ValueError, match=r"have different columns, .*; open all"):
         sources.ConcatenatedRows(parts)
     FRAME.to_parquet(rows)
     assert_array_equal(sources.open([rows, path]).rows(60, 120), X)  # by name
@@ -1181,7 +1184,7 @@ def test_as_many_landmarks_as_are_needed(name):
     assert found(max_spectral_error=20.0) < found(max_spectral_error=1.0) < 500
     with pytest.warns(UserWarning, match="max_trace_error=1e-06 was not reached"):
         assert found(5, max_trace_error=1e-6) == 5
-    message = r"max_spectral_error=0.001 asks for about \d+ landmarks, more than the 5"
+    message = r"max_spectral_error=0.001 needs about \d+ landmarks, more than the 5"
     with pytest.warns(UserWarning, match=message):
         assert found(5, max_spectral_error=1e-3) == 5
 

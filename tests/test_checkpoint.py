@@ -351,7 +351,7 @@ def test_another_run_is_refused(change, message, path, X):
     saved(path, ridge, X)
     before = contents(path)
     with pytest.raises(
-        CheckpointError, match=rf"run\.ckpt is of another run.*{message}"
+        CheckpointError, match=rf"run\.ckpt belongs to another run.*{message}"
     ):
         saved(path, change, X)
     assert contents(path) == before
@@ -380,7 +380,7 @@ def test_a_damaged_file_is_refused(how, name, path, X):
     saved(path, ridge, X, last=8)
     file = path / name
     file.write_bytes(damage(file.read_bytes(), how))
-    with pytest.raises(CheckpointError, match=r"damaged one .*Delete the folder"):
+    with pytest.raises(CheckpointError, match=r"it is damaged .*Delete the folder"):
         saved(path, ridge, X)
 
 
@@ -542,12 +542,12 @@ def test_a_checkpoint_of_other_objects_or_of_another_kernel_is_refused(long, pat
     with engines.using(checkpoint=path, keep_checkpoint=True):
         fit(rows, inner(np.exp))
     with (
-        pytest.raises(CheckpointError, match="of another run"),
+        pytest.raises(CheckpointError, match="another run"),
         engines.using(checkpoint=path),
     ):
         fit(others, inner(np.exp))
     with (
-        pytest.raises(CheckpointError, match="of another run"),
+        pytest.raises(CheckpointError, match="another run"),
         engines.using(checkpoint=path),
     ):
         fit(rows, inner(np.tanh))

@@ -185,7 +185,7 @@ def test_a_result_too_large_for_memory_suggests_a_file():
     from nystrom.sources.output import NEW_ARRAY
 
     with pytest.raises(
-        MemoryError, match=r'write their rows to a file.*out="rows.npy"'
+        MemoryError, match=r'Write the result to a file.*out="rows.npy"'
     ):
         NEW_ARRAY.sink(DenseRows(X), 1000, np.float64)
 

@@ -276,7 +276,7 @@ def test_a_wrong_value_among_new_rows(folder, tmp_path):
             "2 rows with a value of 'b'",
         ),
         (["info", "t.xls"], "is not a model file"),
-        (["predict", "other", "t.csv"], "`nystrom fit` did not make"),
+        (["predict", "other", "t.csv"], "was not written by `nystrom fit`"),
         (["predict", "none", "t.csv"], "There is no file none"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[1],
@@ -300,9 +300,9 @@ def test_what_cannot_be_done_is_told_in_a_line(words, message, tmp_path, monkeyp
 def test_models_do_not_do_what_they_cannot(folder):
     done = run("predict", folder / "m", folder / "houses.csv", "--probabilities")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "--probabilities are of a classifier" in done.stderr
+    assert "--probabilities needs a classifier" in done.stderr
     done = run("predict", folder / "c", folder / "dear.csv", "--deviations")
-    assert "--deviations of a regression" in done.stderr
+    assert "--deviations a regression" in done.stderr
     done = run("predict", folder / "c", folder / "houses.csv", "--wrong")
     assert done.exit_code == 2
 

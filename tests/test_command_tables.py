@@ -82,7 +82,12 @@ def test_columns_without_names_and_a_name_that_looks_missing(tmp_path):
         ("a,b\n1,Köln\n", "t.csv", "utf-16", "t.csv is not UTF-8 text. Save it"),
         ("a,b\n1,2\n", "t.json.gz", "utf-8", "the name must say what the file is"),
         ("\n\n", "t.csv", "utf-8", "is empty"),
-        ('a,b\n1,2\n1,"2\n3,4\n5,6\n', "t.csv", "utf-8", "line 3: a quote is open"),
+        (
+            'a,b\n1,2\n1,"2\n3,4\n5,6\n',
+            "t.csv",
+            "utf-8",
+            "line 3: a quote is not closed",
+        ),
         ("a,b\n1,2\n", "t.csv.gz", "utf-8", "t.csv.gz"),
     ],
     ids=str,

@@ -162,7 +162,9 @@ def test_nothing_is_left_after_an_error_or_a_full_disk(lines, tmp_path, temporar
         Path(path).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match=r"no room for a converted copy .*TMPDIR"):
+    with pytest.raises(
+        OSError, match=r"not enough space for a converted copy .*TMPDIR"
+    ):
         arrow.TemporaryTable(full)
     assert not list(temporary.iterdir())
     program = (

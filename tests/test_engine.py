@@ -523,7 +523,7 @@ def test_what_is_no_engine_is_refused(engine):
     one = Threads(1)
     with engines.using(one):
         with (
-            pytest.raises(TypeError, match=r"is no engine; .*Threads\(n_jobs=2\)"),
+            pytest.raises(TypeError, match=r"is not an engine; .*Threads\(n_jobs=2\)"),
             engines.using(engine),
         ):
             pass

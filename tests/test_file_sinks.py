@@ -294,7 +294,7 @@ def test_rows_that_never_came_are_missed(tmp_path):
     sink = Output(tmp_path / "rows.parquet").sink(rows_of(100), 1, np.dtype(float))
     sink.open()
     sink.put(50, np.ones((50, 1)))
-    with pytest.raises(RuntimeError, match="0 of 100 rows came"):
+    with pytest.raises(RuntimeError, match="0 of 100 rows were received"):
         sink.close(True)
     assert left_in(tmp_path) == []
 
@@ -362,7 +362,7 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
     for method in (ridge.predict, classes.predict, classes.decision_function):
         for given in (path, sources.open([part, part])):
             with pytest.raises(
-                ValueError, match="the file that the rows are read from"
+                ValueError, match="the file from which the rows are read"
             ):
                 method(given, out=Overwrite(again))
             with pytest.raises(FileExistsError, match="exists already"):

@@ -334,7 +334,9 @@ def test_classes_in_a_file(class_weight, n_classes, X, y, tmp_path):
 
 def test_classes_must_be_one_column_of_labels(X, y, tmp_path):
     path = stored(tmp_path, "parquet", X, y=y, z=y)
-    with pytest.raises(ValueError, match="has 2 targets per row; classes are one"):
+    with pytest.raises(
+        ValueError, match="has 2 targets per row, but a classifier needs one"
+    ):
         KernelRidgeClassifier().fit(sources.open(path, target=["y", "z"]))
     with pytest.raises(ValueError, match="Unknown label type"):
         KernelRidgeClassifier().fit(sources.open(path, target="y"))
@@ -408,20 +410,18 @@ def test_what_newcomers_do_is_told(X, y, tmp_path):
         sources.open(path, target=1)
     path.write_text("a,a,b\n1,2,3\n")
     for chosen in (None, ["a"]):
-        with pytest.raises(
-            ValueError, match="column 'a' is there, or asked for, twice"
-        ):
+        with pytest.raises(ValueError, match="column 'a' occurs twice"):
             sources.open(path, columns=chosen)
     assert sources.open(path, columns=["b"]).rows(0, 1) == 3
     for text in ("größe,b\n1,2\n", "a,b\n1,größe\n2,klein\n"):
         path.write_bytes(text.encode("latin1"))
         with pytest.raises(FileError, match="text is not UTF-8"):
             sources.open(path, target="b")
-    with pytest.raises(ValueError, match=r"y='y' names no file; give an array"):
+    with pytest.raises(ValueError, match=r"y='y' is not a file; pass an array"):
         KernelRidge().fit(X, "y")
-    with pytest.raises(ValueError, match=r"sample_weight='w.npy' names no file"):
+    with pytest.raises(ValueError, match=r"sample_weight='w.npy' is not a file"):
         KernelRidge().fit(X, y, sample_weight="w.npy")
-    with pytest.raises(ValueError, match=r"y='y.csv' names no file"):
+    with pytest.raises(ValueError, match=r"y='y.csv' is not a file"):
         KernelCCA().fit(X, "y.csv")
 
 
@@ -491,7 +491,7 @@ def test_columns_may_be_named_by_any_sequence(X, tmp_path):
         source = sources.open(path, columns=columns, target=iter(["x1"]))
         np.testing.assert_array_equal(source.rows(0, 9), X[:9, [2, 0]])
         assert source.targets.shape == (N_ROWS, 1)
-    with pytest.raises(ValueError, match="which has no order; list them"):
+    with pytest.raises(ValueError, match="which has no order; use a list"):
         sources.open(path, columns={"x2", "x0"})
 
 
@@ -677,7 +677,7 @@ def test_a_zarr_array_that_is_gone_is_told(X, tmp_path):
     path = stored(tmp_path, "zarr 3", X, chunk=200)
     source = sources.open(path)
     shutil.rmtree(path)
-    with pytest.raises(FileError, match="cannot be read: it is no Zarr"):
+    with pytest.raises(FileError, match="cannot be read: it is not a Zarr"):
         source.rows(0, 10)
 
 
@@ -718,11 +718,11 @@ def test_names_that_are_not_there(X, y, tmp_path):
     path = stored(tmp_path, "parquet", X, y=y)
     with pytest.raises(ValueError, match=r"rows.parquet: column='yy' is unknown; did"):
         sources.open(path, target="yy")
-    with pytest.raises(ValueError, match="column 'x0' is there, or asked for, twice"):
+    with pytest.raises(ValueError, match="column 'x0' occurs twice"):
         sources.open(path, target="x0", columns=["x0", "x1"])
     with pytest.raises(ValueError, match="name one column"):
         sources.open(path, weight=["x0", "x1"])
-    with pytest.raises(FileError, match="no column left for features"):
+    with pytest.raises(FileError, match="no remaining column for features"):
         sources.open(path, target=["x0", "x1", "x2", "x3", "y"])
     array = stored(tmp_path, "npy", X)
     with pytest.raises(ValueError, match=r"column=4 is unknown\. Allowed: '0', .*'3'"):
@@ -730,7 +730,7 @@ def test_names_that_are_not_there(X, y, tmp_path):
     inside = stored(tmp_path, "hdf5", X, y=y)
     with pytest.raises(ValueError, match=r"column='z' is unknown.* Allowed: 'y', '0'"):
         sources.open(inside, target="z")
-    with pytest.raises(FileError, match=r"dataset='z' names no matrix.*'rows/X'"):
+    with pytest.raises(FileError, match=r"dataset='z' is not a matrix.*'rows/X'"):
         sources.open(inside, dataset="z")
 
 
@@ -745,10 +745,10 @@ def test_paths_that_cannot_be_opened(X, tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no file that ends in"):
         sources.open(tmp_path)
     (tmp_path / "empty.zarr").mkdir()
-    with pytest.raises(FileError, match="it is no Zarr array"):
+    with pytest.raises(FileError, match="it is not a Zarr array"):
         sources.open(tmp_path / "empty.zarr")
     np.save(tmp_path / "flat.npy", X[0])
-    with pytest.raises(FileError, match=r"of shape \(4,\); rows are two-dim"):
+    with pytest.raises(FileError, match=r"of shape \(4,\); it must be two-dim"):
         sources.open(tmp_path / "flat.npy")
     np.save(tmp_path / "text.npy", np.array([["a"]]))
     with pytest.raises(FileError, match="holds <U1 values, not numbers"):
@@ -759,7 +759,7 @@ def test_paths_that_cannot_be_opened(X, tmp_path):
     path = stored(tmp_path, "npy", X)
     with pytest.raises(ValueError, match="Paths and sources are mixed"):
         sources.open([path, sources.open(path)])
-    with pytest.raises(ValueError, match="chosen where these are opened"):
+    with pytest.raises(ValueError, match="cannot be selected from open sources"):
         sources.open([sources.open(path)], target=1)
 
 
@@ -786,7 +786,7 @@ def test_weights_must_be_weights(X, tmp_path):
     with pytest.raises(FileError, match="column 'w': all weights are 0"):
         opened(tmp_path, "parquet", X, weight=0 * w)
     source = opened(tmp_path, "parquet", X, weight=w**2)
-    with pytest.raises(ValueError, match="sample_weight is given, and the source has"):
+    with pytest.raises(ValueError, match="sample_weight is given, but the source has"):
         KernelKMeans(2, n_landmarks=5).fit(source, sample_weight=w**2)
 
 
@@ -794,7 +794,7 @@ def test_weights_must_be_weights(X, tmp_path):
 def test_targets_come_once(make, X, y, tmp_path):
     source = opened(tmp_path, "parquet", X, target=np.round(y))
     model = make(n_landmarks=20)
-    with pytest.raises(ValueError, match="y is given, and the source has targets of"):
+    with pytest.raises(ValueError, match="y is given, but the source has its own"):
         model.fit(source, np.round(y))
     with pytest.raises(
         ValueError, match=r"requires y .* name its column .*sources.open"

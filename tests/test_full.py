@@ -325,14 +325,16 @@ def test_few_steps_where_landmarks_leave_less_than_alpha(X, Y, seed):
 
 
 def test_alpha_below_rounding_is_refused(X, Y):
-    with pytest.raises(ValueError, match=r"alpha=1e-13 is below.*leaves alpha >= "):
+    with pytest.raises(
+        ValueError, match=r"alpha=1e-13 is too small.*requires alpha >= "
+    ):
         model_of(alpha=1e-13).fit(X, Y)
     norm = np.linalg.eigvalsh(rbf_kernel(X, X, 0.4))[-1]
     least = 100 * np.finfo(np.float64).eps * norm
-    with pytest.raises(ValueError, match="is below"):
+    with pytest.raises(ValueError, match="is too small"):
         model_of(alpha=0.9 * least, n_landmarks=300).fit(X, Y)
     narrow = rbf_kernel(X, X, 0.4).astype(np.float32)
-    with pytest.raises(ValueError, match="is below"):
+    with pytest.raises(ValueError, match="is too small"):
         model_of(alpha=1e-6, kernel="precomputed").fit(narrow, Y)
     with pytest.raises(ValueError, match="solver='full' needs alpha > 0"):
         model_of(alpha=0).fit(X, Y)
@@ -343,7 +345,7 @@ def refuses(model, X, y, w):
     try:
         model.fit(X, y, sample_weight=w)
     except ValueError as error:
-        if "is below what solver='full' can" not in str(error):
+        if "is too small for solver='full'" not in str(error):
             raise
         return True
     return False

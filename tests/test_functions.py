@@ -330,7 +330,7 @@ def test_source_with_weights_of_its_own(X, seed):
 
 def test_weights_come_from_one_place(X):
     weights = np.ones(N_ROWS)
-    with pytest.raises(ValueError, match=r"weights of its own; give\s+one"):
+    with pytest.raises(ValueError, match=r"its own weights; use\s+one"):
         select_landmarks(DenseRows(X, weights), n_landmarks=20, sample_weight=weights)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fuzz import judging, models
-from fuzz.cases import case_of
+from fuzz.cases import FITTED, case_of
 from fuzz.running import run
-from lists import ESTIMATORS, SAMPLERS
+from lists import SAMPLERS
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -49,7 +49,7 @@ def test_everything_of_the_package_has_its_turn():
     cases = [case_of(number) for number in range(600)]
     assert {case.options["sampler"] for case in cases} == set(SAMPLERS)
     fitted = {type(case.estimator).__name__ for case in cases}
-    assert fitted == {type(each).__name__ for each in ESTIMATORS} | {"NoneType"}
+    assert fitted == {type(each).__name__ for each in FITTED} | {"NoneType"}
 
 
 def test_a_case_that_hangs_or_ends_its_process_is_told(tmp_path, monkeypatch):

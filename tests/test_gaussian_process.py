@@ -21,6 +21,7 @@ from sklearn.gaussian_process.kernels import (
 from nystrom import GaussianProcessRegressor, kernels, load, save
 from nystrom.engines import Threads
 from nystrom.kernels.gaussian_process import (
+    MappedKernel,
     as_scikit_learn,
     from_scikit_learn,
     has_point_gradient,
@@ -44,6 +45,8 @@ KERNELS = [
     ConstantKernel(2.0) * (RBF([1.0, 2.0]) * Matern(2.0) + WhiteKernel(0.2)),
     ConstantKernel(2.0, "fixed") * RBF(1.0, "fixed") + Matern(1.0),
     PairwiseKernel(0.4, metric="rbf"),
+    MappedKernel(2.0 * RBF(1.5) + WhiteKernel(0.1), np.array([[1.0, 0.5], [0.2, 1.0]])),
+    MappedKernel(DotProduct(0.5), np.array([[1.0], [0.3]])),
 ]
 NOISY = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
 
@@ -159,7 +162,7 @@ def test_enough_landmarks_agree_with_scikit_learn(fitted):
     np.testing.assert_allclose(gradient, expected_gradient, atol=0.5)
 
 
-@pytest.mark.filterwarnings("ignore:What the landmarks leave of K")
+@pytest.mark.filterwarnings("ignore:The residual of the landmarks")
 def test_the_bounds_never_cross():
     # 40 random problems: dimensions, kernels, noise, weights, landmarks.
     for seed in range(40):
@@ -264,7 +267,7 @@ def test_as_many_landmarks_as_a_divergence_takes(n_landmarks, rng):
     assert fixed.kl_bound_ > 0.1
     with pytest.warns(UserWarning, match=r"max_kl=0\.1 was not reached"):
         found[1].set_params(n_landmarks=30).fit(X, y)
-    with pytest.raises(ValueError, match="max_kl says how many"):
+    with pytest.raises(ValueError, match="max_kl determines the number"):
         found[1].set_params(max_trace_error=0.1).fit(X, y)
 
 
@@ -282,8 +285,26 @@ def test_intervals_hold(n_landmarks, rng):
     new, targets = problem(rng, 2000)
     lower, upper = model.predict(new, interval=0.9)
     assert 0.84 < np.mean((lower <= targets) & (targets <= upper)) < 0.95
-    with pytest.raises(ValueError, match="interval= returns lower and upper"):
+    with pytest.raises(ValueError, match="interval= cannot be combined"):
         model.predict(new, interval=0.9, return_std=True)
+
+
+@pytest.mark.parametrize("n_landmarks", [60, 400])
+def test_displays_take_a_process(n_landmarks, rng):
+    pytest.importorskip("matplotlib")
+    from nystrom.displays import CoverageDisplay, ErrorPathDisplay, SpectrumDisplay
+
+    X, y = problem(rng, 400)
+    model = GaussianProcessRegressor(
+        RBF(1.0), alpha=0.01, n_landmarks=n_landmarks, optimizer=None, random_state=0
+    ).fit(X, y)
+    _, std = model.predict(X, return_std=True)
+    _, with_noise = model.predict(X, return_std=True, noise=True)
+    np.testing.assert_allclose(with_noise**2, std**2 + 0.01, rtol=1e-9)
+    CoverageDisplay.from_estimator(model, *problem(rng, 300))
+    if n_landmarks == 60:
+        SpectrumDisplay.from_estimator(model, X)
+        ErrorPathDisplay.from_estimator(model)
 
 
 # --- noise, targets and weights ------------------------------------------------------
@@ -387,6 +408,28 @@ def test_moved_landmarks_raise_the_bound(rng):
     assert "optimized" in moved.landmarks_.sampler
 
 
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+def test_a_learnt_metric_finds_the_direction_that_matters(rng):
+    X = rng.standard_normal((1200, 6))
+    direction = np.ones(6) / np.sqrt(6)
+
+    def target(X):
+        return np.sin(3 * X @ direction) + 0.1 * rng.standard_normal(len(X))
+
+    y, new = target(X), rng.standard_normal((500, 6))
+    kernel = ConstantKernel() * RBF(1.0) + WhiteKernel(0.1)
+    options = {"n_landmarks": 60, "random_state": 0}
+    plain = GaussianProcessRegressor(kernel, **options).fit(X, y)
+    mapped = GaussianProcessRegressor(kernel, metric="matrix", **options).fit(X, y)
+    truth = np.sin(3 * new @ direction)
+    assert mapped.score(new, truth) > 0.9
+    assert mapped.score(new, truth) > plain.score(new, truth) + 0.1
+    M = mapped.kernel_.transform / mapped.kernel_.kernel.k1.k2.length_scale
+    assert np.linalg.norm(direction @ M) > 0.95 * np.linalg.norm(M, 2)
+    with pytest.raises(ValueError, match="metric="):
+        plain.set_params(metric="diagonal").fit(X, y)
+
+
 def test_a_start_outside_of_the_bounds_is_moved_inside(rng):
     X, y = problem(rng, 300)
     kernel = RBF(50.0, (0.1, 5.0)) + WhiteKernel(1e-9, (1e-4, 1.0))
@@ -433,7 +476,7 @@ def test_a_saved_process_predicts_and_has_no_rows(fitted, tmp_path):
         np.testing.assert_array_equal(found, expected)
     assert loaded.evidence_bounds_ == ours.evidence_bounds_
     assert loaded.log_marginal_likelihood() == ours.log_marginal_likelihood()
-    with pytest.raises(ValueError, match="no part of a saved model"):
+    with pytest.raises(ValueError, match="does not contain the rows"):
         loaded.log_marginal_likelihood(ours.kernel_.theta)
 
 
@@ -469,7 +512,7 @@ def test_no_noise_is_refused_or_said(rng):
     model = GaussianProcessRegressor(RBF(), alpha=0.0, n_landmarks=40)
     with pytest.raises(ValueError, match="without a WhiteKernel"):
         model.fit(X, y)
-    with pytest.warns(UserWarning, match="larger than the noise"):
+    with pytest.warns(UserWarning, match="exceeds the noise"):
         model.set_params(alpha=1e-10, optimizer=None, n_landmarks=5).fit(X, y)
 
 

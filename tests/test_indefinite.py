@@ -143,7 +143,7 @@ def test_the_recursion_notices_an_indefinite_matrix(sampler, rng, seed):
 
 
 def test_ridge_has_no_meaning(X):
-    with pytest.raises(ValueError, match=r"error=1.0 has no meaning for Sigmoid"):
+    with pytest.raises(ValueError, match=r"error=1.0 is not defined for Sigmoid"):
         Nystroem("sigmoid", max_spectral_error=1.0, n_components=None).fit(X)
 
 

@@ -54,6 +54,7 @@ METHODS = {
     "stream": "predict",
     "blockwise": "transform",
     "process": "predict",
+    "process_mapped": "predict",
     "process_exact": "predict",
     "metric": "predict",
     "values": None,
@@ -113,6 +114,13 @@ def models(X, y):
         "process": GaussianProcessRegressor(
             gp.RBF() * gp.ConstantKernel() + gp.WhiteKernel(),
             n_landmarks=20,
+            random_state=0,
+        ).fit(X, y),
+        "process_mapped": GaussianProcessRegressor(
+            gp.Matern() + gp.WhiteKernel(0.1),
+            n_landmarks=20,
+            metric="matrix",
+            optimizer=None,
             random_state=0,
         ).fit(X, y),
         "process_exact": GaussianProcessRegressor(

@@ -267,7 +267,7 @@ def test_the_second_view_may_be_columns_of_the_same_file(views, tmp_path, ending
         np.testing.assert_allclose(found, wanted, atol=1e-9)
     np.testing.assert_allclose(model.transform(source), expected.transform(X))
     assert model.score(source) == pytest.approx(expected.score(X, Y))
-    with pytest.raises(ValueError, match="targets of its own; give one"):
+    with pytest.raises(ValueError, match="its own targets; use one"):
         cca().fit(source, Y)
     with pytest.raises(ValueError, match=r"requires y .* name its column"):
         cca().fit(sources.open(path))

@@ -687,7 +687,7 @@ def test_the_function_has_no_more_columns_than_landmarks(seed):
 
 def test_the_function_refuses_what_the_estimator_does(rng):
     X = rng.standard_normal((50, 2))
-    with pytest.raises(ValueError, match="negative values, which are no affinities"):
+    with pytest.raises(ValueError, match="negative values, which are not affinities"):
         nystrom.spectral_embedding(X, 2, kernel="linear")
 
 
@@ -699,7 +699,7 @@ def test_negative_kernels_are_refused(rng, kernel):
     X = rng.standard_normal((100, 2))
     model = cutter(kernel=kernel, gamma=1.0, n_landmarks=20)
     known = set(vars(model))
-    with pytest.raises(ValueError, match="negative values, which are no affinities"):
+    with pytest.raises(ValueError, match="negative values, which are not affinities"):
         model.fit(X)
     assert set(vars(model)) == known
     model.fit(np.abs(X))

@@ -414,7 +414,7 @@ NO_WAY_BACK = {
     ),
     "matrix": ("Cannot fit_inverse", rbf(ROWS, ROWS), PRECOMPUTED),
     "exact": ("Cannot fit_inv", rbf(ROWS, ROWS), PRECOMPUTED | {"n_landmarks": 1000}),
-    "several gammas": ("=True needs one gamma", ROWS, {"gamma": [0.1] * 4}),
+    "several gammas": ("=True needs a single gamma", ROWS, {"gamma": [0.1] * 4}),
     "histograms": ("contains negative values", abs(ROWS), {"kernel": "chi2"}),
 }
 

@@ -860,7 +860,7 @@ def test_without_a_ridge_white_noise_is_refused_with_what_to_do(
 ):
     kernel = kernels.blockwise(NOISY[0]) if blocks else NOISY[0]
     targets = X[:, :2] if estimator is KernelCCA else y > 2
-    with pytest.raises(ValueError, match=r"white noise.*Leave it out: kernel=1\.41"):
+    with pytest.raises(ValueError, match=r"white noise.*Remove it: kernel=1\.41"):
         estimator(kernel=kernel).fit(X, targets)
 
 

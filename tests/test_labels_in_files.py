@@ -396,5 +396,5 @@ def test_labels_of_other_rows_are_refused(X, labels, tmp_path):
 
 def test_a_column_named_for_y_is_told(X, labels, tmp_path):
     path = written(tmp_path, ".csv", X, y=X[:, 0])
-    with pytest.raises(ValueError, match=r"y='y' names no .*open\(X, target='y'\)"):
+    with pytest.raises(ValueError, match=r"y='y' is not a .*open\(X, target='y'\)"):
         KernelRidge().fit(path, "y")

@@ -308,7 +308,7 @@ def test_estimator_checks(estimator, check):
 def test_other_kernels_have_no_width_to_learn(kernel):
     X, y = made(50)
     model = KernelRidge(kernel=kernel, gamma="learn", n_landmarks=5)
-    with pytest.raises(ValueError, match=r"gamma='learn' is for kernels of a distance"):
+    with pytest.raises(ValueError, match=r"gamma='learn' needs a kernel of a distance"):
         model.fit(np.abs(X), y)
 
 

@@ -355,7 +355,7 @@ def test_rows_that_are_all_alike(rng):
 
 
 def test_no_row_to_spare(X):
-    with pytest.raises(ValueError, match=r"C=\[1.0, 2.0\].*no class has a row"):
+    with pytest.raises(ValueError, match=r"C=\[1.0, 2.0\].*no class has enough"):
         model([1.0, 2.0], sampler="auto").fit(X[:3], np.arange(3))
 
 

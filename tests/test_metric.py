@@ -345,9 +345,9 @@ def test_targets_that_are_constant_or_noise_do_no_harm(rng):
     [
         ({"kernel": "laplacian"}, "Euclidean distance"),
         ({"kernel": "linear"}, "Euclidean distance"),
-        ({"max_trace_error": 0.1}, "both say how many"),
+        ({"max_trace_error": 0.1}, "both set the number"),
         ({"optimize_landmarks": "yes"}, "optimize_landmarks"),
-        ({"kernel": "laplacian", "gamma": "matrix"}, "kernels of a distance"),
+        ({"kernel": "laplacian", "gamma": "matrix"}, "kernel of a distance"),
     ],
 )
 def test_what_cannot_be_optimised_is_refused_with_what_to_do(rng, options, words):
@@ -359,7 +359,9 @@ def test_what_cannot_be_optimised_is_refused_with_what_to_do(rng, options, words
 
 def test_streams_and_many_features_are_refused(rng):
     X, y, _ = mixed_directions(rng, 300)
-    with pytest.raises(ValueError, match="partial_fit chooses landmarks again"):
+    with pytest.raises(
+        ValueError, match="partial_fit does not support optimize_landmarks"
+    ):
         KernelRidge(kernel="rbf", optimize_landmarks=True).partial_fit(X, y)
     wide = rng.standard_normal((20, 1100))
     with pytest.raises(ValueError, match="at most 1024"):

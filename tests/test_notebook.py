@@ -1,4 +1,4 @@
-"""A real notebook: one output for one fit, whoever runs it.
+"""A real notebook: one output for one fit.
 
 Needs nbclient and ipykernel, which are heavy and in no extra: where they are not
 installed it is skipped, and `test_bar.py` has the rest.
@@ -52,8 +52,8 @@ def test_a_search_is_one_line_of_output(outputs):
 
 
 def test_what_a_ridge_takes_has_a_line_of_its_own(outputs):
-    told, bar = shown(outputs[1])
-    assert told.startswith("max_spectral_error=500: about ")
+    note, bar = shown(outputs[1])
+    assert note.startswith("max_spectral_error=500: about ")
     assert "100 %" in bar
 
 

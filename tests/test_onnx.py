@@ -209,20 +209,22 @@ def test_writes_a_file_or_none(X, y, tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "ridge.onnx")
     (found,) = session.run(None, {"X": X.astype(np.float32)})
     np.testing.assert_array_equal(found, run(made, X)["prediction"])
-    with pytest.raises(TypeError, match="no form in ONNX"):
+    with pytest.raises(TypeError, match="cannot be exported to ONNX"):
         export_onnx(KernelKMeans(2, random_state=0).fit(X), tmp_path / "other.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["ridge.onnx"]
 
 
 def test_what_has_no_form_is_refused(X, y):
     model = KernelRidge(kernel="chi2", n_landmarks=20, random_state=0).fit(abs(X), y)
-    with pytest.raises(ValueError, match=r"Chi2.* has no form in ONNX here; there are"):
+    with pytest.raises(ValueError, match=r"Chi2.* cannot be exported to ONNX; use"):
         export_onnx(model)
     with pytest.raises(ValueError, match="dtype='int8' is unknown"):
         export_onnx(model, dtype="int8")
     words = [["a"], ["b"]] * 20
     model = KernelRidge(kernel=len_of_both, n_landmarks=5).fit(words, np.arange(40))
-    with pytest.raises(ValueError, match="Only rows of numbers have a form in ONNX"):
+    with pytest.raises(
+        ValueError, match="Models of objects cannot be exported to ONNX"
+    ):
         export_onnx(model)
 
 

@@ -28,6 +28,7 @@ PAGES = [
             "moving",
             "paper",
             "scaling",
+            "gaussian_process",
         )
     ),
 ]

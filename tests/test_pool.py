@@ -181,7 +181,7 @@ class Breaking(AtOnce):
 
 
 def test_a_worker_that_dies_while_tasks_are_handed_over_is_the_same_error():
-    told = r"Breaking died in the pass 'sum', and the others with it"
+    told = r"Breaking died in the pass 'sum' and stopped the others"
     with pytest.raises(RuntimeError, match=told):
         ExecutorEngine(Breaking()).reduce(squares, Made(N_ROWS), (), "sum")
 

@@ -91,7 +91,7 @@ def test_a_number_stands_for_a_size(sampler, X, seed):
     )
     assert len(number) == 20
     np.testing.assert_array_equal(number.points, size.points)
-    with pytest.raises(TypeError, match="How many landmarks"):
+    with pytest.raises(TypeError, match="The number of landmarks is missing"):
         choose(RBF(GAMMA), as_source(X), None, **options)
 
 
@@ -305,7 +305,7 @@ def test_an_effective_dimension_below_one_half_leaves_one_row(
 
 @pytest.mark.parametrize("sampler", ["auto", *RIDGED])
 def test_a_cap_on_a_ridge_is_kept_and_warns(sampler, X, seed):
-    with pytest.warns(UserWarning, match="asks for about .* more than the 12 allowed"):
+    with pytest.warns(UserWarning, match="needs about .* more than the 12 allowed"):
         landmarks = chosen(
             X, seed, max_spectral_error=0.5, n_landmarks=12, sampler=sampler
         )
@@ -320,7 +320,7 @@ def test_a_cap_that_is_reached_voids_the_guarantee(sampler, gamma, bound, X, man
     rows = X if sampler == "leverage" else many
     options = {"gamma": gamma, "max_spectral_error": bound, "sampler": sampler}
     assert chosen(rows, delta=0.01, **options).guarantee is not None
-    with pytest.warns(UserWarning, match="asks for about"):
+    with pytest.warns(UserWarning, match="needs about"):
         landmarks = chosen(rows, delta=0.01, n_landmarks=5, **options)
     assert len(landmarks) == 5
     assert landmarks.guarantee is None

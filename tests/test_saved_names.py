@@ -147,6 +147,13 @@ FITTED = {
     "process": lambda: GaussianProcessRegressor(
         gp.RBF() + gp.WhiteKernel(), n_landmarks=8, optimizer=None, random_state=0
     ).fit(X, Y),
+    "process_mapped": lambda: GaussianProcessRegressor(
+        gp.RBF() + gp.WhiteKernel(),
+        n_landmarks=8,
+        optimizer=None,
+        metric="matrix",
+        random_state=0,
+    ).fit(X, Y),
     "process_exact": lambda: GaussianProcessRegressor(
         kernels.RBF(0.3) * kernels.Laplacian(0.1), alpha=0.1, optimizer=None
     ).fit(X, Y),

@@ -36,7 +36,7 @@ def refused(path, data, message):
     ("way", "message"),
     [
         (archive.bomb, "in it is compressed"),
-        (archive.overlapping, "entries say to have|cut short or changed"),
+        (archive.overlapping, "entries declare|cut short or changed"),
         (schema.many_references, "belongs to several values"),
         (schema.doubling, "refer to each other"),
         (arrays.sparse_bomb, "unpacks from"),
@@ -54,7 +54,7 @@ def test_an_array_that_declares_more_than_there_is_is_refused(shape, path):
     entries = archive.entries_of(path.read_bytes())
     name = next(name for name in entries if name.endswith(".npy"))
     entries[name] = arrays.with_header(entries[name], shape=shape)
-    refused(path, archive.zipped(entries), r"declares -?\d+ bytes of an array, and has")
+    refused(path, archive.zipped(entries), r"declares -?\d+ bytes of an array, but has")
 
 
 def test_a_sparse_class_is_not_called(path):
@@ -67,7 +67,7 @@ def test_a_sparse_class_is_not_called(path):
         schema.node("TupleNode", "builtins", "tuple", [number]),
     )
     entries["schema.json"] = json.dumps({**called, "protocol": 2})
-    refused(path, archive.zipped(entries), "no sparse matrix as save writes it")
+    refused(path, archive.zipped(entries), "not a sparse matrix as save writes it")
 
 
 def test_columns_that_a_matrix_does_not_have_are_refused(path):

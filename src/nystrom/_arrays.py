@@ -211,16 +211,17 @@ def check_torch_device(torch_device: Any) -> None:
         import torch
     except ImportError:
         raise ImportError(
-            f"device={torch_device!r} needs torch, which is not installed; pip install "
-            "torch, or leave device out to work in NumPy."
+            f"device={torch_device!r} needs torch, which is not installed. Install "
+            "torch, or omit device to use NumPy."
         ) from None
     try:
         torch.empty(1, dtype=torch.float64, device=torch_device)
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(
-            f"device={torch_device!r} cannot be used here: {reason}. It takes a device "
-            "that torch has on this machine, with float64, such as 'cuda' or 'cpu'."
+            f"device={torch_device!r} cannot be used here: {reason}. Use a device "
+            "that torch finds on this machine and that has float64, such as 'cuda' "
+            "or 'cpu'."
         ) from None
 
 

@@ -39,7 +39,7 @@ from .estimators.kernel_ridge_classifier import (
 )
 from .estimators.nystroem import Nystroem
 from .kernels.base import Product, Scaled, Sum
-from .kernels.gaussian_process import FixedKernel
+from .kernels.gaussian_process import FixedKernel, MappedKernel
 from .landmarks import Landmarks
 from .linalg.errors import Guarantee, TraceError
 from .linalg.factor import Factor
@@ -86,6 +86,7 @@ SAVED_CLASSES: dict[str, type] = {
     "KMeansCenters": ClusterCenters,
     "Landmarks": Landmarks,
     "LinearMap": LinearMap,
+    "MappedKernel": MappedKernel,
     "NormalizedCut": SpectralEmbeddingMap,
     "PCAPreimage": Preimage,
     "ProbabilityLink": ProbabilityLink,
@@ -150,8 +151,8 @@ def to_saved_names(schema: dict[str, Any], estimator: str) -> None:
             continue
         if key not in names:
             raise TypeError(
-                f"{path} is {'.'.join(key)}, for which model files have no name. Take "
-                "it out, or use pickle or joblib. (A class of this package that "
+                f"{path} is {'.'.join(key)}, for which model files have no name. "
+                "Remove it, or use pickle or joblib. (A class of this package that "
                 "estimators hold needs a row in SAVED_CLASSES of _model_schema.py.)"
             )
         node["__module__"], node["__class__"] = SAVED_PACKAGE, names[key]
@@ -165,8 +166,8 @@ def to_python_names(schema: dict[str, Any]) -> None:
             continue
         if module != SAVED_PACKAGE or name not in SAVED_CLASSES:
             raise LookupError(
-                f"it names {module}.{name}, which is none of the names that model "
-                f"files have for classes of {SAVED_PACKAGE}"
+                f"it names {module}.{name}, which is not a name of model files for "
+                f"classes of {SAVED_PACKAGE}"
             )
         node["__module__"] = SAVED_CLASSES[name].__module__
         node["__class__"] = SAVED_CLASSES[name].__name__
@@ -248,7 +249,7 @@ def check_entries(archive: ZipFile, n_bytes: int) -> None:
     total_bytes = sum(max(entry.file_size, entry.compress_size) for entry in entries)
     if total_bytes > n_bytes:
         raise DamagedFileError(
-            f"its entries say to have {total_bytes} bytes, and all of it has {n_bytes}"
+            f"its entries declare {total_bytes} bytes, but the file has {n_bytes}"
         )
 
 
@@ -259,7 +260,9 @@ def check_schema(schema: Any) -> None:
     for longer values would let a short file ask for endless work.
     """
     if _count_values(schema, {}) > _count_values(schema, None):
-        raise DamagedFileError("its values refer to each other as save never writes it")
+        raise DamagedFileError(
+            "its values refer to each other in a way that save does not write"
+        )
     ids: dict[Any, Any] = {}
     for _, node in iter_nodes(schema):
         if "file" not in node:
@@ -292,7 +295,7 @@ def check_arrays(archive: ZipFile, schema: Any) -> None:
         if node["__module__"].startswith("scipy.sparse") and not is_sparse:
             # Called with two numbers, such a class would make a matrix of that size.
             raise DamagedFileError(
-                f"{path} in it is no sparse matrix as save writes it"
+                f"{path} in it is not a sparse matrix as save writes it"
             )
         if loader == "NdArrayNode" and name is not None:
             entry = archive.getinfo(name)
@@ -311,7 +314,7 @@ def _check_header(head: bytes, entry_bytes: int, name: Any) -> None:
     declared, available = math.prod(shape) * dtype.itemsize, entry_bytes - file.tell()
     if declared != available:
         raise DamagedFileError(
-            f"{name} in it declares {declared} bytes of an array, and has {available}"
+            f"{name} in it declares {declared} bytes of an array, but has {available}"
         )
 
 

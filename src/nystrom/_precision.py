@@ -22,7 +22,7 @@ N_PROBE_ROWS = 256
 
 # Passes over rows: float32 as long as a few rows come out alike in both.
 
-#: A residual pass stays in float32 while its error, root mean square over the tried
+#: A residual pass stays in float32 while its error, root mean square over the probe
 #: rows, is at most this share of the mean residual: a formula for it was off by up to
 #: ten in either direction, as near points cancel.
 MAX_RESIDUAL_ERROR = 0.02

@@ -98,8 +98,8 @@ def as_seed(random_state: Any) -> int:
         generator = check_random_state(random_state)
     except ValueError:
         raise ValueError(
-            f"random_state={random_state!r} is not allowed; it is a whole number, a "
-            "RandomState or Generator of NumPy's, or None."
+            f"random_state={random_state!r} is not allowed; use a whole number, a "
+            "RandomState or Generator of NumPy, or None."
         ) from None
     return int(generator.randint(np.iinfo(np.int64).max))
 

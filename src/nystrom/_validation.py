@@ -137,5 +137,5 @@ def import_optional(name: str, extra: str, purpose: str) -> Any:
         package = name.partition(".")[0]
         raise ImportError(
             f"{purpose} needs {package}, which cannot be imported ({error}); install "
-            f'it by pip install "nystrom[{extra}]".'
+            f'it with: pip install "nystrom[{extra}]".'
         ) from error

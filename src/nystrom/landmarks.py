@@ -271,11 +271,14 @@ class Landmarks:
         """The first landmarks, as landmarks: `landmarks[:k]`. No work is done again."""
         if not isinstance(key, slice) or key.start not in (None, 0) or key.step:
             raise TypeError(
-                f"landmarks[{key!r}] is not allowed; a prefix is, landmarks[:k]."
+                f"landmarks[{key!r}] is not allowed; use a prefix, landmarks[:k]."
             )
         size = len(range(*key.indices(len(self))))
         if size == 0:
-            raise ValueError("No landmarks are left; take at least one, landmarks[:1].")
+            raise ValueError(
+                "An empty selection of landmarks is not allowed; keep at least one, "
+                "landmarks[:1]."
+            )
         if size == len(self):
             return self
         prefix = replace(

@@ -282,9 +282,9 @@ def affine_map(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
         linear_map = estimator._model.map
         return linear_map.dual, linear_map.intercept
     raise TypeError(
-        f"A {type(estimator).__name__} has no form in ONNX here; there is one for "
-        "Nystroem, KernelRidge, KernelRidgeCV, the classifiers and KernelPCA, and for "
-        "pipelines with them nystrom.register_onnx()."
+        f"A {type(estimator).__name__} cannot be exported to ONNX; use Nystroem, "
+        "KernelRidge, KernelRidgeCV, a classifier or KernelPCA, and "
+        "nystrom.register_onnx() for pipelines."
     )
 
 
@@ -313,7 +313,9 @@ def affine_values(x: Value, estimator: Any) -> Value:
     if sp.issparse(points):
         points = points.toarray()
     elif not arrays.is_array(points):
-        raise ValueError("Only rows of numbers have a form in ONNX.")
+        raise ValueError(
+            "Models of objects cannot be exported to ONNX; fit one to rows of numbers."
+        )
     points = arrays.to_host(points).astype(np.float64)
     K = kernel_values(x.apply("Cast", to=11), landmarks.kernel, points)
     return K @ dual + intercept
@@ -326,13 +328,16 @@ def onnx_classes(estimator: Any) -> np.ndarray | None:
     classes = np.asarray(estimator.classes_)
     binarizer = getattr(estimator, "_binarizer", None)
     if str(getattr(binarizer, "y_type_", "")).startswith("multilabel"):
-        raise ValueError("Rows with several labels have no form in ONNX here.")
+        raise ValueError(
+            "Multilabel classifiers cannot be exported to ONNX; export one "
+            "classifier per label."
+        )
     if classes.dtype.kind in "OUS":
         return np.array([str(label) for label in classes], dtype=object)
     if np.all(classes == np.round(classes)):
         return classes.astype(np.int64)
     raise ValueError(
-        "Labels that are neither whole numbers nor text have no form in ONNX."
+        "Labels must be whole numbers or text for ONNX; convert them and fit again."
     )
 
 
@@ -403,7 +408,7 @@ def kernel_values(x: Value, kernel: Kernel, points: np.ndarray) -> Value:
     if formula is None:
         names = ", ".join(cls.__name__ for cls in KERNEL_FORMULAS)
         raise ValueError(
-            f"{kernel} has no form in ONNX here; there are {names}, and their sums, "
+            f"{kernel} cannot be exported to ONNX; use {names}, or their sums, "
             "products and multiples."
         )
     return formula(x, kernel, points)
@@ -581,8 +586,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         shares = probabilities(values, model)
         if shares is None:
             raise ValueError(
-                f"This {type(model).__name__} has no probabilities, which conjugate "
-                "gradients do not give; fit with solver='direct'."
+                f"This {type(model).__name__} has no probabilities, because conjugate "
+                "gradients compute none; fit with solver='direct'."
             )
         values = shares
     is_double = isinstance(outputs[-1].type, types.DoubleTensorType)

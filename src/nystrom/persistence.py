@@ -231,8 +231,8 @@ def save(estimator: Any, path: str | os.PathLike[str] | BinaryIO) -> None:
     folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"The folder {folder} does not exist; make it first, or save to a folder "
-            "that exists."
+            f"The folder {folder} does not exist; create it first, or save to a "
+            "folder that exists."
         )
     try:
         with atomic_write(target) as temporary, open(temporary, "x+b") as file:
@@ -281,7 +281,7 @@ def _explain_errors(name: str) -> Iterator[None]:
     except Exception as error:
         raise TypeError(
             f"This {name} cannot be saved, as it holds something that cannot be "
-            f"written without pickle: {error}. Take it out, or use pickle or joblib."
+            f"written without pickle: {error}. Remove it, or use pickle or joblib."
         ) from error
 
 
@@ -390,22 +390,21 @@ def load(
             raise
         except DamagedFileError as error:
             raise ModelFileError(
-                f"{path} is damaged or incomplete: {error}. Copy it again from where "
-                "it came, or save the model again."
+                f"{path} is damaged or incomplete: {error}. Copy it again, or save "
+                "the model again."
             ) from error
         except Exception as error:
             recorded = (name for name in _current_versions() if name in metadata)
             versions = ", ".join(f"{name} {metadata[name]}" for name in recorded)
             raise ModelFileError(
-                f"{path} is whole, but cannot be loaded here: {error}. It was saved "
-                f"by {versions}; load it with these versions, and with the modules of "
-                "trusted names on the path."
+                f"{path} is complete, but cannot be loaded here: {error}. It was "
+                f"saved by {versions}; load it with these versions, and with the "
+                "modules of trusted names on the path."
             ) from error
     listed = ", ".join(f'"{name}"' for name in names)
     raise UntrustedTypesError(
-        f"{path} uses {', '.join(names)}, which a model file may not use unless you "
-        "say so. If you know where the file comes from, and what these do, pass "
-        f"trusted=[{listed}].",
+        f"{path} uses {', '.join(names)}, which is not trusted. If you know the "
+        f"origin of the file and what it uses, pass trusted=[{listed}].",
         tuple(names),
     )
 

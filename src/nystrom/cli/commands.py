@@ -35,11 +35,9 @@ _model = click.argument("model", type=click.Path(), metavar="MODEL")
 _output = click.option(
     "-o", "--output", default="-", help="A table; - is standard output."
 )
-_overwrite = click.option(
-    "--overwrite", is_flag=True, help="Replace files that exist already."
-)
+_overwrite = click.option("--overwrite", is_flag=True, help="Replace existing files.")
 _category = click.option(
-    "--category", multiple=True, help="A column that is a category."
+    "--category", multiple=True, help="Treat this column as a category."
 )
 _ignore = click.option("--ignore", multiple=True, help="A column to leave out.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -127,8 +125,10 @@ def print_summary(summary: dict[str, Any], model: str = "") -> None:
         **{kind: format_list(columns[kind]) for kind in TREATMENTS},
         "left out": format_list(list(columns["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
-        "ridge": f"alpha = {summary['alpha']:.3g}, which leaves an effective dimension "
-        f"of {summary['effective_dimension']:.3g}",
+        "ridge": (
+            f"alpha = {summary['alpha']:.3g}, effective dimension "
+            f"{summary['effective_dimension']:.3g}"
+        ),
         "error": f"{summary['approximation_error']:.3g} of tr K is not covered by the "
         "landmarks",
         "held out": f"{summary['held_out_rows']} rows",
@@ -153,8 +153,10 @@ def format_list(names: list[str], max_items: int = 12) -> str:
 
 @click.group(
     cls=CommandGroup,
-    epilog="Exit codes: 0 done, 1 the data or the model does not allow it, 2 wrong "
-    "options, 130 stopped by Ctrl-C.",
+    epilog=(
+        "Exit codes: 0 success, 1 unsuitable data or model, 2 wrong options, 130 "
+        "stopped by Ctrl-C."
+    ),
 )
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="nystrom", message="%(prog)s %(version)s")
@@ -175,7 +177,7 @@ def nystrom(debug: bool) -> None:
 @click.option(
     "--task",
     type=click.Choice(["regression", "classification"]),
-    help="What to learn; without it the target decides.",
+    help="Type of model; by default it follows from the target.",
 )
 @click.option("--landmarks", type=click.IntRange(min=2), help="At most so many.")
 @_category
@@ -183,7 +185,7 @@ def nystrom(debug: bool) -> None:
 @click.option("--report", type=click.Path(), help="An HTML page about the model.")
 @_seed
 @_json
-@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 def fit(
     table: str,
     target: str,
@@ -224,8 +226,14 @@ def fit(
 @_table
 @_output
 @_overwrite
-@click.option("--probabilities", is_flag=True, help="Of every class, of a classifier.")
-@click.option("--deviations", is_flag=True, help="Of predictions, of a regression.")
+@click.option(
+    "--probabilities", is_flag=True, help="Add one column per class (classification)."
+)
+@click.option(
+    "--deviations",
+    is_flag=True,
+    help="Add a standard deviation for each prediction (regression).",
+)
 @click.option("--keep-columns", is_flag=True, help="Write the columns of TABLE too.")
 def predict(
     model: str, table: str, output: str, overwrite: bool, **options: bool

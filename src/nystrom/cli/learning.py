@@ -226,8 +226,8 @@ def read_problem(
         check_column(table, name, file)
     if target in (*category, *ignore):
         raise CommandError(
-            f"{target!r} is the target, and no column for --category or --ignore; for "
-            "classes give --task classification."
+            f"{target!r} is the target and cannot be used with --category or "
+            "--ignore; for classes use --task classification."
         )
     present = table[target].notna()
     raw_target = table[target][present]
@@ -381,7 +381,9 @@ def load_model(path: str) -> Pipeline:
         raise CommandError(f"There is no file {path}.")
     model = load(path)
     if not hasattr(model, "nystrom_summary_"):
-        raise CommandError(f"{path} is a model that `nystrom fit` did not make.")
+        raise CommandError(
+            f"{path} was not written by `nystrom fit`; fit a model with it first."
+        )
     return model
 
 
@@ -396,7 +398,7 @@ def predicted_pieces(
     """Predictions, alone or beside the columns of the table, piece by piece."""
     if deviations if is_classifier(model) else probabilities:
         raise CommandError(
-            "--probabilities are of a classifier, and --deviations of a regression."
+            "--probabilities needs a classifier, and --deviations a regression."
         )
     for piece in file.pieces():
         values = parse_columns(model.nystrom_summary_["columns"], piece, file)

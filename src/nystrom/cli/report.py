@@ -53,8 +53,7 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
         advice = "the rest hardly shows in predictions"
     elif error >= 0.5:
         advice = (
-            "the kernel is so narrow that each row is nearly its own: a smaller gamma "
-            "or more landmarks may do better"
+            "the kernel is very narrow: a smaller gamma or more landmarks may be better"
         )
     on_table = ""
     if file is not None:

@@ -145,7 +145,10 @@ class TableFile:
                         n_lines += piece[name].str.count("\n").to_numpy(int)
                     if piece.iloc[-1].str.endswith("\n").any():
                         line = first + n_lines[:-1].sum()
-                        raise CommandError(f"{self}, line {line}: a quote is open.")
+                        raise CommandError(
+                            f"{self}, line {line}: a quote is not closed. Close it, "
+                            "or double quotes inside a value."
+                        )
                     piece = _clean(piece, decimal_comma=self.separator != ",")
                 last = first + np.cumsum(n_lines)
                 piece.index = pd.Index(last - n_lines)
@@ -274,7 +277,7 @@ def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
         return "one value only"
     if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column):
         return "numbers"
-    advice = f"Mend it, leave it empty, or add --category {column.name}."
+    advice = f"Correct it, leave it empty, or add --category {column.name}."
     if not text.str.match(CODE_PATTERN).any() and _is_mostly_numbers(text):
         parse_numbers(column, file, advice)  # refuses those that are not
         return "numbers"
@@ -327,7 +330,7 @@ def _parse_text(column: pd.Series, file: TableFile) -> np.ndarray:
     return cells.astype(str).str.strip().to_numpy(dtype=object)
 
 
-MEND = "Mend it, or leave it empty."
+MEND = "Correct it, or leave it empty."
 
 
 def parse_numbers(column: pd.Series, file: TableFile, advice: str = MEND) -> np.ndarray:
@@ -409,7 +412,7 @@ def check_target(y: pd.Series, file: TableFile) -> None:
 def parse_target(y: pd.Series, task: str, file: TableFile) -> np.ndarray:
     """Numbers, or labels."""
     if task == "regression":
-        advice = "Mend it, leave it empty, or learn classes: --task classification."
+        advice = "Correct it, leave it empty, or fit classes: --task classification."
         return parse_numbers(y, file, advice)
     labels = as_labels(y)
     counts = np.unique(labels, return_counts=True)[1]
@@ -417,10 +420,10 @@ def parse_target(y: pd.Series, task: str, file: TableFile) -> np.ndarray:
     too_many = n_classes > MAX_GUESSED_CLASSES and 2 * n_classes > n_rows
     if too_many or np.sum(counts > 1) < 2:
         raise CommandError(
-            f"{file}: column {y.name!r} has {n_classes} classes in {n_rows} rows, such "
-            f"as {str(labels[0])[:30]!r}; at least 2 classes of two rows or more are "
-            "needed, and numbers are written in digits and a point alone. Choose "
-            "another target, add rows, or merge rare classes."
+            f"{file}: column {y.name!r} has {n_classes} classes in {n_rows} rows, "
+            f"such as {str(labels[0])[:30]!r}; at least 2 classes of two rows or more "
+            "are needed, and numbers may have digits and a decimal point only. "
+            "Choose another target, add rows, or merge rare classes."
         )
     return labels
 

@@ -128,7 +128,7 @@ class ErrorPathDisplay(BaseDisplay):
         path = landmarks.error_path
         if path is None:
             raise ValueError(
-                "The error of fewer landmarks is not known here. It is after "
+                "The error of fewer landmarks is not known here. It is known after "
                 "Nystroem.fit_transform, after a fit of KernelRidge, KernelPCA or "
                 "KernelCCA, and with max_trace_error=; not for landmarks without an "
                 "order of their own, and not after Nystroem.fit alone."
@@ -418,8 +418,8 @@ class RidgePathDisplay(BaseDisplay):
             axes_list = list(np.atleast_1d(axes).ravel())
             if len(axes_list) != len(self.gammas):
                 raise ValueError(
-                    f"axes has {len(axes_list)}, and there are {len(self.gammas)} "
-                    "gammas: one for each."
+                    f"axes has length {len(axes_list)}, but there are "
+                    f"{len(self.gammas)} gammas; give one for each."
                 )
             return axes_list
         pyplot = import_optional("matplotlib.pyplot", "plot", "A display")
@@ -544,8 +544,8 @@ class CoverageDisplay(BaseDisplay):
         """
         if not hasattr(estimator, "predict"):
             raise TypeError(
-                f"{type(estimator).__name__} predicts nothing; CoverageDisplay "
-                "draws a fitted KernelRidge or KernelRidgeCV."
+                f"{type(estimator).__name__} does not predict; CoverageDisplay needs "
+                "a fitted KernelRidge or KernelRidgeCV."
             )
         mean, std = estimator.predict(X, return_std=True, noise=noise)
         return cls.from_predictions(y, mean, std, name=name, ax=ax, **line)

@@ -89,8 +89,8 @@ def fitted_landmarks(estimator: Any) -> Landmarks:
     if isinstance(landmarks, Landmarks):
         return landmarks
     raise ValueError(
-        f"This {type(last).__name__} has no landmarks of one set of rows. Fit an "
-        "estimator of nystrom first; for KernelCCA use from_landmarks with one of its "
+        f"This {type(last).__name__} has no single set of landmarks. Fit an estimator "
+        "of nystrom first; for KernelCCA use from_landmarks with one of its "
         "landmarks_."
     )
 
@@ -147,8 +147,8 @@ def _feature_indices(X: Any, features: Any) -> list[int]:
     valid = [c for c in indices if isinstance(c, (int, np.integer)) and 0 <= c < width]
     if len(requested) != 2 or len(valid) != 2:
         raise ValueError(
-            f"features={features!r} is not allowed; two columns of X, which has "
-            f'{width}, by number or name, or "components".'
+            f"features={features!r} is not allowed; give two of the columns of X, "
+            f'which has {width}, by number or name, or "components".'
         )
     return [int(c) for c in valid]
 

@@ -174,8 +174,8 @@ class CheckpointStore:
                 self.path.mkdir(exist_ok=True)
             except OSError as error:
                 raise OSError(
-                    f"The checkpoint {self.path} cannot be created: {error}. Give the "
-                    "name of a new folder inside one that exists."
+                    f"The checkpoint {self.path} cannot be created: {error}. Name a "
+                    "new folder inside an existing one."
                 ) from error
             self._seed = secrets.randbits(63)
             about = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
@@ -198,7 +198,7 @@ class CheckpointStore:
             raise CheckpointError(
                 f"{self.path} was written by nystrom {version}, and this is nystrom "
                 f"{_PACKAGE.__version__}: passes may differ. Continue with that "
-                "version, or delete the folder to begin anew."
+                "version, or delete the folder to start again."
             )
         return seed
 
@@ -249,10 +249,11 @@ class CheckpointStore:
         differing = [what for what in key if saved_key.get(what) != key[what]]
         if differing:
             raise CheckpointError(
-                f"{self.path} is of another run: its pass {number + 1} "
-                f"({saved_key.get('name')!r}) had other {', other '.join(differing)}. "
-                "Repeat that run, with the same data, parameters and versions, or "
-                "delete the folder to begin anew."
+                f"{self.path} belongs to another run: its pass {number + 1} "
+                f"({saved_key.get('name')!r}) "
+                f"had other {', other '.join(differing)}. Repeat that run, with the "
+                "same data, parameters and versions, or delete the folder to start "
+                "again."
             )
         return SavedPass(number, next_tile, decode_value(about["sums"], arrays))
 
@@ -293,9 +294,8 @@ class CheckpointStore:
         except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
             if not self._has_warned:
                 warnings.warn(
-                    f"The checkpoint {self.path} could not be written: {error}. It "
-                    "stays as it was, and passes that are not saved would be computed "
-                    "again.",
+                    f"The checkpoint {self.path} could not be written: {error}. The "
+                    "old one is unchanged, and unsaved passes will be computed again.",
                     RuntimeWarning,
                     stacklevel=2,
                 )
@@ -325,8 +325,8 @@ class CheckpointStore:
 
     def _damaged_error(self, path: Path, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"{path} is no checkpoint, or a damaged one ({error}). Delete the folder "
-            "to begin anew, or give the name of another one."
+            f"{path} is not a checkpoint, or it is damaged ({error}). Delete the "
+            "folder to start again, or name another one."
         )
 
 

@@ -46,7 +46,7 @@ def as_engine(engine: Any) -> Engine:
     if isinstance(engine, str) and engine == "joblib":
         return JoblibEngine()
     raise TypeError(
-        f"engine={engine!r} is no engine; pass a value such as "
+        f"engine={engine!r} is not an engine; pass one such as "
         "nystrom.engines.Threads(n_jobs=2), a dask.distributed.Client, a "
         'concurrent.futures executor, or "joblib".'
     )
@@ -119,7 +119,7 @@ def using(
     """
     if keep_checkpoint and checkpoint is None:
         raise ValueError(
-            "keep_checkpoint=True is given without a checkpoint; name its folder, "
+            "keep_checkpoint=True needs a checkpoint; name its folder, "
             "checkpoint='run.ckpt'."
         )
     keeps_engine = engine is None and (device, checkpoint) != (None, None)

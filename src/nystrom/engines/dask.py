@@ -192,9 +192,9 @@ class DaskPass:
                 self.engine.sent.clear()
                 lost = error
         raise RuntimeError(
-            f"The pass {self.name!r} was begun {MAX_ATTEMPTS} times, and each time "
-            f"workers died with what had been sent to them ({lost}). Look at why they "
-            "die."
+            f"The pass {self.name!r} was started {MAX_ATTEMPTS} times, and each time "
+            f"workers died and lost the data sent to them ({lost}). Check the logs of "
+            "the workers."
         )
 
     def _begin(self, max_tiles: int) -> list[tuple[int, int, int]]:
@@ -304,14 +304,14 @@ class DaskPass:
 
     def _no_workers_error(self) -> RuntimeError:
         return RuntimeError(
-            f"No worker of the Dask cluster at {self._address} has come in "
-            f"{self.engine.patience:g} s, in the pass {self.name!r}. Start workers and "
+            f"No worker of the Dask cluster at {self._address} appeared within "
+            f"{self.engine.patience:g} s in the pass {self.name!r}. Start workers and "
             "fit again."
         )
 
     def _unreachable_error(self) -> ConnectionError:
         return ConnectionError(
-            f"The Dask scheduler at {self._address} went away in the pass "
+            f"The Dask scheduler at {self._address} stopped responding in the pass "
             f"{self.name!r}. Nothing was fitted; connect to a cluster and fit again."
         )
 
@@ -333,8 +333,8 @@ class DaskPass:
         row_ranges = " or ".join(f"rows {start} to {stop}" for start, stop in rows)
         return RuntimeError(
             f"In the pass {self.name!r} {row_ranges or error.task} killed "
-            f"{error.allowed_failures + 1} workers one after the other. Look for rows "
-            "that crash a library or take more memory than a worker has."
+            f"{error.allowed_failures + 1} workers one after the other. Check for "
+            "rows that crash a library or take more memory than a worker has."
         )
 
 
@@ -368,8 +368,8 @@ class Dask(RemoteEngine):
     ) -> None:
         if client.asynchronous:
             raise TypeError(
-                "The Dask client is asynchronous, and fits are not; pass one that was "
-                "created without asynchronous=True."
+                "The Dask client is asynchronous, which fit does not support; pass a "
+                "client created without asynchronous=True."
             )
         self.client, self.progress, self.patience = client, progress, patience
         self.sent = ScatterCache()
@@ -444,7 +444,7 @@ class Dask(RemoteEngine):
                 raise ValueError(
                     "The Dask array was persisted by another client than the one in "
                     f"use ({chunks.client!r}, not {self.client!r}), and its chunks "
-                    "cannot be had from there. Use the client that persisted it, "
+                    "are not available there. Use the client that persisted it, "
                     "engines.using(client), or compute it."
                 )
         return source_payload
@@ -458,11 +458,11 @@ def _say_what_is_carried(source: Any) -> None:
         elif isinstance(thing, DaskChunks) and thing.carried and not thing.with_error:
             thing.with_error = True
             warnings.warn(
-                f"The Dask array holds {thing.carried / 2**20:.0f} MiB of data in its "
-                "graph, as dask.array.from_array of an array does, and each task would "
-                "take all of it to a worker. So rows are read in this process, block "
-                "by block, and sent to the workers. To have workers read them, keep X "
-                "in files: nystrom.sources.open(path), or dask.array.from_zarr.",
+                f"The Dask array holds {thing.carried / 2**20:.0f} MiB of data in "
+                "its graph, as dask.array.from_array of an array does. Rows are "
+                "therefore read in this process, block by block, and sent to the "
+                "workers. To let workers read them, keep X in files: "
+                "nystrom.sources.open(path), or dask.array.from_zarr.",
                 UserWarning,
                 stacklevel=2,
             )

@@ -328,8 +328,8 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
             yield from self._submit(self._calls(f, source, shared, sink, blocks))
         except BrokenExecutor as error:
             raise RuntimeError(
-                f"A worker of {self.label} died in the pass {self.passes[-1]!r}, and "
-                f"the others with it ({error}). Give another executor and fit again."
+                f"A worker of {self.label} died in the pass {self.passes[-1]!r} and "
+                f"stopped the others ({error}). Pass a new executor and fit again."
             ) from error
 
     def _calls(

@@ -352,8 +352,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             changed |= {"kernel": previous.kernel, **dict.fromkeys(names)}
         if self.optimize_landmarks:
             raise ValueError(
-                "partial_fit chooses landmarks again as rows come; leave "
-                "optimize_landmarks out, or use fit."
+                "partial_fit does not support optimize_landmarks; omit it, or use fit."
             )
         batch = self._validate(X, y, sample_weight, reset=previous is None, **changed)
         check_streamable(batch.kernel, self.sampler, caller)
@@ -461,7 +460,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             raise ValueError(
                 f"X has {size} features, but with kernel='precomputed' new rows have "
                 f"{landmarks.n_rows}: their kernel values with all training rows. For "
-                f"values with the {size} landmarks alone, pass "
+                f"values with the {size} landmarks only, pass "
                 "nystrom.kernels.PrecomputedAtLandmarks(X)."
             )
         matrix = as_dense_kernel_values(self._validate_rows(X, reset=False))

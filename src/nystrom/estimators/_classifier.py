@@ -89,8 +89,8 @@ class RowLabels:
         assert labels is not None
         if labels.shape[1] != 1:
             raise ValueError(
-                f"The source has {labels.shape[1]} targets per row; classes are one "
-                "column. Pass y for several labels of a row."
+                f"The source has {labels.shape[1]} targets per row, but a classifier "
+                "needs one. Pass y for several labels per row."
             )
         codes, counts = np.empty(0), np.empty(0, np.int64)
         for start in range(0, len(labels), LABEL_BLOCK_ROWS):
@@ -469,7 +469,7 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
         if links is None:
             raise ValueError(
                 f"{method} needs the Gram matrix, which conjugate gradients do not "
-                "make; fit with solver='direct'."
+                "compute; fit with solver='direct'."
             )
         probabilities_of = (
             ProbabilityLink.log_probabilities if log else ProbabilityLink.probabilities

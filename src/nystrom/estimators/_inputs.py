@@ -42,8 +42,8 @@ def check_input_type(given: Any, name: str = "X") -> None:
         is_polars_date = getattr(dtype, "is_temporal", bool)()
         if is_polars_date or getattr(dtype, "kind", "") in ("m", "M", "V"):
             raise ValueError(
-                f"{name} holds {dtype} values, which are not numbers; convert them, "
-                "dates to days or seconds, or leave them out."
+                f"{name} holds {dtype} values, which are not numbers; convert them "
+                "(dates to days or seconds), or drop them."
             )
 
 
@@ -58,8 +58,8 @@ def open_rows(X: Any, names: Sequence[str] | None = None) -> Any:
     check_input_type(source)
     if isinstance(source, str):
         raise ValueError(
-            f"X={X!r} is text that names no file; give rows, or the path of a file, "
-            "such as rows.csv, rows.parquet or rows.npy."
+            f"X={X!r} is text that does not name a file; pass rows, or the path of a "
+            "file, such as rows.csv, rows.parquet or rows.npy."
         )
     return source
 
@@ -80,7 +80,7 @@ def check_file_exists(y: Any, name: str) -> None:
     if not os.path.exists(y):
         column = "weight" if name == "sample_weight" else "target"
         raise ValueError(
-            f"{name}={os.fspath(y)!r} names no file; give an array, the path of a "
+            f"{name}={os.fspath(y)!r} is not a file; pass an array, the path of a "
             "file, or for a column of X's own file "
             f"sources.open(X, {column}={os.fspath(y)!r})."
         )
@@ -171,7 +171,7 @@ def check_targets_in_source(X: Any, y: Any, caller: str) -> bool:
     in_source = isinstance(X, Source) and X.targets is not None
     if in_source and y is not None:
         raise ValueError(
-            "y is given, and the source has targets of its own; give one of them."
+            "y is given, but the source has its own targets; use one of them."
         )
     if not in_source and y is None:
         raise ValueError(
@@ -202,8 +202,8 @@ def check_numeric_targets(targets: Any, caller: str) -> None:
     names = getattr(targets, "names", None)
     if names is not None and names.dtype.kind != "b":
         raise ValueError(
-            f"The target of the source is text (such as {str(names[0])!r}), and "
-            f"{caller} takes numbers; for classes use KernelRidgeClassifier, or name "
+            f"The target of the source is text (such as {str(names[0])!r}), but "
+            f"{caller} needs numbers; for classes use KernelRidgeClassifier, or name "
             "another column."
         )
 
@@ -270,7 +270,7 @@ def check_feature_names_match(given: Any, fitted: list[str] | None) -> None:
     difference = f"{missing[0]!r} is missing" if missing else "their order is another"
     raise ValueError(
         "The feature names should match those that were passed during fit: "
-        f"{difference}. Name the columns, sources.open(path, "
+        f"{difference}. Name the columns: sources.open(path, "
         "columns=list(model.feature_names_in_))."
     )
 
@@ -281,8 +281,8 @@ def check_sample_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
         return None
     if isinstance(X, Source) and X.is_weighted:
         raise ValueError(
-            "sample_weight is given, and the source has weights of its own; give one "
-            "of them."
+            "sample_weight is given, but the source has its own weights; use one of "
+            "them."
         )
     given = load_values(sample_weight, "sample_weight")
     rows = np.empty((count_rows(X), 1))
@@ -303,7 +303,7 @@ def check_namespace(X: Any, fitted: Any, method: str) -> None:
     given, expected = arrays.namespace(X), arrays.namespace(fitted)
     if given is not expected:
         raise ValueError(
-            f"Inputs passed to {method} must use the same namespace as those passed to "
-            f"fit(): {given.__name__} was given, and {expected.__name__} is expected. "
-            "Convert X, or fit again."
+            f"Inputs passed to {method} must use the same namespace as those passed "
+            f"to fit(): {given.__name__} was given, but {expected.__name__} is "
+            "expected. Convert X, or fit again."
         )

@@ -55,7 +55,7 @@ def check_learnable_kernel(gamma: str, kernel: Any) -> None:
         return
     allowed = [name for name in NAMES if needed(as_kernel(name))]
     raise ValueError(
-        f"gamma={gamma!r} is for kernels of a distance, by their name: "
+        f"gamma={gamma!r} needs a kernel of a distance, given by name: "
         f"{', '.join(allowed)}; not for kernel={kernel!r}."
     )
 
@@ -91,8 +91,8 @@ def learn_kernel(
     if n_features > limit.get(gamma, np.inf):
         what = "a width for each" if gamma == LEARN_ARD else "a matrix"
         raise ValueError(
-            f"gamma={gamma!r} has {what} of {n_features} features, and takes at most "
-            f"{limit[gamma]}; use gamma='learn', one for all."
+            f"gamma={gamma!r} has {what} of {n_features} features, but supports at "
+            f"most {limit[gamma]}; use gamma='learn', one width for all features."
         )
     problem = replace(problem, learned_gamma=gamma)
     if not source.weights.any():
@@ -146,9 +146,10 @@ def move_landmarks(
     """
     if not _is_euclidean(landmarks.kernel):
         raise ValueError(
-            "optimize_landmarks=True moves landmarks along the gradient of a kernel of "
-            f"the Euclidean distance, such as 'rbf' or 'matern32'; {landmarks.kernel} "
-            "is none. Use another kernel, or leave optimize_landmarks out."
+            "optimize_landmarks=True moves landmarks along the gradient of a kernel "
+            "of the Euclidean distance, such as 'rbf' or 'matern32'; "
+            f"{landmarks.kernel} is not one. Use another kernel, or omit "
+            "optimize_landmarks."
         )
     source, n_landmarks = problem.source, len(landmarks)
     max_rows = max(ROWS_PER_LANDMARK * n_landmarks, MIN_BOUND_ROWS)

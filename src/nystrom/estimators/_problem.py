@@ -49,8 +49,8 @@ def source_from_rows(X: Any, weights: np.ndarray | None = None) -> Source:
         return source
     if not arrays.is_array(source.rows(0, 1)):
         raise ValueError(
-            f"using(device={device!r}) moves dense rows of numbers, and X holds others "
-            "(CSR, or objects); convert them, X.toarray(), or leave device out."
+            f"using(device={device!r}) needs dense rows of numbers, but X is sparse "
+            "or holds objects; use X.toarray(), or omit device."
         )
     return DeviceRows(source, device)
 
@@ -88,7 +88,7 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
         return 1.0 / source.n_features  # type: ignore[operator]
     if is_learned_gamma(rule):
         raise ValueError(
-            f"gamma={rule!r} is learnt from targets, and there are none here; use a "
+            f"gamma={rule!r} is learnt from targets, but there are none; use a "
             "number, 'scale' or 'median'."
         )
     check_choice(rule, "gamma", ["scale", "auto", "median", *LEARNED_GAMMAS])
@@ -135,8 +135,8 @@ def _reciprocal_gamma(spread: float, rule: str) -> float:
 
 def _gamma_range_error(rule: str) -> ValueError:
     return ValueError(
-        f"gamma={rule!r} is one over a squared distance of rows of X, which is out of "
-        "the range of float64; bring X to a usual scale, by StandardScaler or the like."
+        f"gamma={rule!r} cannot be computed, because squared distances of rows are "
+        "out of the range of float64. Scale X, for example with StandardScaler."
     )
 
 
@@ -271,9 +271,10 @@ def check_row_type(kernel: Kernel, source: Source) -> None:
         return
     first = source.take(np.arange(1))[0]
     raise ValueError(
-        f"The kernel {kernel} needs rows of numbers, all of one length, but row 0 of X "
-        f"is a {type(first).__name__} unlike others, or of no numbers. Encode the rows "
-        "as numbers, or pass a kernel for such rows: a callable of two of them."
+        f"The kernel {kernel} needs rows of numbers, all of one length, but row 0 of "
+        f"X is a {type(first).__name__} of another length, or not of numbers. Encode "
+        "the rows as numbers, or pass a kernel for such rows: a callable of two of "
+        "them."
     )
 
 
@@ -343,9 +344,8 @@ def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:
     is_given = isinstance(as_sampler(sampler), (GivenRows, GivenPoints))
     if kernel.traits.uses_row_numbers or is_given:
         raise ValueError(
-            f"{caller} takes rows batch by batch and chooses landmarks among them: not "
-            "for kernel='precomputed', nor for row numbers or points as sampler. Use "
-            "fit, or another kernel and sampler."
+            f"{caller} supports neither kernel='precomputed' nor row numbers or "
+            "points as sampler. Use fit, or another kernel and sampler."
         )
 
 
@@ -367,7 +367,8 @@ def update_landmarks(
         check_landmark_width(batch, previous.points)
         if sp.issparse(previous.points) != sp.issparse(batch.take(np.arange(1))):
             raise ValueError(
-                "The new rows and the landmarks must both be sparse, or both not."
+                "The new rows and the landmarks must both be sparse, or both be "
+                "dense; convert one of them."
             )
     if previous is None or previous.reservoir is None:
         seed = as_seed(random_state)

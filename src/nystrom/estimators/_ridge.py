@@ -71,7 +71,7 @@ class RidgeModel:
         if self.posterior is None:
             raise ValueError(
                 "return_std=True needs the Gram matrix, which conjugate gradients do "
-                "not make; fit with solver='direct'."
+                "not compute; fit with solver='direct'."
             )
         if not np.all(self.posterior.alphas > 0):
             raise ValueError(
@@ -162,7 +162,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
             raise ValueError(
                 f"epsilon={self.epsilon:g} takes {landmarks.n_requested} landmarks, "
                 f"more than n_landmarks={self.n_landmarks}. Raise n_landmarks or pass "
-                "None, allow a larger epsilon, or leave epsilon out."
+                "None, allow a larger epsilon, or omit epsilon."
             )
         return landmarks
 
@@ -172,14 +172,14 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         """Fit to all rows of a stream so far and a further batch."""
         if self.epsilon is not None or self.delta is not None:
             raise ValueError(
-                "partial_fit proves nothing of the risk: leave epsilon and delta out, "
-                "and give n_landmarks, max_spectral_error or max_trace_error."
+                "partial_fit does not support epsilon and delta; use n_landmarks, "
+                "max_spectral_error or max_trace_error."
             )
         moments = vars(self).get("_running")
         if moments is None and self.__dict__.pop("landmarks_", None) is not None:
             warn(
-                f"This {type(self).__name__} was fitted by fit, which keeps no sums to "
-                "go on from: the stream begins with this batch."
+                f"This {type(self).__name__} was fitted by fit, which cannot be "
+                "continued; the stream starts with this batch."
             )
         previous = vars(self).get("landmarks_")
         batch = self._validate_batch(X, y, sample_weight, **options)
@@ -190,8 +190,8 @@ class BaseKernelRidge(BaseLandmarkEstimator):
             self._model.ravel,
         ):
             raise ValueError(
-                f"y has {shape[0]} targets, or another number of dimensions than that "
-                "of the batches before; give it the same shape."
+                f"y has {shape[0]} targets, or another number of dimensions than in "
+                "earlier batches; pass the same shape."
             )
         landmarks = self._update_landmarks(
             batch, self._stopping_rule(), MIN_ERROR_REDUCTION
@@ -294,8 +294,8 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         coverage = check_positive(coverage, "interval", below=1.0)
         if return_std or out is not None:
             raise ValueError(
-                "interval= returns lower and upper ends alone; call predict again for "
-                "return_std, and without out."
+                "interval= cannot be combined with return_std or out; call predict "
+                "again for these."
             )
         mean, std = self._predict_with_std(X, True, None)
         model = self._model

@@ -69,7 +69,7 @@ def resolve_splits(cv: Any, y: Any, seed: int, allowed: str) -> list[Split] | st
     if isinstance(cv, (int, np.integer)):
         if isinstance(cv, bool) or not 2 <= cv <= n:
             raise ValueError(
-                f"cv={cv!r} folds cannot be cut from n_samples={n}; use 2 to "
+                f"cv={cv!r} folds are not possible with n_samples={n}; use 2 to "
                 f"n_samples folds, or cv={allowed.split(', ')[0]}."
             )
         is_class_index = getattr(y, "dtype", None) == np.intp
@@ -197,7 +197,7 @@ def resolve_landmark_grid(estimator: Any, has_folds: bool) -> list[int] | None:
             )
     if estimator.prefer_fewer and not has_folds:
         raise ValueError(
-            f"prefer_fewer=True needs the standard error of several folds, and "
+            "prefer_fewer=True needs the standard error of several folds, but "
             f"cv={estimator.cv!r} has none; use cv=5."
         )
     return sizes

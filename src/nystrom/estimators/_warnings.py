@@ -59,17 +59,16 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
         and error.value > max_trace_error
     ):
         warn(
-            f"max_trace_error={max_trace_error:.4g} was not reached: "
-            f"{len(landmarks)} landmarks, of rank {landmarks.rank}, have relative "
-            f"trace error {error}. Raise the limit on their number, pass None for "
-            "none, or allow a larger error."
+            f"max_trace_error={max_trace_error:.4g} was not reached: {len(landmarks)} "
+            f"landmarks, of rank {landmarks.rank}, have relative trace error {error}. "
+            "Raise the limit, pass None for no limit, or allow a larger error."
         )
     if landmarks.n_requested is not None:
         error_sentence = f" Relative trace error: {error}." if error else ""
         warn(
-            f"max_spectral_error={landmarks.ridge:.4g} asks for about "
+            f"max_spectral_error={landmarks.ridge:.4g} needs about "
             f"{landmarks.n_requested} landmarks, more than the {len(landmarks)} "
-            f"allowed.{error_sentence} Raise the limit, or pass None for none."
+            f"allowed.{error_sentence} Raise the limit, or pass None for no limit."
         )
     if not landmarks.kernel.traits.is_distance_based:
         return

@@ -22,9 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import check_int, check_positive
+from .._validation import check_int, check_positive, unknown_name_error
 from ..kernels import Blockwise, Kernel
 from ..kernels.gaussian_process import (
+    MappedKernel,
     as_scikit_learn,
     from_scikit_learn,
     has_point_gradient,
@@ -41,12 +42,14 @@ from ..models.gaussian_process import (
     target_statistics,
 )
 from ..models.linear_map import LinearMap
+from ..models.metric import Metric
 from ..models.posterior import Posterior
 from ..models.ridge_solvers import ExactPosterior
 from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._base import asarray_like, exact_landmarks, uses_exact_solver
-from ._problem import KernelProblem, source_from_rows
+from ._learning import learn_kernel
+from ._problem import LEARN_MATRIX, KernelProblem, resolve_kernel, source_from_rows
 from ._progress import fit_context, method_of_rows, with_callbacks
 from ._ridge import BaseKernelRidge, RidgeModel
 from ._warnings import warn, warn_about_landmarks
@@ -107,6 +110,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         As many landmarks as tr(K − K̃) ≤ max_trace_error · tr K takes.
     max_kl : float, default=None
         As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
+    metric : {"matrix"} or None, default=None
+        "matrix" learns a linear map of the features first, as gamma="matrix" of
+        `KernelRidge` does; the kernel is then one of mapped rows.
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters: at most 60 steps on 24 rows per landmark. Kept only if the
@@ -188,6 +194,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         sampler: Any = "auto",
         max_trace_error: float | None = None,
         max_kl: float | None = None,
+        metric: str | None = None,
         optimize_landmarks: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -204,6 +211,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         self.sampler = sampler
         self.max_trace_error = max_trace_error
         self.max_kl = max_kl
+        self.metric = metric
         self.optimize_landmarks = optimize_landmarks
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -230,6 +238,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         with fit_context(self, X, y):
             exact = self._scikit_learn()
             exact._validate_params()
+            if self.metric not in (None, "matrix"):
+                raise unknown_name_error("metric", self.metric, ["matrix"])
             X = self._validate_rows(X, reset=True)
             targets, single = self._validate_targets(X, y)
             source = source_from_rows(X)
@@ -237,6 +247,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             if (
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
                 and not is_weighted
+                and self.metric is None
                 and _has_gradient(exact, source)
             ):
                 self._fit_exact(exact, X, targets[:, 0] if single else targets, source)
@@ -247,6 +258,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
                 X, targets, sample_weight, kernel=from_scikit_learn(kernel)
             )
             rows = self._process_rows(problem)
+            kernel = self._learn_metric(problem, kernel)
             kernel, landmarks = self._learn(problem, rows, kernel)
             fit = self._fit_process(problem, rows, kernel, landmarks)
             if self.max_kl is not None:
@@ -260,8 +272,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         check_positive(self.max_kl, "max_kl", ", or None to let n_landmarks decide")
         if self.max_trace_error is not None or self.optimize_landmarks:
             raise ValueError(
-                "max_kl says how many landmarks there are to be; leave "
-                "max_trace_error and optimize_landmarks out."
+                "max_kl determines the number of landmarks; omit max_trace_error and "
+                "optimize_landmarks."
             )
         size = check_int(self.n_landmarks, "n_landmarks", optional=True)
         return FixedSize(size or DEFAULT_LANDMARKS)
@@ -339,8 +351,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         alpha = np.asarray(self.alpha, dtype=np.float64)
         if not np.all(alpha + noise_and_gradient(kernel)[0] > 0):
             raise ValueError(
-                "alpha=0 without a WhiteKernel is a process without noise, for which "
-                "landmarks are no approximation. Add WhiteKernel() to the kernel, or "
+                "alpha=0 without a WhiteKernel is a process without noise, which "
+                "landmarks cannot approximate. Add WhiteKernel() to the kernel, or "
                 "set alpha > 0."
             )
 
@@ -412,6 +424,29 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         noise = float(np.exp(np.mean(np.log(variance))))
         return source.replace(weights=source.weights * (noise / variance)), noise
 
+    def _learn_metric(self, problem: KernelProblem, kernel: Any) -> Any:
+        """The kernel after a linear map that is learnt, if that is asked for."""
+        if self.metric is None:
+            return kernel
+        source, d = problem.source, problem.source.n_features
+        if d is None:
+            raise ValueError("metric='matrix' is for rows of numbers; X holds objects.")
+        name = _family(kernel)
+        start = resolve_kernel(
+            name, source, type(self).__name__, self.n_jobs, gamma="scale"
+        )
+        learned = learn_kernel(
+            replace(problem, kernel=start),
+            name,
+            LEARN_MATRIX,
+            n_landmarks=self._max_landmarks(),
+            intercept=True,
+            seed=as_seed(self.random_state),
+        )
+        T = Metric.of(learned.kernel, d).transform
+        # Kernels with a length scale per feature have as many after the map.
+        return MappedKernel(kernel, np.pad(T, ((0, 0), (0, d - T.shape[1]))))
+
     def _learn(
         self, problem: KernelProblem, rows: ProcessRows, kernel: Any
     ) -> tuple[Any, Landmarks]:
@@ -478,8 +513,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         if self.optimize_landmarks and not has_point_gradient(kernel):
             raise ValueError(
                 "optimize_landmarks=True moves landmarks along the gradient of the "
-                f"kernel, which is not known of kernel={kernel}. Use RBF, Matern, "
-                "RationalQuadratic or DotProduct, or leave optimize_landmarks out."
+                f"kernel, which is not known for kernel={kernel}. Use RBF, Matern, "
+                "RationalQuadratic or DotProduct, or omit optimize_landmarks."
             )
 
     def _restarts(self, kernel: Any) -> list[np.ndarray]:
@@ -516,10 +551,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         per_row = fit.sums.residual_trace / fit.sums.n_rows
         if per_row > 1:
             warn(
-                "What the landmarks leave of K is larger than the noise "
-                f"({per_row:.3g} times): the posterior is far from that of the exact "
-                "process. Use more landmarks, add WhiteKernel() to the kernel, or "
-                "raise alpha."
+                f"The residual of the landmarks exceeds the noise ({per_row:.3g} "
+                "times): the posterior differs much from the exact one. Use more "
+                "landmarks, add WhiteKernel() to the kernel, or raise alpha."
             )
 
     @method_of_rows
@@ -530,6 +564,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         return_cov: bool = False,
         out: Any = None,
         interval: float | None = None,
+        noise: bool = False,
     ) -> Any:
         """Predict the targets of rows, with s kernel evaluations each.
 
@@ -549,6 +584,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         interval : float, default=None
             The coverage of a prediction interval, such as 0.95, by the residuals of
             rows that are left out one by one, as for `KernelRidge.predict`.
+        noise : bool, default=False
+            Whether deviations include alpha, of each row on average, too.
 
         Returns
         -------
@@ -572,6 +609,10 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             found = exact.predict(X, return_std=return_std, return_cov=return_cov)
             dtype = self.landmarks_.kernel.dtype(X) if self._is_fitted else np.float64
             parts = found if isinstance(found, tuple) else (found,)
+            if return_std and noise:
+                scale = exact._y_train_std if self._is_fitted else 1.0
+                variance = parts[1] ** 2 + np.mean(self.alpha) * np.square(scale)
+                parts = parts[0], np.sqrt(variance)
             cast = tuple(part.astype(dtype, copy=False) for part in parts)
             return cast if isinstance(found, tuple) else cast[0]
         if interval is not None:
@@ -582,7 +623,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         if return_cov:
             return self._predict_with_covariance(X)
         if return_std:
-            return self._predict_with_std(X, False, out)
+            return self._predict_with_std(X, noise, out)
         return self._predict(X, out)
 
     def _calibrated_model(self) -> RidgeModel:
@@ -714,7 +755,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         rows = _TRAINING_ROWS.get(self)
         if rows is None:
             raise ValueError(
-                "The rows are no part of a saved model; fit again to evaluate the "
+                "A saved model does not contain the rows; fit again to evaluate the "
                 "likelihood at other hyper-parameters."
             )
         kernel = self.kernel_.clone_with_theta(theta) if clone_kernel else self.kernel_
@@ -730,6 +771,14 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         tags.requires_fit = False
         tags.input_tags.sparse = False
         return tags
+
+
+def _family(kernel: Any) -> str:
+    """The name of the kernel of a distance that is part of a kernel; else "rbf"."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    nus = [part.nu for part in parts if type(part) is gp.Matern]
+    names = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
+    return names.get(nus[0], "rbf") if nus else "rbf"
 
 
 def _default() -> Any:

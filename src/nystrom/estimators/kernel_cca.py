@@ -362,8 +362,8 @@ class KernelCCA(BaseLandmarkTransformer):
     ) -> None:
         if not pairs.correlations.any():
             raise ValueError(
-                "A view is constant, as its kernel sees it, so there is nothing to "
-                "correlate; check X, y and gamma."
+                "A view is constant under its kernel, so it has no correlation; "
+                "check X, y and gamma."
             )
         first, second = (
             landmarks.with_error(view.error)

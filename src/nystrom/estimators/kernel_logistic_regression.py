@@ -236,9 +236,9 @@ class KernelLogisticRegression(BaseKernelClassifier):
     def _warn_not_converged(self, result: DescentResult) -> None:
         warn(
             f"Not converged in {result.n_iterations} steps: about "
-            f"{result.relative_gain:.1g} of the objective is left to be gained, tol is "
-            f"{self.tol:g}. Raise max_iter={self.max_iter} or tol, scale the features, "
-            "or take a smaller C.",
+            f"{result.relative_gain:.1g} of the objective can still be gained, tol is "
+            f"{self.tol:g}. Raise max_iter={self.max_iter} or tol, scale the "
+            "features, or use a smaller C.",
             ConvergenceWarning,
         )
 
@@ -261,6 +261,6 @@ def _check_class_has_weight(source: Source, given: ClassLabels) -> None:
     totals = given.rows.class_totals(source.weights)
     if not totals.all():
         raise ValueError(
-            f"The class {given.rows.classes[totals.argmin()]} has no row of weight > "
-            "0; leave its rows out, or give one of them a weight."
+            f"The class {given.rows.classes[totals.argmin()]} has no row of positive "
+            "weight; drop its rows, or give one of them a positive weight."
         )

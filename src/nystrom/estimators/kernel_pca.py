@@ -75,8 +75,8 @@ def check_pca_params(estimator: Any) -> None:
     is_per_feature = np.ndim(getattr(estimator.kernel, "gamma", estimator.gamma)) > 0
     if estimator.fit_inverse_transform and is_per_feature:
         raise ValueError(
-            "fit_inverse_transform=True needs one gamma: the way back is a kernel "
-            "of coordinates, not of features."
+            "fit_inverse_transform=True needs a single gamma, because the inverse "
+            "uses a kernel of coordinates; pass one number."
         )
 
 
@@ -136,8 +136,8 @@ class PreimageMixin:
         if not self.fit_inverse_transform:
             # NotFittedError is an AttributeError, so that hasattr is False.
             raise NotFittedError(
-                "The way back is not learnt with fit_inverse_transform=False; set it "
-                "to True and fit."
+                "inverse_transform is not learnt with fit_inverse_transform=False; "
+                "set it to True and fit."
             )
         return self._inverse_transform
 

@@ -322,7 +322,7 @@ def check_per_feature(
     if not values.any():
         raise ValueError(
             f"{name}={value!r} is not allowed: all rows would look the same. Give "
-            "numbers > 0; in a sequence with one per feature, 0 leaves a feature out."
+            "numbers > 0; in a sequence with one per feature, 0 drops a feature."
         )
     return tuple(values.tolist()) if values.ndim else float(values)
 

@@ -54,6 +54,41 @@ class FixedKernel(gp.Kernel):
         return str(self.kernel)
 
 
+class MappedKernel(gp.Exponentiation):
+    """k(xT, yT): a kernel of scikit-learn after a linear map T of the rows.
+
+    The hyper-parameters are those of the kernel, as for `Exponentiation`.
+    """
+
+    def __init__(self, kernel: Any, transform: np.ndarray) -> None:
+        self.kernel = kernel
+        self.transform = transform
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The kernel and the map."""
+        inner = self.kernel.get_params().items() if deep else ()
+        own = {"kernel": self.kernel, "transform": self.transform}
+        return own | {f"kernel__{name}": value for name, value in inner}
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and self.kernel == other.kernel  # type: ignore[attr-defined]
+            and np.array_equal(self.transform, other.transform)  # type: ignore[attr-defined]
+        )
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        Y = None if Y is None else np.asarray(Y) @ self.transform
+        return self.kernel(np.asarray(X) @ self.transform, Y, eval_gradient)
+
+    def diag(self, X: Any) -> np.ndarray:
+        """k(x, x) of each row."""
+        return self.kernel.diag(np.asarray(X) @ self.transform)
+
+    def __repr__(self) -> str:
+        return f"MappedKernel({self.kernel})"
+
+
 def as_scikit_learn(kernel: Any) -> Any:
     """A kernel of this package as one of scikit-learn, whose parameters are learnt.
 
@@ -101,6 +136,11 @@ def _translate(kernel: Any) -> base.Kernel | None:
         return None
     if kind is FixedKernel:
         return kernel.kernel
+    if kind is MappedKernel:
+        inner = _translate(kernel.kernel)
+        if inner is None or inner.traits.is_distance_based:
+            return inner and stationary.Mahalanobis(inner, kernel.transform)
+        return Blockwise(kernel)
     if kind is gp.Sum:
         left, right = _translate(kernel.k1), _translate(kernel.k2)
         if left is None or right is None:
@@ -153,6 +193,8 @@ def noise_and_gradient(kernel: Any) -> tuple[float, np.ndarray]:
         return level, _free(kernel, noise_level=level)
     if not user.has_white_noise(kernel):
         return 0.0, none
+    if kind is MappedKernel:
+        return noise_and_gradient(kernel.kernel)
     if kind is gp.Sum:
         parts = noise_and_gradient(kernel.k1), noise_and_gradient(kernel.k2)
         gradients = [gradient for _, gradient in parts]
@@ -184,7 +226,7 @@ def has_point_gradient(kernel: Any) -> bool:
     """Whether the values of a kernel can be differentiated by the points."""
     if isinstance(kernel, (gp.Sum, gp.Product)):
         return has_point_gradient(kernel.k1) and has_point_gradient(kernel.k2)
-    if type(kernel) is gp.Exponentiation:
+    if type(kernel) in (gp.Exponentiation, MappedKernel):
         return has_point_gradient(kernel.kernel)
     flat = (gp.ConstantKernel, gp.WhiteKernel, gp.DotProduct)
     return type(kernel) in flat or _unit_kernel(kernel) is not None
@@ -207,6 +249,8 @@ def values_and_pullback(
         return left * right, lambda G: _joined(
             left_pullback(G * right), right_pullback(G * left)
         )
+    if kind is MappedKernel:
+        return _mapped(kernel, X, Y)
     if kind is gp.Exponentiation:
         inner, inner_pullback = values_and_pullback(kernel.kernel, X, Y)
         p = kernel.exponent
@@ -221,6 +265,19 @@ def values_and_pullback(
     if unit is not None:
         return _stationary(kernel, unit, X, Y)
     return _unknown(kernel, X, Y)
+
+
+def _mapped(kernel: Any, X: Any, Y: Any) -> tuple[np.ndarray, Pullback]:
+    T = kernel.transform
+    U = X @ T
+    V = None if Y is None else (U if X is Y else Y @ T)
+    K, inner_pullback = values_and_pullback(kernel.kernel, U, V)
+
+    def pullback(G: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        by_theta, by_points = inner_pullback(G)
+        return by_theta, None if by_points is None else by_points @ T.T
+
+    return K, pullback
 
 
 def _joined(left: tuple, right: tuple) -> tuple[np.ndarray, np.ndarray | None]:

@@ -271,7 +271,7 @@ class PrecomputedCross(Precomputed):
     def diag(self, X: Any) -> Array:
         raise ValueError(
             "This needs k(x, x) of new rows, which the kernel values with training "
-            "rows do not tell (kernel='precomputed'). Fit with a kernel and rows."
+            "rows do not contain (kernel='precomputed'). Fit with a kernel and rows."
         )
 
 
@@ -347,7 +347,6 @@ def check_no_white_noise(kernel: Any, caller: str) -> None:
         return
     signal, _ = split_white_noise(kernel)
     raise ValueError(
-        f"kernel={kernel} has white noise, which adds to k(x, x) alone and is no "
-        f"similarity of two rows; {caller} has no alpha that it could be added to, as "
-        f"KernelRidge has. Leave it out: kernel={signal}."
+        f"kernel={kernel} has white noise, but {caller} has no alpha to which it "
+        f"could be added, as KernelRidge has. Remove it: kernel={signal}."
     )

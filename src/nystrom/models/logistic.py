@@ -518,8 +518,8 @@ def fit_logistic(
                 ).x
         if not np.isfinite(C * null_loss(source)):
             raise ValueError(
-                f"C={C:g} times the weights of all rows is too large for float64; a "
-                "smaller C changes nothing that rounding does not."
+                f"C={C:g} times the weights of all rows is too large for float64; use "
+                "a smaller C, which changes the solution by rounding only."
             )
         start_value = objective(start)
         if not start_value.value <= C * null_loss(source):
@@ -567,8 +567,8 @@ def select_cost(
     is_held_out = _held_out_mask(source, rows, settings.seed)
     if not is_held_out.any():
         raise ValueError(
-            f"C={Cs.tolist()} are chosen from by the loss on rows that are left "
-            "out, and no class has a row to spare; give one C."
+            f"C={Cs.tolist()} cannot be compared on held-out rows, because no class "
+            "has enough of them; pass one C."
         )
     test, train = (
         weighted_subset(source, rows[mask], weights[mask], engine)

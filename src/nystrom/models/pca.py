@@ -253,7 +253,7 @@ def check_nonnegative_kernel(landmarks: Landmarks) -> None:
     K = landmarks.kernel.gram(landmarks.points)
     if K.min() < -1e-6 * np.abs(K).max():
         raise ValueError(
-            f"The kernel {landmarks.kernel} has negative values, which are no "
+            f"The kernel {landmarks.kernel} has negative values, which are not "
             "affinities; use one such as 'rbf', 'laplacian' or 'chi2'."
         )
 

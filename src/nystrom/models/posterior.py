@@ -164,15 +164,16 @@ def conformal_quantiles(scores: np.ndarray | None, coverage: float) -> np.ndarra
     """The ⌈(m + 1)·coverage⌉-th smallest of m scores, for each target."""
     if scores is None:
         raise ValueError(
-            "interval= needs residuals of rows that were left out, and this model has "
-            "none: too few rows are no landmarks. Fit with more rows, or use "
+            "interval= needs leave-one-out residuals, but this model has none, "
+            "because nearly all rows are landmarks. Fit with more rows, or use "
             "return_std=True."
         )
     k = int(np.ceil((len(scores) + 1) * coverage))
     if k > len(scores):
         raise ValueError(
-            f"interval={coverage:g} needs more than the {len(scores)} rows that were "
-            f"left out; at most {len(scores) / (len(scores) + 1):.4g} is possible here."
+            f"interval={coverage:g} needs more than the {len(scores)} leave-one-out "
+            f"residuals of this model; at most {len(scores) / (len(scores) + 1):.4g} "
+            "is possible here."
         )
     return scores[k - 1]
 

@@ -358,18 +358,17 @@ def check_alpha_above_rounding(
     limit = min_alpha(norm, kernel.dtype(arrays.widen(rows.rows(0, 1))))
     if alphas.min() < limit:
         raise ValueError(
-            f"alpha={alphas.min():.3g} is below what solver='full' can solve with: "
-            f"the norm of K is about {norm:.3g}, and rounding leaves alpha >= "
-            f"{limit:.2g}. Raise alpha, or use solver='direct', which solves on the "
-            "landmarks."
+            f"alpha={alphas.min():.3g} is too small for solver='full': the norm of K "
+            f"is about {norm:.3g}, so rounding requires alpha >= {limit:.2g}. Raise "
+            "alpha, or use solver='direct', which solves on the landmarks."
         )
 
 
 def not_definite_message(kernel: Kernel) -> str:
     """What to say where K + αI has a direction that is not positive."""
     return (
-        f"solver='full' needs a positive semi-definite kernel, and {kernel} is none on "
-        "these rows. Use solver='direct', which leaves the negative part out."
+        f"solver='full' needs a positive semi-definite kernel, but {kernel} is not on "
+        "these rows. Use solver='direct', which drops the negative part."
     )
 
 
@@ -440,8 +439,8 @@ class FullPosterior:
     def quantiles(self, coverage: float, dual: np.ndarray) -> np.ndarray:
         """Refused: no row is left out of a solution by conjugate gradients."""
         raise ValueError(
-            "interval= needs residuals of rows that were left out, which solver='full' "
-            "does not give; fit with solver='direct', or use return_std=True."
+            "interval= needs leave-one-out residuals, which solver='full' does not "
+            "compute; fit with solver='direct', or use return_std=True."
         )
 
     def std(

@@ -109,7 +109,9 @@ def as_stopping_rule(
     if max_spectral_error is not None:
         return SpectralTolerance(max_spectral_error, at_most=goal)
     if goal is None:
-        raise TypeError("How many landmarks? Give a number, or a goal.")
+        raise TypeError(
+            "The number of landmarks is missing; pass a number or a stopping rule."
+        )
     return FixedSize(int(goal))
 
 
@@ -263,7 +265,7 @@ def _fall_back_to_uniform(
     size = goal.n_landmarks if isinstance(goal, FixedSize) else goal.at_most
     if size is None or isinstance(goal, TraceTolerance):
         raise ValueError(
-            f"{goal} has no meaning for {problem.kernel}, which is not positive "
+            f"{goal} is not defined for {problem.kernel}, which is not positive "
             "semi-definite; give n_landmarks instead."
         ) from None
     return problem.landmarks(
@@ -383,8 +385,8 @@ class GivenPoints(Sampler):
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
         if problem.kernel.traits.uses_row_numbers:
             raise ValueError(
-                "With kernel='precomputed' there is nothing to evaluate at new points; "
-                "give row numbers as sampler."
+                "With kernel='precomputed' the kernel cannot be evaluated at new "
+                "points; give row numbers as sampler."
             )
         n_features = problem.source.n_features
         width = getattr(self.points, "shape", (0, n_features))[1]

@@ -58,7 +58,7 @@ class GuaranteedSampler(Sampler):
             check_positive(self.delta, "delta", below=self.max_delta)
         if self.constants == "practical" and self.delta is not None:
             raise ValueError(
-                f"delta={self.delta!r} belongs to constants='theory'; leave it out, or "
+                f"delta={self.delta!r} belongs to constants='theory'; omit it, or "
                 "drop constants='practical'."
             )
 
@@ -146,7 +146,7 @@ def ensure_spectral_error(
                 n_requested=n_needed
             )
         landmarks = _add_rows(landmarks, missing, problem)
-    failure = f"{claim} not found in {MAX_CHECKS} looks"
+    failure = f"{claim} not found in {MAX_CHECKS} checks"
     return landmarks.replace(certificate=failure)
 
 

@@ -56,8 +56,8 @@ class NpyFile(TabularFile):
             shape, self.is_fortran_ordered = (*shape, 1), False
         if len(shape) != 2:
             raise FileError(
-                f"{path} holds an array of shape {shape}; rows are two-dimensional, "
-                "array.reshape(-1, 1) makes them so."
+                f"{path} holds an array of shape {shape}; it must be two-dimensional, "
+                "as after array.reshape(-1, 1)."
             )
         n_rows, width = shape
         self.names = tuple(range(width))
@@ -201,8 +201,8 @@ class ArrayContainerFile(TabularFile):
             return matrices[0]
         listed = ", ".join(f"{n!r} {tuple(a.shape)}" for n, a in arrays.items())
         raise FileError(
-            f"{self.path}: dataset={dataset!r} names no matrix of rows; there are "
-            f"{listed or 'no arrays'}. Give dataset= one of two dimensions."
+            f"{self.path}: dataset={dataset!r} is not a matrix; the file has "
+            f"{listed or 'no arrays'}. Set dataset= to a two-dimensional array."
         )
 
 
@@ -271,7 +271,7 @@ class ZarrFile(ArrayContainerFile):
     def _folder_stamp(self) -> str:
         files = sorted(file for file in Path(self.path).rglob("*") if file.is_file())
         if not {file.name for file in files} & set(METADATA_FILES):
-            raise FileError(f"{self.path} cannot be read: it is no Zarr array.")
+            raise FileError(f"{self.path} cannot be read: it is not a Zarr array.")
         return digest([(str(file), *file_stamp(str(file))) for file in files])
 
     def check_unchanged(self, after_error: bool = False) -> None:

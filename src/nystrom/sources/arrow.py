@@ -384,9 +384,9 @@ class TemporaryTable:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise OSError(
                     errno.ENOSPC,
-                    f"There is no room for a converted copy of the rows in {folder}; "
-                    "set TMPDIR to a folder on a larger disk, or write the rows to "
-                    "Parquet",
+                    "There is not enough space for a converted copy of the rows in "
+                    f"{folder}; set TMPDIR to a folder on a larger disk, or write the "
+                    "rows to Parquet",
                 ) from error
             raise
 
@@ -556,8 +556,8 @@ class CsvFile(TabularFile):
                 raise FileError(
                     f"{self.path}, row {self._data_row(bad.number)} has "
                     f"{bad.actual_columns} values where there are "
-                    f"{bad.expected_columns} columns: {bad.text[:80]!r}. Put values "
-                    "with the delimiter in them into quotes, and write what is missing."
+                    f"{bad.expected_columns} columns: {bad.text[:80]!r}. Quote values "
+                    "that contain the delimiter, and add missing values."
                 ) from None
             message = str(error)
             if "Empty CSV" in message:
@@ -568,7 +568,10 @@ class CsvFile(TabularFile):
             value = re.search(r"invalid value '(.*)'", message, re.DOTALL)
             problem = f"{value[1]!r} is not a number" if value else message
             if "UTF8" in message:
-                problem = "the text is not UTF-8; say what it is, encoding='latin-1'"
+                problem = (
+                    "the text is not UTF-8; name its encoding, such as "
+                    "encoding='latin-1'"
+                )
             name, row = self.names[int(where[1])], self._data_row(int(where[2]))
             raise cell_error(self.path, name, row, problem) from None
 

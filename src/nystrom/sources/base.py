@@ -528,7 +528,7 @@ class GeneratedRows(ChunkedRows):
         rows = arrays.as_float(self.make(start, stop))
         if tuple(rows.shape) != (stop - start, self.n_features):
             raise ValueError(
-                f"{self.make!r} gave rows of shape {tuple(rows.shape)} for rows "
+                f"{self.make!r} returned rows of shape {tuple(rows.shape)} for rows "
                 f"{start} to {stop}; it must be {(stop - start, self.n_features)}."
             )
         return rows

@@ -146,8 +146,8 @@ def _compute_on(X: Any, client: Any) -> Any:
 def _check_connected(client: Any) -> Any:
     if client.status in ("closed", "closing"):
         raise ValueError(
-            "X is a Dask array that was persisted on a cluster whose client is closed; "
-            "its chunks are gone. Make it again, and keep the client open."
+            "X is a Dask array that was persisted on a cluster whose client is "
+            "closed; its chunks are lost. Create it again, and keep the client open."
         )
     return client
 
@@ -172,8 +172,8 @@ def _as_dask_matrix(X: Any, known_lengths: bool) -> Any:
         X = X.to_dask_array(lengths=known_lengths or None)
     if not hasattr(type(X), "chunks") or X.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got a Dask {type(X).__name__} that is no table; rows "
-            "are a Dask array of shape (n_samples, n_features), or a data frame."
+            f"Expected 2D array, got a Dask {type(X).__name__} that is not a table; "
+            "pass a Dask array of shape (n_samples, n_features), or a data frame."
         )
     if X.dtype.kind not in "biuf":
         raise ValueError(
@@ -192,8 +192,8 @@ def _as_finite_rows(rows: Any, start: Any) -> np.ndarray:
         i, column = np.argwhere(~np.isfinite(rows))[0]
         row = start + i if np.ndim(start) == 0 else start[i]
         raise ValueError(
-            f"X contains NaN or infinity: row {row}, column {column}. Impute it, such "
-            "as by scikit-learn's SimpleImputer, or drop such rows."
+            f"X contains NaN or infinity: row {row}, column {column}. Impute it, for "
+            "example with scikit-learn's SimpleImputer, or drop such rows."
         )
     return rows
 

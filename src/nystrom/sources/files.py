@@ -185,13 +185,13 @@ def _open(
     if all(isinstance(item, Source) for item in paths):
         if any(option is not None for option in (target, weight, columns)):
             raise ValueError(
-                "Columns of sources are chosen where these are opened, not when they "
-                "are put one after the other."
+                "Columns cannot be selected from open sources; select them when each "
+                "source is opened."
             )
         return ConcatenatedRows([item for item in paths if isinstance(item, Source)])
     if any(isinstance(item, Source) for item in paths):
         raise ValueError(
-            "Paths and sources are mixed; open the paths first, and give sources alone."
+            "Paths and sources are mixed; open the paths first, and pass sources only."
         )
     files = [f for item in paths for f in open_files(os.fspath(item), options)]
     if not isinstance(target, os.PathLike):
@@ -201,8 +201,8 @@ def _open(
     targets = targets_in(os.fspath(target), target_options)
     if len(targets) != source.n_rows:
         raise FileError(
-            f"{target} has {len(targets)} rows, but there are {source.n_rows} to have "
-            "targets."
+            f"{target} has {len(targets)} rows, but there are {source.n_rows} rows "
+            "that need targets."
         )
     return source.replace(targets=targets)
 

@@ -327,7 +327,7 @@ class OrderedFileSink(AtomicFileSink):
         self._write_groups(1)
         if self._n_written != self.n_rows:
             raise RuntimeError(
-                f"{self.path}: {self._n_written} of {self.n_rows} rows came."
+                f"{self.path}: {self._n_written} of {self.n_rows} rows were received."
             )
 
     def _write_groups(self, min_rows: int) -> None:
@@ -529,8 +529,8 @@ class Output:
                 return ArraySink((n_rows, n_columns), like, array_dtype)
             except MemoryError as error:
                 raise MemoryError(
-                    f"{error}. transform and predict write their rows to a file, block "
-                    'by block, where they are given one: out="rows.npy".'
+                    f"{error}. Write the result to a file, block by block: "
+                    'out="rows.npy".'
                 ) from error
         if isinstance(self.where, (str, os.PathLike)):
             path, names = Path(self.where), self.names
@@ -545,8 +545,8 @@ class Output:
         shape = (n_rows,) if self.single else (n_rows, n_columns)
         if tuple(self.where.shape) != shape:
             raise ValueError(
-                f"out has shape {tuple(self.where.shape)}; the rows to be put there "
-                f"have shape {shape}."
+                f"out has shape {tuple(self.where.shape)}; the result has shape "
+                f"{shape}."
             )
         target = self.where[:, None] if self.single else self.where
         return ArraySink.from_array(target)
@@ -583,8 +583,8 @@ def _check_not_input(path: Path, files: Sequence[str]) -> None:
     for file in files:
         if path.exists() and os.path.exists(file) and path.samefile(file):
             raise ValueError(
-                f"out={str(path)!r} is the file that the rows are read from, which "
-                "would be lost. Choose another name."
+                f"out={str(path)!r} is the file from which the rows are read. Choose "
+                "another name."
             )
 
 

@@ -213,8 +213,8 @@ class TabularFile(ABC):
         is_file = isinstance(self.stamp, tuple)
         if is_file and file_stamp(self.path, self.filesystem) != self.stamp:
             raise FileError(
-                f"{self.path} was written to since it was opened; rows of two versions "
-                "do not fit together. Open it again once it is complete."
+                f"{self.path} was written to since it was opened. Open it again once "
+                "it is complete."
             )
 
     @abstractmethod
@@ -385,7 +385,7 @@ def distinct_texts(files: Sequence[TabularFile], name: Any) -> np.ndarray:
             if len(texts) > MAX_CLASSES:
                 raise FileError(
                     f"{file.path}, column {name!r} holds more than {MAX_CLASSES} "
-                    "different texts, which are no classes; name another target."
+                    "different texts, which are not classes; name another target."
                 )
     return np.array(sorted(texts))
 
@@ -425,14 +425,17 @@ def select_columns(
     else:
         features = _resolve_columns(file, columns)
     if not features:
-        raise FileError(f"{file.path} has no column left for features.")
+        raise FileError(
+            f"{file.path} has no remaining column for features; name fewer targets."
+        )
     classes = single and file.holds_classes(*targets)
     selection = ColumnSelection(features, targets, weights, single, classes)
     for name in selection.all:
         if selection.all.count(name) > 1 or file.names.count(name) > 1:
             raise ValueError(
-                f"{file.path}: column {name!r} is there, or asked for, twice; a column "
-                "has a name of its own, and is a feature, a target or the weight."
+                f"{file.path}: column {name!r} occurs twice, in the file or in the "
+                "request; names must be unique, and a column is a feature, a target "
+                "or the weight."
             )
     check_columns(file, selection)
     return selection
@@ -445,15 +448,15 @@ def check_columns(file: TabularFile, selection: ColumnSelection) -> None:
         file.dtype((name,))
     if selection.classes and not file.holds_classes(*selection.targets):
         raise FileError(
-            f"{file.path}, column {selection.targets[0]!r} holds no text, as it does "
-            "in the files before; write all of them alike."
+            f"{file.path}, column {selection.targets[0]!r} holds no text, unlike in "
+            "the other files; write all files with the same types."
         )
 
 
 def _is_collection(names: Any) -> bool:
     if isinstance(names, Set):
         raise ValueError(
-            f"Columns are named by {names!r}, which has no order; list them."
+            f"Columns are given as {names!r}, which has no order; use a list."
         )
     return isinstance(names, Iterable) and not isinstance(names, str)
 

@@ -203,7 +203,9 @@ class ConcatenatedRows(ChunkedRows):
             raise ValueError("There is nothing to stack; give at least one source.")
         widths = [part.n_features for part in self.parts]
         if len(set(widths)) > 1:
-            raise ValueError(f"The sources have {widths} columns; give as many in all.")
+            raise ValueError(
+                f"The sources have {widths} columns; all must have the same number."
+            )
         self.files = tuple(file for part in self.parts for file in part.files)
         self.feature_names: tuple[str, ...] | None = _common_feature_names(self.parts)
         self.bounds = np.cumsum([0, *(part.n_rows for part in self.parts)])
@@ -236,8 +238,8 @@ def _common_feature_names(parts: Sequence[Source]) -> tuple[str, ...] | None:
     distinct = {part.feature_names: None for part in parts if part.feature_names}
     if len(distinct) > 1:
         raise ValueError(
-            f"The sources have other columns, {', '.join(map(str, distinct))}; open "
-            "all with the same columns=[...]."
+            f"The sources have different columns, {', '.join(map(str, distinct))}; "
+            "open all with the same columns=[...]."
         )
     return next(iter(distinct), None)
 
