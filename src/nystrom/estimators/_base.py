@@ -286,6 +286,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             n_landmarks=self._max_landmarks(),
             intercept=bool(getattr(self, "fit_intercept", True)),
             seed=as_seed(self.random_state),
+            moves_landmarks=bool(self.optimize_landmarks),
         )
 
     def _max_landmarks(self) -> int | None:

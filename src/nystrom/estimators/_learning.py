@@ -79,11 +79,13 @@ def learn_kernel(
     n_landmarks: int | None,
     intercept: bool,
     seed: int,
+    moves_landmarks: bool,
 ) -> KernelProblem:
     """The problem with the widths or the matrix of its kernel, "scale" so far, learnt.
 
     `name` is the kernel's. The rules "ard" and "matrix" compare metrics on held-out
-    rows, beside "scale", "median" and "learn".
+    rows, beside "scale", "median" and "learn". Where landmarks are moved, a matrix is
+    learnt with them, and this gives the widths to begin with.
     """
     source, engine, kernel = problem.source, problem.engine, problem.kernel
     n_features = source.n_features or 0
@@ -126,7 +128,7 @@ def learn_kernel(
         per_feature,
         subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True),
         subset(larger, MAX_COMPARED_LANDMARKS, True),
-        matrix=gamma == LEARN_MATRIX,
+        matrix=gamma == LEARN_MATRIX and not moves_landmarks,
     )
     return replace(problem, kernel=learned)
 

@@ -71,6 +71,13 @@ class Metric:
         T = self.transform
         return T.shape[0] == T.shape[1] and not (T - np.diag(np.diag(T))).any()
 
+    def with_equal_widths(self, X: np.ndarray) -> Metric:
+        """One width for all features of variance 1; rows are as far apart as here."""
+        std = np.std(X, axis=0)
+        scale = np.divide(1, std, out=np.zeros_like(std), where=std > 0)
+        spread = np.var(self.map(X), axis=0).sum() / max(np.sum(std > 0), 1)
+        return self.with_transform(np.diag(scale * np.sqrt(spread)))
+
     def as_kernel(self) -> Kernel:
         """The kernel: with widths where these are enough."""
         if not self.is_diagonal:
