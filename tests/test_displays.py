@@ -273,7 +273,7 @@ def test_ridge_path_of_grids_that_nobody_gave(X, y):
 
 
 def test_ridge_path_of_several_targets_is_their_mean(X, y):
-    model = KernelRidgeCV([0.1, 1.0], kernel="rbf", n_landmarks=20, random_state=0)
+    model = KernelRidgeCV([0.1, 1.0], gamma=0.1, n_landmarks=20, random_state=0)
     model.set_params(alpha_per_target=True).fit(X, np.stack([y, -2 * y], axis=1))
     display = RidgePathDisplay.from_estimator(model)
     np.testing.assert_allclose(display.scores[0, 0], model.scores_.mean(axis=-1))

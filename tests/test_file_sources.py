@@ -310,7 +310,7 @@ def test_targets_in_a_file_of_their_own(columns, X, y, tmp_path):
     expected = model.fit(X, Y).predict(X)
     np.testing.assert_array_equal(model.fit(source).predict(X), expected)
     np.save(tmp_path / "y.npy", Y[1:])
-    with pytest.raises(FileError, match="has 2999 rows, but there are 3000 to have"):
+    with pytest.raises(FileError, match="has 2999 rows, but there are 3000 rows"):
         sources.open(path, target=tmp_path / "y.npy")
 
 

@@ -272,7 +272,7 @@ def test_by_default_probabilities_are_those_of_the_minimum(seed):
 
 def test_too_few_steps_are_told(X, rng):
     y = classes_of(X, 3, rng)
-    with pytest.warns(ConvergenceWarning, match=r"2 steps.*left.*Raise max_iter=2"):
+    with pytest.warns(ConvergenceWarning, match=r"in 2 steps.*Raise max_iter=2"):
         fitted = model(100.0, max_iter=2).fit(X, y)
     assert fitted.n_iter_ == 2
     assert fitted.score(X, y) > 0.4  # what was reached is kept

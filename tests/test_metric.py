@@ -252,11 +252,13 @@ def test_searches_of_many_rows_learn_a_matrix_and_compare_it_with_scale(rng):
     assert scores[1] > 0.5 * scores[0]
     assert search.best_score_ == scores.max()
     fewer = KernelRidgeCV(**options).fit(X[:-1], y[:-1])
+    assert fewer.gammas_ == [None]
+    fewer = KernelRidgeCV(gammas="auto", **options).fit(X[:-1], y[:-1])
     assert len(fewer.gammas_) == 5
     classifier = KernelRidgeClassifierCV(**options).fit(X, y > 0)
     assert classifier.gammas_ == ["scale", "matrix"]
     other = KernelRidgeCV(kernel="laplacian", **options).fit(X, y)
-    assert len(other.gammas_) == 5
+    assert other.gammas_ == [None]
 
 
 def test_ard_finds_the_few_features_that_matter(rng, seed):

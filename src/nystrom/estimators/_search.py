@@ -162,7 +162,7 @@ def resolve_gamma_grid(gamma: Any, gammas: Any, kernel: Any) -> list[Any] | None
     if isinstance(gammas, str) and gammas == "auto":
         return None if gamma is None and takes_gamma else [gamma]
     if gammas is None:
-        return [gamma]
+        return None if gamma is None and takes_gamma else [gamma]
     if gamma is not None:
         raise both_given_error(f"gamma={gamma!r}", f"gammas={gammas!r}", "the width")
     if not is_grid(gammas) or not len(gammas):
@@ -471,13 +471,15 @@ class RidgeSearchMixin(BaseKernelRidge):
         return GridScores(gammas, alphas, errors, best, best_gamma)
 
     def _automatic_gammas(self, problem: KernelProblem) -> list[Any]:
-        """The candidates that gammas="auto" stands for."""
+        """The candidates where neither gamma nor gammas are given."""
         source = problem.source
         if can_learn_matrix(self.kernel, source):
             if self.optimize_landmarks:  # which refines the matrix, at its own cost
                 return [LEARN_MATRIX]
             if source.n_rows >= MIN_METRIC_ROWS:
                 return ["scale", LEARN_MATRIX]
+        if self.gammas is None:
+            return [None]
         scale = gamma_from_data("scale", self.kernel, source, problem.engine)
         return [scale * factor for factor in DEFAULT_GAMMA_FACTORS]
 
@@ -541,5 +543,6 @@ class RidgeSearchMixin(BaseKernelRidge):
         """Say in which direction to go on, where the best is at the end of a grid."""
         errors = scores.best.errors[size_index].mean(axis=1)
         warn_at_grid_edge("alphas", list(scores.alphas), errors)
-        min_errors = [self._min_errors(curve).min() for curve in scores.errors]
-        warn_at_grid_edge("gammas", scores.gammas, np.array(min_errors))
+        if not isinstance(self.gammas, str):  # they were given
+            min_errors = [self._min_errors(curve).min() for curve in scores.errors]
+            warn_at_grid_edge("gammas", scores.gammas, np.array(min_errors))

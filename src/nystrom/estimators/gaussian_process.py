@@ -442,6 +442,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             n_landmarks=self._max_landmarks(),
             intercept=True,
             seed=as_seed(self.random_state),
+            moves_landmarks=False,
         )
         T = Metric.of(learned.kernel, d).transform
         # Kernels with a length scale per feature have as many after the map.

@@ -303,11 +303,12 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Further parameters of the kernel.
-    gammas : sequence or "auto", default="auto"
-        Values of gamma to compare, each with its own landmarks and pass. "auto"
-        compares gamma="scale" with gamma="matrix" for 10,000 rows or more, at most 1024
-        features and a kernel of the Euclidean distance; otherwise 1/16, 1/4, 1, 4 and
-        16 times gamma="scale". If `gamma` is given, "auto" uses that alone.
+    gammas : sequence, "auto" or None, default=None
+        Values of gamma to compare, each with its own landmarks and pass. None uses
+        `gamma` alone. If that is None too, and there are 10,000 rows or more, at most
+        1024 features and a kernel of the Euclidean distance, it compares gamma="scale"
+        with gamma="matrix". "auto" does the same, and with fewer rows compares 1/16,
+        1/4, 1, 4 and 16 times gamma="scale".
     cv : None, "gcv", "loo", int, splitter or iterable, default=None
         None or "gcv" is generalised cross-validation, "loo" exact leave-one-out, an int
         the number of random folds. A splitter or an iterable of (train, test) row
@@ -423,7 +424,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         degree: Any = 3,
         coef0: Any = 1,
         kernel_params: dict[str, Any] | None = None,
-        gammas: Any = "auto",
+        gammas: Any = None,
         cv: Any = None,
         scoring: Any = None,
         alpha_per_target: bool = False,
