@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _arrays as arrays
 from .._random import as_seed
 from .._validation import check_int, check_positive, unknown_name_error
+from ..engines.blas import blas_limit_for_size
 from ..kernels import Blockwise, Kernel
 from ..kernels.gaussian_process import (
     MappedKernel,
@@ -362,7 +363,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         """By scikit-learn's own class."""
         n = source.n_rows
         X = source.rows(0, n) if isinstance(X, Source) else X
-        exact.fit(X, np.asarray(targets[:n]))
+        with blas_limit_for_size(n):
+            exact.fit(X, np.asarray(targets[:n]))
         try:
             kernel = from_scikit_learn(exact.kernel_)
         except ValueError:  # noise that is no term of a sum
@@ -607,7 +609,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         exact = self._exact if self._is_fitted else self._scikit_learn()
         if exact is not None and interval is None:
             X = self._rows_in_memory(X)
-            found = exact.predict(X, return_std=return_std, return_cov=return_cov)
+            with blas_limit_for_size(self.n_landmarks or 0):
+                found = exact.predict(X, return_std=return_std, return_cov=return_cov)
             dtype = self.landmarks_.kernel.dtype(X) if self._is_fitted else np.float64
             parts = found if isinstance(found, tuple) else (found,)
             if return_std and noise:

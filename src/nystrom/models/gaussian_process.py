@@ -394,6 +394,8 @@ def _curvature(optimum: Optimum) -> tuple[np.ndarray, np.ndarray]:
     H = np.array([(at - gradient(theta + step)) / CURVATURE_STEP for step in steps])
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     values = np.abs(values)
+    if not values.max() > 0:
+        raise LinAlgError("the bound does not depend on theta")
     return np.maximum(values, MIN_CURVATURE * values.max()), vectors
 
 
@@ -569,7 +571,11 @@ def _norm_block(block: Block, columns: CrossKernel, root: np.ndarray) -> float:
     Z = columns.to_host(block.X) @ root
     w = np.sqrt(np.asarray(block.weights))
     trace = float(np.diagonal(K) @ w**2)
-    E = (K - Z @ Z.T) * w * w[:, None]
+    E = Z @ Z.T
+    np.subtract(K, E, out=E)
+    del K  # a block of rows by rows is large beside one of rows by landmarks
+    E *= w
+    E *= w[:, None]
     rounding = precision.residual_rounding(np.float64, len(root)) * trace
     bounds = (
         float(np.trace(E)),
