@@ -83,8 +83,9 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
         Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     optimize_landmarks : bool, default=False
         Whether to move the landmarks, and to refine a learnt gamma, along the gradient
-        of a bound on the likelihood of the targets. The result is used only if the
-        error on held-out rows falls. Landmarks are then points instead of rows.
+        of a bound on the likelihood of the targets. The result is used only if
+        held-out rows become more likely, and their error grows by no more than noise.
+        Landmarks are then points instead of rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
@@ -346,8 +347,9 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         Select as many landmarks as needed for tr(K − K̃) ≤ `max_trace_error` · tr K.
     optimize_landmarks : bool, default=False
         Whether to move the landmarks, and to refine a learnt gamma, along the gradient
-        of a bound on the likelihood of the targets. The result is used only if the
-        error on held-out rows falls. Landmarks are then points instead of rows.
+        of a bound on the likelihood of the targets. The result is used only if
+        held-out rows become more likely, and their error grows by no more than noise.
+        Landmarks are then points instead of rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
