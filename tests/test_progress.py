@@ -33,6 +33,7 @@ from nystrom import (
     select_landmarks,
     spectral_embedding,
 )
+from nystrom.engines import progress
 from nystrom.engines.progress import WorkEstimate
 from nystrom.estimators import _progress
 from nystrom.samplers import NAMES, FixedSize, TraceTolerance, as_sampler
@@ -64,6 +65,7 @@ def shares(monkeypatch):
         found.append(self.share)
 
     monkeypatch.setattr(WorkEstimate, "count", recorded)
+    monkeypatch.setattr(progress, "LOG_SECONDS", np.inf)  # a slow machine: one line too
     return found
 
 
@@ -273,7 +275,9 @@ def test_a_fit_that_is_interrupted_ends_its_line(error, monkeypatch):
 FIT = """
 import numpy as np
 from nystrom import KernelRidgeCV
-X = np.random.default_rng(0).standard_normal((20_000, 4))
+from nystrom.engines import progress
+progress.REDRAW_SECONDS = 0.0  # a fast machine draws as often as a slow one
+X = np.random.default_rng(0).standard_normal((5_000, 4))
 options = {"kernel": "rbf", "n_landmarks": 60, "gammas": "auto", "cv": 3}
 KernelRidgeCV(**options, random_state=0, verbose=1, n_jobs=1).fit(X, X[:, 0])
 """
