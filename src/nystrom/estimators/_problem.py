@@ -4,6 +4,7 @@ and the selection of landmarks.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +25,8 @@ from ..samplers import (
     StoppingRule,
     TraceTolerance,
     as_sampler,
-    run_sampler,
 )
-from ..samplers.base import GivenPoints, GivenRows
+from ..samplers.base import GivenPoints, GivenRows, Sampler
 from ..samplers.streaming import update_from_batch
 from ..sources import (
     Block,
@@ -218,7 +218,7 @@ class KernelProblem:
         nested: bool = False,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by whatever stands for a sampler.
+        """Landmarks by whatever stands for a sampler; never rows of weight 0.
 
         `nested` puts redundant ones last where they were drawn in no order, for callers
         that need their factor anyway. A progress bar says first how many landmarks
@@ -228,17 +228,33 @@ class KernelProblem:
         sampler = as_sampler(sampler, stopping_rule, **options)
         if engine.progress is not silent:
             announce_selection(sampler, kernel, source, stopping_rule, engine)
-        landmarks = run_sampler(
-            sampler,
-            kernel,
-            source,
-            stopping_rule,
-            random_state=random_state,
-            engine=engine,
-        )
+        start_time = time.perf_counter()
+        candidates, rows = source, None
+        if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
+            weights = source.weights
+            if not np.all(weights > 0):
+                rows = np.flatnonzero(weights)
+                candidates = Subset(source, rows)
+                candidates.is_subset = False  # it is all that there is to choose from
+        goal: Any = stopping_rule
+        if isinstance(goal, FixedSize) and not isinstance(sampler, Sampler):
+            goal = goal.n_landmarks  # what a function of the user's own takes
+        seed = as_seed(random_state)
+        landmarks = sampler(kernel, candidates, goal, seed=seed, engine=engine)
+        if not isinstance(landmarks, Landmarks):
+            raise TypeError(
+                f"The sampler {sampler!r} returned {type(landmarks).__name__}; it must "
+                "return nystrom.landmarks.Landmarks."
+            )
+        changes: dict[str, Any] = {"seconds": time.perf_counter() - start_time}
+        if rows is not None:
+            changes["n_rows"] = source.n_rows
+            if landmarks.indices is not None:
+                changes["indices"] = rows[landmarks.indices]
         if source.original is not source:  # a model holds points such as the rows given
-            points = arrays.to_device_of(landmarks.points, source.original.rows(0, 1))
-            landmarks = landmarks.replace(points=points)
+            first = source.original.rows(0, 1)
+            changes["points"] = arrays.to_device_of(landmarks.points, first)
+        landmarks = landmarks.replace(**changes)
         is_nested = getattr(sampler, "is_ordered", True)
         return landmarks.in_nested_order() if nested and not is_nested else landmarks
 
