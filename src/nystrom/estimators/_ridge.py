@@ -28,7 +28,7 @@ from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..models.linear_map import LinearMap
 from ..models.posterior import Posterior
-from ..models.ridge import RidgeFit, RidgeTask
+from ..models.ridge import EXACT_RISK, RidgeFit, RidgeTask
 from ..models.ridge_full import FullPosterior
 from ..models.ridge_solvers import ExactPosterior
 from ..models.streaming import StreamingMoments
@@ -225,7 +225,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         """Set what is fitted, with the least alpha; the landmarks with their error."""
         landmarks = landmarks.replace(notes=(*landmarks.notes, *fit.notes))
         landmarks = self._set_landmarks(landmarks, fit.error)
-        if fit.is_exact:
+        if fit.risk_bound == EXACT_RISK:  # the solution is that with K
             n = problem.source.n_rows
             self.approximation_error_ = TraceError.from_sums(0.0, 1.0, n)
         if fit.not_converged:

@@ -21,7 +21,7 @@ from ..landmarks import Landmarks
 from ..sources import Block, RowNumbers, Source
 from ..sources.base import weighted_mean, weighted_row_squares, weighted_sum
 from ..sources.output import NEW_ARRAY, Output, SplitSink
-from .cross_kernel import CrossKernel, cast_output, probe_rows
+from .cross_kernel import CrossKernel, cast_output, diag_float64, probe_rows
 from .errors import TraceError
 from .factor import ColumnBlocks, Factor
 
@@ -91,10 +91,10 @@ class FeatureMap:
         factor = landmarks.factor.for_block_dtype(columns.dtype)
         n, noise, resolves_trace = source.total_weight, 0.0, True
         with np.errstate(over="ignore", invalid="ignore"):
-            K = columns.to_host(rows.points)
+            K = arrays.to_host_float64(columns(rows.points))
             if columns.narrow:
                 wide = columns.widened()
-                exact = wide.to_host(rows.points)
+                exact = arrays.to_host_float64(wide(rows.points))
                 noise = precision.float32_noise(K, exact, factor.scale)
                 unresolved = _unresolved_trace(
                     landmarks.factor, factor, exact, rows.weights
@@ -108,7 +108,8 @@ class FeatureMap:
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
         # The reported error comes from the same sums, and right to a millionth of tr K.
-        kernel_trace = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
+        diagonal = arrays.to_host(diag_float64(columns.kernel, rows.points))
+        kernel_trace = n * float(np.mean(diagonal))
         if kernel_trace > 0:
             alpha = min(alpha, MIN_ALPHA_RATIO * kernel_trace)
         inverse_diagonal = np.vecdot(factor.root, factor.root)
@@ -208,7 +209,7 @@ def _float32_resolves_trace(
     landmarks: Landmarks, rows: Source, narrow: np.ndarray, exact: np.ndarray
 ) -> bool:
     """Whether float32 values of the probe rows resolve their residuals."""
-    kxx = arrays.to_host(landmarks.columns().diag(rows.rows(0, rows.n_rows)))
+    kxx = arrays.to_host(diag_float64(landmarks.kernel, rows.rows(0, rows.n_rows)))
     residuals = []
     for K, dtype in ((narrow, np.float32), (exact, np.float64)):
         Z = K @ landmarks.factor.for_block_dtype(dtype).root
@@ -243,10 +244,11 @@ def _mean_squared_norm(landmarks: Landmarks, source: Source, center: bool) -> fl
     """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
     columns = landmarks.columns(wide=True)
     X = probe_rows(source).points
-    mean_diagonal = float(np.mean(arrays.to_host(columns.diag(X))))
+    mean_diagonal = float(np.mean(arrays.to_host(diag_float64(columns.kernel, X))))
     if not center:
         return mean_diagonal
-    mean = np.mean(columns.to_host(X) @ landmarks.factor.root, axis=0)
+    K = arrays.to_host_float64(columns(X))
+    mean = np.mean(K @ landmarks.factor.root, axis=0)
     return max(mean_diagonal - float(mean @ mean), precision.EPS64 * mean_diagonal)
 
 
@@ -297,7 +299,8 @@ def _prepare_features(
     columns = landmarks.columns(wide=wide)
     factor = landmarks.factor.for_block_dtype(columns.dtype)
     sink = output.sink(source, len(landmarks), dtype, like)
-    return sink, (columns, columns.operand(factor.full_root), dtype)
+    root = ColumnBlocks.from_matrix(factor.full_root, columns.dtype)
+    return sink, (columns, root, dtype)
 
 
 def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
@@ -319,11 +322,12 @@ def _probe_residuals(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, 
     """Residuals of the probe rows by float32 and float64; k(x, x); weights."""
     rows = probe_rows(source)
     columns, X = landmarks.columns(), rows.points
-    kxx, residuals = arrays.to_host(columns.diag(X)), []
+    kxx, residuals = arrays.to_host(diag_float64(columns.kernel, X)), []
     for c in (columns, columns.widened()):
         root = landmarks.factor.for_block_dtype(c.dtype).root
         with np.errstate(over="ignore", invalid="ignore"):
-            explained = c.operand(root).squared_norms(c(X))
+            blocks = ColumnBlocks.from_matrix(root, c.dtype)
+            explained = blocks.squared_norms(c(X))
             residuals.append(kxx - arrays.to_host(explained))
     return *residuals, kxx, rows.weights
 
@@ -345,6 +349,6 @@ def _block_features_and_sums(
     explained = weighted_sum(w, arrays.widen(arrays.squared_norms(Z)))
     if not np.isfinite(float(explained)):
         check_finite(arrays.to_host(Z * Z))
-    kernel_trace = weighted_sum(w, columns.diag(block.X))
+    kernel_trace = weighted_sum(w, diag_float64(columns.kernel, block.X))
     column_squares = arrays.widen(weighted_row_squares(w, Z))
     return cast_output(Z, dtype), (explained, kernel_trace, column_squares)

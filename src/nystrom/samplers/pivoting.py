@@ -77,7 +77,7 @@ class Pivots:
         """
         F = np.empty((arrays.count_rows(X), 0))
         if len(self):
-            K_S = self.columns.to_host(X)
+            K_S = arrays.to_host_float64(self.columns(X))
             self.problem.ledger.count_evaluations(K_S.size)
             check_finite(K_S)
             F = scipy.linalg.solve_triangular(self.L, K_S.T, lower=True).T
@@ -297,7 +297,7 @@ def _shorten_to_tolerance(
     tolerance: float,
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
-    shared = (pivots.columns, pivots.columns.operand(pivots.factor.root))
+    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root))
     columns = arrays.to_host(
         problem.engine.reduce(
             _block_column_squares, problem.source, shared, "shortest prefix"

@@ -145,8 +145,10 @@ def as_float32_rows(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
             [probes, sorted_row_sample(n, MAX_FLOAT32_PROBE_POINTS)]
         )
         values, exact = (
-            CrossKernel(kernel, arrays.take_rows(X, probes)).to_host(
-                arrays.take_rows(X, others)
+            arrays.to_host_float64(
+                CrossKernel(kernel, arrays.take_rows(X, probes))(
+                    arrays.take_rows(X, others)
+                )
             )
             for X in (rows, points)
         )
@@ -314,7 +316,7 @@ class RowPool:
             )
         ]
         if len(pivots):  # in float64: residuals are small by now
-            columns, root = pivots.columns, pivots.columns.operand(pivots.factor.root)
+            columns, root = pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root)
             explained = self.engine.each(
                 lambda part_and_rows: part_and_rows[0].fill(
                     part_and_rows[1], columns, root
