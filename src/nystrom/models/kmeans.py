@@ -22,10 +22,9 @@ from .._random import Purpose, sample_by_exponential_keys, sorted_row_sample, un
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, diag_float64
-from ..linalg.features import FeatureMap
+from ..linalg.features import FeatureMap, LinearMap
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink
-from .linear_map import LinearMap
 
 #: Steps of Lloyd on the sample; the passes over all rows go on from there.
 SAMPLE_MAX_ITER = 50

@@ -21,10 +21,9 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.errors import Guarantee, TraceError
-from ..linalg.features import FeatureMap
+from ..linalg.features import FeatureMap, LinearMap
 from ..linalg.moments import Moments
 from ..sources import Source
-from .linear_map import LinearMap
 
 #: Residuals that sums resolve to this share are not recomputed from the rows.
 RESIDUAL_RTOL = 0.01

@@ -33,11 +33,10 @@ from ..linalg.conjugate_gradients import (
 from ..linalg.cross_kernel import CrossKernel, Ledger, diag_float64, fetch_rows
 from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import largest_eigenvalue
-from ..linalg.features import BlockFeatures, FeatureMap
+from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink, Output
-from .linear_map import LinearMap
 from .ridge import EXACT_RISK, RidgeFactors, RidgeFit, RidgeTask
 
 #: Steps at most.
