@@ -33,6 +33,7 @@ from ..kernels.gaussian_process import (
     noise_and_gradient,
 )
 from ..landmarks import Landmarks
+from ..linalg.features import LinearMap
 from ..models.gaussian_process import (
     ProcessFit,
     ProcessRows,
@@ -42,7 +43,6 @@ from ..models.gaussian_process import (
     newton_steps,
     target_statistics,
 )
-from ..models.linear_map import LinearMap
 from ..models.metric import Metric
 from ..models.posterior import Posterior
 from ..models.ridge_solvers import ExactPosterior
@@ -50,10 +50,15 @@ from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._base import asarray_like, exact_landmarks, uses_exact_solver
 from ._learning import learn_kernel
-from ._problem import LEARN_MATRIX, KernelProblem, resolve_kernel, source_from_rows
-from ._progress import fit_context, method_of_rows, with_callbacks
+from ._problem import (
+    LEARN_MATRIX,
+    KernelProblem,
+    resolve_kernel,
+    source_from_rows,
+    warn_about_landmarks,
+)
+from ._progress import fit_context, method_of_rows, warn, with_callbacks
 from ._ridge import BaseKernelRidge, RidgeModel
-from ._warnings import warn, warn_about_landmarks
 
 #: Landmarks that hyper-parameters are learnt with where their number is not given.
 DEFAULT_LANDMARKS = 1000
