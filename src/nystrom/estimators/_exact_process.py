@@ -14,7 +14,7 @@ from ..kernels.gaussian_process import (
     from_scikit_learn,
     noise_and_gradient,
 )
-from ..models.linear_map import LinearMap
+from ..linalg.features import LinearMap
 from ..models.ridge_solvers import ExactPosterior
 from ..sources import Source
 from ._ridge import RidgeModel

@@ -36,7 +36,7 @@ from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._learning import learn_kernel, move_landmarks
 from ._problem import LEARN, LEARN_ARD, LEARN_MATRIX, KernelProblem, resolve_kernel
-from ._warnings import warn
+from ._progress import warn
 
 #: Landmarks that hyper-parameters are learnt with where their number is not given.
 DEFAULT_LANDMARKS = 1000

@@ -44,10 +44,9 @@ from ._hyperparameters import (
     check_noise,
     process_rows,
 )
-from ._problem import source_from_rows
-from ._progress import fit_context, method_of_rows, with_callbacks
+from ._problem import source_from_rows, warn_about_landmarks
+from ._progress import fit_context, method_of_rows, warn, with_callbacks
 from ._ridge import BaseKernelRidge, RidgeModel
-from ._warnings import warn, warn_about_landmarks
 
 #: Rows of the last fit, for the likelihood at other hyper-parameters. They are no part
 #: of a model that is saved.

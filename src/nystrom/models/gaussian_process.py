@@ -387,7 +387,7 @@ def _norm_block(block: Block, columns: CrossKernel, root: np.ndarray) -> float:
     sum of |E| over a row.
     """
     K = columns.kernel.gram(block.X)
-    Z = columns.to_host(block.X) @ root
+    Z = arrays.to_host_float64(columns(block.X)) @ root
     w = np.sqrt(np.asarray(block.weights))
     trace = float(np.diagonal(K) @ w**2)
     E = Z @ Z.T
