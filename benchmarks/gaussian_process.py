@@ -1,11 +1,19 @@
 """GaussianProcessRegressor beside scikit-learn and GPyTorch.
 
-`dev.py bench gaussian_process --data FOLDER`: scikit-learn's own class on 2,000 and
-4,000 rows, GPyTorch's SGPR with 512 points on split 0 of kin40k (`uci/kin40k.npz` in
-the folder), and a million rows × 10 with 1,000 landmarks beside a fit of `KernelRidge`.
-Before anything is timed, the bound of SGPR must agree with ours at fixed
-hyper-parameters. Each case runs in a process of its own, so that peak memory is its
-own; seconds are to be compared within a run. `--only sklearn sgpr million` chooses.
+`dev.py bench gaussian_process --data FOLDER` has three parts; `--only` chooses:
+
+- `sklearn`: scikit-learn's own class on 2,000 and 4,000 rows (`--exact-rows`), with 300
+  landmarks for ours: hyper-parameters, likelihood, predictions and time.
+- `peers`: GPyTorch's SGPR and SVGP on the sets of `bench gp` (`uci/NAME.npz` in the
+  folder; `--sets`, `--splits`, `--sizes`, `--methods`), a Matérn 3/2 kernel with a
+  length scale per feature. Before that, the bounds must agree at fixed
+  hyper-parameters.
+- `rows`: a million rows × 10 in float64 (`--rows`) with 1,000 landmarks, beside
+  `KernelRidge` with the kernel and noise that were found: seconds, those of them that
+  optimise on part of the rows, and megabytes above the data.
+
+Each case runs in a process of its own, so that peak memory is its own. Seconds are to
+be compared within a run.
 """
 
 from __future__ import annotations
@@ -20,20 +28,31 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import gp
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor as ExactProcess
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from nystrom import GaussianProcessRegressor, KernelRidge
+from nystrom.estimators import _hyperparameters
+from nystrom.kernels.gaussian_process import from_scikit_learn
+from nystrom.models import gaussian_process as models
 
 RESULTS = Path(__file__).parent / "results" / "gaussian_process.csv"
-#: Rows of the comparison with scikit-learn, and landmarks.
-EXACT_ROWS, EXACT_LANDMARKS = (2000, 4000), 300
-SGPR_POINTS = 512
-MILLION, MILLION_LANDMARKS = 1_000_000, 1000
+EXACT_LANDMARKS, MILLION_LANDMARKS = 300, 1000
+#: Parameters of ours by the name of the method.
+OURS: dict[str, dict[str, Any]] = {
+    "selected": {},
+    "moved": {"optimize_landmarks": True},
+    "matrix": {"optimize_landmarks": True, "metric": "matrix"},
+}
+PEERS = {"sgpr": gp.sgpr, "svgp": gp.svgp}
 
 
 def smooth(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -51,113 +70,56 @@ def noisy(d: int, kind: type = RBF, **options: Any) -> Any:
     )
 
 
-def scores(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
+def scores(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
     """RMSE, negative log-likelihood and coverage of 95 % intervals."""
-    error = y - mean
-    losses = np.log(2 * np.pi * std**2) / 2 + error**2 / (2 * std**2)
-    return {
-        "rmse": float(np.sqrt(np.mean(error**2))),
-        "nll": float(losses.mean()),
-        "coverage": float(np.mean(np.abs(error) < 1.96 * std)),
-    }
+    row = gp.measure(gp.Prediction(*model.predict(X, return_std=True)), y)
+    row["bound"] = model.log_marginal_likelihood_value_
+    return row
 
 
-def small(ours: bool, n: int) -> dict[str, Any]:
-    """Few enough rows for scikit-learn: likelihood, hyper-parameters, predictions."""
+def agreement_with_scikit_learn(n: int) -> dict[str, Any]:
+    """Both on the same rows: the largest differences, and seconds."""
     X, y = smooth(n, 2)
     new, truth = smooth(1000, 2, seed=1)
-    options: dict[str, Any] = {}
-    if ours:
-        options = {"n_landmarks": EXACT_LANDMARKS, "random_state": 0}
-    kind = GaussianProcessRegressor if ours else ExactProcess
+    options = {"n_landmarks": EXACT_LANDMARKS, "random_state": 0}
     begun = time.perf_counter()
-    model = kind(noisy(2), **options).fit(X, y)
-    seconds = time.perf_counter() - begun
-    mean, std = model.predict(new, return_std=True)
-    row = {"seconds": seconds, "bound": model.log_marginal_likelihood_value_}
-    row["theta"] = json.dumps(np.round(model.kernel_.theta, 4).tolist())
-    return row | scores(truth, mean, std)
+    ours = GaussianProcessRegressor(noisy(2), **options).fit(X, y)
+    middle = time.perf_counter()
+    exact = ExactProcess(noisy(2)).fit(X, y)
+    row: dict[str, Any] = {"seconds": middle - begun}
+    row["exact_seconds"] = time.perf_counter() - middle
+    row["exact_likelihood"] = exact.log_marginal_likelihood_value_
+    row["kl_bound"] = ours.kl_bound_
+    gaps = np.abs(ours.kernel_.theta - exact.kernel_.theta)
+    row["log_parameter_gap"] = float(gaps.max())
+    means, stds = zip(
+        *(model.predict(new, return_std=True) for model in (ours, exact)), strict=True
+    )
+    row["mean_gap"] = float(np.abs(means[0] - means[1]).max())
+    row["std_gap"] = float(np.abs(stds[0] / stds[1] - 1).max())
+    return row | scores(ours, new, truth)
 
 
-def load_kin40k(folder: Path) -> tuple[np.ndarray, ...]:
-    """Rows and targets of split 0, standardised by the training rows."""
-    data = np.load(folder / "uci" / "kin40k.npz")
-    X, y, test = data["X"], data["y"].ravel(), data["test_mask"][:, 0].astype(bool)
-    X = (X - X[~test].mean(axis=0)) / X[~test].std(axis=0)
-    y = (y - y[~test].mean()) / y[~test].std()
-    return X[~test], y[~test], X[test], y[test]
+def peer(folder: Path, name: str, split: int, size: int, method: str) -> dict[str, Any]:
+    """One method on one split of a set."""
+    X, y, new, truth = gp.load(folder / "uci" / f"{name}.npz", split)
+    before, begun = peak_megabytes(), time.perf_counter()
+    if method in PEERS:
+        row = gp.measure(PEERS[method](X, y, new, size, split), truth)
+    else:
+        model = GaussianProcessRegressor(
+            noisy(X.shape[1], Matern, nu=1.5),
+            n_landmarks=size,
+            random_state=split,
+            **OURS[method],
+        ).fit(X, y)
+        row = scores(model, new, truth)
+    row["seconds"] = time.perf_counter() - begun
+    return row | {"megabytes": peak_megabytes() - before}
 
 
-def kin40k(folder: Path, move: bool) -> dict[str, Any]:
-    """Ours with 512 landmarks, rows or moved."""
-    X, y, new, truth = load_kin40k(folder)
-    begun = time.perf_counter()
-    model = GaussianProcessRegressor(
-        noisy(X.shape[1], Matern, nu=1.5),
-        n_landmarks=SGPR_POINTS,
-        optimize_landmarks=move,
-        random_state=0,
-    ).fit(X, y)
-    seconds = time.perf_counter() - begun
-    mean, std = model.predict(new, return_std=True)
-    row = {"seconds": seconds, "bound": model.log_marginal_likelihood_value_}
-    return row | scores(truth, mean, std)
-
-
-def sgpr_model(X: Any, y: Any, points: Any) -> tuple[Any, Any, Any]:
-    """GPyTorch's SGPR: Matérn 3/2 with a length scale per feature, no mean."""
-    import gpytorch
-
-    likelihood = gpytorch.likelihoods.GaussianLikelihood()
-
-    class Model(gpytorch.models.ExactGP):
-        def __init__(self) -> None:
-            super().__init__(X, y, likelihood)
-            self.mean_module = gpytorch.means.ZeroMean()
-            matern = gpytorch.kernels.MaternKernel(nu=1.5, ard_num_dims=X.shape[1])
-            self.base = gpytorch.kernels.ScaleKernel(matern)
-            self.covar_module = gpytorch.kernels.InducingPointKernel(
-                self.base, points, likelihood
-            )
-
-        def forward(self, x: Any) -> Any:
-            return gpytorch.distributions.MultivariateNormal(
-                self.mean_module(x), self.covar_module(x)
-            )
-
-    model = Model()
-    objective = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
-    return model, likelihood, objective
-
-
-def sgpr(folder: Path) -> dict[str, Any]:
-    """100 Adam steps at 0.1 from random rows, in float32."""
-    import torch
-
-    torch.manual_seed(0)
-    X, y, new, truth = load_kin40k(folder)
-    X, y, new = (torch.tensor(a, dtype=torch.float32) for a in (X, y, new))
-    points = X[torch.randperm(len(X))[:SGPR_POINTS]].clone()
-    begun = time.perf_counter()
-    model, likelihood, objective = sgpr_model(X, y, points)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    model.train()
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss = -objective(model(X), y)
-        loss.backward()
-        optimizer.step()
-    seconds = time.perf_counter() - begun
-    model.eval()
-    likelihood.eval()
-    with torch.no_grad():
-        posterior = likelihood(model(new))
-    row = {"seconds": seconds, "bound": -float(loss) * len(X)}
-    return row | scores(truth, posterior.mean.numpy(), posterior.stddev.numpy())
-
-
-def sgpr_gap() -> dict[str, Any]:
-    """The relative difference of the bounds at fixed hyper-parameters, in float64."""
+def bound_gap() -> dict[str, Any]:
+    """The relative difference from SGPR's bound at fixed hyper-parameters, float64."""
     import gpytorch
     import torch
 
@@ -167,36 +129,53 @@ def sgpr_gap() -> dict[str, Any]:
     ours = GaussianProcessRegressor(
         kernel, n_landmarks=150, optimizer=None, random_state=0
     ).fit(X, y)
-    given = (torch.tensor(a, dtype=torch.float64) for a in (X, y, ours.X_train_))
-    rows, targets, points = given
-    model, likelihood, objective = sgpr_model(rows, targets, points)
-    model, likelihood = model.double(), likelihood.double()
-    likelihood.noise, model.base.outputscale = 0.5, 1.7
-    model.base.base_kernel.lengthscale = torch.tensor(lengths)
+    given = [torch.tensor(a, dtype=torch.float64) for a in (X, y, ours.X_train_)]
+    model, likelihood = (part.double() for part in gp.sgpr_model(*given))
+    objective = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
+    base = model.covar_module.base_kernel
+    likelihood.noise, base.outputscale = 0.5, 1.7
+    base.base_kernel.lengthscale = torch.tensor(lengths)
     with gpytorch.settings.fast_computations(False, False, False):
-        theirs = float(objective(model(rows), targets)) * len(X)
+        theirs = float(objective(model(given[0]), given[1])) * len(X)
     gap = abs(theirs - ours.log_marginal_likelihood_value_) / abs(theirs)
     if gap > 1e-6:
         raise AssertionError(f"the bounds differ by {gap:.1e}")
-    return {"gap": gap}
+    return {"bound_gap": gap}
 
 
-def million(ridge: bool) -> dict[str, Any]:
-    """A million rows in float32, with the memory above the data."""
-    X, y = smooth(MILLION, 10)
-    X = X.astype(np.float32)
-    before = peak_megabytes()
-    begun = time.perf_counter()
+def many_rows(n: int) -> dict[str, Any]:
+    """Ours and KernelRidge with the kernel and noise that ours found: the same mean."""
+    X, y = smooth(n, 10)
     size = {"n_landmarks": MILLION_LANDMARKS, "random_state": 0}
-    if ridge:
-        KernelRidge(0.1, kernel="rbf", gamma=0.05, **size).fit(X, y)
-        return {"seconds": time.perf_counter() - begun, "above": above(before)}
-    model = GaussianProcessRegressor(noisy(10), **size).fit(X, y)
-    row = {"seconds": time.perf_counter() - begun, "above": above(before)}
-    new, truth = smooth(1000, 10, seed=1)
-    mean, std = model.predict(new, return_std=True)
-    row["bound"] = model.log_marginal_likelihood_value_
-    return row | scores(truth, mean, std)
+    before = peak_megabytes()
+    part = [0.0]
+
+    def timed(function: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            begun = time.perf_counter()
+            found = function(*args, **options)
+            part[0] += time.perf_counter() - begun
+            return found
+
+        return call
+
+    begun = time.perf_counter()
+    with ExitStack() as stack:
+        for module, name in (
+            (_hyperparameters, "learn_hyperparameters"),
+            (models, "_curvature"),
+        ):
+            function = timed(getattr(module, name))
+            stack.enter_context(mock.patch.object(module, name, function))
+        model = GaussianProcessRegressor(noisy(10), **size).fit(X, y)
+    row = {"seconds": time.perf_counter() - begun, "part_seconds": part[0]}
+    row["megabytes"] = peak_megabytes() - before
+    kernel, noise = from_scikit_learn(model.kernel_), model.kernel_.k2.noise_level
+    begun = time.perf_counter()
+    KernelRidge(noise, kernel=kernel, **size).fit(X, y)
+    row["ridge_seconds"] = time.perf_counter() - begun
+    row["ratio"] = (row["seconds"] - part[0]) / row["ridge_seconds"]
+    return row | scores(model, *smooth(1000, 10, seed=1))
 
 
 def peak_megabytes() -> float:
@@ -204,53 +183,60 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def above(before: float) -> float:
-    """Megabytes beyond what the data took."""
-    return peak_megabytes() - before
-
-
-def cases(folder: Path | None) -> dict[str, Callable[[], dict[str, Any]]]:
+def cases(given: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
     """What is measured, by its name."""
+    has_gpytorch = importlib.util.find_spec("gpytorch") is not None
     found: dict[str, Callable[[], dict[str, Any]]] = {}
-    for n in EXACT_ROWS:
-        found[f"sklearn/ours/{n}"] = lambda n=n: small(True, n)
-        found[f"sklearn/theirs/{n}"] = lambda n=n: small(False, n)
-    if importlib.util.find_spec("gpytorch") is not None:
-        found["sgpr/agreement"] = sgpr_gap
-    if folder is not None:
-        found["sgpr/rows"] = lambda: kin40k(folder, False)
-        found["sgpr/moved"] = lambda: kin40k(folder, True)
-        if importlib.util.find_spec("gpytorch") is not None:
-            found["sgpr/theirs"] = lambda: sgpr(folder)
-    found["million/ridge"] = lambda: million(True)
-    found["million/process"] = lambda: million(False)
+    if "sklearn" in given.only:
+        for n in given.exact_rows:
+            found[f"sklearn/{n}"] = partial(agreement_with_scikit_learn, n)
+    if "peers" in given.only:
+        if has_gpytorch:
+            found["peers/bound"] = bound_gap
+        else:
+            print("gpytorch is not installed: SGPR and SVGP are skipped")
+        if given.data is None:
+            print("without --data FOLDER the sets are skipped")
+        for name in given.sets if given.data is not None else ():
+            for split in given.splits:
+                for size in given.sizes:
+                    for method in given.methods:
+                        if method in OURS or has_gpytorch:
+                            case = f"peers/{name}/{split}/{size}/{method}"
+                            run = partial(peer, given.data, name, split, size, method)
+                            found[case] = run
+    if "rows" in given.only:
+        found[f"rows/{given.rows}"] = partial(many_rows, given.rows)
     return found
 
 
 def main() -> None:
     """Measure every case in a process of its own, and keep a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--only", nargs="*", default=["sklearn", "sgpr", "million"])
+    parser.add_argument("--only", nargs="+", default=["sklearn", "peers", "rows"])
+    parser.add_argument("--exact-rows", nargs="+", type=int, default=[2000, 4000])
+    parser.add_argument("--sets", nargs="+", default=["kin40k", "elevators", "pol"])
+    parser.add_argument("--splits", nargs="+", type=int, default=[0])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[512])
+    parser.add_argument("--methods", nargs="+", default=[*OURS, *PEERS])
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     if given.case:
         warnings.simplefilter("ignore")
-        print(json.dumps(cases(given.data)[given.case]()))
+        print(json.dumps(cases(given)[given.case]()))
         return
-    if importlib.util.find_spec("gpytorch") is None:
-        print("gpytorch is not installed: SGPR is left out")
-    if given.data is None:
-        print("--data FOLDER has kin40k: it is left out")
     rows = []
-    for name in cases(given.data):
-        if name.split("/")[0] not in given.only:
+    for name in cases(given):
+        command = [sys.executable, __file__, "--case", name, *sys.argv[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"{name} failed: {done.stderr.splitlines()[-1]}", flush=True)
             continue
-        command = [sys.executable, __file__, "--case", name]
-        command += ["--data", str(given.data)] if given.data else []
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
         row = {"case": name} | json.loads(done.stdout.splitlines()[-1])
+        row = {k: float(f"{v:.6g}") if k != "case" else v for k, v in row.items()}
         print(row, flush=True)
         rows.append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))

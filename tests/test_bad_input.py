@@ -83,6 +83,8 @@ MODELS = {
     for estimator in reversed(ESTIMATORS)
     if "gamma" in estimator.get_params()  # kernels by name
 }
+#: Its kernels are objects, its prior answers before a fit, and it takes no sparse rows.
+PROCESS = "GaussianProcessRegressor"
 ONE_VIEW = [name for name in MODELS if name != "KernelCCA"]
 CLASSIFIERS = [name for name, each in MODELS.items() if is_classifier(each)]
 REGRESSORS = ["KernelRidge", "KernelRidgeCV"]
@@ -99,6 +101,10 @@ def size_of(name):
 
 def model(name, **options):
     """An estimator on five landmarks of an rbf kernel, so that no mode is exact."""
+    if name == PROCESS:
+        small = {"kernel": gp.RBF() + gp.WhiteKernel(), "optimizer": None}
+        small |= {"n_landmarks": 5, "random_state": 0}
+        return nystrom.GaussianProcessRegressor(**small | options)
     gamma = type(MODELS[name])().gamma
     small = {"kernel": "rbf", "gamma": gamma, size_of(name): 5, "random_state": 0}
     return clone(MODELS[name]).set_params(**small | options)
@@ -138,7 +144,7 @@ def fitted_before(name, **options):
 
 def modes(name):
     """Options for landmarks and, where n_landmarks is a limit, for the exact answer."""
-    exact = name in MODELS and name != "Nystroem"
+    exact = name not in FUNCTIONS and name != "Nystroem"
     return ({}, {"n_landmarks": 100}) if exact else ({},)
 
 
@@ -158,8 +164,9 @@ def refused(name, words, rows=X, y=..., weight=None, error=ERRORS, **options):
     with pytest.raises(error, match=words):
         fresh.fit(rows, y, **weighted)
     assert set(vars(fresh)) == before
-    with pytest.raises(NotFittedError):
-        answers(fresh, X)
+    if name != PROCESS:
+        with pytest.raises(NotFittedError):
+            answers(fresh, X)
     fitted, expected = fitted_before(name)
     fitted = copy.deepcopy(fitted).set_params(**options)
     refit = fitted.fit if weighted else getattr(fitted, "fit_transform", fitted.fit)
@@ -535,6 +542,7 @@ for kind, store in STORED.items():
     rows = store(with_value(np.inf, (5, 2)))
     OTHER_BAD_ROWS[f"infinity in {kind}"] = "X contains infinity", rows
 BAD_ROWS_OF_ALL = [(name, kind) for name in (*MODELS, *FUNCTIONS) for kind in BAD_ROWS]
+BAD_ROWS_OF_ALL += [(PROCESS, kind) for kind in BAD_ROWS if "sparse" not in kind]
 BAD_ROWS_OF_ALL += [
     (name, kind)
     for name in ("KernelRidge", "select_landmarks")
@@ -549,11 +557,14 @@ def test_bad_rows(name, kind):
     words, rows = BAD_ROWS[kind]
     n = rows.shape[0] if hasattr(rows, "shape") else 60
     for mode in modes(name):
+        if name == PROCESS and mode and re.search("words|lengths", kind):
+            continue  # scikit-learn's class refuses them in its own words
         refused(name, words, rows, y=target(name)[:n], **mode)
         theirs = name == "KernelPCA" and mode  # scikit-learn's class takes new rows
-        if name in MODELS and not re.search("words|lengths", kind) and not theirs:
-            with pytest.raises(ValueError, match=words):
-                answers(fitted_before(name, **mode)[0], rows)
+        if name in FUNCTIONS or re.search("words|lengths", kind) or theirs:
+            continue
+        with pytest.raises(ValueError, match=words):
+            answers(fitted_before(name, **mode)[0], rows)
 
 
 @pytest.mark.parametrize("kernel", [kernels.RBF(1.0), "linear", shared_letters])
@@ -704,6 +715,21 @@ BAD_WEIGHTS = {
 def test_bad_weights(name, kind):
     words, weight = BAD_WEIGHTS[kind]
     refused(name, words, weight=weight)
+
+
+@pytest.mark.parametrize("mode", modes(PROCESS))
+def test_bad_targets_weights_and_parameters_of_a_process(mode):
+    for words, y, whom in BAD_TARGETS.values():
+        if "KernelRidge" in whom:
+            refused(PROCESS, words, y=y, **mode)
+    for words, weight in BAD_WEIGHTS.values():
+        refused(PROCESS, words, weight=weight, **mode)
+    shared = {"n_jobs", "sampler", "max_trace_error", "optimize_landmarks"}
+    for parameter, words, value, *whom in SAID:
+        if parameter in shared and not whom:
+            refused(PROCESS, words, **mode | {parameter: value})
+    refused(PROCESS, "Sparse data was passed", sp.csr_array(X), **mode)
+    refused(PROCESS, "max_kl=-1 is not allowed", **mode | {"max_kl": -1})
 
 
 def test_classes_and_folds_without_any_weight():

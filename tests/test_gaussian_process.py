@@ -592,3 +592,58 @@ def test_a_constant_target_is_predicted(normalize_y, rng):
 def test_one_row_is_enough():
     model = GaussianProcessRegressor(RBF()).fit([[1.0]], [2.0])
     np.testing.assert_allclose(model.predict([[1.0]]), [2.0])
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("options", [{}, {"optimize_landmarks": True}])
+def test_a_constant_target_is_learnt_from(options, rng):
+    X = rng.uniform(-2, 2, (200, 2))
+    model = GaussianProcessRegressor(NOISY, n_landmarks=30, random_state=0, **options)
+    for normalize_y in (False, True):
+        model.set_params(normalize_y=normalize_y).fit(X, np.full(200, 3.0))
+        np.testing.assert_allclose(model.predict(X), 3.0, atol=0.05)
+        assert np.isfinite(model.evidence_bounds_).all()
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("options", [{}, {"optimize_landmarks": True}])
+def test_one_row_with_a_weight(options):
+    """Not in exact mode, for its weight."""
+    model = GaussianProcessRegressor(NOISY, **options)
+    model.fit([[1.0, 2.0]], [2.0], sample_weight=[2.0])
+    assert len(model.X_train_) == 1
+    assert np.isfinite(model.predict([[1.0, 2.0]])).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"optimize_landmarks": True}])
+def test_duplicated_rows_are_one_row_with_less_noise(options, rng):
+    """Of zero noise none is possible, in scikit-learn's own class either."""
+    X, y = problem(rng, 100)
+    twice, targets = np.tile(X, (2, 1)), np.tile(y, 2)
+    for n_landmarks in (40, 200):
+        model = GaussianProcessRegressor(
+            RBF(), alpha=0.0, n_landmarks=n_landmarks, random_state=0, **options
+        )
+        with pytest.raises((ValueError, np.linalg.LinAlgError), match="alpha"):
+            model.fit(twice, targets)
+    model = GaussianProcessRegressor(NOISY, n_landmarks=40, random_state=0, **options)
+    assert model.fit(twice, targets).score(X, y) > 0.9
+
+
+def test_gradients_that_an_optimiser_cannot_have():
+    """Where it asks for them of a kernel that has none, they are differences."""
+    X, y = problem(np.random.default_rng(0), 200)
+
+    def optimizer(objective, theta, bounds):
+        value, gradient = objective(theta)
+        step = np.zeros_like(theta)
+        step[0] = 1e-4
+        difference = (objective(theta + step)[0] - objective(theta - step)[0]) / 2e-4
+        assert gradient[0] == pytest.approx(difference, rel=1e-3)
+        return theta, value
+
+    kernel = WithoutGradient(1.0) + WhiteKernel(0.1)
+    model = GaussianProcessRegressor(
+        kernel, optimizer=optimizer, n_landmarks=40, random_state=0
+    ).fit(X, y)
+    np.testing.assert_allclose(model.kernel_.theta, kernel.theta)

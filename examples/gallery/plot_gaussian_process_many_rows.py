@@ -17,10 +17,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from nystrom import GaussianProcessRegressor
 
 rng = np.random.default_rng(0)
-X = rng.uniform(-3, 3, (50_000, 2))
+X = rng.uniform(-3, 3, (20_000, 2))
 y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.3 * rng.standard_normal(len(X))
 kernel = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
-model = GaussianProcessRegressor(kernel, n_landmarks=200, random_state=0).fit(X, y)
+model = GaussianProcessRegressor(kernel, n_landmarks=150, random_state=0).fit(X, y)
 print(model.kernel_)
 
 # %%

@@ -2,10 +2,10 @@
 How do I fit a composite Gaussian-process kernel to a long series?
 ==================================================================
 
-Sixty years of weekly values, with a trend, seasons whose shape drifts, and noise: such
-as the record of CO₂ at Mauna Loa (``fetch_openml(data_id=41187)``), from which
-scikit-learn's own example takes monthly means. With landmarks all weeks can be used,
-and the kernel is the same object.
+Sixty years of weekly values with a trend, seasons whose shape drifts, and noise. The
+series is generated, in the shape of the record of CO₂ at Mauna Loa
+(``fetch_openml(data_id=41187)``), of which scikit-learn's own example uses monthly
+means. With landmarks all weeks can be used, and the kernel is the same object.
 
 When not to use it: with at most two thousand values scikit-learn's class is exact and
 fast enough.
@@ -13,6 +13,7 @@ fast enough.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor as ExactProcess
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -42,8 +43,15 @@ model.fit(years[known, None], values[known] - mean)
 print(model.kernel_)
 
 # %%
-# The bounds say how far this is from the exact process on all weeks.
+# The bounds say how far this is from the exact process on all weeks. scikit-learn's own
+# class with the same hyper-parameters has the exact value, which lies between them, and
+# nearly the same predictions. Each step of its optimiser would take as long.
 print(model.evidence_bounds_, model.kl_bound_)
+exact = ExactProcess(model.kernel_, optimizer=None)
+exact.fit(years[known, None], values[known] - mean)
+print(exact.log_marginal_likelihood_value_)
+gap = model.predict(years[:, None]) - exact.predict(years[:, None])
+print(f"largest difference of the means: {np.abs(gap).max():.3f}")
 
 # %%
 # Ten years ahead, that were not seen.

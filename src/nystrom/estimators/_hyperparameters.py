@@ -44,19 +44,26 @@ DEFAULT_LANDMARKS = 1000
 PREFIX_SHARE = 16
 
 
-def check_noise(kernel: Any, alpha: Any) -> None:
-    """Refuse a process without noise."""
-    variance = np.asarray(alpha, np.float64) + noise_and_gradient(kernel)[0]
-    if not np.all(variance > 0):
+def warn_of_residual(fit: ProcessFit) -> None:
+    """Where the landmarks explain too little of the kernel for its noise."""
+    per_row = fit.sums.residual_trace / fit.sums.n_rows
+    if per_row > 1:
+        warn(
+            f"The residual of the landmarks exceeds the noise ({per_row:.3g} "
+            "times): the posterior differs much from the exact one. Use more "
+            "landmarks, add WhiteKernel() to the kernel, or raise alpha."
+        )
+
+
+def process_rows(process: Any, problem: KernelProblem, kernel: Any) -> ProcessRows:
+    """Rows with targets, their scale and noise, if there is any."""
+    alpha = np.asarray(process.alpha, dtype=np.float64)
+    if not np.all(alpha + noise_and_gradient(kernel)[0] > 0):
         raise ValueError(
             "alpha=0 without a WhiteKernel is a process without noise, which "
             "landmarks cannot approximate. Add WhiteKernel() to the kernel, or "
             "set alpha > 0."
         )
-
-
-def process_rows(process: Any, problem: KernelProblem) -> ProcessRows:
-    """Rows with targets, their scale and noise."""
     source, engine = problem.source, problem.engine
     t = source.targets.shape[1]
     if process.n_targets is not None and t != process.n_targets:
@@ -67,7 +74,6 @@ def process_rows(process: Any, problem: KernelProblem) -> ProcessRows:
     mean, scale = np.zeros(t), np.ones(t)
     if process.normalize_y:
         mean, scale = target_statistics(source, engine)
-    alpha = np.asarray(process.alpha, dtype=np.float64)
     if alpha.size == 1:
         return ProcessRows(source, engine, mean, scale, float(alpha.ravel()[0]))
     if alpha.shape != (source.n_rows,):
@@ -133,7 +139,7 @@ class HyperparameterSearch:
             if moved.value > given.value:
                 landmarks = _moved(landmarks, optimum.points)
         elif not callable(process.optimizer):
-            kernel = newton_steps(optimum, landmarks.points, rows)
+            kernel = newton_steps(optimum, landmarks.points, rows, self._seed)
             if not np.array_equal(kernel.theta, optimum.kernel.theta):
                 landmarks = replace(landmarks, kernel=from_scikit_learn(kernel))
         return kernel, landmarks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,7 +21,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from .._validation import check_int, check_positive, unknown_name_error
+from .._validation import check_bool, check_int, check_positive, unknown_name_error
+from ..engines.blas import resolve_n_jobs
 from ..kernels.gaussian_process import from_scikit_learn, noise_and_gradient
 from ..landmarks import Landmarks
 from ..models.evidence import ProcessRows, evidence
@@ -41,11 +42,11 @@ from ._exact_process import (
 from ._hyperparameters import (
     DEFAULT_LANDMARKS,
     HyperparameterSearch,
-    check_noise,
     process_rows,
+    warn_of_residual,
 )
 from ._problem import source_from_rows, warn_about_landmarks
-from ._progress import fit_context, method_of_rows, warn, with_callbacks
+from ._progress import fit_context, method_of_rows, with_callbacks
 from ._ridge import BaseKernelRidge, RidgeModel
 
 #: Rows of the last fit, for the likelihood at other hyper-parameters. They are no part
@@ -63,7 +64,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     The hyper-parameters maximise a lower bound on the log marginal likelihood, the
     collapsed bound of Titsias (2009): on the exact likelihood of 400 rows to begin
     with, then on 8 rows per landmark (2,000 to 16,000), with landmarks selected again
-    in between, and by up to three steps on all rows.
+    in between, and by up to three steps on all rows, or on n of them with
+    n·n_landmarks² ≤ 2³⁵ (34,000 rows for 1000 landmarks).
 
     Parameters
     ----------
@@ -95,13 +97,15 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     max_kl : float, default=None
         As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
     metric : {"matrix"} or None, default=None
-        "matrix" learns a linear map of the features first, as gamma="matrix" of
+        "matrix" learns a linear map of the features, as gamma="matrix" of
         `KernelRidge` does; the kernel is then one of mapped rows.
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
-        hyper-parameters: at most 60 steps on 24 rows per landmark. Kept only if the
-        bound on all rows rises. For kernels of a distance, dot products, and what they
-        are combined to.
+        hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
+        Matern kernel, as in `KernelRidge`: up to 50 steps on 40 rows per landmark, with
+        the map of `metric`, kept if rows that were not seen are more likely. With other
+        kernels of distances and dot products up to 60 steps on 24 rows per landmark,
+        kept if the bound on all rows rises.
     n_jobs : int, default=None
         Threads. None: as many as BLAS may use; -1: all cores.
     verbose : int, default=0
@@ -158,7 +162,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     _white_noise_is_alpha = False  # the kernel that is resolved has none
     gamma = degree = coef0 = kernel_params = None
     _model_passes = 6.0
-    _bool_params: ClassVar[tuple[str, ...]] = ("optimize_landmarks",)
+    _bool_params = ()
     score = BaseKernelRidge.score
     _exact: ExactProcess | None
     _model: RidgeModel
@@ -222,6 +226,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         with fit_context(self, X, y):
             exact = exact_process(self.get_params(deep=False))
             exact._validate_params()
+            resolve_n_jobs(self.n_jobs)
+            check_bool(self.optimize_landmarks, "optimize_landmarks")
             if self.metric not in (None, "matrix"):
                 raise unknown_name_error("metric", self.metric, ["matrix"])
             X = self._validate_rows(X, reset=True)
@@ -237,11 +243,10 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
                 self._fit_exact(exact, targets[:, 0] if single else targets, source)
                 return self
             kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
-            check_noise(kernel, self.alpha)
             problem = self._resolve_problem(
                 X, targets, sample_weight, kernel=from_scikit_learn(kernel)
             )
-            rows = process_rows(self, problem)
+            rows = process_rows(self, problem, kernel)
             search = HyperparameterSearch(self, problem, rows)
             kernel, landmarks = search.run(kernel)
             fit = search.fit(kernel, landmarks)
@@ -305,20 +310,13 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         self.kernel_, self.X_train_ = kernel, landmarks.points
         white, ravel = noise_and_gradient(kernel)[0], len(rows.mean) == 1
         self._model = RidgeModel(fit.ridge.map, ravel, fit.posterior, None, white)
-        dual = fit.ridge.map.dual
-        self.dual_coef_ = asarray_like(landmarks, dual[:, 0] if ravel else dual)
-        dual = dual / rows.scale
-        self.alpha_ = asarray_like(landmarks, dual[:, 0] if ravel else dual)
+        dual, columns = fit.ridge.map.dual, 0 if ravel else slice(None)
+        self.dual_coef_ = asarray_like(landmarks, dual[:, columns])
+        self.alpha_ = asarray_like(landmarks, (dual / rows.scale)[:, columns])
         self.log_marginal_likelihood_value_ = fit.evidence
         self.evidence_bounds_ = fit.bounds
         self.kl_bound_, self._calibrated = fit.kl_bound, fit.calibrated
-        per_row = fit.sums.residual_trace / fit.sums.n_rows
-        if per_row > 1:
-            warn(
-                f"The residual of the landmarks exceeds the noise ({per_row:.3g} "
-                "times): the posterior differs much from the exact one. Use more "
-                "landmarks, add WhiteKernel() to the kernel, or raise alpha."
-            )
+        warn_of_residual(fit)
 
     @method_of_rows
     def predict(

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from .. import _arrays as arrays
 from .. import _precision as precision
-from .._random import Purpose, uniform_row_sample
+from .._random import Purpose, sorted_row_sample, uniform_row_sample
 from ..engines import Engine, Threads
 from ..engines.blas import blas_limit_for_size
 from ..kernels.gaussian_process import scale_names
@@ -26,7 +26,7 @@ from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
 from ..linalg.features import FeatureMap, mean_target
 from ..linalg.moments import Moments, moments, trace_error_bound
-from ..sources import Block, RowNumbers, Source, as_source
+from ..sources import Block, RowNumbers, Source, Subset, as_source
 from .evidence import (
     EvidenceSums,
     ProcessRows,
@@ -46,9 +46,10 @@ VALUE_RTOL = 1e-7
 #: Rows up to which the norm of K − K̃ is bounded tile by tile, which takes as long as a
 #: pass with 1024 landmarks; of more rows the trace is all that is known.
 MAX_NORM_ROWS = 100_000
-#: Newton steps on all rows, one of more than `MAX_NORM_ROWS`; the largest of them, in
-#: log-parameters; the step of differences for the curvature, and its least share.
-MAX_FULL_STEPS, MAX_FULL_STEP = 3, 1.0
+#: Newton steps on all rows, or on n of them with n·s² at most this: hyper-parameters
+#: depend little on more. The largest of them, in log-parameters; the step of
+#: differences for the curvature, and its least share.
+MAX_FULL_STEPS, MAX_FULL_PRODUCTS, MAX_FULL_STEP = 3, 2**35, 1.0
 CURVATURE_STEP, MIN_CURVATURE = 1e-3, 1e-3
 #: Logarithms of factors of the constant and of the noise that are compared first.
 START_GRID = np.linspace(-12, 12, 25)
@@ -132,22 +133,27 @@ def maximize_evidence(
     return Optimum(learned, -float(result.fun), moved, rows)
 
 
-def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows) -> Any:
-    """The kernel after steps on all rows, as long as the bound rises by them.
+def newton_steps(optimum: Optimum, points: Any, rows: ProcessRows, seed: int) -> Any:
+    """The kernel after steps on all rows, or on many, as long as the bound rises.
 
     The curvature is that of the rows that were optimised on, by differences of their
     gradient.
     """
-    kernel, n = optimum.kernel, rows.source.n_rows
+    kernel, source = optimum.kernel, rows.source
+    max_rows = MAX_FULL_PRODUCTS // arrays.count_rows(points) ** 2
+    if source.n_rows > max_rows:
+        numbers = sorted_row_sample(source.n_rows, max_rows, seed)
+        rows = replace(rows, source=Subset(source, numbers))
     try:
         scale, directions = _curvature(optimum)
+        scale = scale * rows.source.n_rows
         before = evidence(kernel, points, rows)
-        for _ in range(MAX_FULL_STEPS if n <= MAX_NORM_ROWS else 1):
-            step = directions @ ((directions.T @ before.theta) / (n * scale))
+        for _ in range(MAX_FULL_STEPS):
+            step = directions @ ((directions.T @ before.theta) / scale)
             step *= min(1.0, MAX_FULL_STEP / max(np.abs(step).max(), 1e-300))
             theta = np.clip(kernel.theta + step, *kernel.bounds.T)
             changed = kernel.clone_with_theta(theta)
-            after = evidence(changed, points, rows, gradient=n <= MAX_NORM_ROWS)
+            after = evidence(changed, points, rows)
             if not after.value > before.value:
                 break
             kernel, before = changed, after
@@ -179,6 +185,8 @@ def _curvature(optimum: Optimum) -> tuple[np.ndarray, np.ndarray]:
 ROWS_PER_LANDMARK, MIN_PART_ROWS, MAX_PART_ROWS = 8, 2000, 16_000
 #: Rows of the exact process whose optimum is where the bound begins, with restarts.
 START_ROWS = 400
+#: Landmarks of the first round, at most, with fewer rows.
+FIRST_LANDMARKS = 512
 #: L-BFGS steps of the exact start, of each of the rounds, and with moving landmarks.
 START_STEPS, ROUND_STEPS, MOVING_STEPS = 50, (30, 20), 60
 
@@ -227,9 +235,14 @@ def learn_hyperparameters(
         ]
         return max(found, key=lambda optimum: optimum.value)
     best = _best_start(kernel, part, select, restarts)
-    for steps in ROUND_STEPS:
-        points = select(best.kernel, part)
-        best = maximize_evidence(best.kernel, points, part, max_steps=steps)
+    few = part
+    if n_landmarks > FIRST_LANDMARKS:
+        few = part_of_rows(part, ROWS_PER_LANDMARK * FIRST_LANDMARKS, seed)
+    for on, steps, size in zip(
+        (few, part), ROUND_STEPS, (FIRST_LANDMARKS, n_landmarks), strict=True
+    ):
+        points = select(best.kernel, on)[:size]
+        best = maximize_evidence(best.kernel, points, on, max_steps=steps)
     if not move:
         return best
     X = part.source.rows(0, part.source.n_rows)
