@@ -25,6 +25,7 @@ from nystrom.kernels.gaussian_process import (
     as_scikit_learn,
     from_scikit_learn,
     has_point_gradient,
+    noise_and_gradient,
     values_and_pullback,
 )
 from nystrom.models.evidence import ProcessRows, evidence
@@ -444,6 +445,20 @@ def test_scale_and_noise_of_moved_landmarks_maximise_the_bound(metric, rng):
             changed[i] += step
             assert model.log_marginal_likelihood(changed) < best
     assert (type(model.kernel_) is MappedKernel) == (metric == "matrix")
+
+
+def test_a_smooth_process_keeps_its_noise_where_landmarks_move(rng):
+    """The Gram matrix of the features has eigenvalues that are rounding."""
+    X = rng.uniform(-3, 3, (2000, 2))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
+    options = {"n_landmarks": 50, "random_state": 0}
+    plain = GaussianProcessRegressor(NOISY, **options).fit(X, y)
+    moved = GaussianProcessRegressor(
+        NOISY, optimize_landmarks=True, metric="matrix", **options
+    ).fit(X, y)
+    assert noise_and_gradient(moved.kernel_)[0] == pytest.approx(0.01, rel=0.1)
+    low, expected = moved.evidence_bounds_[0], plain.evidence_bounds_[0]
+    assert low == pytest.approx(expected, abs=0.02 * len(X))
 
 
 @pytest.mark.parametrize("move", [False, True])

@@ -183,7 +183,7 @@ class HyperparameterSearch:
             widths = np.clip(1 / np.abs(np.diag(T)), *np.transpose(bounds))
             widths = widths if length_scale.ndim else float(widths[0])
             kernel = clone(kernel).set_params(**{names.length_scale: widths})
-        kernel = fit_scale_and_noise(kernel, landmarks.points, rows)
+        kernel = fit_scale_and_noise(kernel, landmarks.points, rows, landmarks.ridge)
         return kernel, landmarks.replace(kernel=from_scikit_learn(kernel), ridge=None)
 
     def _learn_metric(self, kernel: Any) -> Any:

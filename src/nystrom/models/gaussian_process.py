@@ -277,39 +277,47 @@ def _best_start(
     return max(candidates, key=lambda optimum: optimum.value, default=exact)
 
 
-def fit_scale_and_noise(kernel: Any, points: Any, rows: ProcessRows) -> Any:
+def fit_scale_and_noise(
+    kernel: Any, points: Any, rows: ProcessRows, noise_ratio: float
+) -> Any:
     """The kernel with the constant and the white noise of the largest bound.
 
-    For kernels that have `scale_names`. One pass over the rows: both scale its sums.
+    For kernels that have `scale_names`. One pass over the rows: both scale its sums,
+    which are accurate for noise of about `noise_ratio` times the constant.
     """
     params, names = kernel.get_params(), scale_names(kernel)
     assert names is not None
-    constant, noise = params[names.constant], params[names.noise]
+    bounds = []
+    for name in (names.constant, names.noise):
+        given = params[f"{name}_bounds"]
+        bounds.append(np.log([params[name]] * 2 if isinstance(given, str) else given))
+    low, high = np.transpose(bounds)
+    constant = params[names.constant]
+    given = np.clip(np.log([constant, constant * noise_ratio]), low, high)
+    constant, noise = np.exp(given).tolist()
+    kernel = clone(kernel).set_params(**{names.constant: constant, names.noise: noise})
     sums = evidence(kernel, points, rows, gradient=False).sums
     values, vectors = eigh(sums.gram)
-    values = np.maximum(values, 0.0)
     fitted = ((vectors.T @ sums.cross) ** 2).sum(axis=1)
+    # Directions of rounding would be scaled up as the noise goes to 0.
+    kept = values > precision.EPS64 * len(values) * values[-1]
+    values, fitted = values[kept], fitted[kept]
     n, t = sums.n_rows, sums.cross.shape[1]
 
     def loss(x: np.ndarray) -> float:
         """−bound/n, up to a constant."""
         scale, level = np.exp(x)
         gain = scale / constant
-        precision = (rows.alpha + noise) / (rows.alpha + level)
-        ratio = gain * precision
+        inflation = (rows.alpha + noise) / (rows.alpha + level)
+        ratio = gain * inflation
         squares = (
             sums.target_squares.sum() - ratio * (fitted / (1 + ratio * values)).sum()
         )
-        log_determinant = np.log1p(ratio * values).sum() - n * np.log(precision)
+        log_determinant = np.log1p(ratio * values).sum() - n * np.log(inflation)
         trace = ratio * sums.residual_trace
-        return (t * (log_determinant + trace) + precision * squares) / (2 * n)
+        return (t * (log_determinant + trace) + inflation * squares) / (2 * n)
 
-    bounds = []
-    for name in (names.constant, names.noise):
-        given = params[f"{name}_bounds"]
-        bounds.append(np.log([params[name]] * 2 if isinstance(given, str) else given))
-    low, high = np.ravel(bounds).reshape(2, 2).T
-    starts = np.log([constant, noise]) + list(product(START_GRID, repeat=2))
+    starts = given + list(product(START_GRID, repeat=2))
     starts = np.clip(starts, low, high)
     found = minimize(
         loss,
@@ -318,7 +326,7 @@ def fit_scale_and_noise(kernel: Any, points: Any, rows: ProcessRows) -> Any:
         bounds=np.column_stack([low, high]),
     )
     scale, level = np.exp(np.clip(found.x, low, high)).tolist()
-    return clone(kernel).set_params(**{names.constant: scale, names.noise: level})
+    return kernel.set_params(**{names.constant: scale, names.noise: level})
 
 
 def target_statistics(source: Source, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
