@@ -182,13 +182,6 @@ class PooledGreedy(GrowingSampler):
         self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
-        """Add pivots until there are `size`, or every residual is rounding.
-
-        Parameters
-        ----------
-        size : int
-            Number of pivots.
-        """
         self._plan_for(size)
         n_begin = len(self.pivots)
         if n_begin == 0:
@@ -207,18 +200,6 @@ class PooledGreedy(GrowingSampler):
         self._grow_to(size)
 
     def error(self, size: int) -> float:
-        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
-
-        Parameters
-        ----------
-        size : int
-            Number of pivots to come.
-
-        Returns
-        -------
-        error : float
-            The trace error.
-        """
         self._plan_for(size)
         self.next_sample, (error, _) = sample_by_residual(
             self.pivots.residual_pass(self.source),
