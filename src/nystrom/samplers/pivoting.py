@@ -257,15 +257,25 @@ class GrowingSampler(Sampler):
             The trace error.
         """
 
+    def _samples_uniformly(self, problem: SamplingProblem, size: int) -> bool:
+        """Whether a number of rows is drawn as they come, with nothing to evaluate."""
+        return False
+
     def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        run = self.begin(problem)
         if isinstance(goal, FixedSize):
-            run.grow(goal.n_landmarks)
-            run.pivots.fill(goal.n_landmarks)
+            size = goal.n_landmarks
+            if self._samples_uniformly(problem, size):
+                problem.ledger.count_fetch(problem.source)
+                sample = sample_uniformly(problem.source, size, problem.seed)
+                return problem.landmarks(sample, "uniform")
+            run = self.begin(problem)
+            run.grow(size)
+            run.pivots.fill(size)
             return run.pivots.landmarks(self.name)
         if problem.kernel.traits.psd is False:
             raise IndefiniteKernelError
         # Double the pivots until tr(K − K̃) ≤ tolerance·tr K; keep the shortest prefix.
+        run = self.begin(problem)
         source, n = problem.source, problem.source.n_rows
         total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
         problem.ledger.count_pass(source, n)
@@ -360,12 +370,8 @@ class Uniform(GrowingSampler):
     needs_psd = False
     is_ordered = False
 
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        if isinstance(goal, FixedSize):  # as they come: nothing to evaluate
-            problem.ledger.count_fetch(problem.source)
-            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return problem.landmarks(sample, self.name)
-        return super().choose(problem, goal)
+    def _samples_uniformly(self, problem: SamplingProblem, size: int) -> bool:
+        return True
 
     def _set_up(self) -> None:
         kernel, source = self.problem.kernel, self.problem.source
