@@ -74,7 +74,7 @@ def attempt(fit, path, result, log):
 
     def noted(self, key):
         found = next_pass(self, key)
-        if len(found.sums) > 1:
+        if len(found[1]) > 1:
             with open(log, "a") as file:
                 file.write("x")
         return found

@@ -18,8 +18,7 @@ from nystrom.engines import Bar
 from nystrom.engines import progress as bar_module
 from nystrom.engines.base import ProgressHooks, report_work
 from nystrom.engines.progress import PassBars, WorkEstimate, format_duration
-from nystrom.estimators._progress import progress_bar
-from nystrom.estimators._warnings import warn
+from nystrom.estimators._progress import call_context, warn
 
 
 class Clock:
@@ -329,7 +328,7 @@ def test_a_stream_that_cannot_be_written_to_is_no_failure(stream, monkeypatch):
     closed.close()
     streams = {"broken": Broken(), "closed": closed, "none": None}
     monkeypatch.setattr(sys, "stderr", streams[stream])
-    with progress_bar("Fit", 1) as bar:
+    with call_context("Fit", 1) as bar:
         bar("sums", 0, 1)
         bar("sums", 1, 1)
 

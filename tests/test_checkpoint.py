@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -274,44 +273,6 @@ def test_the_file_is_removed_after_success_unless_it_is_kept(path, X):
     assert not path.exists()
     with pytest.raises(ValueError, match=r"keep_checkpoint=True .* checkpoint='run"):
         engines.using(keep_checkpoint=True).__enter__()
-
-
-def test_the_file_of_a_longer_run_is_not_removed(path, X):
-    """Its beginning was repeated, and the rest of it is still worth something."""
-    saved(path, lambda: (ridge(X), ridge(X, gamma=0.1)))
-    before = contents(path)
-    with engines.using(checkpoint=path):
-        ridge(X)
-    assert contents(path) == before
-    saved(path.with_name("partial"), ridge, X, last=8)
-    with engines.using(checkpoint=path.with_name("partial")):
-        pass
-    assert path.with_name("partial").exists()
-
-
-@pytest.mark.parametrize("last", [3, 8, 14])
-def test_it_is_said_where_a_run_continues(last, path, X, caplog, capsys):
-    found, n_tiles = saved(path, ridge, X, last=last)
-    assert found is None
-    assert n_tiles == last
-    n_saved = len(list(path.glob("pass *.npz")))
-    with caplog.at_level("INFO", logger="nystrom"), engines.using(checkpoint=path):
-        ridge(X, verbose=1)
-    (record,) = caplog.records
-    # In the middle of the pass that was saved last, or at the one after it.
-    where = rf"{n_saved}, row \d,\d+ of 5,127|{n_saved + 1}"
-    assert re.fullmatch(rf"resumed at pass ({where}) \(run\.ckpt\)", record.message)
-    assert capsys.readouterr().err.count(record.message) == 1
-
-
-def test_nothing_is_said_of_a_run_that_begins_or_was_done(path, X, caplog, monkeypatch):
-    """Nor of rows that are too many to be saved, and are made again."""
-    monkeypatch.setattr(checkpoint, "MAX_SAVED_BYTES", 100_000)
-    est = Nystroem(n_components=9, random_state=0).fit(X)
-    with caplog.at_level("INFO", logger="nystrom"):
-        for _ in range(2):
-            saved(path, lambda: (est.transform(X), ridge(X)))
-    assert not caplog.records
 
 
 # --- refused ------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 from nystrom import KernelRidge, engines, kernels, sources
 from nystrom.engines import Threads
 from nystrom.landmarks import Landmarks
+from nystrom.linalg import features as linear_map
 from nystrom.linalg.conjugate_gradients import conjugate_gradients
-from nystrom.models import linear_map
 from nystrom.models import ridge_full as all_pairs
 from nystrom.models.ridge_full import FullRidge, kernel_products
 from nystrom.sources import CachedRows

@@ -27,7 +27,7 @@ from nystrom.kernels.gaussian_process import (
     has_point_gradient,
     values_and_pullback,
 )
-from nystrom.models.gaussian_process import ProcessRows, evidence
+from nystrom.models.evidence import ProcessRows, evidence
 from nystrom.sources import DenseRows
 
 KERNELS = [
@@ -397,19 +397,58 @@ def test_hyperparameters_that_are_fixed_stay(rng):
     assert model.log_marginal_likelihood_value_ > same.log_marginal_likelihood_value_
 
 
-def test_moved_landmarks_raise_the_bound(rng):
+MOVABLE = [
+    NOISY,
+    WhiteKernel() + RBF(1.0) * ConstantKernel(),
+    ConstantKernel() * Matern([1.0, 1.0], "fixed", nu=2.5) + WhiteKernel(),
+    ConstantKernel(1.0, "fixed") * RBF([1.0, 1.0], (0.5, 2.0)) + WhiteKernel(),
+    ConstantKernel() * RationalQuadratic() + WhiteKernel(),  # by the general road
+    ConstantKernel() * RBF() + DotProduct() + WhiteKernel(),
+]
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found for")
+@pytest.mark.parametrize("kernel", MOVABLE, ids=str)
+def test_moved_landmarks_raise_the_bound(kernel, rng):
     X, y = problem(rng, 600)
-    options = {"n_landmarks": 25, "random_state": 0}
-    fixed = GaussianProcessRegressor(NOISY, **options).fit(X, y)
-    moved = GaussianProcessRegressor(NOISY, optimize_landmarks=True, **options)
+    options = {"n_landmarks": 15, "random_state": 0}
+    fixed = GaussianProcessRegressor(kernel, **options).fit(X, y)
+    moved = GaussianProcessRegressor(kernel, optimize_landmarks=True, **options)
     moved.fit(X, y)
     assert moved.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_
     assert moved.landmarks_.indices is None
     assert "optimized" in moved.landmarks_.sampler
+    low, high = kernel.bounds.T
+    assert np.all(moved.kernel_.theta >= low - 1e-12)
+    assert np.all(moved.kernel_.theta <= high + 1e-12)
+    assert type(moved.kernel_) is type(kernel)
+    for name, value in kernel.get_params().items():
+        if kernel.get_params().get(f"{name}_bounds") == "fixed":
+            assert np.all(moved.kernel_.get_params()[name] == value)
 
 
+@pytest.mark.parametrize("metric", [None, "matrix"])
+def test_scale_and_noise_of_moved_landmarks_maximise_the_bound(metric, rng):
+    """At moved landmarks, no other constant or noise has a larger bound."""
+    X, y = problem(rng, 600)
+    model = GaussianProcessRegressor(
+        NOISY, n_landmarks=20, random_state=0, optimize_landmarks=True, metric=metric
+    ).fit(X, y)
+    theta = model.kernel_.theta
+    best = model.log_marginal_likelihood_value_
+    assert model.evidence_bounds_[0] == pytest.approx(best)
+    assert model.log_marginal_likelihood(theta) == pytest.approx(best, rel=1e-6)
+    for i in (0, -1):
+        for step in (-0.05, 0.05):
+            changed = theta.copy()
+            changed[i] += step
+            assert model.log_marginal_likelihood(changed) < best
+    assert (type(model.kernel_) is MappedKernel) == (metric == "matrix")
+
+
+@pytest.mark.parametrize("move", [False, True])
 @pytest.mark.filterwarnings("ignore:The optimal value found for")
-def test_a_learnt_metric_finds_the_direction_that_matters(rng):
+def test_a_learnt_metric_finds_the_direction_that_matters(move, rng):
     X = rng.standard_normal((1200, 6))
     direction = np.ones(6) / np.sqrt(6)
 
@@ -420,7 +459,9 @@ def test_a_learnt_metric_finds_the_direction_that_matters(rng):
     kernel = ConstantKernel() * RBF(1.0) + WhiteKernel(0.1)
     options = {"n_landmarks": 60, "random_state": 0}
     plain = GaussianProcessRegressor(kernel, **options).fit(X, y)
-    mapped = GaussianProcessRegressor(kernel, metric="matrix", **options).fit(X, y)
+    mapped = GaussianProcessRegressor(
+        kernel, metric="matrix", optimize_landmarks=move, **options
+    ).fit(X, y)
     truth = np.sin(3 * new @ direction)
     assert mapped.score(new, truth) > 0.9
     assert mapped.score(new, truth) > plain.score(new, truth) + 0.1

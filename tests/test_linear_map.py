@@ -18,7 +18,7 @@ from nystrom import (
 from nystrom._precision import results_need_float64
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear
-from nystrom.models.linear_map import LinearMap
+from nystrom.linalg.features import LinearMap
 from nystrom.sources import DenseRows
 
 N, SIZE = 600, 60

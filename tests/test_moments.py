@@ -98,7 +98,7 @@ def test_rounding_of_an_unwhitened_sum_is_what_is_expected(rng, kernel, size, eq
     error = np.linalg.norm(moments(plain, source, Threads(1)).gram - whitened, 2)
     # Whitened sums are rounded too, by some units of their own size.
     own = 10 * precision.EPS64 * np.linalg.norm(whitened, 2)
-    K = mapping.columns.to_host(source.X)
+    K = mapping.columns(source.X)
     squares, inverse = np.vecdot(K, K, axis=0), np.vecdot(mapping.root, mapping.root)
     expected = precision.EPS64 * float(squares @ inverse)
     assert error < 4 * expected + own
@@ -142,8 +142,9 @@ def test_the_trace_error_about_a_shift_that_is_only_near_the_mean(rng):
     mapping = FeatureMap.for_ridge(landmarks, DenseRows(X), 1e-12, center=True)
     assert mapping.whiten
     assert mapping.shift.any()
-    found = module.trace_error_from_moments(
-        mapping, moments(mapping, DenseRows(X), Threads(1))
+    sums = moments(mapping, DenseRows(X), Threads(1))
+    found = module.trace_error_after_pass(
+        landmarks, mapping, sums, DenseRows(X), Threads(1)
     )
     expected = approximate(X, landmarks).relative_trace_error.value
     assert found.value == pytest.approx(expected, rel=1e-6)

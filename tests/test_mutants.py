@@ -117,7 +117,7 @@ def test_a_fault_that_cannot_be_imported_is_none(copies, nursery):
         SIZE,
         symbol="<base>",
         file="samplers/base.py",
-        text="import time",
+        text="import numpy as np",
         becomes="import no_such_module",
     )
     outcome = tried(broken, 3, copies, nursery)

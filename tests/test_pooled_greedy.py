@@ -32,7 +32,6 @@ from nystrom.samplers.pool import (
     MAX_PART_ROWS,
     MIN_RESIDUAL_SHARE,
     RowPool,
-    part_bounds,
     rank_by_gain,
 )
 from nystrom.samplers.pooled_greedy import (
@@ -269,8 +268,8 @@ def test_rows_at_the_bounds_of_parts_are_chosen(dtype, rng, seed):
     """The first and the last row of each part lie far from all others."""
     n = MAX_PART_ROWS + 50
     X = rng.standard_normal((n, 3))
-    cuts = part_bounds(n)
-    assert len(cuts) == 3
+    cuts = np.linspace(0, n, 3).astype(int)  # of the parts
+    assert MAX_PART_ROWS < n <= 2 * MAX_PART_ROWS
     apart = np.array([0, cuts[1] - 1, cuts[1], n - 1])
     X[apart] = 50 * (1 + np.arange(4))[:, None]
     assert PoolPlan(n, 300).pool_has_all_rows
@@ -437,6 +436,14 @@ def test_all_of_150_distinct_rows_are_found(dtype, rng, seed):
     assert approximate(X, landmarks).relative_trace_error.value < 1e-12
 
 
+class PoolsOf30(PoolPlan):
+    """Pools of 30 rows, the first drawn by score."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.pool_size, self.draws_by_score = 30, True
+
+
 def rank_found(rng, seed, monkeypatch):
     """From pools of 30 rows, the first of which does not hold the five rare rows."""
     kind = zipf(rng, 3000, 60)
@@ -450,7 +457,7 @@ def rank_found(rng, seed, monkeypatch):
             options["points"] = X[indices]
         return RowPool(work, indices, weights, pivots, *rest, **options)
 
-    monkeypatch.setattr(PoolPlan, "pool_size", 30)
+    monkeypatch.setattr(by_gain, "PoolPlan", PoolsOf30)
     monkeypatch.setattr(by_gain, "RowPool", pool)
     growth = grown(X, 80, seed, 0.5)
     assert len(growth.pivots) == len(np.unique(kind[growth.pivots.indices]))

@@ -11,11 +11,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics.pairwise import rbf_kernel
 from test_command import houses, run
 
 from nystrom import load
-from nystrom.cli.tables import TableFile, parse_columns
 
 pytest.importorskip("matplotlib", reason="the report needs nystrom[cli]")
 
@@ -35,13 +33,11 @@ def pages(tmp_path_factory):
         words = ["--target", target, "-o", folder / model, "--report", folder / name]
         done = run("fit", folder / "t.csv", *words, "--quiet")
         assert (done.exit_code, done.output) == (0, "")
-    done = run("report", folder / "m", folder / "t.csv", "-o", folder / "later")
-    assert done.exit_code == 0, done.output
     found = {
         name: (folder / name).read_text(encoding="utf-8")
-        for name in ("regression", "classification", "later")
+        for name in ("regression", "classification")
     }
-    for name, of in (("regression", "r"), ("classification", "m"), ("later", "m")):
+    for name, of in (("regression", "r"), ("classification", "m")):
         found[f"{name} model"] = load(folder / of)
     return found | {"table": table, "folder": folder}
 
@@ -49,31 +45,27 @@ def pages(tmp_path_factory):
 class Tags(HTMLParser):
     def __init__(self, page):
         super().__init__()
-        self.found, self.ids, self.text = [], [], []
+        self.found, self.text = [], []
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
         self.found.append((tag, dict(attributes)))
-        self.ids += [value for name, value in attributes if name == "id"]
 
     def handle_data(self, data):
         self.text.append(data)
 
 
-@pytest.mark.parametrize("name", ["regression", "classification", "later"])
+@pytest.mark.parametrize("name", ["regression", "classification"])
 def test_nothing_is_fetched_or_run_and_pictures_have_words(name, pages):
     tags = Tags(pages[name])
     names = [tag for tag, _ in tags.found]
     assert "script" not in names
-    assert "img" not in names
     links = re.findall(r'(?:src|href)="([^"#][^"]*)"', pages[name])
-    assert links == ["data:,"]
+    assert all(link.startswith("data:") for link in links)
     assert not re.findall(r"url\((?!#)", pages[name])
-    pictures = [attributes for tag, attributes in tags.found if tag == "svg"]
-    assert len(pictures) == names.count("figure") >= 3
-    assert all(picture["role"] == "img" for picture in pictures)
-    assert all(len(picture["aria-label"]) > 20 for picture in pictures)
-    assert len(tags.ids) == len({*tags.ids})
+    pictures = [attributes for tag, attributes in tags.found if tag == "img"]
+    assert len(pictures) == names.count("figure") >= 1
+    assert all(len(picture["alt"]) > 20 for picture in pictures)
 
 
 def test_it_tells_what_the_summary_tells(pages):
@@ -88,7 +80,6 @@ def test_it_tells_what_the_summary_tells(pages):
     ):
         assert part in text
     assert "of each class" in " ".join(Tags(pages["classification"]).text)
-    assert "predicted as each" in " ".join(Tags(pages["later"]).text)
 
 
 @pytest.mark.parametrize("name", ["regression", "classification"])
@@ -115,49 +106,6 @@ def test_no_words_are_cut_off(tmp_path, rng):
     assert all(name in text for name in names)
 
 
-@pytest.mark.parametrize("name", ["regression", "classification", "later"])
-def test_there_is_one_effective_dimension_that_of_all_rows_at_alpha(name, pages):
-    """Beside the landmarks, in the picture and in words: the same number."""
-    about = pages[f"{name} model"].nystrom_summary_
-    model, table = pages[f"{name} model"], pages["table"]
-    rows = table.dropna(subset=about["target"])
-    values = parse_columns(about["columns"], rows, TableFile("t.csv"))
-    Z = model[:-1].transform(values)
-    K = rbf_kernel(Z, gamma=about["gamma"])
-    S = model[-1].landmarks_.indices
-    approximated = K[:, S] @ np.linalg.pinv(K[np.ix_(S, S)], hermitian=True) @ K[S]
-    ridged = approximated + about["alpha"] * np.eye(len(K))
-    expected = np.trace(np.linalg.solve(ridged, approximated))
-    assert about["effective_dimension"] == pytest.approx(expected, rel=1e-4)
-    said = " ".join(" ".join(Tags(pages[name]).text).split())
-    # Text of pictures is drawn as curves, and stands in a comment.
-    said += " ".join(re.findall(r"<!--(.*?)-->", pages[name]))
-    found = re.findall(r"effective dimension,? ([\d.]+\d)", said)
-    assert {*found} == {f"{expected:.3g}"}
-    assert len(found) >= 3
-    assert f"λ = {about['alpha']:.2g} " in said
-
-
-def test_eigenvalues_of_some_rows_stand_for_all(tmp_path, monkeypatch, pages):
-    pages["table"].to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.setattr("nystrom.cli.learning.MAX_EIGENVALUE_ROWS", 200)
-    words = ["--target", "price", "-o", tmp_path / "m", "--quiet"]
-    assert run("fit", tmp_path / "t.csv", *words).exit_code == 0
-    some = load(tmp_path / "m").nystrom_eigenvalues_
-    all_rows = pages["regression model"].nystrom_eigenvalues_
-    np.testing.assert_allclose(some[:3], all_rows[:3], rtol=0.2)
-
-
-def test_rows_of_a_table_are_not_said_to_be_held_out(pages):
-    """The model may have been fitted to them; how good it is was told when it was."""
-    text = " ".join(Tags(pages["later"]).text)
-    fitted = " ".join(Tags(pages["classification"]).text)
-    assert fitted.count("80 rows held out") == text.count("80 rows held out") == 1
-    assert "On 400 rows of" in text
-    assert "400 rows held out" not in text
-    assert "of rows held out" not in text
-
-
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize("width", [360, 1400])
 @pytest.mark.parametrize("name", ["regression", "classification"])
@@ -169,7 +117,7 @@ def test_nothing_overflows_in_a_browser(name, width, pages, tmp_path):
         "document.title = e.scrollWidth + ' ' + e.clientWidth + ' ' +"
         "[...document.querySelectorAll('.grid td')].every("
         "c => c.getBoundingClientRect().height < 40) + ' ' +"
-        "[...document.querySelectorAll('svg')].every("
+        "[...document.querySelectorAll('img')].every("
         "s => s.getBoundingClientRect().height > 100) })</script>"
     )
     # In a frame of this width: windows have a least width of their own.

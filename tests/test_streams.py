@@ -85,7 +85,7 @@ STATIONARY, DRIFTING = [mixture, heavy_tails, rare_rows], [drifting, rotating]
 
 
 def trace_error(landmarks, X):
-    Z = landmarks.columns().to_host(X) @ landmarks.factor.root
+    Z = landmarks.columns()(X) @ landmarks.factor.root
     return 1 - np.vdot(Z, Z) / len(X)
 
 

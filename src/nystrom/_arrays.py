@@ -82,14 +82,14 @@ def float_dtype(x: Array) -> Any:
 
 
 def as_float(x: Array, dtype: Any = None) -> Array:
-    """x with a floating dtype and, in NumPy, rows laid out one after the other.
+    """x with a floating dtype and, in NumPy, aligned and in C order.
 
     The layout matters: a matrix product of a Fortran-ordered block rounds
     differently, and the same rows would then give other landmarks.
     """
     if isinstance(x, np.ndarray):
         dtype = numpy_float_dtype(x) if dtype is None else dtype
-        return as_aligned(np.ascontiguousarray(x, dtype=dtype))
+        return np.require(x, dtype, ["C", "ALIGNED", "E"])
     dtype = float_dtype(x) if dtype is None else dtype
     if sp.issparse(x):
         return x.astype(dtype, copy=False)

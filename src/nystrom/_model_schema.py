@@ -43,11 +43,11 @@ from .kernels.gaussian_process import FixedKernel, MappedKernel
 from .landmarks import Landmarks
 from .linalg.errors import Guarantee, TraceError
 from .linalg.factor import Factor
+from .linalg.features import LinearMap
 from .linalg.moments import Moments
 from .models.calibration import ProbabilityLink
 from .models.cca import CanonicalView
 from .models.kmeans import ClusterCenters
-from .models.linear_map import LinearMap
 from .models.pca import Preimage, SpectralEmbeddingMap
 from .models.posterior import Posterior
 from .models.ridge import RiskBound

@@ -248,17 +248,18 @@ def gram_rounding(trace: float) -> float:
 
 def trace_rounding(
     gram_error: float,
-    inverse_trace: float,
+    root: np.ndarray,
     noise: float,
     kernel_trace: float,
     total_weight: float,
 ) -> float:
     """How far off tr K̃ may be that was read off a Gram matrix with this rounding.
 
-    `noise` is that of float32 kernel values, 0 where they are float64.
+    `noise` is that of float32 kernel values, 0 where they are float64; root·rootᵀ is
+    the inverse of K_SS.
     """
     rounding = 10 * EPS64 * kernel_trace + 4 * gram_error
-    added = total_weight * (noise * noise) * inverse_trace
+    added = total_weight * (noise * noise) * float(np.vdot(root, root))
     return rounding + added + 2 * np.sqrt(kernel_trace * added)
 
 

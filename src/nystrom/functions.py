@@ -17,12 +17,10 @@ from .estimators._problem import (
     KernelProblem,
     check_landmark_width,
     stopping_rule_from_params,
-)
-from .estimators._progress import with_progress_bar
-from .estimators._warnings import (
     warn_about_landmarks,
     warn_indefinite,
 )
+from .estimators._progress import with_progress_bar
 from .landmarks import Landmarks, check_landmarks
 from .linalg.cross_kernel import CrossKernel
 from .linalg.operator import Approximation

@@ -33,7 +33,7 @@ from ._model_schema import (
     to_python_names,
     to_saved_names,
 )
-from .estimators._warnings import warn
+from .estimators._progress import warn
 from .sources.output import atomic_write
 
 __all__ = [

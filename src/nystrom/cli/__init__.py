@@ -11,7 +11,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command; where it cannot, say what to install."""
     try:
-        from .commands import run
+        from .commands import nystrom
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("click", "pandas"):
             raise
@@ -19,6 +19,4 @@ def main() -> None:
             f"The command nystrom needs {error.name}, which is not installed: "
             'pip install "nystrom[cli]".'
         ) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    raise SystemExit(run())
+    nystrom(prog_name="nystrom")

@@ -5,115 +5,52 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from nystrom import save
 
-from .learning import (
-    BASELINES,
-    evaluate,
-    is_quiet,
-    landmark_rows,
-    load_model,
-    no_better_than,
-    predicted_pieces,
-    say,
-    train,
-)
+from .learning import BASELINES, evaluate, load_model, predicted_pieces, train
 from .report import write_report
-from .tables import TREATMENTS, CommandError, TableFile, check_output_paths
+from .tables import TREATMENTS, check_output_paths, open_writer
 
 #: Exit code of Ctrl-C; 1 is click's for errors and 2 for wrong options.
 INTERRUPT_EXIT_CODE = 130
 
 _table = click.argument("table", metavar="TABLE")
 _model = click.argument("model", type=click.Path(), metavar="MODEL")
-_output = click.option(
-    "-o", "--output", default="-", help="A table; - is standard output."
-)
 _overwrite = click.option("--overwrite", is_flag=True, help="Replace existing files.")
-_category = click.option(
-    "--category", multiple=True, help="Treat this column as a category."
-)
-_ignore = click.option("--ignore", multiple=True, help="A column to leave out.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_seed = click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),  # scikit-learn takes no others
-    default=0,
-    show_default=True,
-    help="Of all draws.",
-)
 
 
-def run() -> int:
-    """Run the command; returns its exit code."""
-    try:
-        # Not standalone: then click ends with 1 where it is stopped itself.
-        return nystrom.main(prog_name="nystrom", standalone_mode=False) or 0
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPT_EXIT_CODE
-
-
-class Command(click.Command):
-    """A command that reports an error in one message, which says what to do."""
+class CommandGroup(click.Group):
+    """Commands that report an error in one message, which says what to do."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _print_warnings():
+            with warnings.catch_warnings():
+                warnings.showwarning = _print_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Stopped; no file was written.", err=True)
             ctx.exit(INTERRUPT_EXIT_CODE)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
         except BrokenPipeError:
             sys.stderr.close()  # the reader has enough
             ctx.exit(0)
-        except Exception as error:
-            if ctx.find_root().params["debug"]:
+        except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+            if ctx.params["debug"]:
                 raise
             text = str(error).strip() or type(error).__name__
-            if isinstance(error, MemoryError) and len(text) < 20:
-                text = "There is not enough memory."
-            expected = (CommandError, ValueError, TypeError, OSError, ImportError)
-            if not isinstance(error, (*expected, MemoryError)):
-                text = f"{type(error).__name__}: {text}\nThis is a fault of nystrom; "
-                text += "--debug shows where it is."
             raise click.ClickException(text) from None
 
 
-class CommandGroup(click.Group):
-    """All commands."""
-
-    command_class = Command
-
-
-@contextmanager
-def _print_warnings() -> Iterator[None]:
-    """Each once, in words, without the line of a program that nobody here wrote."""
-    printed: set[str] = set()
-    quiet = is_quiet()  # other threads, which may warn, do not know the command
-
-    def print_once(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
-        if text not in printed and not quiet:
-            printed.add(text)
-            click.echo(f"Warning: {text}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = print_once
-        yield
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """In words, without the line of a program that nobody here wrote."""
+    click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
 
 
-def print_summary(summary: dict[str, Any], model: str = "") -> None:
+def print_summary(summary: dict[str, Any]) -> None:
     """The summary of a model as a table on standard output."""
     columns, held_out = summary["columns"], summary["held_out"]
     without, target = summary["rows_without_target"], summary["target"]
@@ -123,12 +60,9 @@ def print_summary(summary: dict[str, Any], model: str = "") -> None:
         "rows": f"{summary['rows']}"
         + f", and {without} without a value of {target}" * (without > 0),
         **{kind: format_list(columns[kind]) for kind in TREATMENTS},
-        "left out": format_list(list(columns["left_out"])),
+        "left out": format_list(list(summary["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
-        "ridge": (
-            f"alpha = {summary['alpha']:.3g}, effective dimension "
-            f"{summary['effective_dimension']:.3g}"
-        ),
+        "ridge": f"alpha = {summary['alpha']:.3g}",
         "error": f"{summary['approximation_error']:.3g} of tr K is not covered by the "
         "landmarks",
         "held out": f"{summary['held_out_rows']} rows",
@@ -137,9 +71,8 @@ def print_summary(summary: dict[str, Any], model: str = "") -> None:
         low, high = summary["intervals"][metric]
         others = [f"{name} {held_out[name][metric]:.4g}" for name in BASELINES]
         lines[metric] = f"{value:.4g} [{low:.4g}, {high:.4g}] ({', '.join(others)})"
-    names = no_better_than(summary)
-    lines["compared"] = f"no better than {' or '.join(names)}" if names else ""
-    lines |= {"seconds": f"{summary['seconds']:.1f}", "model": model}
+    lines["warnings"] = "; ".join(summary["warnings"])
+    lines["seconds"] = f"{summary['seconds']:.1f}"
     formatter = click.HelpFormatter()
     formatter.write_dl([(name, text) for name, text in lines.items() if text])
     click.echo(formatter.getvalue(), nl=False)
@@ -180,10 +113,16 @@ def nystrom(debug: bool) -> None:
     help="Type of model; by default it follows from the target.",
 )
 @click.option("--landmarks", type=click.IntRange(min=2), help="At most so many.")
-@_category
-@_ignore
+@click.option("--category", multiple=True, help="Treat this column as a category.")
+@click.option("--ignore", multiple=True, help="A column to leave out.")
 @click.option("--report", type=click.Path(), help="An HTML page about the model.")
-@_seed
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),  # scikit-learn takes no others
+    default=0,
+    show_default=True,
+    help="Of all draws.",
+)
 @_json
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def fit(
@@ -205,34 +144,31 @@ def fit(
     if "-" in (output, report):
         raise click.UsageError("Models and reports go to files, not to -.")
     check_output_paths([output, report], [table], overwrite=overwrite)
-    file = TableFile(table)
-    rows = file.read()
-    say(f"rows: {len(rows)}, columns: {rows.shape[1]}")
-    verbose = int(not is_quiet() and sys.stderr.isatty())
-    model, held_out = train(rows, target, file, verbose=verbose, **options)
+    is_quiet = quiet or as_json
+    if is_quiet:
+        warnings.simplefilter("ignore")
+    verbose = int(not is_quiet and sys.stderr.isatty())
+    model, held_out = train(table, target, verbose=verbose, **options)
     if report is not None:
         # The page first: where it cannot be written there is no model either.
         write_report(model, held_out, report)
     save(model, output)
     summary = model.nystrom_summary_
     if as_json:
-        click.echo(json.dumps(summary | {"model": output}, indent=2))
+        click.echo(json.dumps(summary, indent=2))
     elif not quiet:
-        print_summary(summary, output)
+        print_summary(summary)
 
 
 @nystrom.command()
 @_model
 @_table
-@_output
+@click.option("-o", "--output", default="-", help="A table; - is standard output.")
 @_overwrite
 @click.option(
-    "--probabilities", is_flag=True, help="Add one column per class (classification)."
-)
-@click.option(
-    "--deviations",
+    "--uncertainty",
     is_flag=True,
-    help="Add a standard deviation for each prediction (regression).",
+    help="Add the probability of each class, or a standard deviation.",
 )
 @click.option("--keep-columns", is_flag=True, help="Write the columns of TABLE too.")
 def predict(
@@ -240,9 +176,8 @@ def predict(
 ) -> None:
     """Predict the rows of TABLE, piece by piece: it may be of any size."""
     check_output_paths([output], [model, table], overwrite=overwrite)
-    result = TableFile(output)
-    pieces = predicted_pieces(load_model(model), TableFile(table), **options)
-    with result.open_writer() as write:
+    pieces = predicted_pieces(load_model(model), table, **options)
+    with open_writer(output) as write:
         for piece in pieces:
             write(piece)
 
@@ -253,50 +188,10 @@ def predict(
 @_json
 def score(model: str, table: str, as_json: bool) -> None:
     """Compare predictions for TABLE with the values that it has."""
-    evaluation = evaluate(load_model(model), TableFile(table))
+    evaluation = evaluate(load_model(model), table)
     found = {"rows": len(evaluation.y_true), **evaluation.metrics()}
     lines = [f"{name:<12} {value:.6g}" for name, value in found.items()]
     click.echo(json.dumps(found) if as_json else "\n".join(lines))
-
-
-@nystrom.command()
-@_table
-@click.option(
-    "-n",
-    "--number",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="How many.",
-)
-@click.option(
-    "--gamma",
-    type=click.FloatRange(min=0),
-    help="Of the rbf kernel, on standardised columns.",
-)
-@_category
-@_ignore
-@_output
-@_overwrite
-@_seed
-def landmarks(table: str, output: str, overwrite: bool, **options: Any) -> None:
-    """Choose rows of TABLE that stand for all of them, the most informative first."""
-    check_output_paths([output], [table], overwrite=overwrite)
-    rows = landmark_rows(TableFile(table), **options)
-    with TableFile(output).open_writer() as write:
-        write(rows)
-
-
-@nystrom.command()
-@_model
-@_table
-@click.option("-o", "--output", required=True, help="The HTML page.")
-@_overwrite
-def report(model: str, table: str, output: str, overwrite: bool) -> None:
-    """Write an HTML page about MODEL, with rows of TABLE that it was not fitted to."""
-    check_output_paths([output], [model, table], overwrite=overwrite)
-    loaded = load_model(model)
-    write_report(loaded, evaluate(loaded, TableFile(table)), output)
 
 
 @nystrom.command()

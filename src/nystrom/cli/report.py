@@ -1,13 +1,12 @@
-"""One self-contained HTML page about a model: no network, no scripts, plots as inline
-SVG. `report.html` is its template.
+"""One self-contained HTML page about a model: no network, no scripts, plots inside.
+`report.html` is its template.
 """
 
 from __future__ import annotations
 
 import io
 import platform
-import re
-import zlib
+from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
 from html import escape
@@ -23,68 +22,40 @@ from sklearn.pipeline import Pipeline
 
 import nystrom
 
-from ..displays import ErrorPathDisplay, LeverageDisplay, SpectrumDisplay
+from ..displays import ErrorPathDisplay
 from ..sources.files import file_format
 from ..sources.output import atomic_write
-from .learning import BASELINES, Evaluation, comparison_warnings, no_better_than
+from .learning import BASELINES, Evaluation
 from .tables import TREATMENTS, make_encoder
 
-#: Rows that the plot of leverage scores shows at most.
-MAX_PLOTTED_ROWS = 20_000
 
-
-def write_report(model: Pipeline, evaluation: Evaluation, path: str) -> None:
+def write_report(model: Pipeline, held_out: Evaluation, path: str) -> None:
     """Write the page, complete or not at all."""
     page = Template(Path(__file__).with_name("report.html").read_text("utf-8"))
-    text = {name: escape(value) for name, value in _texts(model, evaluation).items()}
+    text = {name: escape(value) for name, value in _texts(model).items()}
+    html = page.substitute(text | _elements(model, held_out))
     with atomic_write(path) as temporary:
-        html = page.substitute(text | _elements(model, evaluation))
         temporary.write_text(html, encoding="utf-8")
 
 
-def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
+def _texts(model: Pipeline) -> dict[str, str]:
     """Words and numbers of the page."""
-    summary, file = model.nystrom_summary_, evaluation.file
-    error = summary["approximation_error"]
+    summary = model.nystrom_summary_
     score, value = next(iter(summary["held_out"]["nystrom"].items()))
     low, high = summary["intervals"][score]
-    advice = "more landmarks would follow the data more closely"
-    if error < 0.05:
-        advice = "the rest hardly shows in predictions"
-    elif error >= 0.5:
-        advice = (
-            "the kernel is very narrow: a smaller gamma or more landmarks may be better"
-        )
-    on_table = ""
-    if file is not None:
-        metrics = [f"{name} {x:.4g}" for name, x in evaluation.metrics().items()]
-        on_table = (
-            f"On {len(evaluation.y_true)} rows of {file}: {', '.join(metrics)}; rows "
-            "that the model was fitted to would say little about new ones."
-        )
-    names = [BASELINES[name][0] for name in no_better_than(summary)]
-    without = summary["rows_without_target"]
+    gamma, without = summary["gamma"], summary["rows_without_target"]
     return {
         "title": f"{summary['task'].capitalize()} of {summary['target']}",
         "score": f"{score[0].upper()}{score[1:]} {value:.4f} ({low:.4f} to {high:.4f})",
         "held_out_rows": str(summary["held_out_rows"]),
-        "better": f"no better than {' or '.join(names)}"
-        if names
-        else "better than a linear model",
-        "on_table": on_table,
         "n_rows": f"{summary['rows']} rows"
         + f", and {without} without a target, left out" * (without > 0),
         "kernel": summary["kernel"],
-        "gamma": "a learnt matrix"
-        if summary["gamma"] == "matrix"
-        else f"{summary['gamma']:.4g}",
+        "gamma": "a learnt matrix" if gamma == "matrix" else f"{gamma:.4g}",
         "alpha": f"{summary['alpha']:.4g}",
-        "effective_dimension": f"{summary['effective_dimension']:.3g}",
         "landmarks": str(summary["landmarks"]),
         "approximation_error": "at most " * model[-1].landmarks_.error.at_most
-        + f"{error:.3g}",
-        "advice": advice,
-        "rows": "rows held out" if file is None else f"rows of {file}",
+        + f"{summary['approximation_error']:.3g}",
         "seconds": f"{summary['seconds']:.1f}",
         **_snippet_values(model),
         "versions": f"nystrom {nystrom.__version__}, Python "
@@ -92,44 +63,26 @@ def _texts(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def _elements(model: Pipeline, evaluation: Evaluation) -> dict[str, str]:
+def _elements(model: Pipeline, held_out: Evaluation) -> dict[str, str]:
     """Tables and plots of the page."""
     summary, landmarks = model.nystrom_summary_, model[-1].landmarks_
-    alpha = summary["alpha"]
-    rows = model[:-1].transform(evaluation.rows.iloc[:MAX_PLOTTED_ROWS])
-    # Fewer rows have smaller sums: the ridge that they would have had.
-    ridge = alpha * len(rows) / summary["rows"]
-
-    def draw_leverage(ax: Any) -> None:
-        LeverageDisplay.from_landmarks(landmarks, rows, ridge=ridge, ax=ax)
-        # Among few rows scores add up to another number than that of all rows.
-        ax.set(title="", xlabel="ridge leverage score")
-
-    path, error_path = landmarks.error_path, ""
-    if path is not None:
-        svg = _svg(
+    error_path = ""
+    if landmarks.error_path is not None:
+        error_path = _figure(
             lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
-            f"Error path: from {path[0]:.2g} with one landmark to {path[-1]:.2g} with "
-            f"all {len(landmarks)}.",
+            "How the error falls with the number of landmarks.",
         )
-        caption = "How the error falls with the number of landmarks."
-        error_path = f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
     return {
         "warnings": "".join(
             f"<p><strong>Warning:</strong> {escape(text)}.</p>"
-            for text in comparison_warnings(summary)
+            for text in summary["warnings"]
         ),
         "comparison": _comparison(summary),
-        "predictions": _scatter(evaluation)
-        if evaluation.probabilities is None
-        else _confusion(evaluation),
+        "predictions": _scatter(held_out)
+        if held_out.probabilities is None
+        else _confusion(held_out),
         "columns": _columns(summary),
         "error_path": error_path,
-        "spectrum": _svg(
-            SpectrumDisplay(model.nystrom_eigenvalues_, ridge=alpha).plot,
-            "Eigenvalues of the approximation, falling, with alpha as a line.",
-        ),
-        "leverage": _svg(draw_leverage, "Histogram of ridge leverage scores."),
     }
 
 
@@ -159,25 +112,26 @@ def _columns(summary: dict[str, Any]) -> str:
         for name in names
     ]
     lines += [
-        (name, "", f"left out: {why}") for name, why in columns["left_out"].items()
+        (name, "", f"left out: {why}") for name, why in summary["left_out"].items()
     ]
     table = pd.DataFrame(lines, columns=["column", "importance", "treatment"])
     return _table(table.set_index("column").rename_axis(None), "words")
 
 
 def _scatter(evaluation: Evaluation) -> str:
-    options = {"subsample": 2000, "random_state": 0, "kind": "actual_vs_predicted"}
-    small = {"s": 6, "linewidths": 0}
-    draw = partial(
-        PredictionErrorDisplay.from_predictions,
-        evaluation.y_true,
-        evaluation.y_pred,
-        scatter_kwargs=small,
-        **options,
-    )
-    words = "Scatter of predicted against true values, near the diagonal."
-    svg = _svg(lambda ax: draw(ax=ax).ax_.locator_params(nbins=5), words)
-    return f"<figure>{svg}<figcaption>Predicted against true.</figcaption></figure>"
+    def draw(ax: Any) -> None:
+        PredictionErrorDisplay.from_predictions(
+            evaluation.y_true,
+            evaluation.y_pred,
+            kind="actual_vs_predicted",
+            subsample=2000,
+            random_state=0,
+            scatter_kwargs={"s": 6, "linewidths": 0},
+            ax=ax,
+        )
+        ax.locator_params(nbins=5)
+
+    return _figure(draw, "Predicted against true values, near the diagonal.")
 
 
 def _confusion(evaluation: Evaluation) -> str:
@@ -199,28 +153,20 @@ def _table(table: pd.DataFrame, kind: str = "grid") -> str:
     return f'<div class="scroll">{html}</div>'
 
 
-def _svg(draw: Callable[[Any], Any], alternative: str) -> str:
-    """A plot on axes of its own, with a text alternative."""
+def _figure(draw: Callable[[Any], Any], caption: str) -> str:
+    """A plot on axes of its own."""
     from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    plot = Figure(
-        figsize=(4.6, 3.4), layout="constrained"
-    )  # its text is read on phones
-    FigureCanvasSVG(plot)
+    plot = Figure(figsize=(4.6, 3.4), layout="constrained")  # readable on phones
     draw(plot.subplots())
-    text = io.StringIO()
+    file = io.BytesIO()
     # No date and no random names: the same model gives the same page.
-    with rc_context({"svg.hashsalt": alternative}):
-        plot.savefig(text, format="svg", metadata={"Date": None})
-    svg = text.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Plots of one page must not share the names of their parts.
-    prefix = f"{zlib.crc32(alternative.encode()):08x}-"
-    svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
+    with rc_context({"svg.hashsalt": "nystrom"}):
+        plot.savefig(file, format="svg", metadata={"Date": None})
+    data = b64encode(file.getvalue()).decode()
+    image = f'<img alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'
+    return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _snippet_values(model: Pipeline) -> dict[str, str]:
@@ -239,8 +185,8 @@ def _snippet_values(model: Pipeline) -> dict[str, str]:
         )
     return {
         "estimator": type(estimator).__name__,
-        "columns_by_kind": repr({kind: columns[kind] for kind in TREATMENTS}),
-        "encoder": re.sub(r"( ->|:) [\w\[, \]]+(?=[:)])", "", getsource(make_encoder)),
+        "columns_by_kind": repr(columns),
+        "encoder": getsource(make_encoder),
         "read": read,
         "target": repr(summary["target"]),
         "alpha_digits": repr(summary["alpha"]),

@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ..sources.arrow import COMPRESSED, CsvFile
-from ..sources.files import file_format, open_files
+from .._validation import unknown_name_error
+from ..sources.arrow import CsvFile
+from ..sources.files import open_files
 from ..sources.output import atomic_write
-from ..sources.tabular import FileError, FileOptions
+from ..sources.tabular import FileOptions
 
 #: Rows of a piece: a hundred columns of them take 50 MB.
 PIECE_ROWS = 65_536
@@ -50,10 +50,8 @@ TREATMENTS = {
 MAX_MISTAKE_SHARE = 0.02
 #: The largest number: squares of larger ones overflow in float64.
 LARGEST = 1e150
-#: A column of text is a date where its values look like this: 2026-11-17.
+#: A column is a date where its values look like this: 2026-11-17.
 ISO_DATE_PATTERN = r"^\d{4}-\d{1,2}-\d{1,2}([ T].*)?$"
-#: Dates that may be read in two ways.
-AMBIGUOUS_DATE_PATTERN = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([ T].*)?$"
 #: Digits that are a code, such as a postal one: a number has no 0 before it.
 CODE_PATTERN = r"^0\d+$"
 #: Text with more different values than this is a name or a note, not a category.
@@ -64,128 +62,71 @@ MIN_WORDS = 4
 MAX_GUESSED_CLASSES = 20
 #: Fewer rows than this are too few to learn from.
 MIN_ROWS = 20
+#: Of a class with fewer rows none is held out; two classes must have more.
+MIN_CLASS_ROWS = 5
 
 
-class CommandError(Exception):
-    """The data, the model or the disk does not allow it; the message says what does."""
+# ------------------------------------------------------------------------------- files
 
 
-class TableFile:
-    """A table, by its path or URL; "-" is CSV from standard input or to standard
-    output.
+def open_table(path: str) -> list[Any]:
+    """The files of a table; each is CSV, Parquet or Arrow."""
+    files = open_files(path, FileOptions(delimiter="detect"))
+    if not all(hasattr(file, "iter_tables") for file in files):
+        raise ValueError(f"{path} is not a table: .csv, .tsv, .parquet or .arrow.")
+    return files
+
+
+def separator(path: str) -> str:
+    """What stands between the values of a CSV file."""
+    return getattr(open_table(path)[0], "delimiter", ",") if path != "-" else ","
+
+
+def read_table(path: str) -> pd.DataFrame:
+    """All rows."""
+    return pd.concat(list(read_pieces(path)))
+
+
+def read_pieces(path: str) -> Iterator[pd.DataFrame]:
+    """The rows of a table in pieces, numbered from 0; "-" is CSV from standard input.
+
+    Cells of CSV files are text: whether a column has numbers is decided where all of it
+    is known.
     """
+    if path == "-":
+        with tempfile.TemporaryDirectory() as folder:
+            copy = os.path.join(folder, "standard input.csv")
+            with open(copy, "wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            yield from read_pieces(copy)
+            return
+    n_rows = 0
+    for file in open_table(path):
+        for piece in _pieces_of(file):
+            piece.index = pd.RangeIndex(n_rows, n_rows + len(piece))
+            n_rows += len(piece)
+            yield piece
+    if not n_rows:
+        raise ValueError(f"{path} has a header and no rows.")
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        kind = "csv" if path == "-" else file_format(path)
-        if kind not in ("csv", "parquet", "ipc") and not Path(path).is_dir():
-            raise CommandError(
-                f"{path}: the name must say what the file is: .csv, .tsv, .csv.gz, "
-                ".parquet or .arrow, or - for standard input or output."
-            )
-        self.is_csv = kind == "csv"
-        #: What its rows are counted in, in messages, from 1.
-        self.unit = "line" if self.is_csv else "row"
-        #: Between values; for files that are read, known once the first piece is.
-        self.separator = "\t" if ".tsv" in path.lower() else ","
 
-    def __str__(self) -> str:
-        return "Standard input" if self.path == "-" else self.path
-
-    def read(self) -> pd.DataFrame:
-        """All rows."""
-        return pd.concat(list(self.pieces()))
-
-    def pieces(self) -> Iterator[pd.DataFrame]:
-        """The rows in pieces.
-
-        Rows are labelled by their line, from 1, not counting empty lines, or by their
-        number in a Parquet or Arrow file. Cells of CSV files are text: whether a column
-        has numbers is decided where all of it is known.
-        """
-        n_rows = 0
-        with ExitStack() as stack:
-            path = self.path
-            if path == "-":
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                path = os.path.join(folder, "standard_input.csv")
-                with open(path, "wb") as copy:
-                    shutil.copyfileobj(sys.stdin.buffer, copy)
-            try:
-                for file in open_files(path, FileOptions(delimiter="detect")):
-                    for piece in self._pieces_of(file):
-                        n_rows += len(piece)
-                        yield piece
-            except FileNotFoundError:
-                raise CommandError(f"There is no file {path}.") from None
-            except FileError as error:
-                text = str(error).replace(os.path.abspath(path), str(self))
-                if "UTF-8" in text or r"\x00" in text:
-                    text = f"{self} is not UTF-8 text. Save it as such, or convert it: "
-                    text += f"iconv -f WINDOWS-1252 -t UTF-8 {self.path} > new.csv"
-                raise CommandError(text) from None
-        if not n_rows:
-            raise CommandError(f"{self} has a header and no rows.")
-
-    def _pieces_of(self, file: Any) -> Iterator[pd.DataFrame]:
-        if isinstance(file, CsvFile):
-            self.separator = file.delimiter
-        names = [n.strip() or f"column {i}" for i, n in enumerate(file.names, 1)]
-        for name in names:
-            if names.count(name) > 1:
-                raise CommandError(f"{self}: two columns are called {name!r}.")
-        first = 2 if self.is_csv else 1
-        for table in file.iter_tables():
-            for start in range(0, table.num_rows, PIECE_ROWS):
-                piece = table.slice(start, PIECE_ROWS).to_pandas()
-                piece.columns = names
-                n_lines = np.ones(len(piece), dtype=int)
-                if self.is_csv:
-                    for name in names:
-                        n_lines += piece[name].str.count("\n").to_numpy(int)
-                    if piece.iloc[-1].str.endswith("\n").any():
-                        line = first + n_lines[:-1].sum()
-                        raise CommandError(
-                            f"{self}, line {line}: a quote is not closed. Close it, "
-                            "or double quotes inside a value."
-                        )
-                    piece = _clean(piece, decimal_comma=self.separator != ",")
-                last = first + np.cumsum(n_lines)
-                piece.index = pd.Index(last - n_lines)
-                first = int(last[-1])
-                yield piece
-
-    @contextmanager
-    def open_writer(self) -> Iterator[Callable[[pd.DataFrame], None]]:
-        """A function that appends rows; the file is complete or not there."""
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetWriter
-
-        if not self.is_csv and file_format(self.path) != "parquet":
-            raise CommandError(f"{self}: tables are written as .csv or .parquet.")
-        with ExitStack() as stack:
-            stream: Any = sys.stdout.buffer
-            if self.path != "-":
-                temporary = stack.enter_context(atomic_write(self.path))
-                packed = self.path.lower().endswith(COMPRESSED)
-                codec = pa.Codec.detect(self.path).name if packed else None
-                output = pa.output_stream(str(temporary), compression=codec)
-                stream = stack.enter_context(output)
-            writer: Any = None
-
-            def write(piece: pd.DataFrame) -> None:
-                nonlocal writer
-                is_first, writer = writer is None, writer or stream
-                if self.is_csv:
-                    options = {"header": is_first, "sep": self.separator}
-                    stream.write(piece.to_csv(index=False, **options).encode())
-                    return
-                table = pa.Table.from_pandas(piece, preserve_index=False)
-                if is_first:
-                    writer = stack.enter_context(ParquetWriter(stream, table.schema))
-                writer.write_table(table.cast(writer.schema))
-
-            yield write
+def _pieces_of(file: Any) -> Iterator[pd.DataFrame]:
+    names = [n.strip() or f"column {i}" for i, n in enumerate(file.names, 1)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{file.path}: two columns are called {name!r}.")
+    for table in file.iter_tables():
+        for start in range(0, table.num_rows, PIECE_ROWS):
+            piece = table.slice(start, PIECE_ROWS).to_pandas()
+            piece.columns = names
+            if isinstance(file, CsvFile):
+                if piece.iloc[-1].str.endswith("\n").any():
+                    raise ValueError(
+                        f"{file.path}: a quote is not closed. Close it, or double "
+                        "quotes inside a value."
+                    )
+                piece = _clean(piece, decimal_comma=file.delimiter != ",")
+            yield piece
 
 
 def _clean(piece: pd.DataFrame, *, decimal_comma: bool) -> pd.DataFrame:
@@ -201,101 +142,117 @@ def _clean(piece: pd.DataFrame, *, decimal_comma: bool) -> pd.DataFrame:
     return piece
 
 
-def check_column(
-    table: pd.DataFrame, name: str, file: TableFile, purpose: str = ""
-) -> None:
-    """Refuse a name that a table does not have."""
-    if name in table.columns:
-        return
-    names = [str(column) for column in table.columns]
-    by_lower_name = {each.lower(): each for each in names}
-    matches = get_close_matches(name.strip().lower(), by_lower_name, n=1)
-    suggestion = f"did you mean {by_lower_name[matches[0]]!r}? It" if matches else "it"
-    known = ", ".join(map(repr, names[:20])) + ", …" * (len(names) > 20)
-    raise CommandError(
-        f"{file} has no column {name!r}{purpose}; {suggestion} has {known}."
-    )
+@contextmanager
+def open_writer(path: str) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """A function that appends rows; the file is complete or not there."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    if not path.endswith(("-", ".csv", ".tsv", ".parquet")):
+        raise ValueError(f"{path}: tables are written as .csv, .tsv or .parquet.")
+    with ExitStack() as stack:
+        stream: Any = sys.stdout.buffer
+        if path != "-":
+            temporary = stack.enter_context(atomic_write(path))
+            stream = stack.enter_context(open(temporary, "wb"))
+        writer: Any = None
+
+        def write(piece: pd.DataFrame) -> None:
+            nonlocal writer
+            is_first, writer = writer is None, writer or stream
+            if not path.endswith(".parquet"):
+                mark = "\t" if path.endswith(".tsv") else ","
+                text = piece.to_csv(index=False, header=is_first, sep=mark)
+                stream.write(text.encode())
+                return
+            table = pa.Table.from_pandas(piece, preserve_index=False)
+            if is_first:
+                writer = stack.enter_context(ParquetWriter(stream, table.schema))
+            writer.write_table(table.cast(writer.schema))
+
+        yield write
 
 
 def check_output_paths(
     writes: Sequence[str | None], reads: Sequence[str], *, overwrite: bool
 ) -> None:
     """Refuse before hours of work what could not, or should not, be written after."""
-    in_use = {Path(path).resolve() for path in reads if path != "-"}
+    in_use = {Path(path).resolve() for path in reads}
     for path in writes:
         if path is None or path == "-":
             continue
         resolved, problem = Path(path).resolve(), ""
         if resolved in in_use:
             problem = "is read, or written, by this very command, and would be lost"
-        elif resolved.exists() and not resolved.is_file():
-            problem = "is a folder or device"
-        elif os.path.lexists(path) and not overwrite:
-            problem = "exists already; --overwrite replaces it"
-        try:
-            tempfile.TemporaryFile(dir=resolved.parent).close()
-        except OSError as error:
-            problem = problem or f"cannot be written: {error.strerror}"
+        elif os.path.lexists(path) and not (overwrite and resolved.is_file()):
+            problem = "exists already; --overwrite replaces files"
+        elif not os.access(resolved.parent, os.W_OK):
+            problem = "cannot be written: there is no such folder, or no permission"
         if problem:
-            raise CommandError(f"{path} {problem}. Choose another name.")
+            raise ValueError(f"{path} {problem}. Choose another name.")
         in_use.add(resolved)
 
 
-# ------------------------------------------------------------------------- its columns
+def check_column(table: pd.DataFrame, name: str, purpose: str = "") -> None:
+    """Refuse a name that a table does not have."""
+    if name not in table.columns:
+        kind = f"The table lacks a column{purpose}: column"
+        raise unknown_name_error(kind, name, list(map(str, table.columns)))
+
+
+# ----------------------------------------------------------------------------- columns
 
 
 def find_columns(
-    table: pd.DataFrame, file: TableFile, categories: tuple[str, ...] = ()
-) -> dict[str, Any]:
+    table: pd.DataFrame, categories: Sequence[str] = ()
+) -> tuple[dict[str, list[str]], dict[str, str]]:
     """The names of columns by their kind, and why others are left out."""
-    columns: dict[str, Any] = {kind: [] for kind in TREATMENTS}
-    left_out = columns["left_out"] = {}
+    columns: dict[str, list[str]] = {kind: [] for kind in TREATMENTS}
+    left_out: dict[str, str] = {}
     for name in table.columns:
-        kind = _column_kind(table[name], file, name in categories)
+        kind = _column_kind(table[name], name in categories)
         if kind in TREATMENTS:
             columns[kind].append(name)
         else:
             left_out[name] = kind
     if len(left_out) == table.shape[1]:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
-        raise CommandError(f"{file} has no column to learn from ({reasons}).")
-    return columns
+        raise ValueError(f"The table has no column to learn from ({reasons}).")
+    return columns, left_out
 
 
-def _column_kind(column: pd.Series, file: TableFile, is_category: bool) -> str:
+def _column_kind(column: pd.Series, is_category: bool) -> str:
     """A kind of TREATMENTS, or why it is left out."""
-    given, types = column.dropna(), pd.api.types
-    if not len(given):
+    text = column.dropna().astype(str).str.strip()
+    if not len(text):
         return "no values"
-    if is_category or types.is_bool_dtype(given):
+    if is_category:
         return "categories"
-    if types.is_datetime64_any_dtype(column):
-        return "dates"
-    text = given.astype(str).str.strip()
     n_different = text.nunique()
     if n_different == 1:
         return "one value only"
-    if types.is_numeric_dtype(column) or types.is_timedelta64_dtype(column):
-        return "numbers"
     advice = f"Correct it, leave it empty, or add --category {column.name}."
     if not text.str.match(CODE_PATTERN).any() and _is_mostly_numbers(text):
-        parse_numbers(column, file, advice)  # refuses those that are not
+        parse_numbers(column, advice)  # refuses those that are not
         return "numbers"
     if text.str.match(ISO_DATE_PATTERN).mean() > 1 - MAX_MISTAKE_SHARE:
-        parse_days(column, file, advice)
+        parse_days(column, advice)
         return "dates"
     is_key = n_different > 20 and n_different > 0.5 * len(text)
     if not is_key and n_different <= max(MAX_CATEGORIES, 0.02 * len(text)):
         return "categories"
     if text.str.split().str.len().mean() >= MIN_WORDS:
         return "text"
-    reason = f"{n_different} different texts, such as {text.iloc[0][:30]!r}"
-    if text.str.match(AMBIGUOUS_DATE_PATTERN).mean() > 1 - MAX_MISTAKE_SHARE:
-        reason += "; dates are understood where they are written 2026-11-17"
-    return reason
+    return f"{n_different} different texts, such as {text.iloc[0][:30]!r}"
 
 
-def make_encoder(columns: dict[str, Any]) -> ColumnTransformer:
+def _is_mostly_numbers(text: pd.Series) -> bool:
+    """Whether values that are no numbers are so rare that they are mistakes."""
+    wrong = pd.to_numeric(text, errors="coerce").isna()
+    return bool(wrong.mean() <= MAX_MISTAKE_SHARE and (~wrong).sum() > 1)
+
+
+def make_encoder(columns: dict[str, list[str]]) -> ColumnTransformer:
     """Make numbers of columns that are known by their kind."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     categories = OneHotEncoder(
@@ -311,20 +268,18 @@ def make_encoder(columns: dict[str, Any]) -> ColumnTransformer:
     return ColumnTransformer([step for step in steps if step[2]])
 
 
-def parse_columns(
-    columns: dict[str, Any], table: pd.DataFrame, file: TableFile
-) -> pd.DataFrame:
+def parse_columns(columns: dict[str, list[str]], table: pd.DataFrame) -> pd.DataFrame:
     """The columns as numbers and text, as the encoder takes them."""
     parse = {"numbers": parse_numbers, "dates": parse_days}
     values: dict[str, np.ndarray] = {}
     for kind in TREATMENTS:
         for name in columns[kind]:
-            check_column(table, name, file, ", which the model needs")
-            values[name] = parse.get(kind, _parse_text)(table[name], file)
+            check_column(table, name, ", which the model needs")
+            values[name] = parse.get(kind, _parse_text)(table[name])
     return pd.DataFrame(values, index=table.index)
 
 
-def _parse_text(column: pd.Series, file: TableFile) -> np.ndarray:
+def _parse_text(column: pd.Series) -> np.ndarray:
     """Trimmed text; a missing value has a name, as it may be informative."""
     cells = column.astype(object).where(column.notna(), "(missing)")
     return cells.astype(str).str.strip().to_numpy(dtype=object)
@@ -333,61 +288,43 @@ def _parse_text(column: pd.Series, file: TableFile) -> np.ndarray:
 MEND = "Correct it, or leave it empty."
 
 
-def parse_numbers(column: pd.Series, file: TableFile, advice: str = MEND) -> np.ndarray:
-    """Finite numbers, NaN where none is given; durations in days."""
-    if pd.api.types.is_timedelta64_dtype(column):
-        return (column / pd.Timedelta(days=1)).to_numpy(np.float64, na_value=np.nan)
+def parse_numbers(column: pd.Series, advice: str = MEND) -> np.ndarray:
+    """Finite numbers, NaN where none is given."""
     numbers = pd.to_numeric(column, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    is_text = np.isnan(values) & column.notna().to_numpy()
-    _refuse(column, is_text, file, f"is not a number. {advice}")
-    too_large = f"is too large; numbers go up to {LARGEST:g}. {advice}"
-    _refuse(column, np.abs(values) > LARGEST, file, too_large)
+    problem = f"is not a number up to {LARGEST:g}. {advice}"
+    _refuse(column, ~(np.abs(values) <= LARGEST), problem)
     return values
 
 
-def parse_days(column: pd.Series, file: TableFile, advice: str = MEND) -> np.ndarray:
+def parse_days(column: pd.Series, advice: str = MEND) -> np.ndarray:
     """Days since 1970; times of the day as fractions."""
-    parsed = column
-    if not pd.api.types.is_datetime64_any_dtype(column):
-        text = column.astype(object).where(column.isna(), column.astype(str))
-        parsed = pd.to_datetime(text, errors="coerce", format="ISO8601", utc=True)
-        wrong = (parsed.isna() & column.notna()).to_numpy()
-        _refuse(column, wrong, file, f"is not a date such as 2026-11-17. {advice}")
-    if getattr(parsed.dtype, "tz", None) is not None:
-        parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
-    days = (parsed - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    dates = pd.to_datetime(
+        column.astype(str), errors="coerce", format="ISO8601", utc=True
+    )
+    problem = f"is not a date such as 2026-11-17. {advice}"
+    _refuse(column, dates.isna().to_numpy(), problem)
+    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     return days.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _refuse(
-    column: pd.Series, wrong: np.ndarray, file: TableFile, problem: str
-) -> None:
-    """An error for the first of the wrong cells, if there are any."""
-    for first in np.flatnonzero(wrong)[:1]:
-        raise CommandError(
-            f"{file}, {file.unit} {column.index[first]}, column {column.name!r}: "
+def _refuse(column: pd.Series, wrong: np.ndarray, problem: str) -> None:
+    """An error for the first cell that is given and wrong, if there is one."""
+    for first in np.flatnonzero(wrong & column.notna().to_numpy())[:1]:
+        raise ValueError(
+            f"Row {column.index[first]}, column {column.name!r}: "
             f"{str(column.iloc[first])!r} {problem}"
         )
 
 
-def _is_mostly_numbers(text: pd.Series) -> bool:
-    """Whether values that are no numbers are so rare that they are mistakes."""
-    wrong = pd.to_numeric(text, errors="coerce").isna()
-    return bool(wrong.mean() <= MAX_MISTAKE_SHARE and (~wrong).sum() > 1)
-
-
-# -------------------------------------------------------------------------- its target
+# ------------------------------------------------------------------------------ target
 
 
 def guess_task(y: pd.Series) -> tuple[str, str]:
     """Regression or classification, and why."""
-    given = y.dropna()
-    if pd.api.types.is_bool_dtype(given):
-        return "classification", "the target is true or false"
-    text = given.astype(str).str.strip()
+    text = y.dropna().astype(str).str.strip()
     numbers = pd.to_numeric(text, errors="coerce")
-    n_different = given.nunique()
+    n_different = text.nunique()
     is_few = n_different <= MAX_GUESSED_CLASSES
     if numbers.isna().any() and (is_few or not _is_mostly_numbers(text)):
         return "classification", "the target is text"
@@ -398,32 +335,25 @@ def guess_task(y: pd.Series) -> tuple[str, str]:
     return "regression", f"the target has {n_different} different numbers"
 
 
-def check_target(y: pd.Series, file: TableFile) -> None:
-    """Refuse a target with too few values, or with a single one."""
-    if len(y) < MIN_ROWS:
-        raise CommandError(
-            f"{file} has {len(y)} rows with a value of {y.name!r}; {MIN_ROWS} are "
-            "needed to learn from, and to say how well."
+def parse_target(y: pd.Series, task: str) -> np.ndarray:
+    """Numbers, or labels, of which a model can be learnt."""
+    if len(y) < MIN_ROWS or y.astype(str).nunique() < 2:
+        raise ValueError(
+            f"The table has {len(y)} rows with a value of {y.name!r}, and "
+            f"{y.astype(str).nunique()} different values; {MIN_ROWS} rows and 2 values "
+            "are needed to learn from, and to say how well."
         )
-    if y.astype(str).nunique() < 2:
-        raise CommandError(f"{file}: all rows have the same {y.name!r}, {y.iloc[0]}.")
-
-
-def parse_target(y: pd.Series, task: str, file: TableFile) -> np.ndarray:
-    """Numbers, or labels."""
     if task == "regression":
         advice = "Correct it, leave it empty, or fit classes: --task classification."
-        return parse_numbers(y, file, advice)
+        return parse_numbers(y, advice)
     labels = as_labels(y)
     counts = np.unique(labels, return_counts=True)[1]
-    n_classes, n_rows = len(counts), len(labels)
-    too_many = n_classes > MAX_GUESSED_CLASSES and 2 * n_classes > n_rows
-    if too_many or np.sum(counts > 1) < 2:
-        raise CommandError(
-            f"{file}: column {y.name!r} has {n_classes} classes in {n_rows} rows, "
-            f"such as {str(labels[0])[:30]!r}; at least 2 classes of two rows or more "
-            "are needed, and numbers may have digits and a decimal point only. "
-            "Choose another target, add rows, or merge rare classes."
+    if np.sum(counts >= MIN_CLASS_ROWS) < 2:
+        raise ValueError(
+            f"Column {y.name!r} has {len(counts)} classes in {len(labels)} rows, such "
+            f"as {str(labels[0])[:30]!r}; at least 2 classes of {MIN_CLASS_ROWS} rows "
+            "are needed, and numbers may have digits and a decimal point only. Choose "
+            "another target, add rows, or merge rare classes."
         )
     return labels
 
@@ -438,13 +368,13 @@ def as_labels(y: pd.Series) -> np.ndarray:
     return text.to_numpy(dtype=object).astype(str)
 
 
-def as_known_labels(y: pd.Series, classes: np.ndarray, file: TableFile) -> np.ndarray:
-    """Labels as the text of a model's classes; some must be among them."""
+def as_known_labels(y: pd.Series, classes: np.ndarray) -> np.ndarray:
+    """Labels that must be classes of a model."""
     found = as_labels(y) if classes.dtype.kind == "i" else y.astype(str).str.strip()
-    text = np.asarray(found).astype(str)
-    if not np.isin(text, classes.astype(str)).any():
-        raise CommandError(
-            f"{file}: no value of {y.name!r}, such as {str(text[0])!r}, is a class of "
-            f"the model ({', '.join(map(repr, classes[:5].tolist()))})."
+    labels = np.asarray(found).astype(classes.dtype.kind)
+    for unknown in labels[~np.isin(labels, classes)][:1]:
+        raise ValueError(
+            f"{str(unknown)!r} in column {y.name!r} is not a class of the model "
+            f"({', '.join(map(repr, classes[:5].tolist()))})."
         )
-    return text
+    return labels

@@ -10,7 +10,6 @@ written atomically. A pass without a file is computed again.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import secrets
 import sys
@@ -20,13 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._digest import digest
+from .._validation import check_float
 from ..sources import Block, Source
 from ..sources.output import ArraySink, Sink, atomic_write, open_sink
 from .base import (
@@ -37,13 +37,8 @@ from .base import (
     SumTree,
     aligned_size,
     count_tiles,
-    report_work,
 )
 
-_LOG = logging.getLogger("nystrom")
-_PACKAGE = sys.modules["nystrom"]
-#: Counts up when a folder can no longer be read by the versions before.
-CHECKPOINT_FORMAT = 3
 MANIFEST_FILE = "run.json"
 #: Bytes of rows that are saved with a run.
 MAX_SAVED_BYTES = 2**24
@@ -61,8 +56,7 @@ class NotStorableError(TypeError):
 
 def storable(cls: type) -> type:
     """Mark a dataclass, whose fields are storable, by its name."""
-    if _STORABLE.setdefault(cls.__name__, cls) is not cls:
-        raise ValueError(f"Two storable classes are called {cls.__name__}.")
+    _STORABLE[cls.__name__] = cls
     return cls
 
 
@@ -78,9 +72,9 @@ def encode_value(value: Any, arrays: list[np.ndarray]) -> Any:
         kind, parts = type(value).__name__, value
     elif isinstance(value, sp.csr_array):
         kind, parts = "csr", [value.data, value.indices, value.indptr, value.shape]
-    elif _STORABLE.get(type(value).__name__) is type(value):
+    elif type(value) in _STORABLE.values():
         kind = type(value).__name__
-        parts = [getattr(value, f.name) for f in fields(_STORABLE[kind])]
+        parts = [getattr(value, field.name) for field in fields(value)]
     else:
         raise NotStorableError(f"{type(value).__name__} cannot be stored.")
     return [kind, *(encode_value(part, arrays) for part in parts)]
@@ -104,14 +98,9 @@ def decode_value(tree: Any, arrays: list[np.ndarray]) -> Any:
 
 #: What a pass is known by, in words: its name, and digests.
 PassKey = dict[str, str]
-
-
-class SavedPass(NamedTuple):
-    """What is known of a pass that begins: the sums of its first tiles."""
-
-    number: int
-    next_tile: int = 0
-    sums: Sequence[tuple[int, Any]] = ()  # how many tiles, and their sum, in order
+#: What is known of a pass: how many of its tiles are done, and their sums in order,
+#: each with its number of tiles.
+Progress = tuple[int, Sequence[tuple[int, Any]]]
 
 
 class CheckpointStore:
@@ -122,25 +111,16 @@ class CheckpointStore:
     path : str or path-like
         The folder. It is created, or continued if it exists.
     every : float, default=300.0
-        Seconds between saves within a pass. Results of whole passes are saved at once,
-        unless that would take more than a twentieth of the time.
+        Seconds between saves within a pass. Results of whole passes are saved at once.
     """
 
     path: Path
     every: float
-    n_passes: int
-    n_saved: int
 
     def __init__(self, path: str | os.PathLike[str], every: float = 300.0) -> None:
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(
-                f"checkpoint={path!r} is not allowed; give the path of a folder, or "
-                "nystrom.engines.CheckpointStore(path, every=seconds)."
-            )
-        if not every >= 0:
-            raise ValueError(f"every={every!r} is not allowed; give seconds >= 0.")
         # A link is followed, not replaced.
-        self.path, self.every = Path(os.path.realpath(path)), float(every)
+        self.path = Path(os.path.realpath(path))
+        self.every = check_float(every, "every", 0.0)
 
     @contextmanager
     def running(self, *, keep: bool = True) -> Iterator[CheckpointStore]:
@@ -149,64 +129,47 @@ class CheckpointStore:
         Parameters
         ----------
         keep : bool, default=True
-            Whether to keep the folder when the run ends without an error. The folder of
-            a longer run is always kept.
+            Whether to keep the folder when the run ends without an error.
 
         Yields
         ------
         store : CheckpointStore
             This store.
         """
-        self._begin()
+        self.path.mkdir(exist_ok=True)
+        for stale in self.path.glob(".*.part"):  # a process was killed while it wrote
+            stale.unlink(missing_ok=True)
+        self._seed = self._read_or_write_seed()
+        self._n_passes = self._n_seeds = 0
+        self._has_warned, self.saved_at = False, time.perf_counter()
         yield self
-        if not keep and self.n_passes >= self.n_saved:
-            self._remove()
+        if not keep:
+            with suppress(OSError):  # files of others in it stay
+                for file in [*self.path.glob("pass *.npz"), self.path / MANIFEST_FILE]:
+                    file.unlink()
+                self.path.rmdir()
 
-    def _begin(self) -> None:
-        """Open the folder, or create it with a seed of its own."""
-        for stale in self.path.glob(".*.part"):
-            with suppress(OSError):  # a process was killed while it wrote
-                stale.unlink()
-        if self.path.is_dir() and any(self.path.iterdir()):
-            self._seed = self._read_seed()
-        else:
-            try:
-                self.path.mkdir(exist_ok=True)
-            except OSError as error:
-                raise OSError(
-                    f"The checkpoint {self.path} cannot be created: {error}. Name a "
-                    "new folder inside an existing one."
-                ) from error
-            self._seed = secrets.randbits(63)
-            about = {"format": CHECKPOINT_FORMAT, "nystrom": _PACKAGE.__version__}
-            with atomic_write(self.path / MANIFEST_FILE) as temporary:
-                temporary.write_text(json.dumps({**about, "seed": self._seed}))
-        numbers = [int(file.stem.split()[1]) for file in self.path.glob("pass *.npz")]
-        self.n_saved = max(numbers, default=-1) + 1
-        self.n_passes = self._n_seeds = 0
-        self._has_resumed, self._has_warned = self.n_saved == 0, False
-        self._saved_at = time.perf_counter()
-
-    def _read_seed(self) -> int:
+    def _read_or_write_seed(self) -> int:
+        manifest, version = (
+            self.path / MANIFEST_FILE,
+            sys.modules["nystrom"].__version__,
+        )
+        if not any(self.path.iterdir()):
+            about = {"nystrom": version, "seed": secrets.randbits(63)}
+            with atomic_write(manifest) as temporary:
+                temporary.write_text(json.dumps(about))
         try:
-            manifest = json.loads((self.path / MANIFEST_FILE).read_bytes())
-            format_number, version = manifest["format"], manifest["nystrom"]
-            seed = manifest["seed"]
+            about = json.loads(manifest.read_bytes())
+            written_by, seed = about["nystrom"], about["seed"]
         except (OSError, KeyError, ValueError, TypeError) as error:
             raise self._damaged_error(self.path, error) from None
-        if (format_number, version) != (CHECKPOINT_FORMAT, _PACKAGE.__version__):
+        if written_by != version:
             raise CheckpointError(
-                f"{self.path} was written by nystrom {version}, and this is nystrom "
-                f"{_PACKAGE.__version__}: passes may differ. Continue with that "
-                "version, or delete the folder to start again."
+                f"{self.path} was written by nystrom {written_by}, and this is nystrom "
+                f"{version}: passes may differ. Continue with that version, or delete "
+                "the folder to start again."
             )
         return seed
-
-    def _remove(self) -> None:
-        with suppress(OSError):  # files of others in it stay
-            for file in [*self.path.glob("pass *.npz"), self.path / MANIFEST_FILE]:
-                file.unlink()
-            self.path.rmdir()
 
     def seed(self) -> int:
         """Return the next seed for random_state=None.
@@ -221,7 +184,7 @@ class CheckpointStore:
         self._n_seeds += 1
         return int(digest(self._seed, self._n_seeds), 16) >> 1
 
-    def next_pass(self, key: PassKey) -> SavedPass:
+    def next_pass(self, key: PassKey) -> Progress:
         """Return what is stored of the pass that begins.
 
         Parameters
@@ -231,44 +194,32 @@ class CheckpointStore:
 
         Returns
         -------
-        saved : SavedPass
-            Its result, a partial sum, or nothing.
+        n_done, sums : int, sequence of (int, object)
+            Tiles that are done, and their sums.
         """
-        number = self.n_passes
-        self.n_passes += 1
-        file = self._pass_file(number)
-        if not file.exists():
-            return SavedPass(number)
+        self._n_passes += 1
+        if not self._pass_file.exists():
+            return 0, ()
         try:  # zipfile compares the checksums
-            with open(file, "rb") as stream, np.load(stream) as stored:
+            with open(self._pass_file, "rb") as stream, np.load(stream) as stored:
                 about = json.loads(stored["about"].tobytes())
                 arrays = [stored[f"{i}"] for i in range(len(stored.files) - 1)]
-            saved_key, next_tile = about["key"], about["next_tile"]
+            saved_key, n_done = about["key"], about["n_done"]
         except (OSError, BadZipFile, KeyError, ValueError, EOFError) as error:
-            raise self._damaged_error(file, error) from None
+            raise self._damaged_error(self._pass_file, error) from None
         differing = [what for what in key if saved_key.get(what) != key[what]]
         if differing:
             raise CheckpointError(
-                f"{self.path} belongs to another run: its pass {number + 1} "
+                f"{self.path} belongs to another run: its pass {self._n_passes} "
                 f"({saved_key.get('name')!r}) "
                 f"had other {', other '.join(differing)}. Repeat that run, with the "
                 "same data, parameters and versions, or delete the folder to start "
                 "again."
             )
-        return SavedPass(number, next_tile, decode_value(about["sums"], arrays))
+        return n_done, decode_value(about["sums"], arrays)
 
-    def is_due(self) -> bool:
-        """Check whether it is time to save an unfinished pass.
-
-        Returns
-        -------
-        answer : bool
-            Whether it is.
-        """
-        return time.perf_counter() - self._saved_at >= self.every
-
-    def save(self, key: PassKey, saved: SavedPass) -> None:
-        """Store what is known of a pass.
+    def save(self, key: PassKey, n_done: int, sums: Sequence[tuple[int, Any]]) -> None:
+        """Store what is known of the pass that began last.
 
         One warning reports that writing failed.
 
@@ -276,20 +227,24 @@ class CheckpointStore:
         ----------
         key : PassKey
             Name and digests of the pass.
-        saved : SavedPass
-            What is known of the pass.
+        n_done : int
+            Number of tiles that are done.
+        sums : sequence of (int, object)
+            Their sums in order, each with its number of tiles.
         """
         arrays = list[np.ndarray]()
         try:
-            sums = encode_value(list(saved.sums), arrays)
+            encoded = encode_value(list(sums), arrays)
         except NotStorableError:
             return
-        about = {"key": key, "next_tile": saved.next_tile, "sums": sums}
+        about = {"key": key, "n_done": n_done, "sums": encoded}
         text = np.frombuffer(json.dumps(about).encode(), np.uint8)
         named = {f"{i}": array for i, array in enumerate(arrays)}
-        file = self._pass_file(saved.number)
         try:
-            with atomic_write(file) as temporary, open(temporary, "xb") as stream:
+            with (
+                atomic_write(self._pass_file) as temporary,
+                open(temporary, "xb") as stream,
+            ):
                 np.savez(stream, about=text, **named)  # type: ignore[arg-type]
         except (OSError, BadZipFile, ValueError) as error:  # the last two by zipfile
             if not self._has_warned:
@@ -300,28 +255,12 @@ class CheckpointStore:
                     stacklevel=2,
                 )
             self._has_warned = True
-        self._saved_at = time.perf_counter()
+        self.saved_at = time.perf_counter()
 
-    def resumes_at(self, saved: SavedPass) -> bool:
-        """Check whether a saved run resumes at this pass.
-
-        Parameters
-        ----------
-        saved : SavedPass
-            What is known of the pass.
-
-        Returns
-        -------
-        answer : bool
-            True once.
-        """
-        if self._has_resumed or (saved.number < self.n_saved and not saved.next_tile):
-            return False
-        self._has_resumed = True
-        return True
-
-    def _pass_file(self, number: int) -> Path:
-        return self.path / f"pass {number}.npz"
+    @property
+    def _pass_file(self) -> Path:
+        """Of the pass that began last."""
+        return self.path / f"pass {self._n_passes - 1}.npz"
 
     def _damaged_error(self, path: Path, error: Exception) -> CheckpointError:
         return CheckpointError(
@@ -380,17 +319,17 @@ class Checkpoint(Engine):
         name : str
             Name of the pass, for progress and checkpoints.
         """
-        key = self._key(f, source, shared, name)
-        saved = self._begin_pass(key, source, shared)
-        if saved.sums:
+        key, _, sums = self._begin(f, source, shared, name)
+        if sums:
             with open_sink(sink):
-                sink.put(0, saved.sums[0][1])
+                sink.put(0, sums[0][1])
             return
         inner = self.inner.with_progress(self._offset_progress(0, source))
         inner.map(f, source, sink, shared, name)
         rows = sink.array if type(sink) is ArraySink else None
         if isinstance(rows, np.ndarray) and rows.nbytes <= MAX_SAVED_BYTES:
-            self._save_result(key, saved, source, rows)
+            n_tiles = count_tiles(source.n_rows)
+            self.run.save(key, n_tiles, [(n_tiles, rows)])
 
     def reduce(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
@@ -413,60 +352,43 @@ class Checkpoint(Engine):
         total : object
             The sum, an array or a tuple of arrays.
         """
-        key = self._key(f, source, shared, name)
-        saved = self._begin_pass(key, source, shared)
-        n_tiles, tile = count_tiles(source.n_rows), saved.next_tile
-        tree, size, seconds = SumTree.replace(saved.sums), 1, 0.0
+        key, tile, sums = self._begin(f, source, shared, name)
+        n_tiles, run = count_tiles(source.n_rows), self.run
+        tree, size, seconds = SumTree.replace(sums), 1, 0.0
         # Range by range: between two of them it can be saved.
         while tile < n_tiles:
-            size = next_range_size(tile, size, seconds, self.run.every / 4)
+            size = next_range_size(tile, size, seconds, run.every / 4)
             tile_range = TileRange(source, tile, tile + size)
             started = time.perf_counter()
             inner = self.inner.with_progress(self._offset_progress(tile, source))
             tree.push(inner.reduce(f, tile_range, shared, name), size)
-            seconds = time.perf_counter() - started
-            tile += size
-            if tile < n_tiles and self.run.is_due():
-                self.run.save(key, SavedPass(saved.number, tile, tree.partial))
+            now = time.perf_counter()
+            seconds, tile = now - started, tile + size
+            if tile < n_tiles and now - run.saved_at >= run.every:
+                run.save(key, tile, tree.partial)
         total = tree.total()
-        if saved.next_tile < n_tiles:
-            self._save_result(key, saved, source, total)
+        if seconds:  # else all of it was saved
+            run.save(key, n_tiles, [(n_tiles, total)])
         return total
 
-    def _save_result(
-        self, key: PassKey, saved: SavedPass, source: Source, result: Any
-    ) -> None:
-        n_tiles = count_tiles(source.n_rows)
-        self.run.save(key, SavedPass(saved.number, n_tiles, [(n_tiles, result)]))
-
-    def _key(
+    def _begin(
         self, f: Callable, source: Source, shared: tuple[Any, ...], name: str
-    ) -> PassKey:
-        """What the pass is known by; many passes over the same rows read them once."""
+    ) -> tuple[PassKey, int, Sequence[tuple[int, Any]]]:
+        """What the pass is known by, and what was saved of it."""
+        # Many passes over the same rows read them once.
         if not self._last_fingerprint or self._last_fingerprint[0][0] is not source:
             self._last_fingerprint[:] = [(source, source_fingerprint(source))]
-        return {
+        key = {
             "name": name,
             "function": f"{f.__module__}.{f.__qualname__}",
             "rows, weights or targets": self._last_fingerprint[0][1],
             "parameters": digest(shared),
         }
-
-    def _begin_pass(
-        self, key: PassKey, source: Source, shared: tuple[Any, ...]
-    ) -> SavedPass:
-        """What was saved of the pass; it is said where a saved run goes on."""
-        saved, n_tiles = self.run.next_pass(key), count_tiles(source.n_rows)
-        if saved.next_tile < n_tiles and self.run.resumes_at(saved):
-            first_row = saved.next_tile * TILE
-            where = f", row {first_row:,} of {source.n_rows:,}" if first_row else ""
-            text = f"resumed at pass {saved.number + 1}{where} ({self.run.path.name})"
-            report_work(self.progress, "note", text)
-            _LOG.info("%s", text)
-        self.begin_pass(key["name"], source.n_rows, shared)
-        if saved.next_tile:
-            self.progress(key["name"], saved.next_tile, n_tiles)
-        return saved
+        n_done, sums = self.run.next_pass(key)
+        self.begin_pass(name, source.n_rows, shared)
+        if n_done:
+            self.progress(name, n_done, count_tiles(source.n_rows))
+        return key, n_done, sums
 
     def _offset_progress(self, first: int, source: Source) -> Callable:
         n_tiles = count_tiles(source.n_rows)

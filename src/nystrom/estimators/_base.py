@@ -58,9 +58,9 @@ from ._problem import (
     source_from_rows,
     stopping_rule_from_params,
     update_landmarks,
+    warn_about_landmarks,
 )
 from ._progress import CallbackSupportMixin, resolve_engine
-from ._warnings import warn_about_landmarks
 
 #: What landmarks are called where all rows are, and the solution is exact.
 EXACT = "exact"
@@ -111,6 +111,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     sampler: Any
     max_spectral_error: float | None = None
     max_trace_error: float | None = None
+    epsilon: Any = None  # of ridge regression: a bound on its risk, and the
+    delta: Any = None  # probability that it does not hold
     optimize_landmarks: bool = False
     random_state: Any
     n_jobs: int | None
@@ -240,6 +242,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             verbose=self.verbose,
             **params,
         )
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
@@ -251,6 +255,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
         problem = replace(problem, kernel=resolved)
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _kernel_with_params(
@@ -274,11 +280,9 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
     def _learn_gamma(
-        self, problem: KernelProblem, name: Any, gamma: str | None
+        self, problem: KernelProblem, name: Any, gamma: str
     ) -> KernelProblem:
         """The problem with the widths of its kernel, "scale" so far, learnt."""
-        if gamma is None:
-            return problem
         return learn_kernel(
             problem,
             name,
@@ -314,16 +318,28 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         self,
         problem: KernelProblem,
         stopping_rule: StoppingRule | None = None,
-        **options: Any,
     ) -> Landmarks:
-        """Landmarks by the sampler, as many as asked for; moved where that is asked."""
+        """Landmarks by the sampler, as many as asked for; moved where that is asked.
+
+        With epsilon as many as it takes, or none.
+        """
         rule = self._stopping_rule() if stopping_rule is None else stopping_rule
         sampler = self.sampler
         if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
             sampler = "uniform"  # rows far from all others are no place to begin
         landmarks = problem.select_landmarks(
-            rule, sampler, random_state=self.random_state, nested=True, **options
+            rule,
+            sampler,
+            random_state=self.random_state,
+            nested=True,
+            delta=self.delta,
         )
+        if self.epsilon is not None and landmarks.n_requested is not None:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} takes {landmarks.n_requested} landmarks, "
+                f"more than n_landmarks={self.n_landmarks}. Raise n_landmarks or pass "
+                "None, allow a larger epsilon, or omit epsilon."
+            )
         if not self.optimize_landmarks:
             return landmarks
         if not isinstance(rule, FixedSize):

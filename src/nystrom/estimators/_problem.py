@@ -1,9 +1,10 @@
 """`KernelProblem`: validated rows, their kernel and an engine; gamma from the data,
-and the selection of landmarks.
+the selection of landmarks, and warnings about these.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +25,8 @@ from ..samplers import (
     StoppingRule,
     TraceTolerance,
     as_sampler,
-    run_sampler,
 )
-from ..samplers.base import GivenPoints, GivenRows
+from ..samplers.base import GivenPoints, GivenRows, Sampler
 from ..samplers.streaming import update_from_batch
 from ..sources import (
     Block,
@@ -39,7 +39,7 @@ from ..sources import (
 )
 from ..sources.views import DeviceRows
 from ._inputs import check_namespace, check_sample_weight, check_width
-from ._progress import active_engine, announce_selection, resolve_engine
+from ._progress import active_engine, announce_selection, resolve_engine, warn
 
 
 def source_from_rows(X: Any, weights: np.ndarray | None = None) -> Source:
@@ -218,7 +218,7 @@ class KernelProblem:
         nested: bool = False,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by whatever stands for a sampler.
+        """Landmarks by whatever stands for a sampler; never rows of weight 0.
 
         `nested` puts redundant ones last where they were drawn in no order, for callers
         that need their factor anyway. A progress bar says first how many landmarks
@@ -228,17 +228,33 @@ class KernelProblem:
         sampler = as_sampler(sampler, stopping_rule, **options)
         if engine.progress is not silent:
             announce_selection(sampler, kernel, source, stopping_rule, engine)
-        landmarks = run_sampler(
-            sampler,
-            kernel,
-            source,
-            stopping_rule,
-            random_state=random_state,
-            engine=engine,
-        )
+        start_time = time.perf_counter()
+        candidates, rows = source, None
+        if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
+            weights = source.weights
+            if not np.all(weights > 0):
+                rows = np.flatnonzero(weights)
+                candidates = Subset(source, rows)
+                candidates.is_subset = False  # it is all that there is to choose from
+        goal: Any = stopping_rule
+        if isinstance(goal, FixedSize) and not isinstance(sampler, Sampler):
+            goal = goal.n_landmarks  # what a function of the user's own takes
+        seed = as_seed(random_state)
+        landmarks = sampler(kernel, candidates, goal, seed=seed, engine=engine)
+        if not isinstance(landmarks, Landmarks):
+            raise TypeError(
+                f"The sampler {sampler!r} returned {type(landmarks).__name__}; it must "
+                "return nystrom.landmarks.Landmarks."
+            )
+        changes: dict[str, Any] = {"seconds": time.perf_counter() - start_time}
+        if rows is not None:
+            changes["n_rows"] = source.n_rows
+            if landmarks.indices is not None:
+                changes["indices"] = rows[landmarks.indices]
         if source.original is not source:  # a model holds points such as the rows given
-            points = arrays.to_device_of(landmarks.points, source.original.rows(0, 1))
-            landmarks = landmarks.replace(points=points)
+            first = source.original.rows(0, 1)
+            changes["points"] = arrays.to_device_of(landmarks.points, first)
+        landmarks = landmarks.replace(**changes)
         is_nested = getattr(sampler, "is_ordered", True)
         return landmarks.in_nested_order() if nested and not is_nested else landmarks
 
@@ -393,3 +409,87 @@ def check_landmark_width(source: Source, points: Any) -> None:
     has_columns = arrays.is_array_or_csr(points) and points.ndim == 2
     width = points.shape[1] if has_columns else None
     check_width(source.n_features, width, "the landmarks have")
+
+
+#: K is nearly diagonal if the relative trace error exceeds the first and landmarks
+#: represent fewer rows than the second on average.
+DIAGONAL_TRACE_ERROR, DIAGONAL_ROWS_PER_LANDMARK = 0.9, 2.0
+
+
+#: K is nearly constant where its least entry is more than this share of its largest,
+#: among so many landmarks.
+CONSTANT_ENTRY_RATIO, N_PROBED_LANDMARKS = 0.9999, 32
+
+
+def warn_about_landmarks(landmarks: Landmarks) -> None:
+    """The warnings a user should see once: an indefinite kernel, a cap reached, a
+    width that makes all rows alike or none.
+    """
+    if landmarks.indefinite:
+        warn_indefinite(
+            landmarks.kernel,
+            "the landmarks were not chosen by its scores, and its negative part is "
+            "dropped",
+        )
+    max_trace_error, error = landmarks.max_trace_error, landmarks.error
+    if (
+        max_trace_error is not None
+        and error is not None
+        and error.value > max_trace_error
+    ):
+        warn(
+            f"max_trace_error={max_trace_error:.4g} was not reached: {len(landmarks)} "
+            f"landmarks, of rank {landmarks.rank}, have relative trace error {error}. "
+            "Raise the limit, pass None for no limit, or allow a larger error."
+        )
+    if landmarks.n_requested is not None:
+        error_sentence = f" Relative trace error: {error}." if error else ""
+        warn(
+            f"max_spectral_error={landmarks.ridge:.4g} needs about "
+            f"{landmarks.n_requested} landmarks, more than the {len(landmarks)} "
+            f"allowed.{error_sentence} Raise the limit, or pass None for no limit."
+        )
+    if not landmarks.kernel.traits.is_distance_based:
+        return
+    advice = "Scale the features (StandardScaler) and change gamma:"
+    if _is_nearly_diagonal(landmarks):
+        warn(
+            f"The kernel matrix is nearly diagonal: with {len(landmarks)} landmarks "
+            f"the relative trace error is {landmarks.error}. The width of "
+            f"{landmarks.kernel} is probably too small for these rows. {advice} a "
+            "smaller gamma, 'median', or 'learn' with targets."
+        )
+    elif _is_nearly_constant(landmarks):
+        warn(
+            "The kernel matrix is nearly constant: the width of "
+            f"{landmarks.kernel} is probably too large for these rows. {advice} a "
+            "larger gamma, 'median', or 'learn' with targets."
+        )
+
+
+def _is_nearly_diagonal(landmarks: Landmarks) -> bool:
+    """Whether each landmark stands for little but itself.
+
+    Of a diagonal K landmarks leave 1 − s/n; few of them may leave much of any K.
+    """
+    error, n = landmarks.error, landmarks.n_rows
+    if error is None or n is None or error.value <= DIAGONAL_TRACE_ERROR:
+        return False
+    return (1 - error.value) * n < DIAGONAL_ROWS_PER_LANDMARK * len(landmarks)
+
+
+def _is_nearly_constant(landmarks: Landmarks) -> bool:
+    """Whether even landmarks, which are far from each other, look all the same."""
+    s = len(landmarks)
+    probed = np.arange(0, s, -(-s // N_PROBED_LANDMARKS))
+    points = arrays.take_rows(landmarks.points, probed)
+    is_first_copy = arrays.first_occurrences(points)
+    if len(probed) < 2 or (is_first_copy is not None and not is_first_copy.any()):
+        return False  # they are the same
+    K = landmarks.kernel.gram(points)
+    return bool(K.min() > CONSTANT_ENTRY_RATIO * K.max())
+
+
+def warn_indefinite(kernel: Kernel, consequence: str) -> None:
+    """The warning that names the kernel, and says what follows."""
+    warn(f"The kernel {kernel} is not positive semi-definite: {consequence}.")

@@ -1,7 +1,13 @@
-"""Around every call: its engine, its one progress bar, and scikit-learn's callbacks."""
+"""Around every call: its engine, its one progress bar, warnings, scikit-learn's
+callbacks, and lazy results for Dask arrays.
+"""
 
 from __future__ import annotations
 
+import copy
+import sys
+import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -19,10 +25,11 @@ from ..engines import (
     as_engine,
     checkpointed,
     current,
+    using,
 )
 from ..engines.base import ProgressHooks, report_work
 from ..engines.blas import blas_limit_for_size
-from ..engines.progress import PassBars, WorkEstimate
+from ..engines.progress import PassBars, WorkEstimate, write_above_status_line
 from ..kernels import Kernel
 from ..samplers import SpectralTolerance, StoppingRule
 from ..samplers.cost import (
@@ -32,8 +39,8 @@ from ..samplers.cost import (
 )
 from ..sources import Source, is_dask
 from ..sources.arrow import report_conversions
-from ._dask import lazy_result
-from ._warnings import explain_memory_errors
+from ..sources.dask import as_dask_matrix, column_names
+from ._inputs import check_feature_names_match
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -63,7 +70,7 @@ BAR_DELAY_SECONDS = 1.0
 
 
 @contextmanager
-def progress_bar(
+def call_context(
     name: str,
     verbose: Any,
     delay: float = 0.0,
@@ -71,21 +78,33 @@ def progress_bar(
 ) -> Iterator[Bar | None]:
     """If `verbose`, the bar of this call; of the one around it where there is one.
 
-    `work` are passes, and selections of landmarks: see `WorkEstimate`.
+    `work` are passes, and selections of landmarks: see `WorkEstimate`. A MemoryError
+    says what would help.
     """
     check_verbose(verbose)
-    if not verbose:
-        yield None
-    elif (outer_bar := _current_bar.get()) is not None:
-        yield outer_bar
-    else:
-        with Bar(None, 30, name, delay, *work) as bar:
-            token = _current_bar.set(bar)
-            try:
-                with report_conversions(bar):
-                    yield bar
-            finally:
-                _current_bar.reset(token)
+    try:
+        if not verbose:
+            yield None
+        elif (outer_bar := _current_bar.get()) is not None:
+            yield outer_bar
+        else:
+            with Bar(None, 30, name, delay, *work) as bar:
+                token = _current_bar.set(bar)
+                try:
+                    with report_conversions(bar):
+                        yield bar
+                finally:
+                    _current_bar.reset(token)
+    except (MemoryError, RuntimeError) as error:
+        # Python's own words where there is no room for the stack of a thread.
+        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
+            raise
+        what = f": {error}" if str(error) else ""
+        raise MemoryError(
+            f"{name} ran out of memory{what.rstrip('.')}. Use fewer landmarks "
+            "(memory grows with their square), fewer threads (n_jobs=1), rows "
+            "in float32, or rows that stay in a file (nystrom.sources.open)."
+        ) from error
 
 
 def method_progress_bar(
@@ -93,25 +112,19 @@ def method_progress_bar(
 ) -> AbstractContextManager[Bar | None]:
     """The bar of a method, if it takes long."""
     name = f"{type(estimator).__name__}.{method}"
-    return progress_bar(name, estimator.verbose, BAR_DELAY_SECONDS, (passes, 0))
+    return call_context(name, estimator.verbose, BAR_DELAY_SECONDS, (passes, 0))
 
 
 def method_of_rows(method: _F) -> _F:
     """A method of rows X: with a bar, or lazy where X is Dask's.
 
-    Rows that are to be written somewhere (`out`) are not lazy. `fit_transform` has the
-    bar of its fit.
+    Rows that are to be written somewhere (`out`) are not lazy.
     """
-    is_fit = method.__name__ == "fit_transform"
 
     @wraps(method)
     def wrapper(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         if is_dask(X) and options.get("out") is None:
-            if is_fit:
-                return self.fit(X, *args, **options).transform(X)
             return lazy_result(method.__name__, self, X, args, options)
-        if is_fit:
-            return method(self, X, *args, **options)
         passes = 3.0 if options.get("return_std") else 1.0
         with method_progress_bar(self, method.__name__, passes):
             return method(self, X, *args, **options)
@@ -129,8 +142,7 @@ def with_progress_bar(passes: float = 1.0, n_selections: int = 0) -> Callable[[_
         @wraps(function)
         def wrapper(*args: Any, **options: Any) -> Any:
             name, verbose = function.__name__, options.get("verbose", 0)
-            work = passes, n_selections
-            with progress_bar(name, verbose, work=work), explain_memory_errors(name):
+            with call_context(name, verbose, work=(passes, n_selections)):
                 return function(*args, **options)
 
         return wrapper  # type: ignore[return-value]
@@ -152,17 +164,14 @@ def fit_context(
         uses_cg = getattr(estimator, "solver", None) == "cg"
         passes = CG_PASSES if uses_cg else estimator._model_passes
     work = passes, estimator._n_selections
-    with progress_bar(name, getattr(estimator, "verbose", 0), work=work):
+    with call_context(name, getattr(estimator, "verbose", 0), work=work):
         callback_names = ("_skl_callbacks", "_parent_callback_ctx")
         has_callbacks = any(hasattr(estimator, name) for name in callback_names)
         task = CallbackTask(estimator, X, y, work) if has_callbacks else None
         token = _callback_hooks.set(() if task is None else (task,))
         state_before = dict(vars(estimator))
         try:
-            with (
-                explain_memory_errors(name),
-                nullcontext() if size is None else blas_limit_for_size(size),
-            ):
+            with nullcontext() if size is None else blas_limit_for_size(size):
                 yield
         except BaseException:
             vars(estimator).clear()
@@ -267,3 +276,79 @@ class CallbackTask(WorkEstimate):
     def end(self) -> None:
         """The fit is done."""
         self.root.call_on_fit_task_end(estimator=self.estimator, X=self.X, y=self.y)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points at the user's own line, not at ours or scikit-learn's."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("nystrom", "sklearn")
+    ):
+        frame, level = frame.f_back, level + 1
+    with write_above_status_line():  # not into the line of a bar
+        warnings.warn(message, category, stacklevel=level)
+
+
+def lazy_result(method: str, fitted: Any, X: Any, args: tuple, options: dict) -> Any:
+    """What a method returns for rows, as a lazy Dask array.
+
+    What is fitted now counts, also if the estimator is fitted anew before the result is
+    computed.
+    """
+    from dask import delayed
+
+    check_feature_names_match(column_names(X), fitted._fitted_names)
+    fitted, X = copy.copy(fitted), as_dask_matrix(X, known_lengths=False)
+    vars(fitted).pop("feature_names_in_", None)  # chunks are arrays, without names
+    # One row tells what comes out, and is refused where all would be.
+    prototypes, is_tuple = _call_method(
+        fitted, method, _prototype_row(fitted, X), args, options
+    )
+    widths = [part.shape[1] if part.ndim == 2 else 1 for part in prototypes]
+    bounds = np.cumsum([0, *widths])
+    side_by_side = X.map_blocks(
+        _call_on_chunk,
+        # Once for all chunks.
+        fitted=delayed(fitted, name=f"fitted-{uuid.uuid4().hex}"),
+        method=method,
+        args=args,
+        options=options,
+        width=int(bounds[-1]),
+        dtype=np.result_type(*prototypes),
+        chunks=(X.chunks[0], (int(bounds[-1]),)),
+        meta=np.empty((0, 0), np.result_type(*prototypes)),
+    )
+    lazy = []
+    for part, start, stop in zip(prototypes, bounds[:-1], bounds[1:], strict=True):
+        columns = slice(start, stop) if part.ndim == 2 else start
+        lazy.append(side_by_side[:, columns].astype(part.dtype))
+    return tuple(lazy) if is_tuple else lazy[0]
+
+
+def _prototype_row(fitted: Any, X: Any) -> np.ndarray:
+    """A row as those of X: a landmark if there are such, since any kernel takes it."""
+    landmarks = getattr(fitted, "landmarks_", None)
+    points = getattr(landmarks, "points", None)
+    if isinstance(points, np.ndarray) and points.shape[1:] == X.shape[1:]:
+        return points[:1].astype(X.dtype)
+    return np.zeros((1, X.shape[1]), X.dtype)
+
+
+def _call_method(
+    fitted: Any, method: str, rows: np.ndarray, args: tuple, options: dict
+) -> tuple[list[np.ndarray], bool]:
+    """What the method returns for some rows, and whether that is several arrays."""
+    with using(Threads(1)):  # Dask has threads of its own
+        result = getattr(fitted, method)(rows, *args, **options)
+    is_tuple = isinstance(result, tuple)
+    return [np.asarray(part) for part in (result if is_tuple else (result,))], is_tuple
+
+
+def _call_on_chunk(
+    rows: Any, fitted: Any, method: str, args: tuple, options: dict, width: int
+) -> np.ndarray:
+    """All that the method returns for the rows of a chunk, side by side."""
+    if len(rows) == 0:  # of a chunk of unknown length
+        return np.empty((0, width))
+    parts, _ = _call_method(fitted, method, np.asarray(rows), args, options)
+    return np.concatenate([part.reshape(len(rows), -1) for part in parts], axis=1)

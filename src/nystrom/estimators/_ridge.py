@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, is_classifier, is_regressor
+from sklearn.base import RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -26,9 +26,9 @@ from .._validation import (
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
-from ..models.linear_map import LinearMap
+from ..linalg.features import LinearMap
 from ..models.posterior import Posterior
-from ..models.ridge import RidgeFit, RidgeTask
+from ..models.ridge import EXACT_RISK, RidgeFit, RidgeTask
 from ..models.ridge_full import FullPosterior
 from ..models.ridge_solvers import ExactPosterior
 from ..models.streaming import StreamingMoments
@@ -38,8 +38,7 @@ from ..sources.output import Output
 from ._base import BaseLandmarkEstimator, asarray_like
 from ._inputs import check_targets, check_targets_in_source, load_values
 from ._problem import LANDMARK_COUNT, KernelProblem
-from ._progress import method_of_rows
-from ._warnings import warn, warn_of_small_alpha
+from ._progress import method_of_rows, warn
 
 #: A stream's landmarks are changed where that leaves so many times less of K: to carry
 #: sums over loses a little.
@@ -91,8 +90,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     """The base of the ridge estimators, and of KernelLogisticRegression."""
 
     _white_noise_is_alpha = True
-    epsilon: Any = None
-    delta: Any = None
     fit_intercept: bool
     _bool_params: ClassVar[tuple[str, ...]] = ("fit_intercept", "optimize_landmarks")
     #: Names of the solvers.
@@ -120,7 +117,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
             bool(self.fit_intercept),
             problem.engine,
             as_seed(self.random_state),
-            calibrate=is_regressor(self),
+            calibrate=isinstance(self, RegressorMixin),
         )
 
     def _check_alphas(self, problem: KernelProblem) -> np.ndarray:
@@ -152,19 +149,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
                 f"‖K − K̃‖₂ ≤ epsilon·alpha, and alpha is {alpha:g}."
             )
         return self._stopping_rule(float(epsilon * alpha))
-
-    def _select_landmarks_for_risk(
-        self, problem: KernelProblem, stopping_rule: StoppingRule
-    ) -> Landmarks:
-        """Landmarks; with epsilon as many as it takes, or none."""
-        landmarks = self._select_landmarks(problem, stopping_rule, delta=self.delta)
-        if self.epsilon is not None and landmarks.n_requested is not None:
-            raise ValueError(
-                f"epsilon={self.epsilon:g} takes {landmarks.n_requested} landmarks, "
-                f"more than n_landmarks={self.n_landmarks}. Raise n_landmarks or pass "
-                "None, allow a larger epsilon, or omit epsilon."
-            )
-        return landmarks
 
     def _fit_batch(
         self, X: Any, y: Any, sample_weight: Any, **options: Any
@@ -202,7 +186,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         else:
             moments = moments.update(previous, landmarks, source, engine)
         fit = moments.solve(landmarks, alphas, fit_intercept=bool(self.fit_intercept))
-        if is_regressor(self):
+        if isinstance(self, RegressorMixin):
             # The rows of the batch, the last of the stream, stand for all.
             indices = landmarks.indices
             if indices is not None:
@@ -225,12 +209,17 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         """Set what is fitted, with the least alpha; the landmarks with their error."""
         landmarks = landmarks.replace(notes=(*landmarks.notes, *fit.notes))
         landmarks = self._set_landmarks(landmarks, fit.error)
-        if fit.is_exact:
+        if fit.risk_bound == EXACT_RISK:  # the solution is that with K
             n = problem.source.n_rows
             self.approximation_error_ = TraceError.from_sums(0.0, 1.0, n)
         if fit.not_converged:
             warn(fit.not_converged, ConvergenceWarning)
-        warn_of_small_alpha(alpha, fit.least_alpha)
+        if 0 < alpha < fit.least_alpha:
+            warn(
+                f"alpha={alpha:.3g} is below the rounding of this kernel matrix in "
+                f"float64. Raise it to {fit.least_alpha:.2g} or more, or use alpha=0 "
+                "for least squares."
+            )
         self.solver_ = fit.solver
         self.n_iter_ = fit.n_iterations
         self.risk_bound_ = fit.risk_bound

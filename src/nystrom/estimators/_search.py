@@ -46,8 +46,8 @@ from ._problem import (
     KernelProblem,
     gamma_from_data,
 )
+from ._progress import warn
 from ._ridge import BaseKernelRidge
-from ._warnings import warn
 
 
 def resolve_splits(cv: Any, y: Any, seed: int, allowed: str) -> list[Split] | str:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from .._random import as_seed, sorted_row_sample
 from .._validation import check_int
 from ..sources import DaskRows, Source, TransformedRows, infer_source, is_dask
-from ._dask import lazy_result
 from ._inputs import check_feature_names_match
+from ._progress import lazy_result
 
 #: Rows that `partial_fit` is given at a time, whatever the rows are stored in.
 BLOCK_ROWS = 2**14

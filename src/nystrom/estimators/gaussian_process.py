@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError
 from sklearn.base import RegressorMixin, clone
 from sklearn.gaussian_process import GaussianProcessRegressor as ExactProcess
 from sklearn.gaussian_process import kernels as gp
@@ -21,53 +21,36 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
-from .._random import as_seed
 from .._validation import check_int, check_positive, unknown_name_error
-from ..engines.blas import blas_limit_for_size
-from ..kernels import Blockwise, Kernel
-from ..kernels.gaussian_process import (
-    MappedKernel,
-    as_scikit_learn,
-    from_scikit_learn,
-    has_point_gradient,
-    noise_and_gradient,
-)
+from ..kernels.gaussian_process import from_scikit_learn, noise_and_gradient
 from ..landmarks import Landmarks
-from ..models.gaussian_process import (
-    ProcessFit,
-    ProcessRows,
-    evidence,
-    fit_process,
-    learn_hyperparameters,
-    newton_steps,
-    target_statistics,
-)
-from ..models.linear_map import LinearMap
-from ..models.metric import Metric
+from ..models.evidence import ProcessRows, evidence
+from ..models.gaussian_process import JointPosterior, ProcessFit
 from ..models.posterior import Posterior
-from ..models.ridge_solvers import ExactPosterior
 from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._base import asarray_like, exact_landmarks, uses_exact_solver
-from ._learning import learn_kernel
-from ._problem import LEARN_MATRIX, KernelProblem, resolve_kernel, source_from_rows
-from ._progress import fit_context, method_of_rows, with_callbacks
+from ._exact_process import (
+    EXACT_ATTRIBUTES,
+    can_optimize,
+    exact_model,
+    exact_process,
+    fit_exact,
+    predict_exact,
+)
+from ._hyperparameters import (
+    DEFAULT_LANDMARKS,
+    HyperparameterSearch,
+    check_noise,
+    process_rows,
+)
+from ._problem import source_from_rows, warn_about_landmarks
+from ._progress import fit_context, method_of_rows, warn, with_callbacks
 from ._ridge import BaseKernelRidge, RidgeModel
-from ._warnings import warn, warn_about_landmarks
-
-#: Landmarks that hyper-parameters are learnt with where their number is not given.
-DEFAULT_LANDMARKS = 1000
-#: The number of landmarks that max_kl takes is found to one part in so many.
-PREFIX_SHARE = 16
-#: Points whose residuals are drawn together by `sample_y`.
-SAMPLE_BLOCK = 1000
-
 
 #: Rows of the last fit, for the likelihood at other hyper-parameters. They are no part
 #: of a model that is saved.
 _TRAINING_ROWS: WeakKeyDictionary[Any, ProcessRows] = WeakKeyDictionary()
-#: Fitted attributes with an entry per row, and what predictions are scaled back by.
-EXACT_ATTRIBUTES = ("y_train_", "L_", "_y_train_mean", "_y_train_std")
 
 
 class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
@@ -237,7 +220,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            exact = self._scikit_learn()
+            exact = exact_process(self.get_params(deep=False))
             exact._validate_params()
             if self.metric not in (None, "matrix"):
                 raise unknown_name_error("metric", self.metric, ["matrix"])
@@ -249,21 +232,21 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
                 and not is_weighted
                 and self.metric is None
-                and _has_gradient(exact, source)
+                and can_optimize(exact, source)
             ):
-                self._fit_exact(exact, X, targets[:, 0] if single else targets, source)
+                self._fit_exact(exact, targets[:, 0] if single else targets, source)
                 return self
-            kernel = clone(exact.kernel) if exact.kernel is not None else _default()
-            self._check_noise(kernel)
+            kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
+            check_noise(kernel, self.alpha)
             problem = self._resolve_problem(
                 X, targets, sample_weight, kernel=from_scikit_learn(kernel)
             )
-            rows = self._process_rows(problem)
-            kernel = self._learn_metric(problem, kernel)
-            kernel, landmarks = self._learn(problem, rows, kernel)
-            fit = self._fit_process(problem, rows, kernel, landmarks)
+            rows = process_rows(self, problem)
+            search = HyperparameterSearch(self, problem, rows)
+            kernel, landmarks = search.run(kernel)
+            fit = search.fit(kernel, landmarks)
             if self.max_kl is not None:
-                landmarks, fit = self._grow(problem, rows, kernel, landmarks, fit)
+                landmarks, fit = search.grow(kernel, landmarks, fit)
             self._set_process(rows, kernel, landmarks, fit)
         return self
 
@@ -279,66 +262,6 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         size = check_int(self.n_landmarks, "n_landmarks", optional=True)
         return FixedSize(size or DEFAULT_LANDMARKS)
 
-    def _fit_process(
-        self, problem: KernelProblem, rows: ProcessRows, kernel: Any, landmarks: Any
-    ) -> ProcessFit:
-        source, noise = self._source_and_noise(problem, rows, kernel)
-        rows = replace(rows, source=source)
-        return fit_process(landmarks, rows, noise, seed=as_seed(self.random_state))
-
-    def _grow(
-        self,
-        problem: KernelProblem,
-        rows: ProcessRows,
-        kernel: Any,
-        landmarks: Landmarks,
-        fit: ProcessFit,
-    ) -> tuple[Landmarks, ProcessFit]:
-        """As few landmarks as reach max_kl: twice as many each time, then a prefix.
-
-        `landmarks` are as many as there were to learn with.
-        """
-        limit = self._max_landmarks() or problem.source.n_rows
-        max_kl = float(self.max_kl)  # type: ignore[arg-type]
-        while fit.kl_bound > max_kl and len(landmarks) < limit:
-            size = min(2 * len(landmarks), limit)
-            landmarks = self._select(problem, rows, kernel, FixedSize(size))
-            fit = self._fit_process(problem, rows, kernel, landmarks)
-            if landmarks.rank < size:  # nothing is left of K
-                break
-        if fit.kl_bound > max_kl:
-            warn(
-                f"max_kl={max_kl:g} was not reached: with {len(landmarks)} "
-                f"landmarks the bound is {fit.kl_bound:.3g}. Raise n_landmarks, or "
-                "allow a larger divergence."
-            )
-            return landmarks, fit
-        too_few, enough = 0, len(landmarks)
-        while enough - too_few > max(1, enough // PREFIX_SHARE):
-            size = (too_few + enough) // 2
-            trial = self._fit_process(problem, rows, kernel, landmarks[:size])
-            if trial.kl_bound <= max_kl:
-                enough, fit = size, trial
-            else:
-                too_few = size
-        return landmarks[:enough], fit
-
-    def _scikit_learn(self) -> ExactProcess:
-        """scikit-learn's estimator with the same parameters."""
-        kernel = self.kernel
-        if isinstance(kernel, Kernel):
-            kernel = as_scikit_learn(kernel)
-        return ExactProcess(
-            kernel,
-            alpha=self.alpha,
-            optimizer=self.optimizer,
-            n_restarts_optimizer=self.n_restarts_optimizer,
-            normalize_y=self.normalize_y,
-            copy_X_train=self.copy_X_train,
-            n_targets=self.n_targets,
-            random_state=self.random_state,
-        )
-
     def _validate_rows(self, X: Any, *, reset: bool) -> Any:
         X = super()._validate_rows(X, reset=reset)
         if sp.issparse(X):
@@ -348,27 +271,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             )
         return X
 
-    def _check_noise(self, kernel: Any) -> None:
-        alpha = np.asarray(self.alpha, dtype=np.float64)
-        if not np.all(alpha + noise_and_gradient(kernel)[0] > 0):
-            raise ValueError(
-                "alpha=0 without a WhiteKernel is a process without noise, which "
-                "landmarks cannot approximate. Add WhiteKernel() to the kernel, or "
-                "set alpha > 0."
-            )
-
-    def _fit_exact(
-        self, exact: ExactProcess, X: Any, targets: Any, source: Source
-    ) -> None:
-        """By scikit-learn's own class."""
-        n = source.n_rows
-        X = source.rows(0, n) if isinstance(X, Source) else X
-        with blas_limit_for_size(n):
-            exact.fit(X, np.asarray(targets[:n]))
-        try:
-            kernel = from_scikit_learn(exact.kernel_)
-        except ValueError:  # noise that is no term of a sum
-            kernel = Blockwise(exact.kernel_, exact.kernel_.diag)
+    def _fit_exact(self, exact: ExactProcess, targets: Any, source: Source) -> None:
+        kernel = fit_exact(exact, source, targets)
         self._exact = exact
         self.__dict__.pop("_model", None)
         self.landmarks_ = exact_landmarks(kernel, source)
@@ -389,149 +293,6 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             f"{type(self).__name__!r} object has no attribute {name!r}"
             + (": it has one entry per row" if name in EXACT_ATTRIBUTES else "")
         )
-
-    def _process_rows(self, problem: KernelProblem) -> ProcessRows:
-        """Rows with targets, their scale and noise."""
-        source, engine = problem.source, problem.engine
-        t = source.targets.shape[1]
-        if self.n_targets is not None and t != self.n_targets:
-            raise ValueError(
-                "The number of targets seen in `y` is different from the parameter "
-                f"`n_targets`. Got {t} != {self.n_targets}."
-            )
-        mean, scale = np.zeros(t), np.ones(t)
-        if self.normalize_y:
-            mean, scale = target_statistics(source, engine)
-        alpha = np.asarray(self.alpha, dtype=np.float64)
-        if alpha.size == 1:
-            return ProcessRows(source, engine, mean, scale, float(alpha.ravel()[0]))
-        if alpha.shape != (source.n_rows,):
-            raise ValueError(
-                "alpha must be a scalar or an array with same number of entries as y. "
-                f"({len(alpha)} != {source.n_rows})"
-            )
-        Y = np.asarray(source.targets[: source.n_rows])
-        source = source.replace(targets=np.column_stack([Y, alpha]))
-        return ProcessRows(source, engine, mean, scale, has_alpha=True)
-
-    def _source_and_noise(
-        self, problem: KernelProblem, rows: ProcessRows, kernel: Any
-    ) -> tuple[Source, float]:
-        """Rows weighted by the precision of their noise, in units of one over it."""
-        white = noise_and_gradient(kernel)[0]
-        if not rows.has_alpha:
-            return problem.source, rows.alpha + white
-        source, alpha = problem.source, np.asarray(self.alpha, dtype=np.float64)
-        variance = alpha + white
-        noise = float(np.exp(np.mean(np.log(variance))))
-        return source.replace(weights=source.weights * (noise / variance)), noise
-
-    def _learn_metric(self, problem: KernelProblem, kernel: Any) -> Any:
-        """The kernel after a linear map that is learnt, if that is asked for."""
-        if self.metric is None:
-            return kernel
-        source, d = problem.source, problem.source.n_features
-        if d is None:
-            raise ValueError("metric='matrix' is for rows of numbers; X holds objects.")
-        name = _family(kernel)
-        start = resolve_kernel(
-            name, source, type(self).__name__, self.n_jobs, gamma="scale"
-        )
-        learned = learn_kernel(
-            replace(problem, kernel=start),
-            name,
-            LEARN_MATRIX,
-            n_landmarks=self._max_landmarks(),
-            intercept=True,
-            seed=as_seed(self.random_state),
-            moves_landmarks=False,
-        )
-        T = Metric.of(learned.kernel, d).transform
-        # Kernels with a length scale per feature have as many after the map.
-        return MappedKernel(kernel, np.pad(T, ((0, 0), (0, d - T.shape[1]))))
-
-    def _learn(
-        self, problem: KernelProblem, rows: ProcessRows, kernel: Any
-    ) -> tuple[Any, Landmarks]:
-        """The kernel with its hyper-parameters, and landmarks for it."""
-        size = self._max_landmarks() or DEFAULT_LANDMARKS
-        seed = as_seed(self.random_state)
-
-        def on_part(kernel: Any, part: ProcessRows) -> Any:
-            if not isinstance(self.sampler, str):
-                return self._select(problem, rows, kernel).points
-            translated = from_scikit_learn(kernel)
-            source = part.source.replace(targets=None)
-            few = replace(problem, kernel=translated, source=source, engine=part.engine)
-            return few.select_landmarks(
-                FixedSize(size), self.sampler, random_state=seed
-            ).points
-
-        if self.optimizer is None or not kernel.n_dims:
-            return kernel, self._select(problem, rows, kernel)
-        self._check_movable(kernel)
-        optimum = learn_hyperparameters(
-            kernel,
-            rows,
-            on_part,
-            n_landmarks=size,
-            optimizer=self.optimizer if callable(self.optimizer) else None,
-            restarts=self._restarts(kernel),
-            move=self.optimize_landmarks,
-            seed=seed,
-        )
-        kernel = optimum.kernel
-        landmarks = self._select(problem, rows, kernel)
-        if self.optimize_landmarks:
-            moved = evidence(kernel, optimum.points, rows, gradient=False)
-            given = evidence(kernel, landmarks.points, rows, gradient=False)
-            if moved.value > given.value:
-                landmarks = _moved(landmarks, optimum.points)
-        elif not callable(self.optimizer):
-            kernel = newton_steps(optimum, landmarks.points, rows)
-            if not np.array_equal(kernel.theta, optimum.kernel.theta):
-                landmarks = replace(landmarks, kernel=from_scikit_learn(kernel))
-        kernel._check_bounds_params()
-        return kernel, landmarks
-
-    def _select(
-        self,
-        problem: KernelProblem,
-        rows: ProcessRows,
-        kernel: Any,
-        rule: StoppingRule | None = None,
-    ) -> Landmarks:
-        """Landmarks of all rows, weighted by the precision of their noise."""
-        source, _ = self._source_and_noise(problem, rows, kernel)
-        source = source.replace(targets=None)
-        weighted = replace(problem, kernel=from_scikit_learn(kernel), source=source)
-        return weighted.select_landmarks(
-            rule or self._stopping_rule(),
-            self.sampler,
-            random_state=as_seed(self.random_state),
-            nested=True,
-        )
-
-    def _check_movable(self, kernel: Any) -> None:
-        if self.optimize_landmarks and not has_point_gradient(kernel):
-            raise ValueError(
-                "optimize_landmarks=True moves landmarks along the gradient of the "
-                f"kernel, which is not known for kernel={kernel}. Use RBF, Matern, "
-                "RationalQuadratic or DotProduct, or omit optimize_landmarks."
-            )
-
-    def _restarts(self, kernel: Any) -> list[np.ndarray]:
-        """Random hyper-parameters, log-uniform within their bounds."""
-        if not self.n_restarts_optimizer:
-            return []
-        if not np.isfinite(kernel.bounds).all():
-            raise ValueError(
-                "Multiple optimizer restarts (n_restarts_optimizer>0) requires that "
-                "all bounds are finite."
-            )
-        rng = check_random_state(self.random_state)
-        low, high = kernel.bounds.T
-        return [rng.uniform(low, high) for _ in range(self.n_restarts_optimizer)]
 
     def _set_process(
         self, rows: ProcessRows, kernel: Any, landmarks: Landmarks, fit: ProcessFit
@@ -606,19 +367,12 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             raise RuntimeError(
                 "At most one of return_std or return_cov can be requested."
             )
-        exact = self._exact if self._is_fitted else self._scikit_learn()
+        exact = self._exact_or_prior()
         if exact is not None and interval is None:
             X = self._rows_in_memory(X)
-            with blas_limit_for_size(self.n_landmarks or 0):
-                found = exact.predict(X, return_std=return_std, return_cov=return_cov)
             dtype = self.landmarks_.kernel.dtype(X) if self._is_fitted else np.float64
-            parts = found if isinstance(found, tuple) else (found,)
-            if return_std and noise:
-                scale = exact._y_train_std if self._is_fitted else 1.0
-                variance = parts[1] ** 2 + np.mean(self.alpha) * np.square(scale)
-                parts = parts[0], np.sqrt(variance)
-            cast = tuple(part.astype(dtype, copy=False) for part in parts)
-            return cast if isinstance(found, tuple) else cast[0]
+            options = {"return_std": return_std, "return_cov": return_cov}
+            return predict_exact(exact, X, dtype, noise, **options)
         if interval is not None:
             calibrated = copy.copy(self)
             calibrated._model = self._calibrated_model()
@@ -633,23 +387,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     def _calibrated_model(self) -> RidgeModel:
         """What intervals come from."""
         check_is_fitted(self, "kernel_")
-        exact = self._exact
-        if exact is None:
-            return replace(self._model, posterior=self._calibrated)
-        mean, scale = np.atleast_1d(exact._y_train_mean, exact._y_train_std)
-        dual = np.reshape(self.dual_coef_, (-1, len(mean)))
-        variance = np.asarray(exact.alpha) + noise_and_gradient(self.kernel_)[0]
-        noise, weights = float(np.mean(variance)), None
-        if variance.ndim:
-            weights = noise / variance
-        posterior = ExactPosterior(
-            exact.X_train_,
-            self.landmarks_.kernel,
-            weights,
-            np.full(len(mean), noise),
-            scale**2,
-        )
-        return RidgeModel(LinearMap(dual, mean, False), len(mean) == 1, posterior)
+        if self._exact is not None:
+            return exact_model(self._exact, self.landmarks_.kernel)
+        return replace(self._model, posterior=self._calibrated)
 
     def _rows_in_memory(self, X: Any) -> Any:
         X = self._validate_rows(X, reset=False)
@@ -659,35 +399,41 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     def _is_fitted(self) -> bool:
         return "kernel_" in vars(self)
 
-    def _factors(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Rows, and B, Q with covariance K − BBᵀ + QQᵀ of unit scale."""
-        model = self._model
-        landmarks, source, _ = self._resolve_new_rows(X, self.dual_coef_, "predict")
-        X = arrays.widen(source.rows(0, source.n_rows))
-        K = arrays.to_host_float64(landmarks.columns(wide=True)(X))
-        posterior = model.posterior
-        assert isinstance(posterior, Posterior)
-        alpha = float(posterior.alphas[0])
+    def _exact_or_prior(self) -> ExactProcess | None:
+        """scikit-learn's own class in exact mode, and before `fit`."""
         return (
-            X,
-            K @ posterior.root,
-            np.sqrt(alpha) * (K @ posterior.regularized_root(alpha)),
+            self._exact
+            if self._is_fitted
+            else exact_process(self.get_params(deep=False))
         )
 
+    def _joint_posterior(self, X: Any) -> tuple[Source, JointPosterior, np.ndarray]:
+        """Rows, their joint posterior, and the scales of the targets."""
+        landmarks, source, _ = self._resolve_new_rows(X, self.dual_coef_, "predict")
+        posterior = self._model.posterior
+        assert isinstance(posterior, Posterior)
+        joint = JointPosterior(landmarks, posterior, self._model.white)
+        return source, joint, posterior.scales
+
     def _predict_with_covariance(self, X: Any) -> tuple[Any, np.ndarray]:
-        mean, model = self._predict(X), self._model
-        rows, B, Q = self._factors(X)
-        cov = self.landmarks_.kernel.gram(rows) - B @ B.T + Q @ Q.T
-        cov[np.diag_indices_from(cov)] += model.white
-        scales = model.require_posterior().scales
-        return mean, cov * scales[0] if model.ravel else cov[..., None] * scales
+        source, joint, scales = self._joint_posterior(X)
+        E, Q = joint(source.rows(0, source.n_rows))
+        cov = E + Q @ Q.T
+        is_single = self._model.ravel
+        return self._predict(X), cov * scales[0] if is_single else cov[
+            ..., None
+        ] * scales
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draw functions from the posterior, and evaluate them at rows.
 
         A draw is zᵀu + e: u from the posterior of the features, the same for all rows,
-        and e from what they leave of the kernel, jointly for every 1,000 rows and
-        independently between them. Memory grows linearly with the rows.
+        and e from the part of the kernel that the landmarks do not explain, whose
+        variance is small with enough landmarks. e is drawn jointly within each 1,000
+        consecutive rows, and independently between them: at the border of two such
+        blocks neighbours may differ by e. Sort rows so that neighbours are consecutive,
+        or draw at most 1,000 rows for the exact joint distribution. Memory grows
+        linearly with the rows.
 
         Parameters
         ----------
@@ -704,25 +450,16 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
 (n_samples_X, n_targets, n_samples)
             The draws.
         """
-        exact = self._exact if self._is_fitted else self._scikit_learn()
+        exact = self._exact_or_prior()
         if exact is not None:
             return exact.sample_y(self._rows_in_memory(X), n_samples, random_state)
-        rng, model = check_random_state(random_state), self._model
         mean = np.asarray(arrays.to_host_float64(self._predict(X)))
-        mean = mean[:, None] if model.ravel else mean
-        t, (rows, B, Q) = mean.shape[1], self._factors(X)
-        u = rng.standard_normal((Q.shape[1], t * n_samples))
-        draws, kernel = Q @ u, self.landmarks_.kernel
-        for start in range(0, len(mean), SAMPLE_BLOCK):
-            part = slice(start, start + SAMPLE_BLOCK)
-            stop = min(start + SAMPLE_BLOCK, len(mean))
-            E = kernel.gram(arrays.slice_rows(rows, start, stop)) - B[part] @ B[part].T
-            E[np.diag_indices_from(E)] += model.white
-            draws[part] += _draw(E, t * n_samples, rng)
-        draws = draws.reshape(len(mean), t, n_samples)
-        draws *= np.sqrt(model.require_posterior().scales)[:, None]
-        draws += mean[:, :, None]
-        return draws[:, 0] if model.ravel else draws
+        source, joint, scales = self._joint_posterior(X)
+        n, t = source.n_rows, len(scales)
+        draws = joint.draw(source, t * n_samples, check_random_state(random_state))
+        draws = draws.reshape(n, t, n_samples) * np.sqrt(scales)[:, None]
+        draws += mean.reshape(n, t, 1)
+        return draws[:, 0] if self._model.ravel else draws
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
@@ -775,50 +512,3 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         tags.requires_fit = False
         tags.input_tags.sparse = False
         return tags
-
-
-def _family(kernel: Any) -> str:
-    """The name of the kernel of a distance that is part of a kernel; else "rbf"."""
-    parts = [kernel, *kernel.get_params(deep=True).values()]
-    nus = [part.nu for part in parts if type(part) is gp.Matern]
-    names = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
-    return names.get(nus[0], "rbf") if nus else "rbf"
-
-
-def _default() -> Any:
-    return gp.ConstantKernel() * gp.RBF()
-
-
-def _has_gradient(exact: ExactProcess, source: Source) -> bool:
-    """Whether scikit-learn's own class can optimise its kernel."""
-    if exact.kernel is None or exact.optimizer is None:
-        return True
-    try:
-        exact.kernel(source.rows(0, 1), eval_gradient=True)
-    except (TypeError, NotImplementedError):
-        return False
-    return True
-
-
-def _moved(landmarks: Landmarks, points: np.ndarray) -> Landmarks:
-    """Points that are no rows, in place of those that were selected."""
-    given = landmarks.points
-    return Landmarks(
-        arrays.from_host(points, given, given.dtype),
-        landmarks.kernel,
-        f"{landmarks.sampler}, optimized",
-        landmarks.n_rows,
-        n_kernel_evaluations=landmarks.n_kernel_evaluations,
-        seconds=landmarks.seconds,
-        n_passes=landmarks.n_passes,
-    )
-
-
-def _draw(covariance: np.ndarray, n_draws: int, rng: Any) -> np.ndarray:
-    """(n, n_draws) with this covariance, which may be singular."""
-    normal = rng.standard_normal((len(covariance), n_draws))
-    try:
-        return cholesky(covariance, lower=True) @ normal
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(covariance)
-        return (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal

@@ -33,9 +33,8 @@ from ._inputs import (
     has_object_rows,
     open_rows,
 )
-from ._problem import source_from_rows
+from ._problem import source_from_rows, warn_about_landmarks
 from ._progress import fit_context, method_progress_bar, resolve_engine, with_callbacks
-from ._warnings import warn_about_landmarks
 
 
 def as_two_views(X: Any, y: Any) -> tuple[Any, Any]:

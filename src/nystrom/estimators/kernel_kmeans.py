@@ -29,8 +29,13 @@ from ..sources import Source, is_dask
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer, asarray_like
 from ._inputs import load_values
-from ._progress import fit_context, method_of_rows, method_progress_bar, with_callbacks
-from ._warnings import warn
+from ._progress import (
+    fit_context,
+    method_of_rows,
+    method_progress_bar,
+    warn,
+    with_callbacks,
+)
 
 
 @dataclass(frozen=True, eq=False)

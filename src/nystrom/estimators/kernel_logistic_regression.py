@@ -24,9 +24,8 @@ from ..models.logistic import (
 from ..sources import Source
 from ._base import asarray_like
 from ._classifier import BaseKernelClassifier, ClassLabels
-from ._progress import fit_context, with_callbacks
+from ._progress import fit_context, warn, with_callbacks
 from ._ridge import RidgeModel
-from ._warnings import warn
 
 
 class KernelLogisticRegression(BaseKernelClassifier):

@@ -23,13 +23,13 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel, PrecomputedAtLandmarks
 from ..landmarks import Landmarks
-from ..models.linear_map import LinearMap
+from ..linalg.features import LinearMap
 from ..models.pca import (
     PrincipalComponents,
     fit_preimage,
     principal_components,
 )
-from ..sources import Block, Source, as_source, infer_source
+from ..sources import Block, Source, as_source, infer_source, is_dask
 from ..sources.output import Output
 from ._base import (
     BaseLandmarkTransformer,
@@ -345,7 +345,6 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             self._fit(X, sample_weight)
         return self
 
-    @method_of_rows
     @with_callbacks
     def fit_transform(
         self,
@@ -378,7 +377,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             Coordinates in the precision of X, or `out`.
         """
         Output(out)  # refused before the work begins
-        if sample_weight is not None:  # rows of weight 0 are no part of the fit
+        # Rows of weight 0 are no part of the fit, and results of Dask's are lazy.
+        if sample_weight is not None or (is_dask(X) and out is None):
             return self.fit(X, y, sample_weight).transform(X, out)
         with fit_context(self, X, y):
             landmarks, problem = self._fit(X)

@@ -236,7 +236,7 @@ class KernelRidge(BaseKernelRegressor):
                 landmarks = exact_landmarks(problem.kernel, problem.source)
                 fit = fit_exact(landmarks, task, problem.X)
             else:
-                landmarks = self._select_landmarks_for_risk(problem, stopping_rule)
+                landmarks = self._select_landmarks(problem, stopping_rule)
                 fit = fit_ridge(landmarks, task, solver)
             self._set_fit(landmarks, fit, problem, float(alphas.min()))
             self.residual_, self._running = fit.residual, None

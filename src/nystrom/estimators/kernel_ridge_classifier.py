@@ -213,7 +213,7 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
             alphas = self._check_alphas(problem)
             solver = check_solver(self.solver, alphas, self._solvers)
             stopping_rule = self._stopping_rule_for_risk(alphas)
-            landmarks = self._select_landmarks_for_risk(problem, stopping_rule)
+            landmarks = self._select_landmarks(problem, stopping_rule)
             task = self._ridge_task(problem, alphas)
             fit = fit_ridge(landmarks, task, solver)
             self._set_fit(landmarks, fit, problem, float(alphas.min()))

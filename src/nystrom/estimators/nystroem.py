@@ -16,16 +16,19 @@ from ..engines import Engine
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError, estimate_trace_error
-from ..linalg.features import features, features_and_error, features_need_float64
-from ..models.linear_map import LinearMap
+from ..linalg.features import (
+    LinearMap,
+    features,
+    features_and_error,
+    features_need_float64,
+)
 from ..samplers import FixedSize, StoppingRule, as_sampler
-from ..sources import Source
+from ..sources import Source, is_dask
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer
 from ._inputs import check_learning_targets
 from ._problem import KernelProblem, is_learned_gamma
-from ._progress import fit_context, method_of_rows, with_callbacks
-from ._warnings import warn
+from ._progress import fit_context, method_of_rows, warn, with_callbacks
 from .kernel_pca import PreimageMixin
 
 
@@ -225,7 +228,6 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             self._set_fit(landmarks, wide, landmarks.error, rows, batch.engine)
         return self
 
-    @method_of_rows
     @with_callbacks
     def fit_transform(
         self,
@@ -260,7 +262,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             Features in the precision of X, or `out`.
         """
         Output(out)  # refused before the work begins
-        if sample_weight is not None:  # rows of weight 0 are no part of the fit
+        # Rows of weight 0 are no part of the fit, and results of Dask's are lazy.
+        if sample_weight is not None or (is_dask(X) and out is None):
             return self.fit(X, y, sample_weight).transform(X, out)
         with fit_context(self, X, y):
             problem = self._validate(X, y)
@@ -398,7 +401,6 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         self,
         problem: KernelProblem,
         stopping_rule: StoppingRule | None = None,
-        **options: Any,
     ) -> Landmarks:
         n = problem.source.n_rows
         if isinstance(stopping_rule, FixedSize) and stopping_rule.n_landmarks > n:
@@ -407,7 +409,7 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
                 "n_components was set to n_samples, which results in inefficient "
                 "evaluation of the full kernel."
             )
-        return super()._select_landmarks(problem, stopping_rule, **options)
+        return super()._select_landmarks(problem, stopping_rule)
 
     def _set_fit(
         self,

@@ -183,5 +183,5 @@ def feature_medians(points: Array) -> np.ndarray:
     """
     n = points.shape[0]
     rows = np.arange(0, n, -(-n // MAX_MEDIAN_POINTS))
-    sample = arrays.to_host_float64(arrays.take_rows(points, rows))
-    return np.sort(sample, axis=0)[len(sample) // 2]
+    sample = np.sort(arrays.to_host(arrays.take_rows(points, rows)), axis=0)
+    return sample[len(sample) // 2].astype(np.float64)

@@ -10,7 +10,7 @@ is not known is evaluated by its own `__call__`, and differentiated numerically.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -180,6 +180,41 @@ def _unit_kernel(kernel: Any) -> EuclideanKernel | None:
     if kind is gp.RationalQuadratic:
         return stationary.RationalQuadratic(1.0, float(kernel.alpha))
     return None
+
+
+class ScaleNames(NamedTuple):
+    """Names of the parameters of c·κ(‖x − y‖/length_scale) + white noise."""
+
+    constant: str
+    length_scale: str
+    noise: str
+
+
+def scale_names(kernel: Any) -> ScaleNames | None:
+    """The names of a kernel of this form, κ that of RBF or Matern; None for others."""
+    if type(kernel) is MappedKernel:
+        names = scale_names(kernel.kernel)
+        return names and ScaleNames(*(f"kernel__{name}" for name in names))
+    term, white = _split_pair(kernel, gp.Sum, gp.WhiteKernel)
+    scaled = getattr(kernel, term, None)
+    base, constant = _split_pair(scaled, gp.Product, gp.ConstantKernel)
+    unit = _unit_kernel(getattr(scaled, base, None))
+    if not isinstance(unit, (stationary.RBF, stationary.Matern)):
+        return None
+    return ScaleNames(
+        f"{term}__{constant}__constant_value",
+        f"{term}__{base}__length_scale",
+        f"{white}__noise_level",
+    )
+
+
+def _split_pair(kernel: Any, kind: type, part: type) -> tuple[str, str]:
+    """Names of the other part and of the one of this kind, in a sum or a product."""
+    if type(kernel) is kind:
+        for other, name in (("k1", "k2"), ("k2", "k1")):
+            if type(getattr(kernel, name)) is part:
+                return other, name
+    return "", ""
 
 
 def noise_and_gradient(kernel: Any) -> tuple[float, np.ndarray]:

@@ -24,7 +24,6 @@ from ..kernels import Kernel
 from ..sources import Block, CachedRows, Source
 from ..sources.base import weighted_sum
 from ..sources.output import ArraySink
-from .factor import ColumnBlocks
 
 
 class Ledger:
@@ -64,8 +63,7 @@ class CrossKernel:
     """k(x, s) for the rows x of any block and fixed points s.
 
     Called, it gives a block in the library, on the device and in the precision of the
-    rows: what n·s² work is done on. `float64` gives the same in float64, and `to_host`
-    brings the values of a few rows to the host.
+    rows: what n·s² work is done on. `float64` gives the same in float64.
     """
 
     kernel: Kernel
@@ -105,14 +103,6 @@ class CrossKernel:
         """The values in float64, where the rows are."""
         return arrays.widen(self(X))
 
-    def to_host(self, X: Any) -> np.ndarray:
-        """The values of a few rows on the host, in float64."""
-        return arrays.to_host_float64(self(X))
-
-    def diag(self, X: Any) -> Array:
-        """k(x, x) of each row in float64, where the rows are."""
-        return diag_float64(self.kernel, X)
-
     def __len__(self) -> int:
         return arrays.count_rows(self.points)
 
@@ -134,10 +124,6 @@ class CrossKernel:
     def widened(self) -> CrossKernel:
         """The same columns, evaluated in float64."""
         return self if self.wide else replace(self, wide=True)
-
-    def operand(self, B: np.ndarray) -> ColumnBlocks:
-        """A matrix on the host, to multiply blocks with."""
-        return ColumnBlocks.from_matrix(B, self.dtype)
 
 
 def cast_output(values: Array, dtype: Any) -> Array:

@@ -16,7 +16,7 @@ from .._validation import check_finite
 from ..engines import Engine
 from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights, weighted_sum
-from .cross_kernel import CrossKernel, kernel_diagonal
+from .cross_kernel import CrossKernel, diag_float64, kernel_diagonal
 from .factor import ColumnBlocks
 from .residuals import block_residuals, prepare_residuals, residuals
 
@@ -351,10 +351,10 @@ def _error_from_weighted_sample(
     first = landmarks[: min(FIRST_LANDMARKS, len(landmarks))]
     # In float64: what float32 rounds to 0 may be most of the residual.
     columns = first.columns(wide=True)
-    operand = columns.operand(first.factor.root)
+    operand = ColumnBlocks.from_matrix(first.factor.root, columns.dtype)
     few = Subset(source, pilot)
     block = few.block(0, few.n_rows)
-    kxx = arrays.to_host(columns.diag(block.X))
+    kxx = arrays.to_host(diag_float64(columns.kernel, block.X))
     sizes = _root_residuals(block.X, kxx, columns, operand)
     floor = max(
         UNIFORM * float(np.mean(sizes)), MIN_RESIDUAL_RATIO * float(np.mean(abs(kxx)))
@@ -362,7 +362,8 @@ def _error_from_weighted_sample(
     share = N_ERROR_ROWS / source.n_rows
     rate = _sampling_rate(sizes + floor, block.weights, share)
     wide = landmarks.columns(wide=True)
-    residual_factors = wide, wide.operand(landmarks.factor.root)
+    root = ColumnBlocks.from_matrix(landmarks.factor.root, wide.dtype)
+    residual_factors = wide, root
     shared = (columns, operand, floor, rate, *residual_factors)
     sums = engine.reduce(_sampled_residuals_block, source, shared, "trace error")
     residual, variance, kernel_trace, n_drawn = (
@@ -406,7 +407,7 @@ def _sampled_residuals_block(
     root: ColumnBlocks,
 ) -> tuple[float, float, float, float]:
     """Σ w·residual/p over sampled rows, its variance; Σ w·k(x, x); how many rows."""
-    kxx = arrays.to_host(columns.diag(block.X))
+    kxx = arrays.to_host(diag_float64(columns.kernel, block.X))
     kernel_trace = float(weighted_sum(block.weights, kxx))
     sizes = _root_residuals(block.X, kxx, first_columns, first_root) + floor
     p = np.minimum(rate * block.weights * sizes, 1.0)

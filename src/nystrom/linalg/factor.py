@@ -205,33 +205,33 @@ class Factor:
         """(s, r): K_S·root·rootᵀ·K_Sᵀ = K̃; root·rootᵀ = K_SS⁻¹ where all are kept."""
         if self._root is not None:
             return self._root
-        if not self.rank:
+        corner = self._corner
+        if not len(corner):
             return np.zeros_like(self.L)
-        with blas_limit_for_size(self.rank):
+        with blas_limit_for_size(len(corner)):
             # Lᵀ is upper triangular, and Fortran-ordered: its inverse needs no copies.
-            inverse, _ = scipy.linalg.lapack.dtrtri(self._corner.T, lower=0)
-        if self._has_all_columns:
+            inverse, _ = scipy.linalg.lapack.dtrtri(corner.T, lower=0)
+        if corner is self.L:
             return inverse
         root = np.zeros_like(self.L)
         root[self.kept] = inverse
         return root
 
     @property
-    def _has_all_columns(self) -> bool:
-        """Whether every landmark has a column, in their own order."""
-        return np.array_equal(self.kept, np.arange(len(self.L)))
-
-    @property
     def _corner(self) -> np.ndarray:
-        """(r, r), lower triangular: the factor of the landmarks that are kept."""
-        return self.L if self._has_all_columns else self.L[self.kept]
+        """(r, r), lower triangular: the factor of the landmarks that are kept.
+
+        L itself where every landmark has a column, in their own order.
+        """
+        has_all_columns = np.array_equal(self.kept, np.arange(len(self.L)))
+        return self.L if has_all_columns else self.L[self.kept]
 
     @cached_property
     def full_root(self) -> np.ndarray:
         """(s, s): one column per landmark, 0 for those that add nothing."""
         if self._root is not None:  # symmetric, as L is the eigenvectors' here
             return self._root @ (self.L / np.linalg.norm(self.L, axis=0)).T
-        if self._has_all_columns:
+        if self._corner is self.L:
             return self.root
         full = np.zeros((len(self.L), len(self.L)))
         full[:, self.kept] = self.root
@@ -241,11 +241,6 @@ class Factor:
     def inverse_norm(self) -> float:
         """1/λ for the smallest eigenvalue λ of K_SS that is kept."""
         return _squared_norm(self.root)
-
-    @property
-    def inverse_trace(self) -> float:
-        """Σ 1/λ over the eigenvalues of K_SS that are kept."""
-        return float(np.vdot(self.root, self.root))
 
     @cached_property
     def norm(self) -> float:
@@ -261,17 +256,12 @@ class Factor:
         """(s,): a vector of kernel values k with rootᵀk = z."""
         return self.L @ z
 
-    @cached_property
-    def _by_block_dtype(self) -> dict[np.dtype, Factor]:
-        """Results of `for_block_dtype`, which is called more than once."""
-        return {}
-
     def for_block_dtype(self, block_dtype: Any) -> Factor:
         """The factor for kernel blocks of less precision, which resolve fewer."""
-        dtype = np.dtype(block_dtype)
-        if dtype not in self._by_block_dtype:
-            self._by_block_dtype[dtype] = self._truncated(dtype)
-        return self._by_block_dtype[dtype]
+        known = self.__dict__.setdefault("_by_block_dtype", {})  # asked for often
+        if block_dtype not in known:
+            known[block_dtype] = self._truncated(block_dtype)
+        return known[block_dtype]
 
     def _truncated(self, block_dtype: Any) -> Factor:
         if self._root is not None:

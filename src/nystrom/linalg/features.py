@@ -1,12 +1,14 @@
-"""Features Z = K_S L⁻ᵀ, block by block: K̃ = ZZᵀ.
+"""Features Z = K_S L⁻ᵀ, block by block: K̃ = ZZᵀ; and affine maps of kernel values.
 
 `FeatureMap` decides whether the product with L⁻ᵀ is per block or after
 summation, and in which precision, so that the Gram matrix is accurate for a given
-alpha.
+alpha. Every fitted model predicts, transforms or scores new rows through one
+`LinearMap`, x ↦ k(x, landmarks) @ dual + intercept.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +17,13 @@ import numpy as np
 from .. import _arrays as arrays
 from .. import _precision as precision
 from .._arrays import Array, DeviceConstant
-from .._validation import check_finite
+from .._validation import KernelNotFiniteError, check_finite
 from ..engines import TILE, Engine, SumSink, Threads
 from ..landmarks import Landmarks
 from ..sources import Block, RowNumbers, Source
 from ..sources.base import weighted_mean, weighted_row_squares, weighted_sum
 from ..sources.output import NEW_ARRAY, Output, SplitSink
-from .cross_kernel import CrossKernel, cast_output, probe_rows
+from .cross_kernel import CrossKernel, cast_output, diag_float64, probe_rows
 from .errors import TraceError
 from .factor import ColumnBlocks, Factor
 
@@ -91,10 +93,10 @@ class FeatureMap:
         factor = landmarks.factor.for_block_dtype(columns.dtype)
         n, noise, resolves_trace = source.total_weight, 0.0, True
         with np.errstate(over="ignore", invalid="ignore"):
-            K = columns.to_host(rows.points)
+            K = arrays.to_host_float64(columns(rows.points))
             if columns.narrow:
                 wide = columns.widened()
-                exact = wide.to_host(rows.points)
+                exact = arrays.to_host_float64(wide(rows.points))
                 noise = precision.float32_noise(K, exact, factor.scale)
                 unresolved = _unresolved_trace(
                     landmarks.factor, factor, exact, rows.weights
@@ -108,7 +110,8 @@ class FeatureMap:
             squares = np.einsum("ij,ij->j", K, K) * (n / len(K))
         check_finite(squares)
         # The reported error comes from the same sums, and right to a millionth of tr K.
-        kernel_trace = n * float(np.mean(arrays.to_host(columns.diag(rows.points))))
+        diagonal = arrays.to_host(diag_float64(columns.kernel, rows.points))
+        kernel_trace = n * float(np.mean(diagonal))
         if kernel_trace > 0:
             alpha = min(alpha, MIN_ALPHA_RATIO * kernel_trace)
         inverse_diagonal = np.vecdot(factor.root, factor.root)
@@ -208,7 +211,7 @@ def _float32_resolves_trace(
     landmarks: Landmarks, rows: Source, narrow: np.ndarray, exact: np.ndarray
 ) -> bool:
     """Whether float32 values of the probe rows resolve their residuals."""
-    kxx = arrays.to_host(landmarks.columns().diag(rows.rows(0, rows.n_rows)))
+    kxx = arrays.to_host(diag_float64(landmarks.kernel, rows.rows(0, rows.n_rows)))
     residuals = []
     for K, dtype in ((narrow, np.float32), (exact, np.float64)):
         Z = K @ landmarks.factor.for_block_dtype(dtype).root
@@ -243,10 +246,11 @@ def _mean_squared_norm(landmarks: Landmarks, source: Source, center: bool) -> fl
     """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
     columns = landmarks.columns(wide=True)
     X = probe_rows(source).points
-    mean_diagonal = float(np.mean(arrays.to_host(columns.diag(X))))
+    mean_diagonal = float(np.mean(arrays.to_host(diag_float64(columns.kernel, X))))
     if not center:
         return mean_diagonal
-    mean = np.mean(columns.to_host(X) @ landmarks.factor.root, axis=0)
+    K = arrays.to_host_float64(columns(X))
+    mean = np.mean(K @ landmarks.factor.root, axis=0)
     return max(mean_diagonal - float(mean @ mean), precision.EPS64 * mean_diagonal)
 
 
@@ -297,7 +301,8 @@ def _prepare_features(
     columns = landmarks.columns(wide=wide)
     factor = landmarks.factor.for_block_dtype(columns.dtype)
     sink = output.sink(source, len(landmarks), dtype, like)
-    return sink, (columns, columns.operand(factor.full_root), dtype)
+    root = ColumnBlocks.from_matrix(factor.full_root, columns.dtype)
+    return sink, (columns, root, dtype)
 
 
 def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
@@ -319,11 +324,12 @@ def _probe_residuals(landmarks: Landmarks, source: Source) -> tuple[np.ndarray, 
     """Residuals of the probe rows by float32 and float64; k(x, x); weights."""
     rows = probe_rows(source)
     columns, X = landmarks.columns(), rows.points
-    kxx, residuals = arrays.to_host(columns.diag(X)), []
+    kxx, residuals = arrays.to_host(diag_float64(columns.kernel, X)), []
     for c in (columns, columns.widened()):
         root = landmarks.factor.for_block_dtype(c.dtype).root
         with np.errstate(over="ignore", invalid="ignore"):
-            explained = c.operand(root).squared_norms(c(X))
+            blocks = ColumnBlocks.from_matrix(root, c.dtype)
+            explained = blocks.squared_norms(c(X))
             residuals.append(kxx - arrays.to_host(explained))
     return *residuals, kxx, rows.weights
 
@@ -345,6 +351,97 @@ def _block_features_and_sums(
     explained = weighted_sum(w, arrays.widen(arrays.squared_norms(Z)))
     if not np.isfinite(float(explained)):
         check_finite(arrays.to_host(Z * Z))
-    kernel_trace = weighted_sum(w, columns.diag(block.X))
+    kernel_trace = weighted_sum(w, diag_float64(columns.kernel, block.X))
     column_squares = arrays.widen(weighted_row_squares(w, Z))
     return cast_output(Z, dtype), (explained, kernel_trace, column_squares)
+
+
+#: Points whose kernel values with a tile are computed at once: many do not fit.
+MAX_POINTS_PER_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x ↦ k_S(x)·dual + intercept."""
+
+    dual: np.ndarray  # (s, t)
+    intercept: np.ndarray  # (t,)
+    wide: bool  # float32 rows are evaluated in float64; the result is float32
+    wide_sums: bool = False  # float32 kernel values are added up in float64
+
+    @classmethod
+    def with_sufficient_precision(
+        cls,
+        landmarks: Landmarks,
+        source: Source,
+        dual: np.ndarray,
+        intercept: np.ndarray,
+    ) -> LinearMap:
+        """In float64 where the probe rows differ between the precisions.
+
+        Large coefficients of both signs cancel: mostly it is the sum that loses digits
+        then, and the values, which cost more, may stay float32.
+        """
+        fast = cls(dual, intercept, wide=False)
+        if not landmarks.columns().narrow or not dual.size:
+            return fast
+        probe = probe_rows(source)
+
+        def evaluate_probe(mapping: LinearMap) -> np.ndarray:
+            return arrays.to_host_float64(mapping(landmarks, probe, Threads(1)))
+
+        exact = replace(fast, wide=True)
+        reference = evaluate_probe(exact)
+        for candidate in (fast, replace(fast, wide_sums=True)):
+            # Coefficients, too, may be larger than float32 has numbers for.
+            with suppress(KernelNotFiniteError):
+                values = evaluate_probe(candidate)
+                if not precision.results_need_float64(values, reference):
+                    return candidate
+        return exact
+
+    def __call__(
+        self,
+        landmarks: Landmarks,
+        source: Source,
+        engine: Engine,
+        name: str = "predictions",
+        output: Output = NEW_ARRAY,
+    ) -> Any:
+        """The results of all rows, s kernel evaluations each."""
+        first, kernel = source.original.rows(0, 1), landmarks.kernel
+        like, dtype = kernel.output_like(first), kernel.dtype(first)
+        sink = output.sink(source, self.dual.shape[1], dtype, like)
+        shared = self.block_arguments(landmarks, dtype)
+        engine.map(apply_to_block, source, sink, shared, name)
+        return output.result(sink)
+
+    def block_arguments(self, landmarks: Landmarks, dtype: Any) -> tuple:
+        """What `apply_to_block` needs besides a block."""
+        kernel, n, parts = landmarks.kernel, len(self.dual), []
+        for start in range(0, max(n, 1), MAX_POINTS_PER_BLOCK):
+            stop = min(start + MAX_POINTS_PER_BLOCK, n)
+            points = arrays.slice_rows(landmarks.points, start, stop)
+            dual = DeviceConstant(self.dual[start:stop])
+            parts.append((CrossKernel(kernel, points, self.wide), dual))
+        return parts, DeviceConstant(self.intercept), self.wide_sums, dtype
+
+
+def apply_to_block(
+    block: Block,
+    parts: list[tuple[CrossKernel, DeviceConstant]],
+    intercept: DeviceConstant,
+    wide_sums: bool,
+    dtype: Any,
+) -> Array:
+    """The results of the rows of a block."""
+    values: Array = None
+    for columns, dual in parts:
+        K = columns(block.X)
+        K = arrays.widen(K) if wide_sums else K
+        product = K @ dual.to_device_of(K)
+        values = product if values is None else values + product
+    values = values + intercept.to_device_of(values)
+    if not np.isfinite(float(arrays.namespace(values).sum(values))):
+        check_finite(arrays.to_host(values))
+    return cast_output(values, dtype)

@@ -13,12 +13,12 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .. import _precision as precision
-from .._arrays import Array
 from .._validation import check_finite
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..sources import Block, Source
 from ..sources.base import are_unit_weights, weighted_row_sum, weighted_sum
+from .cross_kernel import diag_float64
 from .errors import TraceError, estimate_trace_error
 from .factor import ColumnBlocks
 from .features import BlockFeatures, FeatureMap
@@ -102,15 +102,6 @@ def _panels(n_columns: int, min_columns: int) -> Iterator[tuple[int, int]]:
     return ((a, min(a + width, n_columns)) for a in range(0, n_columns, width))
 
 
-def _gram_panels(Z: Array) -> tuple[tuple[Array, Array], ...]:
-    """ZᵀZ by panels: each with itself, and with all columns after it."""
-    min_columns = (
-        MIN_PANEL_COLUMNS if arrays.is_on_host(Z) else MIN_DEVICE_PANEL_COLUMNS
-    )
-    panels = ((Z[:, a:b], Z[:, b:]) for a, b in _panels(Z.shape[1], min_columns))
-    return tuple((P.T @ P, P.T @ right) for P, right in panels)
-
-
 def _assemble_gram(panels: tuple, n_columns: int) -> np.ndarray:
     A = np.empty((n_columns, n_columns))
     start = 0
@@ -136,7 +127,7 @@ def _block_moments(
     block: Block, tiles: BlockFeatures, target_shift: np.ndarray
 ) -> tuple:
     Z, w = tiles(block.X), block.weights
-    trace = weighted_sum(w, tiles.columns.diag(block.X))
+    trace = weighted_sum(w, diag_float64(tiles.columns.kernel, block.X))
     Y = np.zeros((len(block), 0)) if block.targets is None else block.targets
     Y = arrays.to_device_of(Y, Z) - arrays.from_host(target_shift, Z)
     total, n_rows = float(w.sum()), int(np.count_nonzero(w))
@@ -147,26 +138,12 @@ def _block_moments(
         Z, Y = Z * scale, Y * scale
     sums = weighted_row_sum(root_w, Z), weighted_row_sum(root_w, Y)
     squares = arrays.column_squared_norms(Y)
-    return _gram_panels(Z), Z.T @ Y, *sums, squares, total, n_rows, trace
-
-
-def trace_error_from_moments(mapping: FeatureMap, sums: Moments) -> TraceError:
-    """tr(K − K̃)/tr K from the Gram matrix, of all landmarks and of every prefix."""
-    squares, kernel_trace = _feature_squares(mapping, sums), sums.kernel_trace
-    by_landmark = None
-    if mapping.factor.is_nested:
-        by_landmark = np.zeros(len(mapping.columns))
-        by_landmark[mapping.factor.kept] = np.maximum(squares, 0.0)
-    residual_trace = kernel_trace - float(squares.sum())
-    # That of float32 values was found small on a few rows before.
-    rounding = precision.trace_rounding(
-        sums.gram_error, mapping.factor.inverse_trace, 0.0, kernel_trace, sums.weight
-    )
-    least = precision.residual_rounding(np.float64, len(mapping.columns)) * kernel_trace
-    rounding = max(rounding, least)
-    return TraceError.from_sums(
-        residual_trace, kernel_trace, sums.n_rows, by_landmark, rounding
-    )
+    # ZᵀZ by panels: each with itself, and with all columns after it.
+    on_host = arrays.is_on_host(Z)
+    min_columns = MIN_PANEL_COLUMNS if on_host else MIN_DEVICE_PANEL_COLUMNS
+    panels = ((Z[:, a:b], Z[:, b:]) for a, b in _panels(Z.shape[1], min_columns))
+    gram = tuple((P.T @ P, P.T @ right) for P, right in panels)
+    return gram, Z.T @ Y, *sums, squares, total, n_rows, trace
 
 
 def trace_error_after_pass(
@@ -176,10 +153,27 @@ def trace_error_after_pass(
     source: Source,
     engine: Engine,
 ) -> TraceError | None:
-    """The relative trace error after a pass of sums: exact where these resolve it."""
-    if mapping.resolves_trace:
-        return trace_error_from_moments(mapping, sums)
-    return estimate_trace_error(landmarks, source, engine)
+    """tr(K − K̃)/tr K from the Gram matrix, of all landmarks and of every prefix.
+
+    Estimated from some rows where the sums do not resolve it.
+    """
+    if not mapping.resolves_trace:
+        return estimate_trace_error(landmarks, source, engine)
+    squares, kernel_trace = _feature_squares(mapping, sums), sums.kernel_trace
+    by_landmark = None
+    if mapping.factor.is_nested:
+        by_landmark = np.zeros(len(mapping.columns))
+        by_landmark[mapping.factor.kept] = np.maximum(squares, 0.0)
+    residual_trace = kernel_trace - float(squares.sum())
+    # That of float32 values was found small on a few rows before.
+    rounding = precision.trace_rounding(
+        sums.gram_error, mapping.root, 0.0, kernel_trace, sums.weight
+    )
+    least = precision.residual_rounding(np.float64, len(mapping.columns)) * kernel_trace
+    rounding = max(rounding, least)
+    return TraceError.from_sums(
+        residual_trace, kernel_trace, sums.n_rows, by_landmark, rounding
+    )
 
 
 def trace_error_bound(mapping: FeatureMap, sums: Moments) -> float:
@@ -187,7 +181,7 @@ def trace_error_bound(mapping: FeatureMap, sums: Moments) -> float:
     explained = float(_feature_squares(mapping, sums).sum())
     rounding = precision.trace_rounding(
         sums.gram_error,
-        mapping.factor.inverse_trace,
+        mapping.root,
         mapping.noise,
         sums.kernel_trace,
         sums.weight,

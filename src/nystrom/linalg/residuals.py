@@ -59,7 +59,9 @@ def prepare_residuals(
         ledger.count_evaluations(2 * precision.N_PROBE_ROWS * (s + 1))
         widened = _needs_float64(columns, source, B)
     columns = columns.widened() if too_few or widened else columns
-    return ResidualPass(columns, columns.operand(B), rounding, widened, ledger)
+    return ResidualPass(
+        columns, ColumnBlocks.from_matrix(B, columns.dtype), rounding, widened, ledger
+    )
 
 
 def residuals(
@@ -95,7 +97,7 @@ def _needs_float64(columns: CrossKernel, source: Source, B: np.ndarray) -> bool:
     block = probes.block(0, probes.n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow, wide = (
-            block_residuals(block, c, c.operand(B))
+            block_residuals(block, c, ColumnBlocks.from_matrix(B, c.dtype))
             for c in (columns, columns.widened())
         )
     return precision.residuals_need_float64(narrow, wide)

@@ -20,9 +20,9 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
+from ..linalg.features import LinearMap
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink
-from .linear_map import LinearMap
 from .posterior import Posterior
 from .ridge import add_ridge
 

@@ -15,10 +15,9 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
-from ..linalg.features import BlockFeatures, FeatureMap
+from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
 from ..linalg.moments import moments, trace_error_after_pass
 from ..sources import Block, Pair, Source
-from .linear_map import LinearMap
 from .ridge import NormalEquations
 
 FORMS = ("regularized", "paper")

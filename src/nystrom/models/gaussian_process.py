@@ -1,43 +1,44 @@
-"""Gaussian-process regression on landmarks: the evidence, its gradient, certificates.
+"""Gaussian-process regression on landmarks: hyper-parameters, posterior and draws.
 
-With noise of variance 1/pᵢ in row i, features Z = K_S L⁻ᵀ and K̃ = ZZᵀ, the collapsed
-bound (Titsias 2009) on the log marginal likelihood of each target is
-
-    log N(y; 0, K̃ + P⁻¹) − tr P(K − K̃)/2,    P = diag(p),
-
-a function of A = ZᵀPZ, b = ZᵀPy, yᵀPy and tr PK: one pass over the rows. A second pass
-differentiates it by the kernel's hyper-parameters and by the landmarks.
-`evidence_bounds` adds an upper bound on the exact value from the same sums.
+Hyper-parameters maximise the collapsed bound of `models/evidence.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError, cholesky, eigh
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from .. import _arrays as arrays
 from .. import _precision as precision
 from .._random import Purpose, uniform_row_sample
 from ..engines import Engine, Threads
 from ..engines.blas import blas_limit_for_size
-from ..kernels.gaussian_process import noise_and_gradient, values_and_pullback
+from ..kernels.gaussian_process import scale_names
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
 from ..linalg.features import FeatureMap, mean_target
 from ..linalg.moments import Moments, moments, trace_error_bound
 from ..sources import Block, RowNumbers, Source, as_source
-from .length_scales import triangular_inverse
+from .evidence import (
+    EvidenceSums,
+    ProcessRows,
+    collapsed_evidence,
+    evidence,
+    evidence_bounds,
+    host_rows,
+)
 from .posterior import Posterior
 from .ridge import RidgeFit, RidgeTask
 from .ridge_solvers import fit_from_moments
 
-#: Added to K_SS, in units of its mean diagonal; the next where a factor needs it.
-JITTERS = (1e-10, 1e-8, 1e-6)
 #: The value where the bound is not a number: a step to there is rejected.
 REJECTED = 1e10
 #: A step that changes the bound by less than this share of it is the last.
@@ -49,236 +50,10 @@ MAX_NORM_ROWS = 100_000
 #: log-parameters; the step of differences for the curvature, and its least share.
 MAX_FULL_STEPS, MAX_FULL_STEP = 3, 1.0
 CURVATURE_STEP, MIN_CURVATURE = 1e-3, 1e-3
-
-
-class EvidenceSums(NamedTuple):
-    """Sums over all rows from which the bound follows, p the precision of the noise."""
-
-    gram: np.ndarray  # (s, s) A = Σ p zzᵀ
-    cross: np.ndarray  # (s, t) b = Σ p zyᵀ
-    target_squares: np.ndarray  # (t,) Σ py²
-    kernel_trace: float  # Σ p k(x, x)
-    log_precision: float  # Σ log p
-    n_rows: int  # rows with p > 0
-
-    @property
-    def residual_trace(self) -> float:
-        """tr P(K − K̃)."""
-        return max(self.kernel_trace - float(np.trace(self.gram)), 0.0)
-
-
-class EvidenceGradient(NamedTuple):
-    """The collapsed bound and its derivatives by A and b; (I + A)⁻¹b."""
-
-    value: float
-    gram: np.ndarray
-    cross: np.ndarray
-
-
-def collapsed_evidence(sums: EvidenceSums) -> EvidenceGradient:
-    """The bound, summed over targets."""
-    A, b, n = sums.gram, sums.cross, sums.n_rows
-    s, t = b.shape
-    R = cholesky(A + np.eye(s), lower=True)
-    R_inverse = triangular_inverse(R)
-    B_inverse = R_inverse.T @ R_inverse
-    coef = B_inverse @ b
-    log_determinant = 2 * np.log(np.diag(R)).sum() - sums.log_precision
-    fit = sums.target_squares - np.einsum("st,st->t", b, coef)  # yᵀ(K̃ + P⁻¹)⁻¹y
-    value = t * (n * np.log(2 * np.pi) + log_determinant + sums.residual_trace)
-    value += float(np.maximum(fit, 0.0).sum())
-    by_gram = -(t * B_inverse + coef @ coef.T - t * np.eye(s)) / 2
-    return EvidenceGradient(-value / 2, by_gram, coef)
-
-
-def evidence_bounds(
-    sums: EvidenceSums, residual_trace: float, norm: float | None = None
-) -> tuple[float, float]:
-    """Lower and upper bounds on the exact log marginal likelihood.
-
-    With E = P^½(K − K̃)P^½ and ρ ≥ ‖E‖₂: K̃ ⪯ K gives log|K + P⁻¹| ≥ log|K̃ + P⁻¹|, and
-    P^½KP^½ ⪯ P^½K̃P^½ + ρI gives yᵀ(K + P⁻¹)⁻¹y ≥ (yᵀPy − bᵀ(A + (1 + ρ)I)⁻¹b)/(1 + ρ)
-    (Titsias 2014). `residual_trace` is tr E, rounding included, and bounds ‖E‖₂ where
-    no smaller `norm` is known.
-    """
-    t = len(sums.target_squares)
-    value = collapsed_evidence(sums).value
-    lower = value - t * (residual_trace - sums.residual_trace) / 2
-    rho = residual_trace if norm is None else min(norm, residual_trace)
-    s, b = len(sums.gram), sums.cross
-    R = cholesky(sums.gram + np.eye(s), lower=True)
-    inflated = sums.gram + (1 + rho) * np.eye(s)
-    fitted = np.einsum("st,st->t", b, np.linalg.solve(inflated, b))
-    fit = np.maximum(sums.target_squares - fitted, 0.0) / (1 + rho)
-    log_determinant = 2 * np.log(np.diag(R)).sum() - sums.log_precision
-    constant = t * (sums.n_rows * np.log(2 * np.pi) + log_determinant)
-    upper = -(constant + float(fit.sum())) / 2
-    return float(lower), float(max(upper, lower))
-
-
-@dataclass(frozen=True, eq=False)
-class ProcessRows:
-    """Rows with targets, and how their noise and scale are read."""
-
-    source: Source  # targets; with `has_alpha` the last column is alpha of each row
-    engine: Engine
-    mean: np.ndarray  # (t,) subtracted from the targets
-    scale: np.ndarray  # (t,) what they are divided by
-    alpha: float = 0.0
-    has_alpha: bool = False
-
-    def targets_and_precision(
-        self, block: Block, noise: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Standardised targets, p, and ∂p by the white noise."""
-        given = arrays.to_host_float64(block.targets)
-        Y, alpha = given[:, : len(self.mean)], self.alpha
-        variance = (given[:, -1] if self.has_alpha else alpha) + noise
-        w = np.asarray(block.weights)
-        p = w / variance
-        return (Y - self.mean) / self.scale, p, -p / variance
-
-    def without_source(self) -> ProcessRows:
-        """What every tile needs besides its rows."""
-        return replace(self, source=None, engine=None)  # type: ignore[arg-type]
-
-
-def _host(X: Any) -> Any:
-    """Rows as scikit-learn's kernels take them: dense float64, or objects."""
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    return arrays.to_host_float64(X) if arrays.is_array(X) else X
-
-
-class TileArguments(NamedTuple):
-    """What a pass of the bound needs, the same for all tiles."""
-
-    rows: ProcessRows
-    kernel: Any  # scikit-learn's
-    points: Any
-    root: np.ndarray  # (s, s) L⁻ᵀ
-    noise: float
-    whiten: bool  # Z in every tile, instead of K_S there and L⁻ᵀ after the sum
-
-    @property
-    def evaluations_per_row(self) -> int:
-        """Kernel values of each row, for progress."""
-        return arrays.count_rows(self.points)
-
-
-def _sums_block(block: Block, shared: TileArguments) -> tuple:
-    X = _host(block.X)
-    Y, p, _ = shared.rows.targets_and_precision(block, shared.noise)
-    C, _ = values_and_pullback(shared.kernel, X, shared.points)
-    diagonal, _ = values_and_pullback(shared.kernel, X)
-    Z = C @ shared.root if shared.whiten else C
-    weighted = Z * np.sqrt(p)[:, None]
-    gram = weighted.T @ weighted
-    positive = p > 0
-    logs = float(np.log(p[positive]).sum())
-    squares = p @ Y**2
-    return (
-        gram,
-        Z.T @ (p[:, None] * Y),
-        squares,
-        float(p @ diagonal),
-        logs,
-        int(positive.sum()),
-    )
-
-
-def _gradient_block(
-    block: Block, shared: TileArguments, by_gram: np.ndarray, by_cross: np.ndarray
-) -> tuple:
-    """Derivatives by theta, by the points and by the white noise."""
-    X = _host(block.X)
-    Y, p, by_noise = shared.rows.targets_and_precision(block, shared.noise)
-    C, pullback = values_and_pullback(shared.kernel, X, shared.points)
-    diagonal, diagonal_pullback = values_and_pullback(shared.kernel, X)
-    Z = C @ shared.root if shared.whiten else C
-    G = Z @ by_gram
-    linear = Z @ by_cross
-    t, positive = Y.shape[1], p > 0
-    by_p = np.einsum("ij,ij->i", G, Z) + np.einsum("it,it->i", linear, Y)
-    by_p -= (Y**2).sum(axis=1) / 2 + t * diagonal / 2
-    by_p[positive] += t / (2 * p[positive])
-    G *= 2
-    G += Y @ by_cross.T
-    G *= p[:, None]
-    if shared.whiten:
-        G = G @ shared.root.T
-    by_theta, by_points = pullback(G)
-    by_theta = by_theta + diagonal_pullback(-t * p / 2)[0]
-    if by_points is None:
-        by_points = np.zeros(0)
-    return by_theta, by_points, float(by_p[positive] @ by_noise[positive])
-
-
-class Evidence(NamedTuple):
-    """The collapsed bound at some hyper-parameters, and its gradient."""
-
-    value: float
-    theta: np.ndarray  # by theta
-    points: np.ndarray  # by the landmarks; of size 0 where it is not known
-    sums: EvidenceSums
-
-
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def evidence(
-    kernel: Any, points: Any, rows: ProcessRows, *, gradient: bool = True
-) -> Evidence:
-    """The collapsed bound on all rows: one pass, and one more for the gradient."""
-    S = _host(points)
-    K, pullback = values_and_pullback(kernel, S, S)
-    root = _inverse_root((K + K.T) / 2)
-    noise, noise_gradient = noise_and_gradient(kernel)
-    shared = TileArguments(rows.without_source(), kernel, S, root, noise, False)
-    total = rows.engine.reduce(_sums_block, rows.source, (shared,), "evidence")
-    # (K_SᵀPK_S is rounded by more than the noise where K_SS is nearly singular.)
-    inverse_diagonal = np.vecdot(root, root)
-    error = precision.unwhitened_gram_error(np.diagonal(total[0]), inverse_diagonal)
-    if precision.is_unwhitened_gram_accurate(error, 1.0):
-        sums = EvidenceSums(root.T @ total[0] @ root, root.T @ total[1], *total[2:])
-    else:
-        shared = shared._replace(whiten=True)
-        total = rows.engine.reduce(_sums_block, rows.source, (shared,), "evidence")
-        sums = EvidenceSums(*total)
-    bound = collapsed_evidence(sums)
-    if not np.isfinite(bound.value):
-        raise LinAlgError("the bound is not finite")
-    if not gradient:
-        return Evidence(bound.value, np.empty(0), np.empty(0), sums)
-    by_gram, by_cross = bound.gram, bound.cross
-    if not shared.whiten:
-        by_gram, by_cross = root @ by_gram @ root.T, root @ by_cross
-    by_theta, by_points, by_noise = rows.engine.reduce(
-        _gradient_block,
-        rows.source,
-        (shared, by_gram, by_cross),
-        "gradient of the evidence",
-    )
-    # Through L to K_SS: A changes by −(EA + AE)/2 and b by −Eb/2, E = L⁻¹ dK_SS L⁻ᵀ.
-    by_E = bound.gram @ sums.gram + bound.cross @ sums.cross.T / 2
-    by_K = -root @ (by_E + by_E.T) @ root.T / 2
-    landmarks_theta, landmarks_points = pullback(by_K)
-    by_theta = by_theta + landmarks_theta + by_noise * noise_gradient
-    if landmarks_points is not None:
-        by_points = by_points + 2 * landmarks_points
-    return Evidence(bound.value, by_theta, by_points, sums)
-
-
-def _inverse_root(K: np.ndarray) -> np.ndarray:
-    """L⁻ᵀ with LLᵀ = K, and as little added to its diagonal as it takes."""
-    scale = float(np.mean(np.diagonal(K)))
-    if not np.isfinite(K).all():
-        raise LinAlgError("the kernel matrix of the landmarks is not finite")
-    for jitter in JITTERS:
-        try:
-            L = cholesky(K + jitter * scale * np.eye(len(K)), lower=True)
-            return triangular_inverse(L).T
-        except LinAlgError:
-            continue
-    raise LinAlgError("the kernel matrix of the landmarks is not definite")
+#: Logarithms of factors of the constant and of the noise that are compared first.
+START_GRID = np.linspace(-12, 12, 25)
+#: Rows whose residuals are drawn together.
+DRAWN_ROWS = 1000
 
 
 #: An optimiser as scikit-learn calls it: (objective, theta, bounds) ↦ (theta, value).
@@ -308,7 +83,7 @@ def maximize_evidence(
     `move_points` are the scales of the features by which landmarks move too.
     """
     n, size = rows.source.n_rows, kernel.n_dims
-    S = np.asarray(_host(points)) if move_points is not None else points
+    S = np.asarray(host_rows(points)) if move_points is not None else points
 
     def unpack(x: np.ndarray) -> tuple[Any, Any]:
         changed = kernel.clone_with_theta(x[:size])
@@ -413,7 +188,7 @@ def part_of_rows(rows: ProcessRows, size: int, seed: int) -> ProcessRows:
     source = rows.source
     numbers = uniform_row_sample(seed, Purpose.LENGTH_SCALES, source.n_rows, size)
     numbers = numbers[source.weights_of(numbers) > 0]
-    X = _host(fetch_rows(source, numbers, rows.engine))
+    X = host_rows(fetch_rows(source, numbers, rows.engine))
     Y = arrays.to_host_float64(source.targets[numbers])
     weights = source.weights_of(numbers) if source.is_weighted else None
     part = as_source(X, weights).replace(targets=Y)
@@ -440,8 +215,8 @@ def learn_hyperparameters(
     The exact likelihood of a few rows has the optimum to begin with, if the bound there
     is no worse than at the initial values; `restarts` are further ones.
     """
-    size = ROWS_PER_LANDMARK * n_landmarks * (3 if move else 1)
-    size = min(max(size, MIN_PART_ROWS), MAX_PART_ROWS * (3 if move else 1))
+    size = min(max(ROWS_PER_LANDMARK * n_landmarks, MIN_PART_ROWS), MAX_PART_ROWS)
+    size = size * 3 if move else size
     part = part_of_rows(rows, max(size, 2 * n_landmarks), seed)
     if optimizer is not None:
         starts = [kernel, *(kernel.clone_with_theta(theta) for theta in restarts)]
@@ -487,6 +262,50 @@ def _best_start(
         except (LinAlgError, ValueError):
             continue
     return max(candidates, key=lambda optimum: optimum.value, default=exact)
+
+
+def fit_scale_and_noise(kernel: Any, points: Any, rows: ProcessRows) -> Any:
+    """The kernel with the constant and the white noise of the largest bound.
+
+    For kernels that have `scale_names`. One pass over the rows: both scale its sums.
+    """
+    params, names = kernel.get_params(), scale_names(kernel)
+    assert names is not None
+    constant, noise = params[names.constant], params[names.noise]
+    sums = evidence(kernel, points, rows, gradient=False).sums
+    values, vectors = eigh(sums.gram)
+    values = np.maximum(values, 0.0)
+    fitted = ((vectors.T @ sums.cross) ** 2).sum(axis=1)
+    n, t = sums.n_rows, sums.cross.shape[1]
+
+    def loss(x: np.ndarray) -> float:
+        """−bound/n, up to a constant."""
+        scale, level = np.exp(x)
+        gain = scale / constant
+        precision = (rows.alpha + noise) / (rows.alpha + level)
+        ratio = gain * precision
+        squares = (
+            sums.target_squares.sum() - ratio * (fitted / (1 + ratio * values)).sum()
+        )
+        log_determinant = np.log1p(ratio * values).sum() - n * np.log(precision)
+        trace = ratio * sums.residual_trace
+        return (t * (log_determinant + trace) + precision * squares) / (2 * n)
+
+    bounds = []
+    for name in (names.constant, names.noise):
+        given = params[f"{name}_bounds"]
+        bounds.append(np.log([params[name]] * 2 if isinstance(given, str) else given))
+    low, high = np.ravel(bounds).reshape(2, 2).T
+    starts = np.log([constant, noise]) + list(product(START_GRID, repeat=2))
+    starts = np.clip(starts, low, high)
+    found = minimize(
+        loss,
+        min(starts, key=loss),
+        method="Nelder-Mead",
+        bounds=np.column_stack([low, high]),
+    )
+    scale, level = np.exp(np.clip(found.x, low, high)).tolist()
+    return clone(kernel).set_params(**{names.constant: scale, names.noise: level})
 
 
 def target_statistics(source: Source, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
@@ -568,7 +387,7 @@ def _norm_block(block: Block, columns: CrossKernel, root: np.ndarray) -> float:
     sum of |E| over a row.
     """
     K = columns.kernel.gram(block.X)
-    Z = columns.to_host(block.X) @ root
+    Z = arrays.to_host_float64(columns(block.X)) @ root
     w = np.sqrt(np.asarray(block.weights))
     trace = float(np.diagonal(K) @ w**2)
     E = Z @ Z.T
@@ -598,3 +417,52 @@ def _evidence_sums(
         logs - found.n_rows * np.log(noise),
         found.n_rows,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class JointPosterior:
+    """The posterior of several rows together.
+
+    Of unit scale, their covariance is E + QQᵀ with E = K − BBᵀ + noise, what the
+    landmarks do not explain, and B, Q of as many columns as landmarks.
+    """
+
+    landmarks: Landmarks
+    posterior: Posterior
+    white: float  # the variance of the noise
+
+    @cached_property
+    def _root(self) -> np.ndarray:
+        """R with Q = K_S R."""
+        alpha = float(self.posterior.alphas[0])
+        return np.sqrt(alpha) * self.posterior.regularized_root(alpha)
+
+    def __call__(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """E and Q of some rows."""
+        X = arrays.widen(X)
+        K = arrays.to_host_float64(self.landmarks.columns(wide=True)(X))
+        B = K @ self.posterior.root
+        E = self.landmarks.kernel.gram(X) - B @ B.T
+        E[np.diag_indices_from(E)] += self.white
+        return E, K @ self._root
+
+    def draw(self, source: Source, n_draws: int, rng: Any) -> np.ndarray:
+        """(n, n_draws) about 0: QQᵀ jointly for all rows, E for each block of them."""
+        n = source.n_rows
+        u = rng.standard_normal((self._root.shape[1], n_draws))
+        draws = np.empty((n, n_draws))
+        for start in range(0, n, DRAWN_ROWS):
+            stop = min(start + DRAWN_ROWS, n)
+            E, Q = self(source.rows(start, stop))
+            draws[start:stop] = Q @ u + _draw(E, n_draws, rng)
+        return draws
+
+
+def _draw(covariance: np.ndarray, n_draws: int, rng: Any) -> np.ndarray:
+    """(n, n_draws) with this covariance, which may be singular."""
+    normal = rng.standard_normal((len(covariance), n_draws))
+    try:
+        return cholesky(covariance, lower=True) @ normal
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal

@@ -21,11 +21,10 @@ from .._precision import squares_fit_float32
 from .._random import Purpose, sample_by_exponential_keys, sorted_row_sample, uniforms
 from ..engines import Engine
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel
-from ..linalg.features import FeatureMap
+from ..linalg.cross_kernel import CrossKernel, diag_float64
+from ..linalg.features import FeatureMap, LinearMap
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink
-from .linear_map import LinearMap
 
 #: Steps of Lloyd on the sample; the passes over all rows go on from there.
 SAMPLE_MAX_ITER = 50
@@ -55,7 +54,7 @@ class FeatureSample:
             counts = (source.weights > 0).astype(np.float64)
             rows = np.sort(sample_by_exponential_keys(counts, u, size)[0])
         sample, blocks = CachedRows.of(source, rows), []
-        squares = arrays.to_host(mapping.columns.diag(sample.points))
+        squares = arrays.to_host(diag_float64(mapping.columns.kernel, sample.points))
         narrow = squares_fit_float32(squares)  # ‖z‖² is at most k(x, x)
         for start in range(0, sample.n_rows, FEATURE_BLOCK_ROWS):
             stop = min(start + FEATURE_BLOCK_ROWS, sample.n_rows)
@@ -228,7 +227,7 @@ def _nearest_squared_distances_block(
 ) -> np.ndarray:
     D = _relative_squared_distances(columns(block.X), centers)
     nearest = arrays.namespace(D).min(D, axis=1)
-    return arrays.to_host(nearest + columns.diag(block.X))
+    return arrays.to_host(nearest + diag_float64(columns.kernel, block.X))
 
 
 def _reseed_empty_clusters(
@@ -277,7 +276,7 @@ def _lloyd_block(
     D = _relative_squared_distances(K, centers)
     D = xp.reshape(D, (n, -1, n_clusters))
     labels = xp.argmin(D, axis=2)  # (n, restarts)
-    nearest = xp.min(D, axis=2) + columns.diag(block.X)[:, None]
+    nearest = xp.min(D, axis=2) + diag_float64(columns.kernel, block.X)[:, None]
     w = arrays.from_host(block.weights, nearest)
     inertia = w @ arrays.clip_min(nearest, 0.0)
     scaled_weights = arrays.from_host(np.ldexp(block.weights, power), nearest)
@@ -307,5 +306,5 @@ def distances_block(
 ) -> Array:
     """‖φ(x) − c‖ of each row and centre."""
     D = _relative_squared_distances(columns(block.X), centers)
-    D = D + columns.diag(block.X)[:, None]
+    D = D + diag_float64(columns.kernel, block.X)[:, None]
     return arrays.namespace(D).sqrt(arrays.clip_min(D, 0.0))

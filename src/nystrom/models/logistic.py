@@ -31,9 +31,8 @@ from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
-from ..linalg.features import BlockFeatures, FeatureMap
+from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
 from ..sources import Block, CachedRows, Source, Subset
-from .linear_map import LinearMap
 
 InverseHessian = Callable[[np.ndarray], np.ndarray]  # V ↦ H⁻¹V
 

@@ -22,10 +22,9 @@ from ..kernels import PrecomputedCross
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, kernel_diagonal
 from ..linalg.errors import TraceError
-from ..linalg.features import FeatureMap
+from ..linalg.features import FeatureMap, LinearMap
 from ..linalg.moments import Moments, moments, trace_error_after_pass
 from ..sources import Block, Source
-from .linear_map import LinearMap
 from .ridge import NormalEquations, dual_coefficients
 
 #: With fewer components than this, and more landmarks than that, Lanczos is faster.

@@ -19,11 +19,10 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, probe_rows
-from ..linalg.features import FeatureMap
+from ..linalg.features import FeatureMap, LinearMap, apply_to_block
 from ..linalg.residuals import ResidualPass, block_residuals, prepare_residuals
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink, Output
-from .linear_map import LinearMap, apply_to_block
 from .ridge import NormalEquations
 
 

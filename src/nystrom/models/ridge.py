@@ -21,10 +21,9 @@ from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.errors import Guarantee, TraceError
-from ..linalg.features import FeatureMap
+from ..linalg.features import FeatureMap, LinearMap
 from ..linalg.moments import Moments
 from ..sources import Source
-from .linear_map import LinearMap
 
 #: Residuals that sums resolve to this share are not recomputed from the rows.
 RESIDUAL_RTOL = 0.01
@@ -86,18 +85,22 @@ class NormalEquations:
         """θ, one column per target, each with its own α; least squares for α = 0."""
         coef = np.empty_like(self.cross)
         for alpha in np.unique(alphas):
-            columns = alphas == alpha
-            coef[:, columns] = self._solve_for_alpha(alpha, self.cross[:, columns])
+            columns, factor = alphas == alpha, None
+            b = self.cross[:, columns]
+            # Where α is below rounding a factor may exist by chance, and solve for
+            # noise.
+            if alpha > 100 * self.gram_error:
+                with suppress(np.linalg.LinAlgError):
+                    ridged = add_ridge(self.gram, alpha)
+                    factor = scipy.linalg.cho_factor(
+                        ridged, lower=True, overwrite_a=True
+                    )
+            coef[:, columns] = (
+                self.coefficients(alpha, self.eigenvectors.T @ b)
+                if factor is None
+                else scipy.linalg.cho_solve(factor, b)
+            )
         return coef
-
-    def _solve_for_alpha(self, alpha: float, b: np.ndarray) -> np.ndarray:
-        # Where α is below rounding a factor may exist by chance, and solve for noise.
-        if alpha > 100 * self.gram_error:
-            with suppress(np.linalg.LinAlgError):
-                ridged = add_ridge(self.gram, alpha)
-                factor = scipy.linalg.cho_factor(ridged, lower=True, overwrite_a=True)
-                return scipy.linalg.cho_solve(factor, b)
-        return self.coefficients(alpha, self.eigenvectors.T @ b)
 
     def least_alpha(self, alpha: float) -> float:
         """What α must be at least to be resolved in all directions; 0 if it is."""
@@ -365,11 +368,6 @@ class RidgeFit:
     least_alpha: float = 0.0  # rounding hides a smaller one in some direction
     rows: Landmarks | None = None  # what predicts, where it is not the landmarks
     X_fit: Any = None  # what is called so, where it is not the points
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the solution is that with K, not with K̃."""
-        return self.risk_bound == EXACT_RISK
 
 
 @dataclass(frozen=True, eq=False)

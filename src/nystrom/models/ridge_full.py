@@ -30,14 +30,13 @@ from ..linalg.conjugate_gradients import (
     NotPositiveDefiniteError,
     conjugate_gradients,
 )
-from ..linalg.cross_kernel import CrossKernel, Ledger, fetch_rows
+from ..linalg.cross_kernel import CrossKernel, Ledger, diag_float64, fetch_rows
 from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import largest_eigenvalue
-from ..linalg.features import BlockFeatures, FeatureMap
+from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
 from ..samplers.pool import as_float32_rows
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink, Output
-from .linear_map import LinearMap
 from .ridge import EXACT_RISK, RidgeFactors, RidgeFit, RidgeTask
 
 #: Steps at most.
@@ -339,8 +338,9 @@ class FullRidge:
     def predictive_variance(self, X: Any, alpha: float) -> np.ndarray:
         """(m,): of new rows, without noise and not scaled."""
         _, blocks = self.kernel_products
-        K = np.hstack([part.to_host(X) for part in blocks.parts])  # (m, n)
-        prior = arrays.to_host(blocks.parts[0].diag(X))
+        kernel_blocks = [arrays.to_host_float64(part(X)) for part in blocks.parts]
+        K = np.hstack(kernel_blocks)  # (m, n)
+        prior = arrays.to_host(diag_float64(blocks.parts[0].kernel, X))
         if self.fit_intercept:
             w = self.normalized_weights
             prior = prior - 2 * K @ w + self.mean @ w

@@ -27,7 +27,7 @@ from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import factorize
-from ..linalg.features import FeatureMap
+from ..linalg.features import FeatureMap, LinearMap
 from ..linalg.moments import (
     Moments,
     moments,
@@ -38,7 +38,6 @@ from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
 from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights
 from ..sources.output import ArraySink
-from .linear_map import LinearMap
 from .posterior import (
     Posterior,
     conformal_quantiles,

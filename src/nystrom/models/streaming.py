@@ -102,7 +102,8 @@ def transfer_moments(
         _cross_products_block, kept, tiles, "products of kept rows"
     )
     with blas_limit_for_size(len(new.root)):
-        T = new.root.T @ (old.columns.to_host(new.columns.points) @ old.root)
+        K = arrays.to_host_float64(old.columns(new.columns.points))
+        T = new.root.T @ (K @ old.root)
         W = _augmented_gram(kept_old)
         T = _regress_transfer(T, arrays.tree_to_host(products)[0], W)
         other_rows = T @ (_augmented_gram(sums) - W)  # Σ Tz(z, 1)ᵀ of all other rows

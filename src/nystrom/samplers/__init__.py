@@ -35,7 +35,6 @@ from .base import (
     SpectralTolerance,
     StoppingRule,
     TraceTolerance,
-    run_sampler,
 )
 from .lazy_pivoting import Greedy, RPCholesky
 from .leverage import Leverage
@@ -62,7 +61,6 @@ __all__ = [
     "TraceTolerance",
     "Uniform",
     "as_sampler",
-    "run_sampler",
 ]
 
 NAMES: dict[str, type[Sampler]] = {

@@ -1,27 +1,24 @@
 """Base class of samplers, stopping rules, and the driver shared by all samplers.
 
-A sampler writes `choose`. The driver adds the seed, timing, rows of zero weight,
-single-threaded BLAS, the ledger of kernel evaluations, and the fallback to uniform
-sampling for indefinite kernels.
+A sampler writes `choose`. The driver adds single-threaded BLAS, the ledger of kernel
+evaluations, and the fallback to uniform sampling for indefinite kernels.
 """
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._random import Purpose, as_seed, uniform_row_sample
+from .._random import Purpose, uniform_row_sample
 from .._validation import check_int, check_positive
 from ..engines import Engine, single_threaded_blas
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import Ledger, fetch_rows
-from ..sources import CachedRows, Source, Subset
+from ..sources import CachedRows, Source
 from .weighted_sampling import (
     BernoulliSubset,
     NumberedSubset,
@@ -98,21 +95,6 @@ class TraceTolerance:
 
 
 StoppingRule = FixedSize | SpectralTolerance | TraceTolerance
-
-
-def as_stopping_rule(
-    goal: Any, max_spectral_error: float | None = None
-) -> StoppingRule:
-    """A rule as it is; a number is a size, or a cap beside `max_spectral_error`."""
-    if isinstance(goal, StoppingRule):
-        return goal
-    if max_spectral_error is not None:
-        return SpectralTolerance(max_spectral_error, at_most=goal)
-    if goal is None:
-        raise TypeError(
-            "The number of landmarks is missing; pass a number or a stopping rule."
-        )
-    return FixedSize(int(goal))
 
 
 class IndefiniteKernelError(Exception):
@@ -225,8 +207,16 @@ class Sampler(ABC):
         engine: Engine,
     ) -> Landmarks:
         ledger = Ledger(engine.progress)
-        if self.needs_goal:
-            goal = as_stopping_rule(goal, self.max_spectral_error)
+        if self.needs_goal and not isinstance(goal, StoppingRule):
+            if self.max_spectral_error is not None:
+                goal = SpectralTolerance(self.max_spectral_error, at_most=goal)
+            elif goal is None:
+                raise TypeError(
+                    "The number of landmarks is missing; pass a number or a stopping "
+                    "rule."
+                )
+            else:
+                goal = FixedSize(int(goal))
         problem = SamplingProblem(kernel, source, seed, engine, ledger)
         n = source.n_rows
         if (
@@ -243,9 +233,7 @@ class Sampler(ABC):
                     raise IndefiniteKernelError
                 chosen = self.choose(problem, goal)
             except IndefiniteKernelError:
-                return _fall_back_to_uniform(
-                    problem, as_stopping_rule(goal), self.label
-                )
+                return _fall_back_to_uniform(problem, goal, self.label)
         return chosen.replace(
             n_kernel_evaluations=ledger.n_evaluations,
             n_passes=ledger.n_passes,
@@ -258,9 +246,7 @@ class Sampler(ABC):
         return self.name
 
 
-def _fall_back_to_uniform(
-    problem: SamplingProblem, goal: StoppingRule, name: str
-) -> Landmarks:
+def _fall_back_to_uniform(problem: SamplingProblem, goal: Any, name: str) -> Landmarks:
     """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
     size = goal.n_landmarks if isinstance(goal, FixedSize) else goal.at_most
     if size is None or isinstance(goal, TraceTolerance):
@@ -274,65 +260,6 @@ def _fall_back_to_uniform(
         notes=(f"uniform instead of {name}: the kernel is indefinite",),
         n_kernel_evaluations=problem.ledger.n_evaluations,
     )
-
-
-def run_sampler(
-    sampler: Callable,
-    kernel: Kernel,
-    source: Source,
-    goal: StoppingRule,
-    *,
-    random_state: Any,
-    engine: Engine,
-) -> Landmarks:
-    """Run a sampler, or a function of your own, and time it.
-
-    Rows of weight 0 are never selected.
-
-    Parameters
-    ----------
-    sampler : callable
-        Sampler or function.
-    kernel : Kernel
-        The kernel.
-    source : Source
-        The rows.
-    goal : StoppingRule
-        When to stop.
-    random_state : int, RandomState instance or None
-        Seed.
-    engine : Engine
-        Runs the passes.
-
-    Returns
-    -------
-    landmarks : Landmarks
-        The selected landmarks.
-    """
-    start_time = time.perf_counter()
-    candidates, rows = source, None
-    if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
-        weights = source.weights
-        if not np.all(weights > 0):
-            rows = np.flatnonzero(weights)
-            candidates = Subset(source, rows)
-            candidates.is_subset = False  # it is all that there is to choose from
-    # A function of the user's own takes a number, not a goal.
-    is_plain_function = isinstance(goal, FixedSize) and not isinstance(sampler, Sampler)
-    requested = goal.n_landmarks if is_plain_function else goal  # type: ignore[union-attr]
-    seed = as_seed(random_state)
-    chosen = sampler(kernel, candidates, requested, seed=seed, engine=engine)
-    if not isinstance(chosen, Landmarks):
-        raise TypeError(
-            f"The sampler {sampler!r} returned {type(chosen).__name__}; it must return "
-            "nystrom.landmarks.Landmarks."
-        )
-    changes: dict[str, Any] = {"seconds": time.perf_counter() - start_time}
-    if rows is not None:
-        changes["n_rows"] = source.n_rows
-        if chosen.indices is not None:
-            changes["indices"] = rows[chosen.indices]
-    return chosen.replace(**changes)
 
 
 @dataclass(frozen=True, eq=False)

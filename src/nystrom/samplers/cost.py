@@ -17,7 +17,7 @@ from .._validation import check_finite
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel
-from ..linalg.cross_kernel import CrossKernel
+from ..linalg.cross_kernel import CrossKernel, diag_float64
 from ..linalg.residuals import residuals_to_scores, ridge_inverse_root, weighted_gram
 from ..sources import Source
 from .base import SpectralTolerance, StoppingRule, TraceTolerance
@@ -94,13 +94,13 @@ def forecast(
         gram = weighted_gram(kernel.gram(points), weights)
         check_finite(gram)
         started = time.perf_counter()
-        K = columns.to_host(X)
+        K = arrays.to_host_float64(columns(X))
         evaluation_seconds = time.perf_counter() - started
         check_finite(K)
         started = time.perf_counter()
         K @ gram
         product_seconds = time.perf_counter() - started
-        diagonal = arrays.to_host(columns.diag(X))
+        diagonal = arrays.to_host(diag_float64(columns.kernel, X))
 
         def scores_by_sample_of(n_rows: float) -> np.ndarray:
             """Scores of the rows, where the sample stands for so many."""

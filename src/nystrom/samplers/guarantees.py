@@ -208,7 +208,8 @@ def weighted_residual_matrix(
 ) -> np.ndarray:
     """(q, q): the weighted residual of K at the rows drawn."""
     X = rows.points_from(problem.source)
-    Z = landmarks.columns(wide=True).to_host(X) @ landmarks.factor.root
+    K = arrays.to_host_float64(landmarks.columns(wide=True)(X))
+    Z = K @ landmarks.factor.root
     residual = problem.gram(X) - Z @ Z.T
     problem.ledger.count_evaluations(Z.shape[0] * len(landmarks))
     root_weights = np.sqrt(weights)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,23 +52,18 @@ class Pivots:
 
     def __init__(self, problem: SamplingProblem) -> None:
         self.problem = problem
-        self.indices = np.empty(0, dtype=np.intp)
-        self.points = problem.source.take(self.indices)
-        self.L = np.empty((0, 0))
+        no_rows = np.empty(0, dtype=np.intp)
+        self._set(no_rows, problem.source.take(no_rows), np.empty((0, 0)))
+
+    def _set(self, indices: np.ndarray, points: Any, L: np.ndarray) -> None:
+        self.indices, self.points, self.L = indices, points, L
+        # Rows that only fill up have no column.
+        self.factor = Factor(L, np.arange(L.shape[1]), np.vecdot(L, L))
+        #: X ↦ k(X, pivots), in float64.
+        self.columns = CrossKernel(self.problem.kernel, points, wide=True)
 
     def __len__(self) -> int:
         return len(self.indices)
-
-    @cached_property
-    def factor(self) -> Factor:
-        """The factor of K_SS; rows that only fill up have no column."""
-        n_pivots = self.L.shape[1]
-        return Factor(self.L, np.arange(n_pivots), np.vecdot(self.L, self.L))
-
-    @cached_property
-    def columns(self) -> CrossKernel:
-        """X ↦ k(X, pivots), in float64."""
-        return CrossKernel(self.problem.kernel, self.points, wide=True)
 
     def evaluate(
         self, X: Any, size: int, min_share: float = 0.0
@@ -83,7 +77,7 @@ class Pivots:
         """
         F = np.empty((arrays.count_rows(X), 0))
         if len(self):
-            K_S = self.columns.to_host(X)
+            K_S = arrays.to_host_float64(self.columns(X))
             self.problem.ledger.count_evaluations(K_S.size)
             check_finite(K_S)
             F = scipy.linalg.solve_triangular(self.L, K_S.T, lower=True).T
@@ -135,16 +129,8 @@ class Pivots:
         k, b = len(self), len(indices)
         L = np.zeros((k + b, k + b))
         L[:k, :k], L[k:, :k], L[k:, k:] = self.L, F, corner
-        self._append(indices, X, L)
-
-    def _append(self, indices: np.ndarray, X: Any, L: np.ndarray) -> None:
-        points = arrays.stack_rows([self.points, X]) if len(self) else X
+        points = arrays.stack_rows([self.points, X]) if k else X
         self._set(np.concatenate([self.indices, indices]), points, L)
-
-    def _set(self, indices: np.ndarray, points: Any, L: np.ndarray) -> None:
-        self.indices, self.points, self.L = indices, points, L
-        for name in ("columns", "factor"):
-            self.__dict__.pop(name, None)
 
     def shorten(self, size: int) -> None:
         """Keep the first `size` pivots."""
@@ -163,7 +149,9 @@ class Pivots:
                 self.indices, n_missing, source.n_rows, self.problem.seed
             )
             L = np.concatenate([self.L, np.zeros((n_missing, self.L.shape[1]))])
-            self._append(other_rows, source.take(other_rows), L)
+            points = source.take(other_rows)
+            points = arrays.stack_rows([self.points, points]) if len(self) else points
+            self._set(np.concatenate([self.indices, other_rows]), points, L)
 
     def residuals(
         self, source: Source, name: str = "residuals", *, wide: bool = False
@@ -309,7 +297,7 @@ def _shorten_to_tolerance(
     tolerance: float,
 ) -> np.ndarray:
     """Keep the shortest prefix whose error is low enough; the errors up to it."""
-    shared = (pivots.columns, pivots.columns.operand(pivots.factor.root))
+    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root))
     columns = arrays.to_host(
         problem.engine.reduce(
             _block_column_squares, problem.source, shared, "shortest prefix"

@@ -122,12 +122,6 @@ MAX_PART_ROWS = 2048
 N_FLOAT32_PROBES, MAX_FLOAT32_PROBE_POINTS = 4, 256
 
 
-def part_bounds(n_rows: int) -> np.ndarray:
-    """Where to cut so many rows: an even number of parts, unless one will do."""
-    n_parts = 1 if n_rows <= MAX_PART_ROWS else 2 * -(-n_rows // (2 * MAX_PART_ROWS))
-    return np.linspace(0, n_rows, n_parts + 1).astype(np.intp)
-
-
 def as_float32_rows(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
     """Dense float64 rows as float32 ones, where a kernel's values stay the same.
 
@@ -151,8 +145,10 @@ def as_float32_rows(kernel: Kernel, points: Any, ledger: Ledger) -> Any:
             [probes, sorted_row_sample(n, MAX_FLOAT32_PROBE_POINTS)]
         )
         values, exact = (
-            CrossKernel(kernel, arrays.take_rows(X, probes)).to_host(
-                arrays.take_rows(X, others)
+            arrays.to_host_float64(
+                CrossKernel(kernel, arrays.take_rows(X, probes))(
+                    arrays.take_rows(X, others)
+                )
             )
             for X in (rows, points)
         )
@@ -292,7 +288,7 @@ class RowPool:
         # float64 may be needed later, and then all is done again.
         narrow = CrossKernel(self.kernel, arrays.slice_rows(self.points, 0, 1)).narrow
         use_float32 = narrow or (
-            len(self) >= MIN_NARROWING_ROWS and not self.kernel.traits.costly
+            len(indices) >= MIN_NARROWING_ROWS and not self.kernel.traits.costly
         )
         use_float32 = use_float32 and pool_fits_float32(self.residual, weights)
         self.wide = wide or not use_float32
@@ -304,10 +300,12 @@ class RowPool:
         self.floor = unit * np.abs(self.residual)
         self.selected = np.isin(indices, np.append(pivots.indices, excluded))
         self.pending = np.empty(0, dtype=np.intp)  # positions of pivots not flushed yet
-        on_device = not arrays.is_on_host(self.kernel.output_like(self.rows))
-        self.part_bounds = (
-            np.array([0, len(self)]) if on_device else part_bounds(len(indices))
-        )
+        # An even number of parts, unless one will do.
+        n = len(indices)
+        on_host = arrays.is_on_host(self.kernel.output_like(self.rows))
+        is_whole = n <= MAX_PART_ROWS or not on_host
+        n_parts = 1 if is_whole else 2 * -(-n // (2 * MAX_PART_ROWS))
+        self.part_bounds = np.linspace(0, n, n_parts + 1).astype(np.intp)
         # Gains are compared with each other alone. Their sums of squares neither
         # overflow nor vanish if rows of huge or tiny k(x, x) count for less or more.
         scaled_weights = np.ldexp(weights, squares_scaling_exponent(self.residual))
@@ -318,17 +316,17 @@ class RowPool:
             )
         ]
         if len(pivots):  # in float64: residuals are small by now
-            columns, root = pivots.columns, pivots.columns.operand(pivots.factor.root)
+            columns, root = pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root)
             explained = self.engine.each(
                 lambda part_and_rows: part_and_rows[0].fill(
                     part_and_rows[1], columns, root
                 ),
                 list(zip(self.parts, self._split(self.points), strict=True)),
-                len(self) * len(pivots) ** 2,
+                n * len(pivots) ** 2,
             )
             self.residual -= np.concatenate(explained)
             check_finite(self.residual)
-            self.ledger.count_evaluations(len(self) * len(pivots))
+            self.ledger.count_evaluations(n * len(pivots))
         self.residual[(self.residual < self.floor) | self.selected] = 0.0
         self.clear_proposals()
 
@@ -336,9 +334,6 @@ class RowPool:
         """Rows, or numbers of them, by part."""
         bounds = pairwise(self.part_bounds)
         return [arrays.slice_rows(rows, start, stop) for start, stop in bounds]
-
-    def __len__(self) -> int:
-        return len(self.indices)
 
     @property
     def n_pivots(self) -> int:
@@ -390,7 +385,7 @@ class RowPool:
         explained = self.engine.each(
             lambda p: p.add_pivots(ranked.chosen, ranked.L, k),
             self.parts,
-            len(self) * ranked.L.size,
+            len(self.indices) * ranked.L.size,
         )
         self.residual -= np.concatenate(explained)
         self.residual[(self.residual < self.floor) | self.selected] = 0.0
@@ -411,7 +406,7 @@ class RowPool:
         F_new = self._columns_at(proposals, lambda p: p.F[:k, :]).T
         G_kept = self._columns_at(self.candidates, lambda p: p.G).T
         tree = SumTree()
-        n_operations = len(self) * (
+        n_operations = len(self.indices) * (
             n_new * (k + n_old + n_new) + math.prod(G_kept.shape)
         )
         for part_columns in self.engine.each(
@@ -421,7 +416,7 @@ class RowPool:
         ):
             tree.push(part_columns)
         columns = tree.total()
-        self.ledger.count_evaluations(len(self) * n_new)
+        self.ledger.count_evaluations(len(self.indices) * n_new)
         check_finite(columns)
         H = np.empty((n_old + n_new, n_old + n_new))
         H[:n_old, :n_old], H[:, n_old:], H[n_old:, :n_old] = (

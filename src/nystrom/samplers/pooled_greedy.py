@@ -53,85 +53,55 @@ MAX_SINGLE_BLOCK_ROWS = 256
 MAX_WHOLE_POOL_ROWS = 2048
 
 
-@dataclass(frozen=True)
 class PoolPlan:
-    """For `n_rows` to choose `n_landmarks` from."""
+    """Sizes and budgets to choose `n_landmarks` from `n_rows`.
 
-    n_rows: int
-    n_landmarks: int
-    is_costly: bool = False  # an evaluation may cost more than all else
-    max_listed_rows: int = 2**20  # rows that may be listed
+    With `is_costly` an evaluation may cost more than all else; `max_listed_rows` are
+    the rows that may be listed.
+    """
 
-    @property
-    def level_size(self) -> int:
-        """Rows per level of the recursion that scores the first pool."""
-        n, s = self.n_rows, self.n_landmarks
-        size = 4 * math.sqrt((n * s + s**3) / (4 * n))
-        return math.ceil(min(s, max(64, size)))
-
-    @property
-    def scored_rows(self) -> int:
-        """How many rows may be scored.
-
-        Where few landmarks are wanted, scores for all rows would cost more than all
-        that follows; then a part of the rows has to do until the first refresh.
-        """
-        n, s = self.n_rows, self.n_landmarks
-        per_row = EVALUATIONS_PER_LEVEL_ROW * self.level_size
-        per_pair, per_square = SCORING_BUDGET
-        affordable = (per_pair * n + per_square * s) * s / per_row
-        # Fewer would hardly be more than the pool itself.
-        return int(min(max(affordable, 4 * self.pool_size), self.max_listed_rows))
-
-    @property
-    def refresh_evaluations(self) -> float:
-        """Kernel evaluations that all refreshes together may take."""
-        n, s = self.n_rows, self.n_landmarks
-        per_pair, per_square = REFRESH_BUDGET
-        return (per_pair * n + per_square * s) * s
-
-    @property
-    def pool_size(self) -> int:
-        """Rows in a pool: more where passes over all rows cost more than the pool."""
-        n, s = self.n_rows, self.n_landmarks
+    def __init__(
+        self,
+        n_rows: int,
+        n_landmarks: int,
+        is_costly: bool = False,
+        max_listed_rows: int = 2**20,
+    ) -> None:
+        n, s = n_rows, n_landmarks
+        self.n_rows, self.n_landmarks = n, s
+        # Rows in a pool: more where passes over all rows cost more than the pool.
         per_landmark = 6 if n < 50 * s else 8 if n < 500 * s else 12
         # The pool's factor must fit scikit-learn's working memory.
         memory = get_config()["working_memory"] * 2**20 / (8 * s * s)
-        return int(max(2, min(per_landmark, memory)) * s)
-
-    @property
-    def pool_has_all_rows(self) -> bool:
-        """Whether the pool may as well hold all rows."""
-        min_rows = 64 if self.is_costly else MAX_WHOLE_POOL_ROWS
-        return self.n_rows <= max(1.2 * self.pool_size, min_rows)
-
-    @property
-    def draws_by_score(self) -> bool:
-        """Whether the first pool is drawn by score.
-
-        One that holds a good part of the rows as they come misses little, and what it
-        misses the first refresh finds.
-        """
-        return self.n_rows > MIN_POOLS_TO_SCORE * self.pool_size
-
-    @property
-    def is_single_block(self) -> bool:
-        """Whether all rows are proposed, and all landmarks selected, in one block."""
-        return self.n_rows <= MAX_SINGLE_BLOCK_ROWS and not self.is_costly
-
-    @property
-    def block(self) -> int:
-        """Pivots that are selected together."""
+        self.pool_size = int(max(2, min(per_landmark, memory)) * s)
+        # The pool may as well hold all rows.
+        min_rows = 64 if is_costly else MAX_WHOLE_POOL_ROWS
+        self.pool_has_all_rows = n <= max(1.2 * self.pool_size, min_rows)
+        # A first pool that holds a good part of the rows as they come misses little,
+        # and what it misses the first refresh finds; else it is drawn by score.
+        self.draws_by_score = n > MIN_POOLS_TO_SCORE * self.pool_size
+        # Rows per level of the recursion that scores the first pool.
+        level_size = 4 * math.sqrt((n * s + s**3) / (4 * n))
+        self.level_size = math.ceil(min(s, max(64, level_size)))
+        # Rows that may be scored. Where few landmarks are wanted, scores for all rows
+        # would cost more than all that follows; then a part of the rows has to do until
+        # the first refresh.
+        per_pair, per_square = SCORING_BUDGET
+        affordable = (per_pair * n + per_square * s) * s
+        affordable /= EVALUATIONS_PER_LEVEL_ROW * self.level_size
+        # Fewer would hardly be more than the pool itself.
+        n_scored = max(affordable, 4 * self.pool_size)
+        self.scored_rows = int(min(n_scored, max_listed_rows))
+        # Kernel evaluations that all refreshes together may take.
+        per_pair, per_square = REFRESH_BUDGET
+        self.refresh_evaluations = (per_pair * n + per_square * s) * s
+        # Pivots that are selected together, and proposals that are kept for the next
+        # block; few rows are all proposed at once.
+        self.is_single_block = n <= MAX_SINGLE_BLOCK_ROWS and not is_costly
+        self.block = max(MIN_BLOCK_PIVOTS, s // N_PIVOT_BLOCKS)
+        self.kept_proposals = OLD_PROPOSALS_PER_PIVOT * self.block
         if self.is_single_block:
-            return self.n_landmarks
-        return max(MIN_BLOCK_PIVOTS, self.n_landmarks // N_PIVOT_BLOCKS)
-
-    def n_proposals(self, size: int) -> tuple[int, int]:
-        """New proposals for a block of this size, and how many are kept from it."""
-        if self.is_single_block:
-            return self.n_rows, 0
-        size = max(size, MIN_BLOCK_PIVOTS // 2)
-        return NEW_PROPOSALS_PER_PIVOT * size, OLD_PROPOSALS_PER_PIVOT * self.block
+            self.block, self.kept_proposals = s, 0
 
 
 #: The share of a pool that is drawn by k(x, x) alone: it bounds the pool's weights.
@@ -227,7 +197,7 @@ class PooledGreedy(GrowingSampler):
             self._draw_by_residual(self.next_sample, self.source, self.source.n_rows)
         first_shares = (FIRST_REFRESH_SHARE,) if n_begin == 0 else ()
         for share in (*first_shares, *VALIDATION_SHARES):
-            if len(self.pool) == self.source.n_rows:
+            if len(self.pool.indices) == self.source.n_rows:
                 break  # no row is missing
             self._grow_to(n_begin + math.ceil(share * (size - n_begin)))
             if self.exhausted:
@@ -250,9 +220,15 @@ class PooledGreedy(GrowingSampler):
             The trace error.
         """
         self._plan_for(size)
-        name = f"trace error at {len(self.pivots)} landmarks"
-        self.next_sample, error, _ = self._sample_by_residual(self.source, name)
-        return error
+        self.next_sample, (error, _) = sample_by_residual(
+            self.pivots.residual_pass(self.source),
+            self.source,
+            residual_weights,
+            self._pool_sampler(),
+            engine=self.problem.engine,
+            name=f"trace error at {len(self.pivots)} landmarks",
+        )
+        return float(error)
 
     def _plan_for(self, size: int) -> None:
         traits = self.problem.kernel.traits
@@ -296,10 +272,9 @@ class PooledGreedy(GrowingSampler):
             self._make_pool(numbers, rows.weights, rows.take_numbered(numbers))
             return
         block = Block(0, None, rows.weights, numbers=rows.numbers(0, m))
-        sample = self._pool_sampler.sample_block(block, sampling_weights, False)
+        sample = self._pool_sampler().sample_block(block, sampling_weights, False)
         self._draw_from_sample(sample, m, rows)
 
-    @property
     def _pool_sampler(self) -> KeyedSampler:
         """Draws a pool and one row more, whose key gives the probabilities."""
         seed, max_rows = self.problem.seed, self.plan.pool_size + 1
@@ -347,20 +322,6 @@ class PooledGreedy(GrowingSampler):
         pool = self.pool
         self._make_pool(pool.indices, pool.weights, pool.points, is_new=False)
 
-    def _sample_by_residual(
-        self, rows: Source, name: str
-    ) -> tuple[WeightedSample, float, int]:
-        """One pass: a pool drawn by residual, the sum of residuals, how many rows."""
-        sample, (error, n_rows) = sample_by_residual(
-            self.pivots.residual_pass(rows),
-            rows,
-            residual_weights,
-            self._pool_sampler,
-            engine=self.problem.engine,
-            name=name,
-        )
-        return sample, float(error), int(n_rows)
-
     def _draw_by_residual(
         self, sample: WeightedSample, rows: Source, n_rows: int
     ) -> bool:
@@ -384,9 +345,15 @@ class PooledGreedy(GrowingSampler):
             return False
         rows = self.problem.subsample(max_rows, Purpose.REFRESH, self.round)
         self.refresh_evaluations += min(n, max_rows) * (k + 1)
-        name = f"residuals at {k} landmarks"
-        sample, _, n_rows = self._sample_by_residual(rows, name)
-        return self._draw_by_residual(sample, rows, n_rows)
+        sample, (_, n_rows) = sample_by_residual(
+            self.pivots.residual_pass(rows),
+            rows,
+            residual_weights,
+            self._pool_sampler(),
+            engine=self.problem.engine,
+            name=f"residuals at {k} landmarks",
+        )
+        return self._draw_by_residual(sample, rows, int(n_rows))
 
     def _is_pool_stale(self, share: float) -> bool:
         """Whether validation rows have a larger residual than the pool estimates."""
@@ -426,14 +393,16 @@ class PooledGreedy(GrowingSampler):
 
     def _choose(self, sampling_weights: np.ndarray, max_pivots: int) -> None:
         """At most one block of pivots, from proposals drawn by these weights."""
-        size = min(self.plan.block, max_pivots)
-        n_new, n_old = self.plan.n_proposals(size)
+        plan = self.plan
+        size = min(plan.block, max_pivots)
+        n_new = NEW_PROPOSALS_PER_PIVOT * max(size, MIN_BLOCK_PIVOTS // 2)
+        n_new = plan.n_rows if plan.is_single_block else n_new
         sampler = KeyedSampler(
             self.problem.seed, Purpose.PROPOSE, round=self.round, max_rows=n_new
         )
         self.round += 1
         proposals = sampler.sample(sampling_weights).sorted_by_key().numbers
-        self.pool.choose(proposals, size, n_old)
+        self.pool.choose(proposals, size, plan.kept_proposals)
 
     def _flush_pool(self) -> bool:
         """The pool's pivots become landmarks; whether all of them have.
@@ -454,7 +423,7 @@ class PooledGreedy(GrowingSampler):
             self.n_nonzero_at_draw < self.plan.block
             or len(self.pivots) == self.n_pivots_at_draw
         )
-        if len(self.pool) == self.source.n_rows:
+        if len(self.pool.indices) == self.source.n_rows:
             self.exhausted = True
         elif self.is_drawn_from_all_rows and is_fruitless:
             # The residual of all rows drew this pool, and all but a few of its rows

@@ -19,6 +19,7 @@ from .._random import Purpose, uniforms
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
+from ..linalg.cross_kernel import diag_float64
 from ..linalg.errors import TraceError
 from ..linalg.features import BlockFeatures, FeatureMap
 from ..linalg.moments import moments
@@ -209,7 +210,7 @@ def whitened_feature_map(
 def _block_leverages(
     block: Block, tiles: BlockFeatures, root: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    Z, diagonal = tiles(block.X), tiles.columns.diag(block.X)
+    Z, diagonal = tiles(block.X), diag_float64(tiles.columns.kernel, block.X)
     A = Z @ root
     residual = np.maximum(diagonal - np.vecdot(Z, Z), 0.0)
     return np.vecdot(A, A), residual, diagonal
@@ -299,7 +300,7 @@ def _error_with_batch(
         return None
     mapping = whitened_feature_map(previous)
     sums = moments(mapping, batch, engine, "rows of the batch")
-    diagonal = arrays.to_host(mapping.columns.diag(reservoir.points))
+    diagonal = arrays.to_host(diag_float64(mapping.columns.kernel, reservoir.points))
     residual_trace = sums.kernel_trace - float(np.trace(sums.gram))
     kernel_trace = float(reservoir.weights @ diagonal)
     error = previous.error.with_batch(

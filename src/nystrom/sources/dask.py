@@ -1,6 +1,6 @@
 """Rows of a Dask array or data frame, computed chunk by chunk.
 
-With `engines.dask` and `estimators._dask`, all that knows Dask.
+With `engines.dask` and `estimators._progress`, all that knows Dask.
 """
 
 from __future__ import annotations
