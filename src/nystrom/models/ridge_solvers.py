@@ -270,7 +270,7 @@ def _gram_product_block(
 ) -> tuple[Array, Array]:
     """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
     n = arrays.count_rows(block.X)
-    cached = max(1, MAX_CACHED_KERNEL_VALUES // len(U))
+    cached = max(1, MAX_CACHED_KERNEL_VALUES // U.shape[0])
     step = cached if arrays.is_on_host(block.X) else n
     product: Array = 0.0
     total: Array = 0.0
