@@ -341,37 +341,6 @@ def test_rows_come_back_to_their_places(kind, client, data):
     assert engine.passes == ["rows"]
 
 
-class FileSink:
-    """Rows into a file, from whatever process they are made in."""
-
-    process_safe = True
-
-    def __init__(self, path, shape):
-        self.path, self.shape, self.seen = str(path), shape, []
-
-    def open(self):
-        if not Path(self.path).exists():
-            np.lib.format.open_memmap(self.path, "w+", np.float64, self.shape).flush()
-
-    def put(self, start, rows):
-        array = np.load(self.path, mmap_mode="r+")
-        array[start : start + len(rows)] = rows
-        array.flush()
-        Path(f"{self.path}.{os.getpid()}").touch()
-
-    def close(self, complete):
-        self.seen.append(complete)
-
-
-def test_rows_may_be_put_away_by_the_workers(client, tmp_path):
-    sink = FileSink(tmp_path / "rows.npy", (N_ROWS, 3))
-    Dask(client).map(doubled, Made(N_ROWS), sink, (), "rows")
-    assert sink.seen == [True]
-    same(np.load(sink.path), 2 * Made(N_ROWS).rows(0, N_ROWS))
-    processes = {int(path.suffix[1:]) for path in tmp_path.glob("*.npy.*")}
-    assert processes <= set(client.run(os.getpid).values())
-
-
 # --- what travels -------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -187,42 +186,6 @@ def test_few_rows_wait(tmp_path, monkeypatch):
     sink.close(True)
 
 
-def test_npy_is_written_from_other_processes(tmp_path):
-    """Each puts its rows in their places; the one that made the file moves it."""
-    path = tmp_path / "rows.npy"
-    sink = Output(path).sink(rows_of(90), 2, np.dtype(np.float32))
-    assert sink.process_safe
-    sink.open()
-    (tmp_path / "sink.pickle").write_bytes(pickle.dumps(sink))
-    code = """
-import pickle, sys, numpy as np
-from pathlib import Path
-sink = pickle.loads(Path(sys.argv[1]).read_bytes())
-start = int(sys.argv[2])
-sink.open()
-sink.put(start, np.full((30, 2), start))
-"""
-    command = [sys.executable, "-c", code, str(tmp_path / "sink.pickle")]
-    workers = [subprocess.Popen([*command, str(start)]) for start in (60, 0)]
-    sink.put(30, np.full((30, 2), 30))
-    assert [worker.wait() for worker in workers] == [0, 0]
-    sink.close(True)
-    expected = np.repeat([[0, 0], [30, 30], [60, 60]], 30, axis=0)
-    np.testing.assert_array_equal(np.load(path), expected)
-    assert left_in(tmp_path) == ["rows.npy", "sink.pickle"]
-
-
-def test_who_comes_late_does_not_begin_the_file_again(tmp_path):
-    sink = Output(tmp_path / "rows.npy").sink(rows_of(90), 2, np.dtype(np.float32))
-    sink.open()
-    late = pickle.loads(pickle.dumps(sink))
-    late._owner_pid = -1  # another process
-    sink.close(False)
-    with pytest.raises(FileNotFoundError):
-        late.open()
-    assert left_in(tmp_path) == []
-
-
 # --- complete or not at all ---------------------------------------------------------
 
 
@@ -373,7 +336,7 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
 
 def test_a_sink_of_your_own(ridge, X):
     class Largest:
-        process_safe, result = False, -np.inf
+        result = -np.inf
 
         def open(self):
             pass

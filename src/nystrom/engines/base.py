@@ -110,8 +110,6 @@ class SumSink:
     For passes that make rows and sums at once.
     """
 
-    process_safe = False
-
     def __init__(self, tile: int) -> None:
         self._tile, self._next = tile, 0
         self._tree, self._out_of_order = SumTree(), dict[int, Any]()

@@ -212,10 +212,10 @@ class Dask(RemoteEngine, BlockEngine):
     ) -> Callable[[int, int, Any], Future]:
         """A function that submits the task of a block of tiles."""
         name = f"{self.passes[-1].replace(' ', '-')}-{uuid.uuid4().hex}"
-        payload = pickle_to_bytes(PassPayload.of(f, source_payload, shared, sink))
+        payload = PassPayload(f, source_payload, shared, is_sum=sink is None)
         # As the result of a task it is fetched once by each worker, also by those that
         # come late, and computed again when it is lost with one.
-        work = self._submit(f"work-{name}", pickle.loads, payload)
+        work = self._submit(f"work-{name}", pickle.loads, pickle_to_bytes(payload))
 
         def submit(first: int, last: int, part: Any) -> Future:
             start, stop = tile_row_bounds(first, last, source_payload.n_rows)
