@@ -308,7 +308,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             Features in the precision of X, or `out`.
         """
         check_is_fitted(self, "landmarks_")
-        output = Output(out, names=self.get_feature_names_out())
+        names = None if out is None else self.get_feature_names_out()
+        output = Output(out, names=names)
         landmarks, source, engine = self._resolve_new_rows(
             X, self.components_, "transform"
         )

@@ -18,7 +18,6 @@ import numpy as np
 from .. import _arrays as arrays
 from .._random import (
     Purpose,
-    inclusion_probabilities,
     rows_below,
     uniform_row_sample,
     uniforms,
@@ -222,7 +221,10 @@ class WeightedSample:
         ordered = self.sorted_by_key()
         threshold = float(ordered.keys[size]) if len(self) > size else np.inf
         selected = ordered.take(np.arange(min(size, len(self))))
-        return selected, inclusion_probabilities(selected.sampling_weights, threshold)
+        if np.isinf(threshold):
+            return selected, np.ones(len(selected))
+        with np.errstate(over="ignore"):
+            return selected, -np.expm1(-selected.sampling_weights * threshold)
 
     def points_from(self, source: Source) -> Any:
         """The rows themselves."""
