@@ -135,7 +135,7 @@ def test_a_table_of_semicolons_gives_the_same_model(fitted, tmp_path):
     words = ["--target", "price", "-o", tmp_path / "m", "--landmarks", 20, "--json"]
     found = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
     here = json.loads(run("info", fitted / "m", "--json").stdout)
-    for key in ("columns", "held_out", "alpha", "gamma"):
+    for key in ("columns", "held_out", "penalty", "gamma"):
         assert found[key] == here[key]
     predicted = [run("predict", fitted / "m", f / "t.csv") for f in (fitted, tmp_path)]
     assert predicted[0].stdout == predicted[1].stdout

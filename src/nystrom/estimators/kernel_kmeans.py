@@ -382,8 +382,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
             it.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -408,8 +408,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -434,8 +434,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 

@@ -363,8 +363,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         y : Ignored, default=None
             Not used, present for API consistency by convention.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
         sample_weight : float, array-like of shape (n_samples,) or path, default=None
@@ -403,8 +403,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 

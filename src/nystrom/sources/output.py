@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,6 @@ import numpy as np
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._validation import import_optional, unknown_name_error
-from .array_files import METADATA_FILES
 
 
 class Sink(Protocol):
@@ -136,7 +134,7 @@ class SplitSink:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The path of a file, or a folder, to write in place of another one.
+    """The path of a file to write in place of another one.
 
     A reader of `path` finds all of it, or what was there before: it is written
     under another name beside it, and moved once all went well. After an error, or
@@ -168,7 +166,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         move_into_place(temporary, target)
     finally:
-        remove_temporary(temporary)
+        temporary.unlink(missing_ok=True)
 
 
 def hidden_path(path: Path, suffix: str) -> Path:
@@ -177,36 +175,16 @@ def hidden_path(path: Path, suffix: str) -> Path:
 
 
 def move_into_place(temporary: Path, target: Path) -> None:
-    """Put a file, or a folder, in its place once it is on the disk."""
-    for file in [temporary] if temporary.is_file() else temporary.rglob("*"):
-        if file.is_file():
-            with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
-    if target.is_dir():  # no system call replaces a folder that has something in it
-        previous = hidden_path(target, "old")
-        os.replace(target, previous)
-        try:
-            os.replace(temporary, target)
-        except BaseException:
-            os.replace(previous, target)
-            raise
-        shutil.rmtree(previous, ignore_errors=True)
-    else:
-        os.replace(temporary, target)
+    """Put a file in its place once it is on the disk."""
+    with temporary.open("rb+") as opened:
+        os.fsync(opened.fileno())
+    os.replace(temporary, target)
     if os.name == "posix":  # the name, too, is on the disk then
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
-
-
-def remove_temporary(temporary: Path) -> None:
-    """Throw away what was written and not moved."""
-    if temporary.is_dir():
-        shutil.rmtree(temporary, ignore_errors=True)
-    else:
-        temporary.unlink(missing_ok=True)
 
 
 #: Numbers that are written at a time, and rows at most.
@@ -292,7 +270,7 @@ class FileSink(ABC):
                 with suppress(Exception):  # what went wrong before is what matters
                     self._close_file()
             finally:  # Ctrl-C, too
-                remove_temporary(self._temporary_path)
+                self._temporary_path.unlink(missing_ok=True)
 
     def _write_groups(self, min_rows: int) -> None:
         """Write what waits, group by group, until fewer rows than `min_rows` wait."""
@@ -355,31 +333,10 @@ class ParquetSink(FileSink):
         self._file.write_table(table, row_group_size=max(1, len(rows)))
 
 
-class ZarrSink(FileSink):
-    """One array in a folder."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._zarr = import_optional("zarr", "zarr", "Writing Zarr arrays")
-
-    def _begin(self) -> None:
-        self._array = self._zarr.create_array(
-            str(self._temporary_path),
-            shape=self.shape,
-            chunks=(min(self.group, self.n_rows), *self.shape[1:]),
-            dtype=self.dtype,
-        )
-
-    def _write(self, start: int, rows: np.ndarray) -> None:
-        shape = (len(rows), *self.shape[1:])
-        self._array[start : start + len(rows)] = rows.reshape(shape)
-
-
 #: How a file is written, by how its name ends.
 WRITERS: dict[str, type[FileSink]] = {
     ".npy": NpySink,
     ".parquet": ParquetSink,
-    ".zarr": ZarrSink,
 }
 
 
@@ -534,9 +491,8 @@ def _check_path(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(f"out={str(path)!r}: there is no folder {path.parent}.")
-    is_zarr = any((path / name).exists() for name in METADATA_FILES)
-    if path.is_dir() and not (suffix == ".zarr" and is_zarr):
+    if path.is_dir():
         raise FileExistsError(
-            f"out={str(path)!r} is a folder that is no Zarr array; it is not "
-            "overwritten. Choose another name."
+            f"out={str(path)!r} is a folder; it is not overwritten. Choose another "
+            "name."
         )
