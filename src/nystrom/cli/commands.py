@@ -63,8 +63,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         "left out": format_list(list(summary["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
         "penalty": ", ".join(f"{k} = {v:.3g}" for k, v in summary["penalty"].items()),
-        "error": f"{summary['approximation_error']:.3g} of tr K is not covered by the "
-        "landmarks",
+        "error": f"{summary['approximation_error']:.3g} of tr K is not covered",
         "held out": f"{summary['held_out_rows']} rows",
     }
     for metric, value in held_out["nystrom"].items():
