@@ -237,7 +237,7 @@ class KernelProblem:
             announce_selection(sampler, kernel, source, stopping_rule, engine)
         start_time = time.perf_counter()
         candidates, rows = source, None
-        if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
+        if source.is_weighted and not isinstance(sampler, GivenRows):
             weights = source.weights
             if not np.all(weights > 0):
                 rows = np.flatnonzero(weights)
