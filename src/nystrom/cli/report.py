@@ -56,7 +56,6 @@ def _texts(model: Pipeline) -> dict[str, str]:
         "landmarks": str(summary["landmarks"]),
         "approximation_error": "at most " * model[-1].landmarks_.error.at_most
         + f"{summary['approximation_error']:.3g}",
-        "seconds": f"{summary['seconds']:.1f}",
         **_snippet_values(model),
         "versions": f"nystrom {nystrom.__version__}, Python "
         f"{platform.python_version()}",
