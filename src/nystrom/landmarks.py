@@ -151,17 +151,17 @@ class Landmarks:
         return changed.with_factor(self.__dict__.get("factor"))
 
     def with_factor(self, factor: Factor | None) -> Landmarks:
-        """Return the landmarks with a factor that is already known.
+        """Store a factor that is already known.
 
         Parameters
         ----------
         factor : Factor or None
-            Factor of the landmarks' kernel matrix.
+            Factor of the landmarks' kernel matrix; None leaves it to be computed.
 
         Returns
         -------
         landmarks : Landmarks
-            A copy.
+            These landmarks.
         """
         if factor is not None:
             self.__dict__["factor"] = factor

@@ -446,7 +446,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             `affinity_normalize`; or `out`.
         """
         landmarks, source, engine = self._resolve_fitted_rows(X, "transform")
-        output = Output(out, names=self.get_feature_names_out())
+        names = None if out is None else self.get_feature_names_out()
+        output = Output(out, names=names)
         return self._clusters.distances(landmarks, source, engine, output)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

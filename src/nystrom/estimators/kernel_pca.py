@@ -414,7 +414,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             Coordinates in the precision of X, or `out`.
         """
         check_is_fitted(self, "eigenvalues_")
-        output = Output(out, names=self.get_feature_names_out())
+        names = None if out is None else self.get_feature_names_out()
+        output = Output(out, names=names)
         X = infer_source(X, self._fitted_names)
         if self._exact is not None:
             return self._exact_coordinates(X, output)

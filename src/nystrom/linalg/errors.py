@@ -296,7 +296,7 @@ TINY = np.finfo(np.float64).tiny
 
 def estimate_trace_error(
     landmarks: Landmarks, source: Source, engine: Engine
-) -> TraceError | None:
+) -> TraceError:
     """The relative trace error from some rows; what is known already, if it is exact.
 
     For fits without a pass that gives it exactly. A pass with few landmarks finds the
