@@ -4,14 +4,18 @@
 
 20 columns and a target, float32, made once in the folder for temporary files and
 removed afterwards; KernelRidge with 500 landmarks by the default sampler. Each fit runs
-in a process of its own, in turn. Fits from files may map less than the size of the data
-beside what the libraries have mapped, or 1.2 GB if the data are less. Peaks are of
-resident memory. The table goes to results/files.csv.
+in a process of its own, in turn. Fits from .npy and Parquet may map less than the size
+of the data beside what the libraries have mapped, or 1.2 GB if the data are less. CSV
+counts with its conversion. With moto and s3fs installed, the Parquet file is read from
+an S3 server on this machine too. Peaks are of resident memory. The table goes to
+results/files.csv.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib.util
+import logging
 import multiprocessing
 import resource
 import sys
@@ -39,8 +43,9 @@ def blocks(n_rows: int):
 
 
 def write(folder: Path, n_rows: int) -> None:
-    """The same rows as .npy and as Parquet."""
+    """The same rows as .npy, Parquet and CSV."""
     import pyarrow as pa
+    from pyarrow import csv as arrow_csv
     from pyarrow import parquet
 
     shape = (n_rows, COLUMNS + 1)
@@ -51,12 +56,17 @@ def write(folder: Path, n_rows: int) -> None:
     schema = pa.schema([(name, pa.float32()) for name in names])
     place = 0
     options = {"use_dictionary": False, "compression": "zstd"}
-    with parquet.ParquetWriter(folder / "rows.parquet", schema, **options) as writer:
+    with (
+        parquet.ParquetWriter(folder / "rows.parquet", schema, **options) as writer,
+        arrow_csv.CSVWriter(folder / "rows.csv", schema) as lines,
+    ):
         for rows in blocks(n_rows):
             array[place : place + len(rows)] = rows
             place += len(rows)
             columns = [np.ascontiguousarray(column) for column in rows.T]
-            writer.write_table(pa.table(columns, schema=schema))
+            table = pa.table(columns, schema=schema)
+            writer.write_table(table)
+            lines.write_table(table)
     array.flush()
 
 
@@ -76,13 +86,17 @@ def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> Non
         del rows
     elif kind == "npy":
         X = sources.open(f"{folder}/rows.npy", target=-1)
-    else:
-        X = sources.open(f"{folder}/rows.parquet", target="y")
-    if limit and kind != "memory":
+    elif kind == "s3":
+        endpoint = {"endpoint_url": (Path(folder) / "endpoint").read_text()}
+        options = {"key": "key", "secret": "secret", "client_kwargs": endpoint}
+        X = sources.open("s3://rows/rows.parquet", target="y", storage_options=options)
+    if limit and kind in ("npy", "parquet"):
         used = int(Path("/proc/self/statm").read_text().split()[0])
         room = used * resource.getpagesize() + limit
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     begun = time.perf_counter()
+    if kind in ("parquet", "csv"):
+        X = sources.open(f"{folder}/rows.{kind}", target="y")
     model.fit(X, y)
     seconds = time.perf_counter() - begun
     # What getrusage tells is also that of the process that began this one.
@@ -95,9 +109,15 @@ def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> Non
 def main() -> None:
     """In turn, as often as it takes for medians; a table after each round."""
     n_rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000_000
-    found: dict[str, list] = {kind: [] for kind in ("memory", "npy", "parquet")}
+    kinds = ["memory", "npy", "parquet", "csv"]
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), n_rows)
+        if all(importlib.util.find_spec(name) for name in ("moto", "s3fs")):
+            serve(Path(folder))
+            kinds.append("s3")
+        else:
+            print("s3: moto or s3fs is not installed; skipped.")
+        found: dict[str, list] = {kind: [] for kind in kinds}
         data = (Path(folder) / "rows.npy").stat().st_size
         limit = max(int(0.9 * data), 1_200_000_000)
         for _ in range(REPEATS):
@@ -105,6 +125,23 @@ def main() -> None:
                 runs.append(measured(kind, folder, limit))
                 print(kind, *(f"{value:.6g}" for value in runs[-1]), flush=True)
             tell(n_rows, found)
+
+
+def serve(folder: Path) -> None:
+    """An S3 server with the Parquet file, until this process ends."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    (folder / "endpoint").write_text(endpoint)
+    options = {"client_kwargs": {"endpoint_url": endpoint}}
+    files = s3fs.S3FileSystem(key="key", secret="secret", **options)
+    files.mkdir("rows")
+    files.put_file(str(folder / "rows.parquet"), "rows/rows.parquet")
 
 
 def measured(kind: str, folder: str, limit: int) -> tuple:

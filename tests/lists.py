@@ -91,9 +91,6 @@ HISTOGRAM_NAMES = [name for name in FORMULAS if FORMULAS[name].histograms]
 
 SAMPLERS = list(samplers.NAMES)
 
-#: Samplers without a name, since users bring the landmarks.
-USERS_SAMPLERS = {"GivenPoints": "points", "GivenRows": "row numbers"}
-
 #: Why a contract leaves a sampler out, or asks less of it.
 OFF_THE_ROWS = {"kmeans": "means of dense rows, for kernels of a distance: no indices"}
 CUBIC = {"leverage": "exact scores of n rows take O(n³)"}

@@ -461,19 +461,6 @@ def test_values_in_a_circle_and_in_sets_have_digests():
     assert prints.digest(shared)
 
 
-GAMMA = 0.5
-
-
-def of_global(x):
-    return GAMMA * x
-
-
-def test_what_a_function_reads_from_its_module_counts(monkeypatch):
-    before = prints.digest(of_global)
-    monkeypatch.setitem(globals(), "GAMMA", 0.6)
-    assert prints.digest(of_global) != before
-
-
 class Molecule:
     """An object whose text says nothing of it."""
 

@@ -113,6 +113,14 @@ def test_what_is_written_is_read_again(ending, tmp_path):
     assert found["b"].tolist() == ["x, y", 'ö "z"'] * 2
 
 
+def test_the_index_of_a_data_frame_is_no_column(tmp_path):
+    table = pd.DataFrame({"a": [3, 1], "b": ["x", "y"]}, index=[7, 2])
+    table.to_parquet(tmp_path / "t.parquet")
+    found = read_table(str(tmp_path / "t.parquet"))
+    assert found.to_dict("list") == table.to_dict("list")
+    assert found.index.tolist() == [0, 1]
+
+
 def test_pieces_of_parquet_with_gaps_in_one_of_them(tmp_path):
     path = str(tmp_path / "t.parquet")
     with open_writer(path) as write:
@@ -135,7 +143,7 @@ def test_a_table_of_semicolons_gives_the_same_model(fitted, tmp_path):
     words = ["--target", "price", "-o", tmp_path / "m", "--landmarks", 20, "--json"]
     found = json.loads(run("fit", tmp_path / "t.csv", *words).stdout)
     here = json.loads(run("info", fitted / "m", "--json").stdout)
-    for key in ("columns", "held_out", "alpha", "gamma"):
+    for key in ("columns", "held_out", "penalty", "gamma"):
         assert found[key] == here[key]
     predicted = [run("predict", fitted / "m", f / "t.csv") for f in (fitted, tmp_path)]
     assert predicted[0].stdout == predicted[1].stdout

@@ -341,37 +341,6 @@ def test_rows_come_back_to_their_places(kind, client, data):
     assert engine.passes == ["rows"]
 
 
-class FileSink:
-    """Rows into a file, from whatever process they are made in."""
-
-    process_safe = True
-
-    def __init__(self, path, shape):
-        self.path, self.shape, self.seen = str(path), shape, []
-
-    def open(self):
-        if not Path(self.path).exists():
-            np.lib.format.open_memmap(self.path, "w+", np.float64, self.shape).flush()
-
-    def put(self, start, rows):
-        array = np.load(self.path, mmap_mode="r+")
-        array[start : start + len(rows)] = rows
-        array.flush()
-        Path(f"{self.path}.{os.getpid()}").touch()
-
-    def close(self, complete):
-        self.seen.append(complete)
-
-
-def test_rows_may_be_put_away_by_the_workers(client, tmp_path):
-    sink = FileSink(tmp_path / "rows.npy", (N_ROWS, 3))
-    Dask(client).map(doubled, Made(N_ROWS), sink, (), "rows")
-    assert sink.seen == [True]
-    same(np.load(sink.path), 2 * Made(N_ROWS).rows(0, N_ROWS))
-    processes = {int(path.suffix[1:]) for path in tmp_path.glob("*.npy.*")}
-    assert processes <= set(client.run(os.getpid).values())
-
-
 # --- what travels -------------------------------------------------------------------
 
 
@@ -477,17 +446,17 @@ def test_rows_that_are_held_here_are_sent_once_and_seen_when_they_change(client,
         return engine.reduce(squares, as_source(X), (0.0,), "squares")[0]
 
     first = total()
-    sent = {mark: future.key for mark, (future, _) in engine.sent._cached.items()}
+    sent = {mark: future.key for mark, (future, _) in engine.scattered.items()}
     assert sent
     same(total(), first)
-    again = {mark: future.key for mark, (future, _) in engine.sent._cached.items()}
+    again = {mark: future.key for mark, (future, _) in engine.scattered.items()}
     assert again == sent
     X[5] += 1.0
     same(total(), Threads(1).reduce(squares, as_source(X), (0.0,), "squares")[0])
     for _ in range(5):
         engine.reduce(squares, Made(N_ROWS), (0.0,), "another")
     total()
-    assert len(engine.sent._cached) == len(sent)
+    assert len(engine.scattered) == len(sent)
 
 
 def test_few_rows_that_are_here_stay_here(client, data, tmp_path):
@@ -916,27 +885,11 @@ def test_a_worker_that_joins_late_is_given_work(fragile, tmp_path):
     assert found == set(fragile.pids())
 
 
-def test_rows_that_kill_their_workers_are_named(fragile):
+def test_tiles_that_kill_their_workers_are_named(fragile):
     fragile.replace(2)
     deadly = Made(N_ROWS, deadly=9 * TILE + 5)
-    with pytest.raises(RuntimeError, match=r"'squares'.* killed 2 workers") as raised:
+    with pytest.raises(distributed.KilledWorker, match="squares-"):
         Dask(fragile.client, patience=30).reduce(squares, deadly, (0.01,), "squares")
-    named = [int(word) for word in str(raised.value).split() if word.isdigit()]
-    spans = list(zip(named[:-1:2], named[1:-1:2], strict=True))
-    assert any(start <= 9 * TILE + 5 < stop for start, stop in spans)
-
-
-def test_a_cluster_without_workers_is_not_waited_for_for_ever(fragile):
-    victims = fragile.replace(1)
-
-    def kill_all():
-        for pid in victims:
-            os.kill(pid, KILL)
-
-    engine = Dask(fragile.client, once(kill_all), patience=1)
-    for _ in range(2):  # they die in the middle, and are gone
-        with pytest.raises(RuntimeError, match="No worker of the Dask cluster at tcp"):
-            engine.reduce(squares, Made(N_ROWS), (0.02,), "squares")
 
 
 def test_a_scheduler_that_goes_away_is_one_clear_error(fragile, data):
@@ -947,9 +900,7 @@ def test_a_scheduler_that_goes_away_is_one_clear_error(fragile, data):
     engine = Dask(fragile.client, once(fragile.scheduler.kill), patience=5)
     with (
         engines.using(engine),
-        pytest.raises(
-            ConnectionError, match=r"scheduler at tcp.* stopped responding in the"
-        ),
+        pytest.raises(ConnectionError, match="The Dask cluster was lost in the pass"),
     ):
         model.fit(Made(60 * TILE), np.ones(60 * TILE))
     assert vars(model).keys() == before.keys()

@@ -33,6 +33,7 @@ from nystrom.displays import (
     ClusterDisplay,
     CoverageDisplay,
     ErrorPathDisplay,
+    FeatureImportancesDisplay,
     LandmarksDisplay,
     LeverageDisplay,
     RidgePathDisplay,
@@ -42,6 +43,7 @@ from nystrom.displays import (
 matplotlib = pytest.importorskip("matplotlib", reason="displays need nystrom[plot]")
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
+pd = pytest.importorskip("pandas", reason="columns with names")
 
 GAMMA = 0.5
 
@@ -93,6 +95,11 @@ def drawn(X, y, mapped, searched):
         "ClusterDisplay": lambda **on: ClusterDisplay.from_estimator(clusters, X, **on),
         "ErrorPathDisplay": lambda **on: ErrorPathDisplay.from_estimator(
             mapped, goal=0.1, **on
+        ),
+        "FeatureImportancesDisplay": lambda **on: (
+            FeatureImportancesDisplay.from_estimator(
+                clone(ridge).set_params(gamma="ard").fit(X, y), **on
+            )
         ),
         "LandmarksDisplay": lambda **on: LandmarksDisplay.from_estimator(
             mapped, X, **on
@@ -358,3 +365,29 @@ def test_matplotlib_is_not_imported_before_it_is_used():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "False"
+
+
+def test_importances_are_in_order_and_have_names(X, rng):
+    """Of a data frame, of a pipeline, or those given; the largest first."""
+    columns = ["slope", "wave", "noise"]
+    table = pd.DataFrame(rng.standard_normal((600, 3)), columns=columns)
+    y = 0.2 * table["slope"] + np.sin(2 * table["wave"])
+    model = KernelRidge(0.01, kernel="rbf", gamma="ard", n_landmarks=60, random_state=0)
+    scaler = StandardScaler().set_output(transform="default")
+    pipeline = make_pipeline(scaler, model)
+    for fitted in (clone(model).fit(table, y), pipeline.fit(table, y)):
+        display = FeatureImportancesDisplay.from_estimator(fitted, max_features=2)
+        labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+        assert labels == ["wave", "slope"]
+        widths = [bar.get_width() for bar in display.bars_]
+        assert widths == sorted(display.importances, reverse=True)[:2]
+    named = FeatureImportancesDisplay.from_estimator(
+        model.fit(table, y), feature_names="abc"
+    )
+    assert named.ax_.get_yticklabels()[0].get_text() == "b"
+    with pytest.raises(ValueError, match="2 feature_names for 3 features"):
+        FeatureImportancesDisplay.from_estimator(model, feature_names="ab")
+    with pytest.raises(ValueError, match="gamma='ard'"):
+        FeatureImportancesDisplay.from_estimator(
+            clone(model).set_params(gamma=1.0).fit(table, y)
+        )

@@ -22,8 +22,6 @@ from nystrom import _random as randomness
 from nystrom._random import (
     Purpose,
     as_seed,
-    inclusion_probabilities,
-    sample_by_exponential_keys,
     sorted_row_sample,
     uniforms,
     uniforms_at,
@@ -325,16 +323,6 @@ def test_what_is_no_seed_is_an_error():
         as_seed("today")
 
 
-# --- races --------------------------------------------------------------------------
-
-
-def races(weights, size, seed):
-    """The winners of many races, each on its own uniforms."""
-    n = len(weights)
-    u = uniforms(seed, Purpose.DRAW, 0, n * TRIALS).reshape(TRIALS, n)
-    return [sample_by_exponential_keys(weights, row, size) for row in u]
-
-
 def misfits(counts, probabilities):
     """What occurred too often or too seldom: exact binomial tails, Bonferroni."""
     limit = FALSE_FAIL / 2 / len(probabilities)
@@ -344,28 +332,6 @@ def misfits(counts, probabilities):
         if stats.binom.cdf(counts[event], TRIALS, p) < limit
         or stats.binom.sf(counts[event] - 1, TRIALS, p) < limit
     ]
-
-
-def totals(won, values, probabilities):
-    """Horvitz–Thompson: Σ value/probability over each race's winners."""
-    return np.array(
-        [(values[rows] / probabilities(rows, limit)).sum() for rows, limit in won]
-    )
-
-
-def is_biased(estimates, truth):
-    error = stats.sem(estimates)
-    return abs(estimates.mean() - truth) > stats.norm.isf(FALSE_FAIL / 2) * error
-
-
-def test_totals_weighted_by_the_probability_to_win_are_unbiased(seed):
-    weights = np.array([1.0, 1.0, 0.1, 2.0, 0.4, 0.7])
-    values = np.array([1.0, -3.0, 0.5, 2.0, 2.0, 1.0])
-    won = races(weights, 3, seed)
-    estimates = totals(
-        won, values, lambda rows, limit: inclusion_probabilities(weights[rows], limit)
-    )
-    assert not is_biased(estimates, values.sum())
 
 
 @pytest.mark.parametrize("heat", [1, 10, 2**20])

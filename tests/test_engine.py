@@ -308,7 +308,7 @@ class Watched:
     """A sink that keeps the order in which it was used."""
 
     def __init__(self, sink):
-        self.sink, self.process_safe, self.seen = sink, sink.process_safe, []
+        self.sink, self.seen = sink, []
 
     def open(self):
         self.seen.append("open")
@@ -371,13 +371,6 @@ def test_parts_go_to_a_sink_each():
     np.testing.assert_array_equal(two.array, [0, 0])
     with pytest.raises(ValueError, match="argument"):
         split.put(0, (np.ones((2, 1)),))
-
-
-def test_rows_may_come_from_anywhere_if_every_part_may():
-    here, there = Watched(ArraySink((1,))), Watched(ArraySink((1,)))
-    there.process_safe = True
-    assert not SplitSink(here, there).process_safe
-    assert SplitSink(there, there).process_safe
 
 
 def test_a_sink_fills_an_array_there_is():

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import zarr
 from files import opened, stored
 from pyarrow import parquet
 from sklearn.base import clone
@@ -28,7 +26,7 @@ from nystrom.sources import DenseRows
 from nystrom.sources import output as in_order
 from nystrom.sources.output import MappedSink, Output, Overwrite, atomic_write
 
-ENDINGS = [".npy", ".parquet", ".zarr"]
+ENDINGS = [".npy", ".parquet"]
 N_ROWS = 2500
 
 
@@ -52,8 +50,6 @@ def read(path):
     """What is in a file of results."""
     if path.suffix == ".npy":
         return np.load(path)
-    if path.suffix == ".zarr":
-        return zarr.open(str(path), mode="r")[...]
     table = parquet.read_table(path)
     columns = np.column_stack([column.to_numpy() for column in table.columns])
     return columns if table.column_names[0][-1].isdigit() else columns[:, 0]
@@ -187,42 +183,6 @@ def test_few_rows_wait(tmp_path, monkeypatch):
     sink.close(True)
 
 
-def test_npy_is_written_from_other_processes(tmp_path):
-    """Each puts its rows in their places; the one that made the file moves it."""
-    path = tmp_path / "rows.npy"
-    sink = Output(path).sink(rows_of(90), 2, np.dtype(np.float32))
-    assert sink.process_safe
-    sink.open()
-    (tmp_path / "sink.pickle").write_bytes(pickle.dumps(sink))
-    code = """
-import pickle, sys, numpy as np
-from pathlib import Path
-sink = pickle.loads(Path(sys.argv[1]).read_bytes())
-start = int(sys.argv[2])
-sink.open()
-sink.put(start, np.full((30, 2), start))
-"""
-    command = [sys.executable, "-c", code, str(tmp_path / "sink.pickle")]
-    workers = [subprocess.Popen([*command, str(start)]) for start in (60, 0)]
-    sink.put(30, np.full((30, 2), 30))
-    assert [worker.wait() for worker in workers] == [0, 0]
-    sink.close(True)
-    expected = np.repeat([[0, 0], [30, 30], [60, 60]], 30, axis=0)
-    np.testing.assert_array_equal(np.load(path), expected)
-    assert left_in(tmp_path) == ["rows.npy", "sink.pickle"]
-
-
-def test_who_comes_late_does_not_begin_the_file_again(tmp_path):
-    sink = Output(tmp_path / "rows.npy").sink(rows_of(90), 2, np.dtype(np.float32))
-    sink.open()
-    late = pickle.loads(pickle.dumps(sink))
-    late._owner_pid = -1  # another process
-    sink.close(False)
-    with pytest.raises(FileNotFoundError):
-        late.open()
-    assert left_in(tmp_path) == []
-
-
 # --- complete or not at all ---------------------------------------------------------
 
 
@@ -286,7 +246,7 @@ os._exit(9)  # nothing more is run
     done = subprocess.run([sys.executable, "-c", code, *map(str, paths)])
     assert done.returncode != 0
     assert not any(path.exists() for path in paths)
-    assert len(left_in(tmp_path)) == 3
+    assert len(left_in(tmp_path)) == len(ENDINGS)
     assert all(name.endswith(".part") for name in left_in(tmp_path))
 
 
@@ -308,9 +268,9 @@ def test_out_is_refused_before_the_work_begins(ridge, X, tmp_path):
         ridge.predict(X, out=path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         ridge.predict(X, out=tmp_path / "no" / "rows.npy")
-    (tmp_path / "kept.zarr").mkdir()
+    (tmp_path / "kept.npy").mkdir()
     with pytest.raises(FileExistsError, match="is not overwritten"):
-        ridge.predict(X, out=tmp_path / "kept.zarr")
+        ridge.predict(X, out=tmp_path / "kept.npy")
     with pytest.raises(TypeError, match="out=5 is not allowed; it is a path"):
         ridge.predict(X, out=5)
     with pytest.raises(ValueError, match=r"out has shape \(2500, 1\); .* \(2500,\)"):
@@ -373,7 +333,7 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
 
 def test_a_sink_of_your_own(ridge, X):
     class Largest:
-        process_safe, result = False, -np.inf
+        result = -np.inf
 
         def open(self):
             pass
@@ -392,17 +352,11 @@ def test_a_sink_of_your_own(ridge, X):
     )
 
 
-@pytest.mark.parametrize(
-    ("ending", "library", "extra"),
-    [(".parquet", "pyarrow", "io"), (".zarr", "zarr", "zarr")],
-)
-def test_a_missing_library_is_named(
-    ending, library, extra, ridge, X, tmp_path, monkeypatch
-):
-    for name in [name for name in sys.modules if name.split(".")[0] == library]:
+def test_a_missing_library_is_named(ridge, X, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf'pip install "nystrom\[{extra}\]"'):
-        ridge.predict(X, out=tmp_path / f"rows{ending}")
+    with pytest.raises(ImportError, match=r'pip install "nystrom\[io\]"'):
+        ridge.predict(X, out=tmp_path / "rows.parquet")
     assert left_in(tmp_path) == []
 
 

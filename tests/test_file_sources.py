@@ -826,3 +826,26 @@ def test_a_missing_library_is_named_with_its_extra(
     message = rf'needs {library}, .*pip install "nystrom\[{extra}\]"'
     with pytest.raises(ImportError, match=message):
         sources.open(path)
+
+
+def test_targets_and_weights_in_a_store(rng):
+    fsspec = pytest.importorskip("fsspec", reason="needs nystrom[remote]")
+    pytest.importorskip("pyarrow", reason="needs nystrom[io]")
+    X, w = rng.standard_normal((300, 3)), rng.uniform(1, 2, 300)
+    store, y = fsspec.filesystem("memory"), np.sin(X[:, 0])
+    for name, values in {"X": X, "y": y, "w": w}.items():
+        with store.open(f"/targets/{name}.npy", "wb") as file:
+            np.save(file, values)
+    url = "memory://targets"
+
+    def fit(*data):
+        return KernelRidge(n_landmarks=20, random_state=0).fit(*data).dual_coef_
+
+    expected = fit(X, y, w)
+    for rows in (X, f"{url}/X.npy", sources.open(f"{url}/X.npy")):
+        found = fit(rows, f"{url}/y.npy", f"{url}/w.npy")
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    opened = sources.open(f"{url}/X.npy", target=f"{url}/y.npy")
+    np.testing.assert_allclose(fit(opened), fit(X, y), rtol=1e-9)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        fit(X, f"{url}/none.npy")

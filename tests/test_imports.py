@@ -22,7 +22,6 @@ LAYERS = [
     {
         "_arrays",
         "_digest",
-        "_html",
         "_random",
         "_precision",
         "_validation",

@@ -31,11 +31,10 @@ def test_every_kernel_has_a_name_or_is_made_by_users(name):
 
 
 @pytest.mark.parametrize("name", classes(samplers, samplers.Sampler))
-def test_every_sampler_has_a_name_or_is_made_by_users(name):
-    known = {make.__name__ for make in samplers.NAMES.values()}
-    assert name in known | set(lists.USERS_SAMPLERS), (
+def test_every_sampler_has_a_name(name):
+    assert name in {make.__name__ for make in samplers.NAMES.values()}, (
         f"No contract runs over the sampler {name}: give it a name in NAMES of "
-        "nystrom/samplers, or a reason in USERS_SAMPLERS of tests/lists.py."
+        "nystrom/samplers."
     )
 
 
@@ -46,7 +45,6 @@ TABLES = {
     "ESTIMATOR_OPTIONS": classes(nystrom),
     "STORING": classes(sources),
     "USERS_KERNELS": classes(kernels),
-    "USERS_SAMPLERS": classes(samplers),
     "OFF_THE_ROWS": samplers.NAMES,
     "CUBIC": samplers.NAMES,
     "MANY_PASSES": samplers.NAMES,

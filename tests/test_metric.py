@@ -21,7 +21,7 @@ from nystrom import (
     save,
 )
 from nystrom.engines import Threads
-from nystrom.models.collapsed_bound import BoundProblem
+from nystrom.models.collapsed_bound import BoundProblem, optimize_landmarks
 from nystrom.models.length_scales import TrainingSubset
 from nystrom.models.metric import TRIED_ALPHAS, Metric, MetricSearch
 from nystrom.sources import DenseRows
@@ -73,7 +73,7 @@ def test_the_bound_is_the_dense_one_and_its_gradient_that_of_differences(
     W, landmarks, alpha = problem.unpack(theta)
     learned = problem.metric.with_transform(problem.metric.transform @ W).as_kernel()
     points = problem.metric.unmap(landmarks)
-    C, K = learned(X, points), learned.gram(points) + 1e-6 * np.eye(20)
+    C, K = learned(X, points), learned.gram(points) + 1e-8 * np.eye(20)
     Q = C @ np.linalg.solve(K, C.T)
     A = Q + alpha * np.diag(1 / w)
     fit = np.einsum("nt,nt->t", Y, np.linalg.solve(A, Y)) / len(X)
@@ -88,6 +88,25 @@ def test_the_bound_is_the_dense_one_and_its_gradient_that_of_differences(
             problem.value_and_gradient(theta + sign * step)[0] for sign in (1, -1)
         )
         assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
+
+
+def test_the_likeliest_position_is_kept(rng):
+    """Steps on few noisy rows soon fit their noise."""
+    X = rng.standard_normal((400, 5))
+    Y = np.sin(X[:, :1]) + rng.standard_normal((400, 1))
+    subset = TrainingSubset(X, Y / Y.std(), np.ones(400), 0.0, 60)
+    search, losses = MetricSearch.from_subset(subset), []
+    for n_steps in (8, 16, 24, 32):
+        kernel, points, _ = optimize_landmarks(
+            kernels.RBF(0.2),
+            X[:60],
+            subset,
+            Threads(1),
+            structure="matrix",
+            max_steps=n_steps,
+        )
+        losses.append(search.fit(Metric.of(kernel, 5), landmarks=points).loss)
+    assert np.all(np.diff(losses) < 1e-6)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])

@@ -19,12 +19,9 @@ from nystrom._random import Purpose, uniforms
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic
 from nystrom.linalg.cross_kernel import Ledger
-from nystrom.samplers import Greedy, RPCholesky
-from nystrom.samplers import lazy_pivoting as bounded
-from nystrom.samplers import lazy_pivoting as rpcholesky
+from nystrom.samplers import Greedy, RPCholesky, pivoting
 from nystrom.samplers.base import SamplingProblem
-from nystrom.samplers.lazy_pivoting import LazySampler
-from nystrom.samplers.pivoting import Pivots
+from nystrom.samplers.pivoting import LazySampler, Pivots
 from nystrom.sources import RowNumbers, as_source
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -68,9 +65,9 @@ def passes(monkeypatch, when):
         in_vain = property(many_or_none, kept)
         monkeypatch.setattr(LazySampler, "n_rejected", in_vain, raising=False)
     elif when == "never":
-        monkeypatch.setattr(bounded, "PASS_SECONDS_PER_ROW", (1.0, 1.0, 1.0))
+        monkeypatch.setattr(pivoting, "PASS_SECONDS_PER_ROW", (1.0, 1.0, 1.0))
     elif when == "often":
-        monkeypatch.setattr(bounded, "PASS_SECONDS_PER_ROW", (0.0, 0.0, 0.0))
+        monkeypatch.setattr(pivoting, "PASS_SECONDS_PER_ROW", (0.0, 0.0, 0.0))
 
 
 # Greedy
@@ -125,7 +122,7 @@ def test_greedy_has_the_order_of_the_textbook(batch, when, rng, monkeypatch):
     A = rng.standard_normal((n, n)) * rng.uniform(0.1, 2, n)[:, None]
     K, w = A @ A.T, rng.uniform(0.5, 2, n)
     passes(monkeypatch, when)
-    monkeypatch.setattr(bounded, "BATCH_ROWS_RANGE", batch)
+    monkeypatch.setattr(pivoting, "BATCH_ROWS_RANGE", batch)
     source = RowNumbers(n, w)
     for size in (1, 2, 16, 30):
         found = Greedy()(Precomputed(K), source, size, seed=0, engine=ENGINE)
@@ -208,7 +205,7 @@ WAYS = [("as costs say", (16, 256)), ("always", (16, 256)), ("always", (1, 1)),
 def test_pivots_are_drawn_by_what_is_left(when, batch, seed, monkeypatch):
     """Every ordered pair of rows as often as it should be, whatever was looked at."""
     passes(monkeypatch, when)
-    monkeypatch.setattr(bounded, "BATCH_ROWS_RANGE", batch)
+    monkeypatch.setattr(pivoting, "BATCH_ROWS_RANGE", batch)
     value, limit = statistic(UNEQUAL, 2, np.ones(4), seed)
     assert value < limit
 
@@ -238,7 +235,7 @@ def test_rejected_rows_come_back(when, seed, monkeypatch):
 @pytest.mark.parametrize("K", [SPANNED, UNEQUAL], ids=["spanned", "unequal"])
 def test_bounds_brought_down_at_every_ring_change_no_chance(K, seed, monkeypatch):
     passes(monkeypatch, "never")
-    monkeypatch.setattr(rpcholesky, "MAX_REJECTIONS", 0)
+    monkeypatch.setattr(pivoting, "MAX_REJECTIONS", 0)
     value, limit = statistic(K, 2, np.ones(len(K)), seed)
     assert value < limit
 
@@ -265,7 +262,7 @@ def test_a_row_with_next_to_nothing_left_does_not_ring_for_ever(make, rng, monke
             assert len(rings) < 20_000 * size
         return uniforms(seed, purpose, *args, **options)
 
-    monkeypatch.setattr(rpcholesky, "uniforms", counted)
+    monkeypatch.setattr(pivoting, "uniforms", counted)
     for seed in range(5):
         rings.clear()
         landmarks = RPCholesky()(kernel, as_source(X), size, seed=seed, engine=ENGINE)

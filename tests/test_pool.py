@@ -242,35 +242,8 @@ def test_an_error_of_a_tile_is_that_of_the_pass(processes):
             )
 
 
-class Folder:
-    """A sink that takes rows from anywhere: a file for each tile."""
-
-    process_safe = True
-
-    def __init__(self, path):
-        self.path, self.seen = path, []
-
-    def open(self):
-        self.path.mkdir(exist_ok=True)
-
-    def put(self, start, rows):
-        np.save(self.path / f"{start:09}-{os.getpid()}.npy", rows)
-
-    def close(self, complete):
-        self.seen.append(complete)
-
-
 def doubled(block):
     return 2 * block.X
-
-
-def test_rows_may_be_put_away_by_the_workers(processes, tmp_path):
-    sink = Folder(tmp_path / "rows")
-    ExecutorEngine(processes).map(doubled, Made(N_ROWS), sink, (), "rows")
-    files = sorted(sink.path.iterdir())
-    same(np.concatenate([np.load(f) for f in files]), 2 * Made(N_ROWS).rows(0, N_ROWS))
-    assert not any(f.stem.endswith(f"-{os.getpid()}") for f in files)
-    assert sink.seen == [True]
 
 
 def test_tasks_of_several_tiles_put_all_their_rows():

@@ -154,11 +154,11 @@ def from_host(values: np.ndarray, like: Array, dtype: Any = None) -> Array:
     A dtype that is NumPy's stands for the one of the same name there. What is too large
     for it becomes infinite.
     """
-    dtype = library_dtype(like.dtype if dtype is None else dtype, like)
+    dtype = like.dtype if dtype is None else dtype
     if sp.issparse(like) or isinstance(like, np.ndarray):
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(values, dtype=dtype)
-    xp = array_namespace(like)
+    xp, dtype = array_namespace(like), library_dtype(dtype, like)
     values = np.ascontiguousarray(values)
     # torch shares memory with NumPy: it warns where it may not write, and knows no
     # steps back.
@@ -452,9 +452,6 @@ class DeviceConstant:
     def shape(self) -> tuple[int, ...]:
         """Of the values."""
         return self.values.shape
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return DeviceConstant, (self.values,)

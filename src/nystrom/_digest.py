@@ -5,7 +5,6 @@ Checkpoints and caches know by it what belongs to other data.
 
 from __future__ import annotations
 
-import dis
 import hashlib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -146,8 +145,7 @@ def _body(function: Any) -> list[Any]:
         return []
     known = [_cell(cell) for cell in function.__closure__ or ()]
     defaults = [function.__defaults__, function.__kwdefaults__]
-    code = function.__code__
-    return [*_code(code), known, *defaults, _globals(code, function.__globals__)]
+    return [*_code(function.__code__), known, *defaults]
 
 
 def _cell(cell: Any) -> Any:
@@ -164,20 +162,3 @@ def _code(code: CodeType) -> list[Any]:
         for constant in code.co_consts
     ]
     return [code.co_code, code.co_names, constants]
-
-
-def _globals(code: CodeType, known: dict[str, Any]) -> dict[str, Any]:
-    """Numbers, text and arrays of its module that a function reads and never sets."""
-    read, written = set[str](), set[str]()
-    waiting = [code]
-    while waiting:
-        each = waiting.pop()
-        waiting += [c for c in each.co_consts if isinstance(c, CodeType)]
-        for step in dis.get_instructions(each):
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                read.add(step.argval)
-            elif step.opname == "STORE_GLOBAL":
-                written.add(step.argval)
-    kinds = (*_PRINTED, np.ndarray, tuple)
-    names = sorted(name for name in read - written if name in known)
-    return {name: known[name] for name in names if isinstance(known[name], kinds)}

@@ -104,26 +104,6 @@ def as_seed(random_state: Any) -> int:
     return int(generator.randint(np.iinfo(np.int64).max))
 
 
-def sample_by_exponential_keys(
-    weights: np.ndarray, u: np.ndarray, size: int
-) -> tuple[np.ndarray, float]:
-    """`size` different rows drawn one after the other ∝ weights, in order of the draw.
-
-    An exponential race: row i arrives at −log(1 − uᵢ)/wᵢ, and the first `size` win.
-    Rows of weight 0 never arrive; there may be fewer winners than `size`. The arrival
-    of the first row that lost comes back too: given it, row i had won with probability
-    1 − exp(−wᵢ·arrival).
-    """
-    rows = np.flatnonzero(weights > 0)
-    with np.errstate(over="ignore"):  # a weight of 1e-300 arrives at infinity: fine
-        keys = -np.log1p(-u[rows]) / weights[rows]
-    threshold = np.inf
-    if len(rows) > size:
-        threshold = float(np.partition(keys, size)[size])
-        rows, keys = rows[keys <= threshold], keys[keys <= threshold]
-    return rows[np.lexsort((rows, keys))[:size]], threshold
-
-
 def rows_below(
     seed: int,
     purpose: Purpose,
@@ -176,10 +156,3 @@ def sorted_row_sample(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
 @lru_cache(maxsize=16)  # a fit asks for the same again, and of 10⁹ rows takes a minute
 def _sorted_row_sample(n_rows: int, size: int, seed: int) -> np.ndarray:
     return np.sort(uniform_row_sample(seed, Purpose.CHECK, n_rows, size))
-
-
-def inclusion_probabilities(weights: np.ndarray, threshold: float) -> np.ndarray:
-    """The probability of each row to have won, given the first arrival that lost."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        p = -np.expm1(-weights * threshold)
-    return np.where(np.isinf(threshold), 1.0, p)

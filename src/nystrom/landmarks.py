@@ -7,12 +7,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from . import _arrays as arrays
-from ._html import html_table
 from .kernels import Kernel, Precomputed
 from .linalg.cross_kernel import CrossKernel
 from .linalg.errors import Guarantee, TraceError
@@ -151,17 +151,17 @@ class Landmarks:
         return changed.with_factor(self.__dict__.get("factor"))
 
     def with_factor(self, factor: Factor | None) -> Landmarks:
-        """Return the landmarks with a factor that is already known.
+        """Store a factor that is already known.
 
         Parameters
         ----------
         factor : Factor or None
-            Factor of the landmarks' kernel matrix.
+            Factor of the landmarks' kernel matrix; None leaves it to be computed.
 
         Returns
         -------
         landmarks : Landmarks
-            A copy.
+            These landmarks.
         """
         if factor is not None:
             self.__dict__["factor"] = factor
@@ -361,8 +361,11 @@ class Landmarks:
         return ", ".join([self._title(), *parts])
 
     def _repr_html_(self) -> str:
-        figure = "" if self.error is None else self.error.path_svg()
-        return html_table(self._title(), self._summary(), figure)
+        rows = "".join(
+            f"<tr><th scope='row'>{escape(name)}</th><td>{escape(value)}</td></tr>"
+            for name, value in self._summary()
+        )
+        return f"<table><caption>{escape(self._title())}</caption>{rows}</table>"
 
     def __repr__(self) -> str:
         return f"<{self}>"

@@ -62,9 +62,8 @@ def print_summary(summary: dict[str, Any]) -> None:
         **{kind: format_list(columns[kind]) for kind in TREATMENTS},
         "left out": format_list(list(summary["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
-        "ridge": f"alpha = {summary['alpha']:.3g}",
-        "error": f"{summary['approximation_error']:.3g} of tr K is not covered by the "
-        "landmarks",
+        "penalty": ", ".join(f"{k} = {v:.3g}" for k, v in summary["penalty"].items()),
+        "error": f"{summary['approximation_error']:.3g} of tr K is not covered",
         "held out": f"{summary['held_out_rows']} rows",
     }
     for metric, value in held_out["nystrom"].items():
@@ -137,9 +136,8 @@ def fit(
 ) -> None:
     """Learn to predict a column of TABLE from the others.
 
-    Width, ridge and number of landmarks are chosen by cross-validation; a fifth of the
-    rows is held out to say how good the model is, and the model itself is then fitted
-    to all rows.
+    Width, penalty and number of landmarks are chosen by cross-validation. A fifth of
+    the rows is held out to say how good the model is; it is then fitted to all rows.
     """
     if "-" in (output, report):
         raise click.UsageError("Models and reports go to files, not to -.")

@@ -52,11 +52,10 @@ def _texts(model: Pipeline) -> dict[str, str]:
         + f", and {without} without a target, left out" * (without > 0),
         "kernel": summary["kernel"],
         "gamma": "a learnt matrix" if gamma == "matrix" else f"{gamma:.4g}",
-        "alpha": f"{summary['alpha']:.4g}",
+        "penalty": ", ".join(f"{k} = {v:.4g}" for k, v in summary["penalty"].items()),
         "landmarks": str(summary["landmarks"]),
         "approximation_error": "at most " * model[-1].landmarks_.error.at_most
         + f"{summary['approximation_error']:.3g}",
-        "seconds": f"{summary['seconds']:.1f}",
         **_snippet_values(model),
         "versions": f"nystrom {nystrom.__version__}, Python "
         f"{platform.python_version()}",
@@ -189,7 +188,9 @@ def _snippet_values(model: Pipeline) -> dict[str, str]:
         "encoder": getsource(make_encoder),
         "read": read,
         "target": repr(summary["target"]),
-        "alpha_digits": repr(summary["alpha"]),
+        "penalty_argument": ", ".join(
+            f"{k}={v!r}" for k, v in summary["penalty"].items()
+        ),
         "gamma_digits": repr(summary["gamma"]),
         "n_landmarks": str(estimator.n_landmarks),
         "seed": str(summary["seed"]),

@@ -111,14 +111,15 @@ def read_pieces(path: str) -> Iterator[pd.DataFrame]:
 
 
 def _pieces_of(file: Any) -> Iterator[pd.DataFrame]:
-    names = [n.strip() or f"column {i}" for i, n in enumerate(file.names, 1)]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{file.path}: two columns are called {name!r}.")
     for table in file.iter_tables():
         for start in range(0, table.num_rows, PIECE_ROWS):
             piece = table.slice(start, PIECE_ROWS).to_pandas()
-            piece.columns = names
+            # Without the index that pandas wrote, if it did.
+            names = [n.strip() or f"column {i}" for i, n in enumerate(piece, 1)]
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"{file.path}: two columns are called {name!r}.")
+            piece.columns = pd.Index(names)
             if isinstance(file, CsvFile):
                 if piece.iloc[-1].str.endswith("\n").any():
                     raise ValueError(
@@ -159,16 +160,16 @@ def open_writer(path: str) -> Iterator[Callable[[pd.DataFrame], None]]:
 
         def write(piece: pd.DataFrame) -> None:
             nonlocal writer
-            is_first, writer = writer is None, writer or stream
-            if not path.endswith(".parquet"):
-                mark = "\t" if path.endswith(".tsv") else ","
-                text = piece.to_csv(index=False, header=is_first, sep=mark)
+            if path.endswith(".parquet"):
+                table = pa.Table.from_pandas(piece, preserve_index=False)
+                if writer is None:
+                    writer = stack.enter_context(ParquetWriter(stream, table.schema))
+                writer.write_table(table.cast(writer.schema))
+            else:
+                options = {"sep": "\t" if path.endswith(".tsv") else ","}
+                text = piece.to_csv(index=False, header=writer is None, **options)
                 stream.write(text.encode())
-                return
-            table = pa.Table.from_pandas(piece, preserve_index=False)
-            if is_first:
-                writer = stack.enter_context(ParquetWriter(stream, table.schema))
-            writer.write_table(table.cast(writer.schema))
+                writer = stream
 
         yield write
 

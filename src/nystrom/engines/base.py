@@ -12,7 +12,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future
 from contextlib import closing
 from functools import cached_property
 from typing import Any
@@ -110,8 +109,6 @@ class SumSink:
 
     For passes that make rows and sums at once.
     """
-
-    process_safe = False
 
     def __init__(self, tile: int) -> None:
         self._tile, self._next = tile, 0
@@ -394,12 +391,12 @@ def run_tiles(
 
 
 def results_in_order(
-    submit: Callable[..., Future], calls: Iterable[tuple[Any, ...]], window: int
+    submit: Callable[..., Any], calls: Iterable[tuple[Any, ...]], window: int
 ) -> Generator[Any, None, None]:
     """What submitted calls return, in order; a window of them runs at a time, so that
     results never pile up.
     """
-    waiting: deque[Future] = deque()
+    waiting: deque[Any] = deque()  # futures
     try:
         for call in calls:
             waiting.append(submit(*call))

@@ -13,7 +13,7 @@ import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -233,35 +233,12 @@ class _AttachingUnpickler(pickle.Unpickler):
 
 @dataclass(frozen=True, eq=False)
 class PassPayload:
-    """What all tasks of a pass share: it goes once to each worker.
-
-    With a sink, which takes rows from any process, workers put rows there.
-    """
+    """What all tasks of a pass share: it goes once to each worker."""
 
     f: Callable
     source_payload: SourcePayload
     shared: tuple[Any, ...]
     is_sum: bool
-    sink: Sink | None = None
-
-    @classmethod
-    def of(
-        cls,
-        f: Callable,
-        source_payload: SourcePayload,
-        shared: tuple[Any, ...],
-        sink: Sink | None,
-    ) -> PassPayload:
-        """A sum without a sink; rows come back from where none can be put."""
-        remote_sink = sink if sink is not None and sink.process_safe else None
-        return cls(f, source_payload, shared, sink is None, remote_sink)
-
-    @cached_property
-    def opened(self) -> Sink | None:
-        """The sink, ready for rows in this process."""
-        if self.sink is not None:
-            self.sink.open()
-        return self.sink
 
 
 def run_block(
@@ -278,7 +255,7 @@ def run_block(
     with single_threaded_blas():
         if payload.is_sum:
             return sum_tiles(f, source, shared, first, last)
-        return map_tiles(f, source, shared, first, last, payload.opened)
+        return map_tiles(f, source, shared, first, last, None)
 
 
 def add_copy(left: Any, right: Any) -> Any:
@@ -346,9 +323,10 @@ class ExecutorEngine(RemoteEngine, BlockEngine):
                 yield _run_here, f, source, shared, first, last, sink
             return
         source_payload = SourcePayload(source)
-        payload = pickle_to_bytes(PassPayload.of(f, source_payload, shared, sink))
+        payload = PassPayload(f, source_payload, shared, is_sum=sink is None)
+        work = pickle_to_bytes(payload)
         for first, last, _ in blocks:
-            yield _run_in_worker, payload, first, last, source_payload.part(first, last)
+            yield _run_in_worker, work, first, last, source_payload.part(first, last)
 
     def _submit(self, calls: Iterator[tuple[Any, ...]]) -> Generator[Any, None, None]:
         """What the calls return, in order."""

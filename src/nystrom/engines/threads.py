@@ -19,9 +19,10 @@ from ..sources.output import Sink
 from .base import (
     BlockEngine,
     ProgressHook,
+    map_tiles,
     results_in_order,
-    run_tiles,
     silent,
+    sum_tiles,
     term_bytes,
 )
 from .blas import resolve_n_jobs, single_threaded_blas
@@ -106,7 +107,10 @@ class Threads(BlockEngine):
         blocks: list[tuple[int, int, int]],
     ) -> Generator[Any, None, None]:
         n_threads = 1 if source.on_device else self.n_threads  # it has its own
-        task = partial(run_tiles, f, source, shared, sink=sink)
+        # Rows are put into the sink; without one, results are summed.
+        task = partial(sum_tiles, f, source, shared)
+        if sink is not None:
+            task = partial(map_tiles, f, source, shared, sink=sink)
         stopped = threading.Event()
 
         def run_unless_stopped(first: int, last: int) -> Any:

@@ -452,7 +452,9 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         else:
             X = self._validate_rows(X, reset=False)
             check_namespace(X, like, name)
-            source = source_from_rows(X).replace(targets=None)  # not to be read
+            source = source_from_rows(X)
+            if source.targets is not None:  # not to be read
+                source = source.replace(targets=None)
             check_row_type(landmarks.kernel, source)
         engine = resolve_engine(landmarks.kernel, self.n_jobs, self.verbose)
         return landmarks, source, engine

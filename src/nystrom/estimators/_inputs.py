@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 from .. import _arrays as arrays
 from ..sources import ObjectRows, Source, as_source, infer_source, is_dask
 from ..sources.dask import compute
-from ..sources.files import values_in
+from ..sources.files import is_url, values_in
 
 
 def is_numpy_numbers(given: Any) -> bool:
@@ -71,13 +71,13 @@ def load_values(y: Any, name: str = "y") -> Any:
     check_input_type(y, name)
     if isinstance(y, (str, os.PathLike)):
         check_file_exists(y, name)
-        return values_in(os.path.abspath(y))
+        return values_in(os.fspath(y))
     return arrays.tree_to_host(np.asarray(compute(y)) if is_dask(y) else y)
 
 
 def check_file_exists(y: Any, name: str) -> None:
     """Text in the place of targets or weights is the path of a file."""
-    if not os.path.exists(y):
+    if not is_url(y) and not os.path.exists(y):
         column = "weight" if name == "sample_weight" else "target"
         raise ValueError(
             f"{name}={os.fspath(y)!r} is not a file; pass an array, the path of a "

@@ -121,13 +121,17 @@ def learn_kernel(
     one_width = learn_length_scales(kernel, starts, rows, ard=False)
     per_feature = learn_length_scales(kernel, starts, rows, ard=True)
     max_rows = max(MAX_SUBSET_NUMBERS // n_features, 500)
-    size = min(n_landmarks or MAX_COMPARED_LANDMARKS, MAX_COMPARED_LANDMARKS)
-    larger = min(max(ROWS_PER_COMPARED_LANDMARK * size, MAX_METRIC_ROWS), max_rows)
+    rows = subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True)
+    more_rows = None
+    if not moves_landmarks:
+        size = min(n_landmarks or MAX_COMPARED_LANDMARKS, MAX_COMPARED_LANDMARKS)
+        larger = min(max(ROWS_PER_COMPARED_LANDMARK * size, MAX_METRIC_ROWS), max_rows)
+        more_rows = subset(larger, MAX_COMPARED_LANDMARKS, True)
     learned = learn_metric(
         [with_gamma(kernel, starts[0]), with_gamma(kernel, starts[1]), one_width],
         per_feature,
-        subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True),
-        subset(larger, MAX_COMPARED_LANDMARKS, True),
+        rows,
+        more_rows,
         matrix=gamma == LEARN_MATRIX and not moves_landmarks,
     )
     return replace(problem, kernel=learned)

@@ -38,13 +38,20 @@ from ..sources import (
     as_source,
 )
 from ..sources.views import DeviceRows
-from ._inputs import check_namespace, check_sample_weight, check_width
+from ._inputs import (
+    check_namespace,
+    check_sample_weight,
+    check_width,
+    is_numpy_numbers,
+)
 from ._progress import active_engine, announce_selection, resolve_engine, warn
 
 
 def source_from_rows(X: Any, weights: np.ndarray | None = None) -> Source:
-    """The source of X's rows, on the device in use if there is one."""
-    source, device = as_source(X, weights), current_device()
+    """The source of X's checked rows, on the device in use if there is one."""
+    source: Source
+    source = DenseRows(X, weights) if is_numpy_numbers(X) else as_source(X, weights)
+    device = current_device()
     if device is None:
         return source
     if not arrays.is_array(source.rows(0, 1)):
@@ -230,7 +237,7 @@ class KernelProblem:
             announce_selection(sampler, kernel, source, stopping_rule, engine)
         start_time = time.perf_counter()
         candidates, rows = source, None
-        if source.is_weighted and not getattr(sampler, "accepts_zero_weights", False):
+        if source.is_weighted and not isinstance(sampler, GivenRows):
             weights = source.weights
             if not np.all(weights > 0):
                 rows = np.flatnonzero(weights)

@@ -97,7 +97,8 @@ def call_context(
                     _current_bar.reset(token)
     except (MemoryError, RuntimeError) as error:
         # Python's own words where there is no room for the stack of a thread.
-        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
+        is_other = isinstance(error, RuntimeError) and "new thread" not in str(error)
+        if is_other or "ran out of memory" in str(error):  # a call inside has said it
             raise
         what = f": {error}" if str(error) else ""
         raise MemoryError(

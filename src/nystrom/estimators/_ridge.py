@@ -372,8 +372,8 @@ class BaseKernelRegressor(RegressorMixin, BaseKernelRidge):
             Whether the deviation includes the noise of a new target. The noise of a
             `WhiteKernel` is always included, as in scikit-learn.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`. With `return_std` there are twice as
             many columns: predictions, then deviations.

@@ -54,7 +54,7 @@ def as_second_view(y: Any, *, like: Any) -> Any:
     check_input_type(y, "y")
     if isinstance(y, (str, os.PathLike)):
         check_file_exists(y, "y")
-        targets = targets_in(os.path.abspath(y))
+        targets = targets_in(os.fspath(y))
         check_numeric_targets(targets, "KernelCCA")
         y = targets.of
     if isinstance(y, np.ndarray) and y.dtype == object:

@@ -382,8 +382,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             Weights of the rows. A row of weight w counts as w rows; weight 0 excludes
             it.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -408,8 +408,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -434,8 +434,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -446,7 +446,8 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             `affinity_normalize`; or `out`.
         """
         landmarks, source, engine = self._resolve_fitted_rows(X, "transform")
-        output = Output(out, names=self.get_feature_names_out())
+        names = None if out is None else self.get_feature_names_out()
+        output = Output(out, names=names)
         return self._clusters.distances(landmarks, source, engine, output)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

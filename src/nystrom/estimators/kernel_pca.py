@@ -363,8 +363,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
         y : Ignored, default=None
             Not used, present for API consistency by convention.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
         sample_weight : float, array-like of shape (n_samples,) or path, default=None
@@ -403,8 +403,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -414,7 +414,8 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             Coordinates in the precision of X, or `out`.
         """
         check_is_fitted(self, "eigenvalues_")
-        output = Output(out, names=self.get_feature_names_out())
+        names = None if out is None else self.get_feature_names_out()
+        output = Output(out, names=names)
         X = infer_source(X, self._fitted_names)
         if self._exact is not None:
             return self._exact_coordinates(X, output)

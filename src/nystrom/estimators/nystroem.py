@@ -27,7 +27,7 @@ from ..sources import Source, is_dask
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer
 from ._inputs import check_learning_targets
-from ._problem import KernelProblem, is_learned_gamma
+from ._problem import is_learned_gamma
 from ._progress import fit_context, method_of_rows, warn, with_callbacks
 from .kernel_pca import PreimageMixin
 
@@ -189,7 +189,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         """
         with fit_context(self, X, y, passes=0.05):
             problem = self._validate(X, y, sample_weight)
-            landmarks = self._select_landmarks(problem, self._stopping_rule())
+            stopping_rule = self._stopping_rule_for(problem.source.n_rows)
+            landmarks = self._select_landmarks(problem, stopping_rule)
             wide = features_need_float64(landmarks, problem.source)
             error = estimate_trace_error(landmarks, problem.source, problem.engine)
             self._set_fit(landmarks, wide, error, problem.source, problem.engine)
@@ -248,8 +249,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
         y : array-like or path, default=None
             Targets for gamma="learn", "ard" or "matrix". Ignored otherwise.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
         sample_weight : float, array-like of shape (n_samples,) or path, default=None
@@ -267,7 +268,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             return self.fit(X, y, sample_weight).transform(X, out)
         with fit_context(self, X, y):
             problem = self._validate(X, y)
-            landmarks = self._select_landmarks(problem, self._stopping_rule())
+            stopping_rule = self._stopping_rule_for(problem.source.n_rows)
+            landmarks = self._select_landmarks(problem, stopping_rule)
             wide = features_need_float64(landmarks, problem.source)
             prefix = type(self).__name__.lower()
             names = [f"{prefix}{i}" for i in range(len(landmarks))]
@@ -295,8 +297,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             (n_samples, n_training), or `kernels.PrecomputedAtLandmarks` with the values
             at the landmarks only.
         out : str, path-like or array, default=None
-            Where the result goes instead of a new array: a file that ends in `.npy`,
-            `.parquet` or `.zarr`, which is written block by block, or an array to fill.
+            Where the result goes instead of a new array: a file that ends in `.npy` or
+            `.parquet`, which is written block by block, or an array to fill.
             An existing file is replaced only with
             `out=nystrom.sources.Overwrite(path)`.
 
@@ -306,7 +308,8 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             Features in the precision of X, or `out`.
         """
         check_is_fitted(self, "landmarks_")
-        output = Output(out, names=self.get_feature_names_out())
+        names = None if out is None else self.get_feature_names_out()
+        output = Output(out, names=names)
         landmarks, source, engine = self._resolve_new_rows(
             X, self.components_, "transform"
         )
@@ -397,19 +400,15 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
             return None, False
         return check_learning_targets(X, y), False
 
-    def _select_landmarks(
-        self,
-        problem: KernelProblem,
-        stopping_rule: StoppingRule | None = None,
-    ) -> Landmarks:
-        n = problem.source.n_rows
-        if isinstance(stopping_rule, FixedSize) and stopping_rule.n_landmarks > n:
+    def _stopping_rule_for(self, n_rows: int) -> StoppingRule:
+        stopping_rule = self._stopping_rule()
+        if isinstance(stopping_rule, FixedSize) and stopping_rule.n_landmarks > n_rows:
             warn(
                 "n_components > n_samples. This is not possible.\n"
                 "n_components was set to n_samples, which results in inefficient "
                 "evaluation of the full kernel."
             )
-        return super()._select_landmarks(problem, stopping_rule)
+        return stopping_rule
 
     def _set_fit(
         self,

@@ -195,7 +195,8 @@ def format_parameter(value: Any) -> str:
 
 def constant_diagonal(X: Any, value: float) -> Array:
     """The same k(x, x) for every row of X."""
-    dtype, device = arrays.float_dtype(X), arrays.device(X)
+    dtype = arrays.library_dtype(arrays.numpy_float_dtype(X), X)
+    device = arrays.device(X)
     return arrays.namespace(X).full(X.shape[0], value, dtype=dtype, device=device)
 
 

@@ -31,9 +31,9 @@ class DenseDistances:
         with np.errstate(over="ignore"):
             rounded = median.astype(np.float32).astype(np.float64)
         self.center = np.where(np.isfinite(rounded), rounded, median)
-        points = arrays.widen(Y) - arrays.to_device_of(self.center, Y)
+        points = arrays.widen(Y) - arrays.from_host(self.center, Y, median.dtype)
         if np.ndim(scale):
-            points = points * arrays.to_device_of(scale, Y)
+            points = points * arrays.from_host(scale, Y, scale.dtype)
         self.points64 = points
         self._right_by_dtype: dict[Any, tuple[Array, bool]] = {}
 
@@ -47,7 +47,7 @@ class DenseDistances:
             with np.errstate(over="ignore"):  # of points this far the kernel is 0
                 norms = arrays.squared_norms(P)[:, None]
                 blocks = [P * (-2 * c), xp.ones_like(norms) * c, norms * c]
-                right = arrays.as_float(arrays.stack_columns(blocks).T, dtype)
+                right = arrays.as_float(xp.concat(blocks, axis=1).T, dtype)
             is_finite = bool(np.isfinite(right).all()) if xp is np else True
             self._right_by_dtype[dtype] = right, is_finite
         return self._right_by_dtype[dtype]
@@ -181,7 +181,6 @@ def feature_medians(points: Array) -> np.ndarray:
 
     Not the mean, which one far point can carry away from all the others.
     """
-    n = points.shape[0]
-    rows = np.arange(0, n, -(-n // MAX_MEDIAN_POINTS))
-    sample = np.sort(arrays.to_host(arrays.take_rows(points, rows)), axis=0)
+    step = -(-points.shape[0] // MAX_MEDIAN_POINTS)
+    sample = np.sort(arrays.to_host(points[::step, :]), axis=0)
     return sample[len(sample) // 2].astype(np.float64)

@@ -399,7 +399,7 @@ def _stationary(
     K = unit._profile(c * D)
 
     def pullback(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        H = unit._profile_derivative(c * D)
+        H = unit._profile_derivative(c * D, K)
         H *= c
         H *= G
         by_rows, by_columns, HU = H.sum(axis=1), H.sum(axis=0), H.T @ U

@@ -50,8 +50,11 @@ class EuclideanKernel(Kernel):
         """The kernel from c·‖·‖², in place where possible."""
 
     @abstractmethod
-    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
-        """The derivative of the profile, in NumPy; 0 for equal rows if it has none."""
+    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
+        """The derivative of the profile, in NumPy; 0 for equal rows if it has none.
+
+        `K` is the profile of D: no exponential is computed twice.
+        """
 
     def __call__(self, X: Any, Y: Any) -> Array:
         return self.evaluator(Y)(X)
@@ -109,8 +112,8 @@ class RBF(EuclideanKernel):
     def _profile(self, D: Array) -> Array:
         return arrays.exp_(D)
 
-    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
-        return np.exp(D)
+    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return K.copy()
 
 
 @dataclass(frozen=True)
@@ -164,12 +167,15 @@ class Matern(EuclideanKernel):
         factor *= decay
         return factor
 
-    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
+    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
         r = np.sqrt(D)
         if self.nu == 0.5:
-            steep = np.divide(1, r, out=np.zeros_like(r), where=r > 0)
-            return -steep * np.exp(-r) / 2
-        return -np.exp(-r) * (1 / 2 if self.nu == 1.5 else (1 + r) / 6)
+            return np.divide(K, -2 * r, out=np.zeros_like(r), where=r > 0)
+        if self.nu == 1.5:
+            r += 1
+            r *= -2
+            return np.divide(K, r, out=r)
+        return K * (1 + r) / (-6 * (1 + r + r * r / 3))
 
 
 @dataclass(frozen=True)
@@ -207,8 +213,8 @@ class RationalQuadratic(EuclideanKernel):
         D += 1
         return 1 / D if self.alpha == 1 else D ** (-self.alpha)
 
-    def _profile_derivative(self, D: np.ndarray) -> np.ndarray:
-        return -self.alpha * (1 + D) ** (-self.alpha - 1)
+    def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return -self.alpha * K / (1 + D)
 
 
 @dataclass(frozen=True)
@@ -462,7 +468,8 @@ class WidthGradient:
         K = self._profile(A.copy())
 
         def gradient(G: np.ndarray) -> np.ndarray:
-            M = G * self._profile_derivative(A)
+            slope = K if not self.is_squared else self.kernel._profile_derivative(A, K)
+            M = G * slope
             if not self.per_feature:
                 return np.array([np.vdot(M, A)])
             return self.sign * t * self._weighted_difference_sums(M)
@@ -471,9 +478,6 @@ class WidthGradient:
 
     def _profile(self, A: np.ndarray) -> np.ndarray:
         return self.kernel._profile(A) if self.is_squared else np.exp(A)
-
-    def _profile_derivative(self, A: np.ndarray) -> np.ndarray:
-        return self.kernel._profile_derivative(A) if self.is_squared else np.exp(A)
 
     def _distances(self, t: np.ndarray) -> np.ndarray:
         """Σⱼ tⱼδⱼ without its sign."""

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
-from .._html import html_table, log_line_svg
 from .._precision import residual_rounding
 from .._random import Purpose, sorted_row_sample, uniforms
 from .._validation import check_finite
@@ -281,27 +280,6 @@ class TraceError:
             return f"{self.value:.3g} (exact)"
         return f"{self.value:.3g} ± {self.standard_error:.1g} ({self.n_rows} rows)"
 
-    def path_svg(self) -> str:
-        """Draw the error of every prefix as a small SVG.
-
-        Returns
-        -------
-        svg : str
-            The picture; empty if the path is unknown.
-        """
-        if self.path is None:
-            return ""
-        first, last, size = self.path[0], self.path[-1], len(self.path)
-        caption = (
-            f"relative trace error of 1 landmark, {first:.2g}, to {size}, {last:.2g}"
-        )
-        return log_line_svg(self.path, caption)
-
-    def _repr_html_(self) -> str:
-        return html_table(
-            "tr(K − K̃)/tr K", [("relative trace error", f"{self}")], self.path_svg()
-        )
-
 
 #: Rows on which the error is estimated where no pass over all of them gives it: about
 #: so many, with a probability by the root of their residual under the first landmarks,
@@ -318,7 +296,7 @@ TINY = np.finfo(np.float64).tiny
 
 def estimate_trace_error(
     landmarks: Landmarks, source: Source, engine: Engine
-) -> TraceError | None:
+) -> TraceError:
     """The relative trace error from some rows; what is known already, if it is exact.
 
     For fits without a pass that gives it exactly. A pass with few landmarks finds the

@@ -63,7 +63,9 @@ class ColumnBlocks:
     def product(self, K: Array) -> Array:
         """K·B, where K is."""
         if not isinstance(K, np.ndarray):
-            products = [K[:, : len(part)] @ part.to_device_of(K) for part in self.parts]
+            products = [
+                K[:, : part.shape[0]] @ part.to_device_of(K) for part in self.parts
+            ]
             return arrays.stack_columns(products) if products else K[:, :0]
         # Each block where it belongs: putting them together would cost a copy.
         parts = [part.values for part in self.parts]
@@ -81,7 +83,7 @@ class ColumnBlocks:
         total = xp.zeros(K.shape[0], dtype=xp.float64, device=arrays.device(K))
         for part in self.parts:
             right = part.values if arrays.is_on_host(K) else part.to_device_of(K)
-            product = K[:, : len(part)] @ right
+            product = K[:, : right.shape[0]] @ right
             total = total + arrays.widen(arrays.squared_norms(product))
         return total
 

@@ -152,7 +152,7 @@ def trace_error_after_pass(
     sums: Moments,
     source: Source,
     engine: Engine,
-) -> TraceError | None:
+) -> TraceError:
     """tr(K − K̃)/tr K from the Gram matrix, of all landmarks and of every prefix.
 
     Estimated from some rows where the sums do not resolve it.

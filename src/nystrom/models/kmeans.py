@@ -18,11 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
 from .._precision import squares_fit_float32
-from .._random import Purpose, sample_by_exponential_keys, sorted_row_sample, uniforms
+from .._random import Purpose, sorted_row_sample
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, diag_float64
 from ..linalg.features import FeatureMap, LinearMap
+from ..samplers.weighted_sampling import KeyedSampler
 from ..sources import Block, CachedRows, Source
 from ..sources.output import ArraySink
 
@@ -50,9 +51,8 @@ class FeatureSample:
         if not source.is_weighted:
             rows = sorted_row_sample(source.n_rows, size, seed)
         else:
-            u = uniforms(seed, Purpose.CHECK, 0, source.n_rows)
-            counts = (source.weights > 0).astype(np.float64)
-            rows = np.sort(sample_by_exponential_keys(counts, u, size)[0])
+            sampler = KeyedSampler(seed, Purpose.CHECK, max_rows=size)
+            rows = sampler.sample((source.weights > 0).astype(np.float64)).numbers
         sample, blocks = CachedRows.of(source, rows), []
         squares = arrays.to_host(diag_float64(mapping.columns.kernel, sample.points))
         narrow = squares_fit_float32(squares)  # ‖z‖² is at most k(x, x)

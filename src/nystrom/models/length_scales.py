@@ -16,13 +16,14 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from .. import _arrays as arrays
-from .._random import Purpose, sample_by_exponential_keys, uniform_row_sample, uniforms
+from .._random import Purpose, uniform_row_sample
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel
 from ..kernels.names import gamma_of, with_gamma
 from ..kernels.stationary import WidthGradient, width_exponent
 from ..linalg.cross_kernel import fetch_rows
+from ..samplers.weighted_sampling import KeyedSampler
 from ..sources import Source
 from ..sources.base import weighted_mean
 
@@ -76,9 +77,8 @@ class TrainingSubset:
         n = source.n_rows
         if source.is_weighted:  # rows of weight 0 are as if they were not there
             counts = (source.weights > 0).astype(np.float64)
-            rows, _ = sample_by_exponential_keys(
-                counts, uniforms(seed, Purpose.LENGTH_SCALES, 0, n), max_rows
-            )
+            sampler = KeyedSampler(seed, Purpose.LENGTH_SCALES, max_rows=max_rows)
+            rows = sampler.sample(counts).sorted_by_key().numbers
         else:
             rows = uniform_row_sample(seed, Purpose.LENGTH_SCALES, n, max_rows)
         Y = np.asarray(arrays.to_host(source.targets[rows]), np.float64)

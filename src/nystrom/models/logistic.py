@@ -19,10 +19,7 @@ from .._arrays import DeviceConstant
 from .._precision import EPS64
 from .._random import (
     Purpose,
-    inclusion_probabilities,
-    sample_by_exponential_keys,
     sorted_row_sample,
-    uniforms,
     uniforms_at,
 )
 from .._validation import check_finite
@@ -32,6 +29,7 @@ from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
 from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
+from ..samplers.weighted_sampling import KeyedSampler
 from ..sources import Block, CachedRows, Source, Subset
 
 InverseHessian = Callable[[np.ndarray], np.ndarray]  # V ↦ H⁻¹V
@@ -280,11 +278,10 @@ def sample_rows_by_weight(
     if not source.is_weighted:
         rows = sorted_row_sample(source.n_rows, size, seed)
         return rows, np.full(len(rows), source.n_rows / len(rows))
-    u = uniforms(seed, Purpose.PRECONDITION, 0, source.n_rows)
-    rows, threshold = sample_by_exponential_keys(source.weights, u, size)
-    rows = np.sort(rows)
-    row_weights = source.weights_of(rows)
-    return rows, row_weights / inclusion_probabilities(row_weights, threshold)
+    sampler = KeyedSampler(seed, Purpose.PRECONDITION, max_rows=size + 1)
+    sample, p = sampler.sample(source.weights).fixed_size(size)
+    order = np.argsort(sample.numbers)
+    return sample.numbers[order], (sample.sampling_weights / p)[order]
 
 
 def weighted_subset(

@@ -35,7 +35,7 @@ MAX_GRADIENT_ROWS = 4000
 MAX_ROUNDS, MAX_STALE_ROUNDS = 5, 2
 #: Factors of all widths, and ridges, that are compared in each round.
 WIDTH_FACTORS = (0.5, 1.0, 2.0)
-TRIED_ALPHAS = tuple(10.0 ** (power / 2) for power in range(-10, 5))
+TRIED_ALPHAS = tuple(10.0 ** (power / 2) for power in range(-16, 5))
 #: Directions of M below this share of its largest eigenvalue are dropped.
 MIN_EIGENVALUE_RATIO = 1e-6
 #: A metric replaces a simpler one if its error is smaller by this share.
@@ -132,10 +132,18 @@ def kernel_values(
     return kernel._profile(profile_argument(kernel, X, points))
 
 
-def kernel_slopes(kernel: EuclideanKernel, D: np.ndarray) -> np.ndarray:
-    """2·∂k/∂‖x − point‖², from the argument of the profile."""
+def values_and_slopes(
+    kernel: EuclideanKernel, X: np.ndarray, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """k of rows with points, and 2·∂k/∂‖x − point‖²."""
     c, _ = kernel._constant_and_scale
-    return (2 * c) * kernel._profile_derivative(D)
+    D = profile_argument(kernel, X, points)
+    if X is points:
+        np.fill_diagonal(D, 0.0)
+    K = kernel._profile(D.copy())
+    slopes = kernel._profile_derivative(D, K)
+    slopes *= 2 * c
+    return K, slopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +248,7 @@ class MetricSearch:
         X = self.train.X[:MAX_GRADIENT_ROWS]
         rows, T = fit.metric.map(X), fit.metric.transform
         kernel = fit.metric.kernel
-        slope = kernel_slopes(kernel, profile_argument(kernel, rows, fit.points))
+        _, slope = values_and_slopes(kernel, rows, fit.points)
         M = np.zeros((T.shape[1], T.shape[1]))
         for dual in fit.dual.T:
             G = slope * dual
@@ -300,7 +308,7 @@ def learn_metric(
     equal_widths: Sequence[Kernel],
     likelihood_widths: Kernel,
     subset: TrainingSubset,
-    larger_subset: TrainingSubset,
+    larger_subset: TrainingSubset | None,
     *,
     matrix: bool,
 ) -> Kernel:
@@ -310,7 +318,7 @@ def learn_metric(
     from the best width, rounds of gradients with a width per feature. With `matrix`,
     rounds with a full matrix too, from the best of each kind. No start is better on the
     held-out rows than the best of its kind. These are compared on the larger subset,
-    with more landmarks.
+    with more landmarks, if there is one.
     """
     n_features = subset.X.shape[1]
     search = MetricSearch.from_subset(subset)
@@ -321,8 +329,11 @@ def learn_metric(
     best_width = search.best([best_width, search.fit(best_width.metric, WIDTH_FACTORS)])
     by_likelihood = search.fit(Metric.of(likelihood_widths, n_features), WIDTH_FACTORS)
     by_gradients = search.improve(best_width, diagonal=True)
-    finalists = [best_width.metric, by_likelihood.metric, by_gradients.metric]
+    finalists = [best_width, by_likelihood, by_gradients]
     if matrix:
         for start in (best_width, search.best([by_likelihood, by_gradients])):
-            finalists.append(search.improve(start, diagonal=False).metric)
-    return MetricSearch.from_subset(larger_subset).compare(finalists).as_kernel()
+            finalists.append(search.improve(start, diagonal=False))
+    if larger_subset is None:
+        return search.best(finalists).metric.as_kernel()
+    search = MetricSearch.from_subset(larger_subset)
+    return search.compare([fit.metric for fit in finalists]).as_kernel()

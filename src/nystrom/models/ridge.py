@@ -382,14 +382,10 @@ class RidgeTask:
     calibrate: bool = False  # deviations, by rows left out
 
     def risk_bound(
-        self,
-        landmarks: Landmarks,
-        error: TraceError | None,
-        residual_trace: float | None = None,
+        self, landmarks: Landmarks, residual_trace: float | None = None
     ) -> RiskBound | None:
         """What is proven of the risk; with an intercept or weights nothing is."""
-        known_error = landmarks.with_error(error).error
-        if self.fit_intercept or self.source.is_weighted or known_error is None:
+        if self.fit_intercept or self.source.is_weighted or landmarks.indefinite:
             return None
         return risk_bound(float(self.alphas.min()), residual_trace, landmarks.guarantee)
 

@@ -55,8 +55,6 @@ class KernelBlocks:
     Blocks are evaluated when they are needed, or once: it is the sink that stores them.
     """
 
-    process_safe = False  # a sink in this process
-
     def __init__(
         self, kernel: Kernel, points: Any, engine: Engine, *, wide: bool
     ) -> None:

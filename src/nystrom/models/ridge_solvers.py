@@ -104,7 +104,7 @@ def fit_from_moments(
             map=linear_map,
             solver="direct",
             error=error,
-            risk_bound=task.risk_bound(landmarks, error, residual_trace),
+            risk_bound=task.risk_bound(landmarks, residual_trace),
             posterior=posterior,
             notes=precision_notes(mapping),
             least_alpha=problem.least_alpha(float(alphas.min())),
@@ -196,7 +196,7 @@ def fit_cg(landmarks: Landmarks, mapping: FeatureMap, task: RidgeTask) -> RidgeF
         map=linear_map,
         solver="cg",
         error=error,
-        risk_bound=task.risk_bound(landmarks, error),
+        risk_bound=task.risk_bound(landmarks),
         posterior=None,
         n_iterations=solution.n_iterations,
         not_converged="" if solution.converged else message,
@@ -270,7 +270,7 @@ def _gram_product_block(
 ) -> tuple[Array, Array]:
     """KᵀW(KU − offset) and the column sums of W(KU − offset)."""
     n = arrays.count_rows(block.X)
-    cached = max(1, MAX_CACHED_KERNEL_VALUES // len(U))
+    cached = max(1, MAX_CACHED_KERNEL_VALUES // U.shape[0])
     step = cached if arrays.is_on_host(block.X) else n
     product: Array = 0.0
     total: Array = 0.0

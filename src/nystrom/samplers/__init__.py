@@ -36,10 +36,9 @@ from .base import (
     StoppingRule,
     TraceTolerance,
 )
-from .lazy_pivoting import Greedy, RPCholesky
 from .leverage import Leverage
 from .moved import KMeans
-from .pivoting import Uniform
+from .pivoting import Greedy, RPCholesky, Uniform
 from .pooled_greedy import PooledGreedy
 from .recursive import Accelerated, Recursive
 

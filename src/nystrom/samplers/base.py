@@ -166,16 +166,11 @@ class Sampler(ABC):
     name: ClassVar[str]
     #: The goals that it takes.
     takes: ClassVar[tuple[type, ...]] = (FixedSize,)
-    #: Whether there is anything to choose, and a number of landmarks to say.
-    needs_goal: ClassVar[bool] = True
     #: Whether it has nothing to choose where the goal is all rows or more.
     returns_all_rows: ClassVar[bool] = True
     #: Whether its choice means nothing where the kernel is indefinite.
     needs_psd: ClassVar[bool] = True
-    #: Whether rows of weight 0 may be among the landmarks.
-    accepts_zero_weights: ClassVar[bool] = False
-
-    #: Whether its landmarks are in the order of pivots, or the user's, and stay in it.
+    #: Whether its landmarks are in the order of pivots, and stay in it.
     is_ordered: ClassVar[bool] = False
 
     max_spectral_error: float | None = None
@@ -207,7 +202,7 @@ class Sampler(ABC):
         engine: Engine,
     ) -> Landmarks:
         ledger = Ledger(engine.progress)
-        if self.needs_goal and not isinstance(goal, StoppingRule):
+        if not isinstance(goal, StoppingRule):
             if self.max_spectral_error is not None:
                 goal = SpectralTolerance(self.max_spectral_error, at_most=goal)
             elif goal is None:
@@ -246,7 +241,9 @@ class Sampler(ABC):
         return self.name
 
 
-def _fall_back_to_uniform(problem: SamplingProblem, goal: Any, name: str) -> Landmarks:
+def _fall_back_to_uniform(
+    problem: SamplingProblem, goal: StoppingRule, name: str
+) -> Landmarks:
     """Uniform landmarks where the kernel is indefinite and scores have no meaning."""
     size = goal.n_landmarks if isinstance(goal, FixedSize) else goal.at_most
     if size is None or isinstance(goal, TraceTolerance):
@@ -263,7 +260,7 @@ def _fall_back_to_uniform(problem: SamplingProblem, goal: Any, name: str) -> Lan
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows(Sampler):
+class GivenRows:
     """Use given rows as landmarks.
 
     Parameters
@@ -273,27 +270,24 @@ class GivenRows(Sampler):
     """
 
     indices: np.ndarray
-    name = "given rows"
-    is_ordered = True
-    needs_goal = False
-    returns_all_rows = False
-    needs_psd = False
-    accepts_zero_weights = True  # row numbers count all rows
+    name: ClassVar[str] = "given rows"
+    is_ordered: ClassVar[bool] = True
 
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        rows, n = np.asarray(self.indices), problem.source.n_rows
+    def __call__(
+        self, kernel: Kernel, source: Source, goal: Any, *, seed: int, engine: Engine
+    ) -> Landmarks:
+        rows, n = np.asarray(self.indices), source.n_rows
         outside = rows[(rows < 0) | (rows >= n)]
         if len(outside):
             raise ValueError(
                 f"sampler has row number {outside[0]}, but the data has rows 0 to "
                 f"{n - 1}."
             )
-        points = problem.source.take(rows)
-        return Landmarks(points, problem.kernel, self.name, n, indices=rows)
+        return Landmarks(source.take(rows), kernel, self.name, n, indices=rows)
 
 
 @dataclass(frozen=True, eq=False)
-class GivenPoints(Sampler):
+class GivenPoints:
     """Use given points as landmarks, which need not be rows.
 
     Parameters
@@ -303,23 +297,22 @@ class GivenPoints(Sampler):
     """
 
     points: Any
-    name = "given points"
-    is_ordered = True
-    needs_goal = False
-    returns_all_rows = False
-    needs_psd = False
+    name: ClassVar[str] = "given points"
+    is_ordered: ClassVar[bool] = True
 
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        if problem.kernel.traits.uses_row_numbers:
+    def __call__(
+        self, kernel: Kernel, source: Source, goal: Any, *, seed: int, engine: Engine
+    ) -> Landmarks:
+        if kernel.traits.uses_row_numbers:
             raise ValueError(
                 "With kernel='precomputed' the kernel cannot be evaluated at new "
                 "points; give row numbers as sampler."
             )
-        n_features = problem.source.n_features
+        n_features = source.n_features
         width = getattr(self.points, "shape", (0, n_features))[1]
         if n_features is not None and width != n_features:
             raise ValueError(
                 f"The landmarks given as sampler have {width} features, but the data "
                 f"has {n_features}."
             )
-        return Landmarks(self.points, problem.kernel, self.name, problem.source.n_rows)
+        return Landmarks(self.points, kernel, self.name, source.n_rows)

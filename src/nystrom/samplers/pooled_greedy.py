@@ -18,11 +18,10 @@ from sklearn import get_config
 
 from .._random import Purpose, uniform_row_sample
 from .._validation import check_finite
-from ..landmarks import Landmarks
 from ..linalg.cross_kernel import kernel_diagonal
 from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights
-from .base import FixedSize, SamplingProblem
+from .base import SamplingProblem
 from .pivoting import GrowingSampler
 from .pool import RowPool
 from .recursive import PracticalSize, run_recursion
@@ -33,7 +32,6 @@ from .weighted_sampling import (
     max_listed_rows,
     residual_weights,
     sample_by_residual,
-    sample_uniformly,
 )
 
 #: Kernel evaluations of the recursion per row and row of a level, about.
@@ -160,13 +158,9 @@ class PooledGreedy(GrowingSampler):
 
     name = "auto"
 
-    def choose(self, problem: SamplingProblem, goal: Any) -> Landmarks:
-        is_costly = problem.kernel.traits.costly and isinstance(goal, FixedSize)
-        if is_costly and problem.source.n_rows <= 2 * goal.n_landmarks:
-            # Ranking would take more evaluations than all of K.
-            sample = sample_uniformly(problem.source, goal.n_landmarks, problem.seed)
-            return problem.landmarks(sample, "uniform")
-        return super().choose(problem, goal)
+    def _samples_uniformly(self, problem: SamplingProblem, size: int) -> bool:
+        # Ranking would take more evaluations than all of K.
+        return problem.kernel.traits.costly and problem.source.n_rows <= 2 * size
 
     def _set_up(self) -> None:
         self.source = self.problem.source
@@ -182,13 +176,6 @@ class PooledGreedy(GrowingSampler):
         self.validation_subsets: list[NumberedSubset] = []  # one for each check
 
     def grow(self, size: int) -> None:
-        """Add pivots until there are `size`, or every residual is rounding.
-
-        Parameters
-        ----------
-        size : int
-            Number of pivots.
-        """
         self._plan_for(size)
         n_begin = len(self.pivots)
         if n_begin == 0:
@@ -207,18 +194,6 @@ class PooledGreedy(GrowingSampler):
         self._grow_to(size)
 
     def error(self, size: int) -> float:
-        """Compute tr(K − K̃) by a pass over all rows, before growing to `size`.
-
-        Parameters
-        ----------
-        size : int
-            Number of pivots to come.
-
-        Returns
-        -------
-        error : float
-            The trace error.
-        """
         self._plan_for(size)
         self.next_sample, (error, _) = sample_by_residual(
             self.pivots.residual_pass(self.source),

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._precision import EPS64, entry_roundoff, is_indefinite, min_cholesky_ridge
-from .._random import Purpose, rows_below, uniform_row_sample, uniforms_at
+from .._random import Purpose, uniform_row_sample, uniforms_at
 from .._validation import check_finite
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
@@ -47,55 +47,15 @@ from .guarantees import GuaranteedSampler, ensure_spectral_error, make_guarantee
 from .weighted_sampling import (
     BernoulliSubset,
     KeyedSampler,
+    LevelMembership,
     NumberedSubset,
     SampledRows,
     WeightedSample,
     bernoulli_from_keys,
     fixed_size_from_keys,
-    max_listed_rows,
     sample_all_rows,
     sample_by_residual,
 )
-
-
-class LevelMembership:
-    """u(seed, row) of the rows of a source, by which levels are nested in each other.
-
-    A level is an array of row numbers, or the share of rows below which u is.
-    """
-
-    def __init__(self, source: Source, seed: int) -> None:
-        self.seed, self.n_rows = seed, source.n_rows
-        self.max_rows = max_listed_rows(source)
-
-    @cached_property
-    def _listed(self) -> tuple[np.ndarray, np.ndarray]:
-        """More rows than may be listed, with their u, or all there are."""
-        limit = (self.max_rows + 8 * self.max_rows**0.5 + 16) / max(1, self.n_rows)
-        return rows_below(self.seed, Purpose.MEMBERSHIP, self.n_rows, limit)
-
-    def first_rows(self, size: int) -> np.ndarray | float:
-        """The `size` rows with the smallest u, ascending."""
-        if size > self.max_rows:
-            return size / self.n_rows
-        rows, u = self._listed
-        return rows[u <= np.partition(u, size - 1)[size - 1]]
-
-    def below(self, share: float) -> np.ndarray | float:
-        """The rows with u < share, ascending."""
-        if share * self.n_rows > self.max_rows:
-            return share
-        rows, u = self._listed
-        return rows[u < share]
-
-    def count_below(self, share: float) -> int:
-        """How many these are."""
-        if share * self.n_rows <= self.max_rows:
-            return int(np.count_nonzero(self._listed[1] < share))
-        if share >= 1:
-            return self.n_rows
-        return len(rows_below(self.seed, Purpose.MEMBERSHIP, self.n_rows, share)[0])
-
 
 #: The c of Algorithm 3 that the sketch of its proof asks for: 5·64·2k·log(2k/δ) ≤ s.
 #: Counted as in the proof of Algorithm 2 it is 1280: docs/paper.md.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from .. import _arrays as arrays
 from .._random import (
     Purpose,
-    inclusion_probabilities,
+    rows_below,
     uniform_row_sample,
     uniforms,
     uniforms_at,
@@ -117,6 +118,45 @@ class BernoulliSubset(Source):
         return self.source.take(indices)
 
 
+class LevelMembership:
+    """u(seed, row) of the rows of a source, by which levels are nested in each other.
+
+    A level is an array of row numbers, or the share of rows below which u is.
+    """
+
+    def __init__(self, source: Source, seed: int) -> None:
+        self.seed, self.n_rows = seed, source.n_rows
+        self.max_rows = max_listed_rows(source)
+
+    @cached_property
+    def _listed(self) -> tuple[np.ndarray, np.ndarray]:
+        """More rows than may be listed, with their u, or all there are."""
+        limit = (self.max_rows + 8 * self.max_rows**0.5 + 16) / max(1, self.n_rows)
+        return rows_below(self.seed, Purpose.MEMBERSHIP, self.n_rows, limit)
+
+    def first_rows(self, size: int) -> np.ndarray | float:
+        """The `size` rows with the smallest u, ascending."""
+        if size > self.max_rows:
+            return size / self.n_rows
+        rows, u = self._listed
+        return rows[u <= np.partition(u, size - 1)[size - 1]]
+
+    def below(self, share: float) -> np.ndarray | float:
+        """The rows with u < share, ascending."""
+        if share * self.n_rows > self.max_rows:
+            return share
+        rows, u = self._listed
+        return rows[u < share]
+
+    def count_below(self, share: float) -> int:
+        """How many these are."""
+        if share * self.n_rows <= self.max_rows:
+            return int(np.count_nonzero(self._listed[1] < share))
+        if share >= 1:
+            return self.n_rows
+        return len(rows_below(self.seed, Purpose.MEMBERSHIP, self.n_rows, share)[0])
+
+
 #: The fields of a sample with a number for each row.
 ROW_VECTORS = ("numbers", "keys", "sampling_weights", "weights")
 
@@ -181,7 +221,10 @@ class WeightedSample:
         ordered = self.sorted_by_key()
         threshold = float(ordered.keys[size]) if len(self) > size else np.inf
         selected = ordered.take(np.arange(min(size, len(self))))
-        return selected, inclusion_probabilities(selected.sampling_weights, threshold)
+        if np.isinf(threshold):
+            return selected, np.ones(len(selected))
+        with np.errstate(over="ignore"):
+            return selected, -np.expm1(-selected.sampling_weights * threshold)
 
     def points_from(self, source: Source) -> Any:
         """The rows themselves."""

@@ -44,7 +44,7 @@ class NpyFile(TabularFile):
     def __init__(self, path: str, flat: bool = False, filesystem: Any = None) -> None:
         self.path, self.filesystem = path, filesystem
         self.stamp = file_stamp(path, filesystem)
-        with wrap_decoding_errors(self), self._open() as file:
+        with wrap_decoding_errors(self), self.open() as file:
             version = np.lib.format.read_magic(file)
             if version == (1, 0):
                 header = np.lib.format.read_array_header_1_0(file)
@@ -68,7 +68,8 @@ class NpyFile(TabularFile):
         if size < needed:
             raise truncated_file_error(path, (size - self.begin) * n_rows // needed)
 
-    def _open(self) -> Any:
+    def open(self) -> Any:
+        """The file."""
         if self.filesystem is not None:
             return self.filesystem.open_input_file(self.path)
         return open(self.path, "rb")
@@ -87,7 +88,7 @@ class NpyFile(TabularFile):
 
     def read(self, chunk: int, names: ColumnNames) -> np.ndarray:
         start, stop = map(int, self.bounds[chunk : chunk + 2])
-        with self._open() as file:
+        with self.open() as file:
             if not self.is_fortran_ordered:
                 return self.read_rows(file, start, stop)[:, names]
             columns = np.empty((len(names), stop - start), self._stored_dtype)
@@ -129,7 +130,7 @@ class NpyRows(ChunkedFileRows):
         is_same_span = np.diff(rows * row_bytes // MAX_SPAN_BYTES) == 0
         spans = np.split(rows, np.flatnonzero(~(is_near & is_same_span)) + 1)
         first = 0
-        with wrap_decoding_errors(self.file, 0), self.file._open() as file:
+        with wrap_decoding_errors(self.file, 0), self.file.open() as file:
             for wanted in spans if len(rows) else ():
                 begin, end = int(wanted[0]), int(wanted[-1]) + 1
                 span = self.file.read_rows(file, begin, end)[wanted - begin]

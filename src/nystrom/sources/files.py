@@ -98,8 +98,8 @@ def open(
         add a column `year` to Parquet, CSV and Arrow files.
     target : column, sequence of columns, Path or None, default=None
         Columns to predict, so that `fit(source)` needs no y. One column of text or
-        booleans is read as classes. A `Path` is another file with the targets of these
-        rows.
+        booleans is read as classes. A `Path`, or a URL such as "s3://bucket/y.npy", is
+        another file with the targets of these rows.
     weight : column or None, default=None
         Column of weights. A row of weight w counts as w rows.
     columns : sequence of columns or None, default=None
@@ -194,7 +194,8 @@ def _open(
             "Paths and sources are mixed; open the paths first, and pass sources only."
         )
     files = [f for item in paths for f in open_files(os.fspath(item), options)]
-    if not isinstance(target, os.PathLike):
+    is_file = isinstance(target, os.PathLike) or is_url(target)
+    if not is_file:
         return source_from_files(files, columns, target, weight)
     source = source_from_files(files, columns, None, weight)
     target_options = replace(options, dataset=None, flat=True, row_filter=None)
@@ -296,15 +297,15 @@ def values_in(path: str) -> np.ndarray:
     `.npy` files as they are stored; others in float64, whole numbers as such where the
     file says so.
     """
-    if file_format(path) == "npy":
-        with wrap_decoding_errors(NpyFile(path, flat=True)):
-            return np.load(path, allow_pickle=False)
+    files = open_files(path, FLAT)
+    if isinstance(files[0], NpyFile):
+        with wrap_decoding_errors(files[0]), files[0].open() as file:
+            return np.load(file, allow_pickle=False)
     targets = targets_in(path)
     values = targets[: len(targets)]
     values = values[:, 0] if targets.single else values
     if targets.names is not None:
         return targets.names[values.astype(int)]
-    files = open_files(path, FLAT)
     dtype = np.result_type(*(file.dtype(file.names) for file in files))
     return values.astype(dtype) if dtype.kind in "biu" else values
 
@@ -353,6 +354,11 @@ def open_file(
     if kind == "npy":
         return NpyFile(path, options.flat, filesystem)
     return ZarrFile(path, options.dataset)
+
+
+def is_url(text: Any) -> bool:
+    """Whether a path is in a store, such as "s3://bucket/rows.npy"."""
+    return isinstance(text, str) and "://" in text
 
 
 def find_filesystem(path: str, options: FileOptions) -> tuple[Any, str]:

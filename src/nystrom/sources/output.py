@@ -7,10 +7,8 @@ temporary name beside the target, moved there once complete.
 
 from __future__ import annotations
 
-import io
 import os
 import secrets
-import shutil
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +22,6 @@ import numpy as np
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._validation import import_optional, unknown_name_error
-from .array_files import METADATA_FILES
 
 
 class Sink(Protocol):
@@ -34,11 +31,8 @@ class Sink(Protocol):
     `complete` or not. Rows arrive from several threads, in any order.
     """
 
-    #: Whether rows may be put from another process: into a file, say, but not an array.
-    process_safe: bool
-
     def open(self) -> None:
-        """Make ready for rows, in every process that puts some."""
+        """Make ready for rows."""
 
     def put(self, start: int, rows: Any) -> None:
         """Keep `rows` as rows `start`, `start + 1`, …"""
@@ -61,8 +55,6 @@ def open_sink(sink: Sink) -> Iterator[None]:
 
 class ArraySink:
     """One array: a new one, on the host in float64 unless `like` says otherwise."""
-
-    process_safe = False
 
     def __init__(self, shape: tuple[int, ...], like: Any = None, dtype: Any = None):
         if like is None or arrays.namespace(like) is np:
@@ -101,7 +93,7 @@ class MappedSink:
     """What a function makes of the rows, to another sink."""
 
     def __init__(self, sink: Any, func: Callable[[Any], Any]) -> None:
-        self.sink, self.func, self.process_safe = sink, func, sink.process_safe
+        self.sink, self.func = sink, func
 
     @property
     def result(self) -> Any:
@@ -123,7 +115,6 @@ class SplitSink:
 
     def __init__(self, *sinks: Sink) -> None:
         self.sinks = sinks
-        self.process_safe = all(sink.process_safe for sink in sinks)
 
     def open(self) -> None:
         for sink in self.sinks:
@@ -143,7 +134,7 @@ class SplitSink:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The path of a file, or a folder, to write in place of another one.
+    """The path of a file to write in place of another one.
 
     A reader of `path` finds all of it, or what was there before: it is written
     under another name beside it, and moved once all went well. After an error, or
@@ -175,7 +166,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         move_into_place(temporary, target)
     finally:
-        remove_temporary(temporary)
+        temporary.unlink(missing_ok=True)
 
 
 def hidden_path(path: Path, suffix: str) -> Path:
@@ -184,22 +175,10 @@ def hidden_path(path: Path, suffix: str) -> Path:
 
 
 def move_into_place(temporary: Path, target: Path) -> None:
-    """Put a file, or a folder, in its place once it is on the disk."""
-    for file in [temporary] if temporary.is_file() else temporary.rglob("*"):
-        if file.is_file():
-            with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
-    if target.is_dir():  # no system call replaces a folder that has something in it
-        previous = hidden_path(target, "old")
-        os.replace(target, previous)
-        try:
-            os.replace(temporary, target)
-        except BaseException:
-            os.replace(previous, target)
-            raise
-        shutil.rmtree(previous, ignore_errors=True)
-    else:
-        os.replace(temporary, target)
+    """Put a file in its place once it is on the disk."""
+    with temporary.open("rb+") as opened:
+        os.fsync(opened.fileno())
+    os.replace(temporary, target)
     if os.name == "posix":  # the name, too, is on the disk then
         folder = os.open(target.parent, os.O_RDONLY)
         try:
@@ -208,18 +187,16 @@ def move_into_place(temporary: Path, target: Path) -> None:
             os.close(folder)
 
 
-def remove_temporary(temporary: Path) -> None:
-    """Throw away what was written and not moved."""
-    if temporary.is_dir():
-        shutil.rmtree(temporary, ignore_errors=True)
-    else:
-        temporary.unlink(missing_ok=True)
+#: Numbers that are written at a time, and rows at most.
+GROUP_VALUES, MAX_GROUP_ROWS = 2**22, 2**18
 
 
-class AtomicFileSink(ABC):
-    """Is written beside its place, under another name, and moved there at the end.
+class FileSink(ABC):
+    """A file that is written beside its place, under another name, and moved there at
+    the end: a reader finds all rows, or what was there before.
 
-    A reader finds all rows, or what was there before.
+    It takes rows in groups of one size, one group after the other. What arrives early
+    waits: an engine is never far ahead of the first row missing.
 
     Parameters
     ----------
@@ -231,7 +208,6 @@ class AtomicFileSink(ABC):
         Whether there is one number per row, not a list of one.
     """
 
-    process_safe = False
     _file: Any = None
 
     def __init__(
@@ -244,7 +220,12 @@ class AtomicFileSink(ABC):
     ) -> None:
         self.path, self.n_rows, self.names, self.dtype = path, n_rows, names, dtype
         self.shape = (n_rows,) if single else (n_rows, len(names))
+        self.group = max(1, min(MAX_GROUP_ROWS, GROUP_VALUES // max(1, len(names))))
         self._temporary_path = hidden_path(path, "part")
+        self._lock = threading.Lock()
+        self._out_of_order: dict[int, np.ndarray] = {}
+        self._buffered: list[np.ndarray] = []
+        self._next = self._n_written = 0
 
     @property
     def result(self) -> Path:
@@ -259,59 +240,8 @@ class AtomicFileSink(ABC):
             self.close(False)
             raise
 
-    @abstractmethod
     def put(self, start: int, rows: Any) -> None:
         """Keep `rows` as rows `start`, `start + 1`, …"""
-
-    def close(self, complete: bool) -> None:
-        """Move the file to its place, or throw it away."""
-        try:
-            if complete:
-                self._finish()
-                self._close_file()
-                move_into_place(self._temporary_path, self.path)
-        finally:
-            try:
-                with suppress(Exception):  # what went wrong before is what matters
-                    self._close_file()
-            finally:  # Ctrl-C, too
-                remove_temporary(self._temporary_path)
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """Make the file: `self._file` is what is to be closed."""
-
-    def _finish(self) -> None:  # noqa: B027
-        """Write the rest, if there is any."""
-
-    def _close_file(self) -> None:
-        """Let go of the file, if it is open."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-
-
-#: Numbers that are written at a time, and rows at most.
-GROUP_VALUES, MAX_GROUP_ROWS = 2**22, 2**18
-
-
-class OrderedFileSink(AtomicFileSink):
-    """A file that takes rows in groups of one size, one group after the other.
-
-    What arrives early waits: an engine is never far ahead of the first row missing.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.group = max(
-            1, min(MAX_GROUP_ROWS, GROUP_VALUES // max(1, len(self.names)))
-        )
-        self._lock = threading.Lock()
-        self._out_of_order: dict[int, np.ndarray] = {}
-        self._buffered: list[np.ndarray] = []
-        self._next = self._n_written = 0
-
-    def put(self, start: int, rows: Any) -> None:
         rows = arrays.to_host(rows)
         rows = rows.reshape(len(rows), -1).astype(self.dtype, copy=False)
         with self._lock:
@@ -323,12 +253,24 @@ class OrderedFileSink(AtomicFileSink):
                 if self._next - self._n_written >= self.group:
                     self._write_groups(self.group)
 
-    def _finish(self) -> None:
-        self._write_groups(1)
-        if self._n_written != self.n_rows:
-            raise RuntimeError(
-                f"{self.path}: {self._n_written} of {self.n_rows} rows were received."
-            )
+    def close(self, complete: bool) -> None:
+        """Move the file to its place, or throw it away."""
+        try:
+            if complete:
+                self._write_groups(1)
+                if self._n_written != self.n_rows:
+                    raise RuntimeError(
+                        f"{self.path}: {self._n_written} of {self.n_rows} rows were "
+                        "received."
+                    )
+                self._close_file()
+                move_into_place(self._temporary_path, self.path)
+        finally:
+            try:
+                with suppress(Exception):  # what went wrong before is what matters
+                    self._close_file()
+            finally:  # Ctrl-C, too
+                self._temporary_path.unlink(missing_ok=True)
 
     def _write_groups(self, min_rows: int) -> None:
         """Write what waits, group by group, until fewer rows than `min_rows` wait."""
@@ -340,64 +282,37 @@ class OrderedFileSink(AtomicFileSink):
         self._buffered = [rows] if len(rows) else []
 
     @abstractmethod
+    def _begin(self) -> None:
+        """Make the file: `self._file` is what is to be closed."""
+
+    @abstractmethod
     def _write(self, start: int, rows: np.ndarray) -> None:
         """Write the next rows, (rows, columns)."""
 
+    def _close_file(self) -> None:
+        """Let go of the file, if it is open."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
-class NpySink(AtomicFileSink):
+
+class NpySink(FileSink):
     """One array in a file."""
 
-    process_safe = True
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        buffer = io.BytesIO()
+    def _begin(self) -> None:
+        self._file = self._temporary_path.open("xb")
         header = {
             "descr": np.lib.format.dtype_to_descr(self.dtype),
             "fortran_order": False,
             "shape": self.shape,
         }
-        np.lib.format.write_array_header_1_0(buffer, header)
-        self._header = buffer.getvalue()
-        self._owner_pid = os.getpid()
-        self._lock = threading.Lock()
+        np.lib.format.write_array_header_1_0(self._file, header)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_file": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
-
-    def _begin(self) -> None:
-        # In another process it is there already; if not, the pass is over.
-        creates_file = (
-            os.getpid() == self._owner_pid and not self._temporary_path.exists()
-        )
-        self._file = self._temporary_path.open(
-            "xb+" if creates_file else "rb+", buffering=0
-        )
-        if creates_file:
-            self._write(0, self._header)
-            self._file.truncate(len(self._header) + self._row_bytes * self.n_rows)
-
-    @property
-    def _row_bytes(self) -> int:
-        """The bytes of a row."""
-        return self.dtype.itemsize * len(self.names)
-
-    def put(self, start: int, rows: Any) -> None:
-        values = np.ascontiguousarray(arrays.to_host(rows), dtype=self.dtype)
-        self._write(len(self._header) + start * self._row_bytes, values.data.cast("B"))
-
-    def _write(self, offset: int, data: Any) -> None:
-        with self._lock:
-            self._file.seek(offset)
-            n_written = 0
-            while n_written < len(data):
-                n_written += self._file.write(data[n_written:])
+    def _write(self, start: int, rows: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(rows).data.cast("B"))
 
 
-class ParquetSink(OrderedFileSink):
+class ParquetSink(FileSink):
     """A table with a column of numbers for each column of the rows."""
 
     def __init__(self, *args: Any) -> None:
@@ -418,31 +333,10 @@ class ParquetSink(OrderedFileSink):
         self._file.write_table(table, row_group_size=max(1, len(rows)))
 
 
-class ZarrSink(OrderedFileSink):
-    """One array in a folder."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._zarr = import_optional("zarr", "zarr", "Writing Zarr arrays")
-
-    def _begin(self) -> None:
-        self._array = self._zarr.create_array(
-            str(self._temporary_path),
-            shape=self.shape,
-            chunks=(min(self.group, self.n_rows), *self.shape[1:]),
-            dtype=self.dtype,
-        )
-
-    def _write(self, start: int, rows: np.ndarray) -> None:
-        shape = (len(rows), *self.shape[1:])
-        self._array[start : start + len(rows)] = rows.reshape(shape)
-
-
 #: How a file is written, by how its name ends.
-WRITERS: dict[str, type[AtomicFileSink]] = {
+WRITERS: dict[str, type[FileSink]] = {
     ".npy": NpySink,
     ".parquet": ParquetSink,
-    ".zarr": ZarrSink,
 }
 
 
@@ -597,9 +491,8 @@ def _check_path(path: Path) -> None:
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(f"out={str(path)!r}: there is no folder {path.parent}.")
-    is_zarr = any((path / name).exists() for name in METADATA_FILES)
-    if path.is_dir() and not (suffix == ".zarr" and is_zarr):
+    if path.is_dir():
         raise FileExistsError(
-            f"out={str(path)!r} is a folder that is no Zarr array; it is not "
-            "overwritten. Choose another name."
+            f"out={str(path)!r} is a folder; it is not overwritten. Choose another "
+            "name."
         )
