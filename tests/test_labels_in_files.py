@@ -268,7 +268,7 @@ def test_several_targets(ending, X, tmp_path):
 # --- where results go ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [".npy", ".parquet", ".zarr"])
+@pytest.mark.parametrize("ending", [".npy", ".parquet"])
 @pytest.mark.parametrize(
     "model",
     [
