@@ -211,6 +211,7 @@ def test_targets_are_not_held(held, rng, tmp_path, monkeypatch):
     monkeypatch.setattr("nystrom._random.CHUNK_ROWS", 2**12)  # numbers drawn at a time
     monkeypatch.setattr(recent.CHUNK_CACHE, "max_bytes", 0)
     monkeypatch.setattr("nystrom.linalg.features.MAX_TARGETS_AT_ONCE", 0)
+    monkeypatch.setattr("nystrom.sources.output.MAX_GROUP_ROWS", 2**12)
     sizes, peaks = (20_000, 80_000), []
     for n in sizes:
         X = rng.standard_normal((n, 2)).astype(np.float32)
