@@ -78,7 +78,9 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How hyper-parameters are found, as for scikit-learn. None keeps the kernel's.
     n_restarts_optimizer : int, default=0
-        Further random starts of the optimiser.
+        Further random starts of the optimiser. Not used where landmarks are moved and
+        the kernel is a constant times `RBF` or `Matern`, with noise or without: the
+        move then has starts of its own.
     normalize_y : bool, default=False
         Whether targets are centred and divided by their deviation.
     copy_X_train : bool, default=True
