@@ -321,7 +321,7 @@ def comparison_warnings(found: dict[str, Evaluation]) -> Iterator[str]:
     score, value = next(iter(ours.metrics().items()))
     for name, (description, advice) in BASELINES.items():
         ahead, error = ours.advantage(found[name])
-        if ahead <= (-error if name == "boosting" else error):
+        if ahead < -error if name == "boosting" else ahead <= error:
             yield (
                 f"on rows held out the model ({score} {value:.4f}) is no better than "
                 f"{description} ({found[name].metrics()[score]:.4f}, standard error of "
