@@ -6,8 +6,9 @@
 removed afterwards; KernelRidge with 500 landmarks by the default sampler. Each fit runs
 in a process of its own, in turn. Fits from .npy and Parquet may map less than the size
 of the data beside what the libraries have mapped, or 1.2 GB if the data are less. CSV
-counts with its conversion. With moto and s3fs installed, the Parquet file is read from
-an S3 server on this machine too. Peaks are of resident memory. The table goes to
+counts with its conversion. With moto and s3fs installed, the rows are read from an S3
+server on this machine too, a Parquet file for each row group: moto reads all of a file
+for every part that is asked for. Peaks are of resident memory. The table goes to
 results/files.csv.
 """
 
@@ -54,7 +55,8 @@ def write(folder: Path, n_rows: int) -> None:
     )
     names = [*(f"x{i}" for i in range(COLUMNS)), "y"]
     schema = pa.schema([(name, pa.float32()) for name in names])
-    place = 0
+    place, parts = 0, folder / "parts"
+    parts.mkdir()
     options = {"use_dictionary": False, "compression": "zstd"}
     with (
         parquet.ParquetWriter(folder / "rows.parquet", schema, **options) as writer,
@@ -66,6 +68,7 @@ def write(folder: Path, n_rows: int) -> None:
             columns = [np.ascontiguousarray(column) for column in rows.T]
             table = pa.table(columns, schema=schema)
             writer.write_table(table)
+            parquet.write_table(table, parts / f"{place:09d}.parquet", **options)
             lines.write_table(table)
     array.flush()
 
@@ -86,17 +89,20 @@ def fit(kind: str, folder: str, limit: int, queue: multiprocessing.Queue) -> Non
         del rows
     elif kind == "npy":
         X = sources.open(f"{folder}/rows.npy", target=-1)
+    elif kind == "parquet":
+        X = sources.open(f"{folder}/rows.parquet", target="y")
     elif kind == "s3":
         endpoint = {"endpoint_url": (Path(folder) / "endpoint").read_text()}
         options = {"key": "key", "secret": "secret", "client_kwargs": endpoint}
-        X = sources.open("s3://rows/rows.parquet", target="y", storage_options=options)
+        path = "s3://rows/*.parquet"
+        X = sources.open(path, target="y", storage_options=options)
     if limit and kind in ("npy", "parquet"):
         used = int(Path("/proc/self/statm").read_text().split()[0])
         room = used * resource.getpagesize() + limit
         resource.setrlimit(resource.RLIMIT_AS, (room, room))
     begun = time.perf_counter()
-    if kind in ("parquet", "csv"):
-        X = sources.open(f"{folder}/rows.{kind}", target="y")
+    if kind == "csv":
+        X = sources.open(f"{folder}/rows.csv", target="y")
     model.fit(X, y)
     seconds = time.perf_counter() - begun
     # What getrusage tells is also that of the process that began this one.
@@ -141,7 +147,8 @@ def serve(folder: Path) -> None:
     options = {"client_kwargs": {"endpoint_url": endpoint}}
     files = s3fs.S3FileSystem(key="key", secret="secret", **options)
     files.mkdir("rows")
-    files.put_file(str(folder / "rows.parquet"), "rows/rows.parquet")
+    for path in sorted((folder / "parts").iterdir()):
+        files.put_file(str(path), f"rows/{path.name}")
 
 
 def measured(kind: str, folder: str, limit: int) -> tuple:
