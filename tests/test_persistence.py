@@ -675,6 +675,12 @@ def test_a_path_is_text_or_a_path(do, path):
         do(path)
 
 
+@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
+def test_a_url_is_opened_first(do):
+    with pytest.raises(ValueError, match=r"s3://bucket/model is a URL.*fsspec\.open"):
+        do("s3://bucket/model")
+
+
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no-such-folder does not exist"):
         save(fitted(), tmp_path / "no-such-folder" / "model")
