@@ -532,15 +532,6 @@ def test_other_values_have_other_digests(one, other):
     assert prints.digest(one) != prints.digest(other)
 
 
-def test_a_change_of_any_row_is_seen_where_rows_are_few(rng):
-    X = rng.standard_normal((1000, 3))
-    before = prints.source_fingerprint(DenseRows(X))
-    for row in (0, 1, 500, 998):
-        changed = X.copy()
-        changed[row, 1] += 1e-9
-        assert prints.source_fingerprint(DenseRows(changed)) != before
-
-
 def test_large_data_are_known_by_some_rows(monkeypatch, rng):
     monkeypatch.setattr(source_prints, "MAX_FULL_DIGEST_BYTES", 1000)
     X = rng.standard_normal((1000, 3))

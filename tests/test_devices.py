@@ -41,12 +41,10 @@ from nystrom._precision import N_PROBE_ROWS
 from nystrom.engines import TILE, Threads
 from nystrom.engines.context import current_device
 from nystrom.estimators._inputs import check_namespace
-from nystrom.kernels.names import as_kernel
 from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.features import FeatureMap
 from nystrom.linalg.moments import moments
 from nystrom.sources import DenseRows, as_source
-from nystrom.sources.views import DeviceRows
 
 OTHER = array_api_strict.Device("device1")
 
@@ -531,19 +529,6 @@ def test_the_device_holds_for_a_block_of_code_and_beside_an_engine(torch, data):
     assert current_device() is None
 
 
-def test_a_source_is_moved_block_by_block(torch, data):
-    source = DeviceRows(DenseRows(data["X"].astype(np.float32), data["w"]), "cpu")
-    block = source.block(10, 20)
-    assert isinstance(block.X, torch.Tensor)
-    assert block.X.dtype == torch.float32
-    np.testing.assert_array_equal(block.weights, data["w"][10:20])
-    np.testing.assert_array_equal(
-        source.take(np.array([3, 1])), data["X"][[3, 1]].astype(np.float32)
-    )
-    block.X[:] = 0  # on a copy: the rows are the user's
-    assert data["X"].any(axis=1).all()
-
-
 def test_rows_that_cannot_be_moved_are_refused(torch, data):
     with engines.using(device="cpu"):
         with pytest.raises(ValueError, match="needs dense rows of numbers"):
@@ -610,18 +595,6 @@ def test_kernels_give_what_they_give_in_numpy_and_stay_on_the_device(case, rng):
         assert isinstance(gram, np.ndarray)
         np.testing.assert_allclose(gram, case.kernel.gram(Y), atol=1e-10)
         assert case.kernel.dtype(A) == dtype
-
-
-def test_functions_of_rows_and_of_blocks_get_arrays_of_the_library(rng):
-    X = rng.standard_normal((6, 3))
-    rows = as_kernel(lambda x, y: xp.sum(x * y))
-    blocks = kernels.blockwise(lambda X, Y: X @ Y.T)
-    for kernel in (rows, blocks):
-        K = kernel(strict(X), strict(X[:4]))
-        assert K.device == DEVICE
-        np.testing.assert_allclose(host(K), X @ X[:4].T)
-        np.testing.assert_allclose(host(kernel.diag(strict(X))), (X**2).sum(axis=1))
-        np.testing.assert_allclose(kernel.gram(strict(X)), X @ X.T)
 
 
 # --- passes -------------------------------------------------------------------------

@@ -63,20 +63,6 @@ def assert_near(found, expected, share):
 
 
 @each
-def test_threads_and_storage_change_no_bit(estimator, rng, tmp_path):
-    X, y = two_clouds(rng, 2500)
-    if holds_all_pairs(estimator):
-        X, y = X[:500], y[:500]
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    expected = answers(clone(estimator).set_params(n_jobs=1).fit(X, y), X)
-    for rows, n_jobs in ((X, 2), (mapped, 1), (np.asfortranarray(X), 3)):
-        fitted = clone(estimator).set_params(n_jobs=n_jobs).fit(rows, y)
-        share = 0 if has_landmarks(estimator) else 1e-12  # LAPACK sees the order
-        assert_near(answers(fitted, rows), expected, share)
-
-
-@each
 def test_float32_rows_give_float32_results_near_those_of_float64(estimator, rng):
     X, y = two_clouds(rng, 200)
     X = X.astype(np.float32)

@@ -122,11 +122,11 @@ def test_public_names_exist(name):
 def test_importing_brings_nothing_heavy():
     # scikit-learn itself imports pandas where it is installed.
     heavy = ["matplotlib", "pandas", "polars", "torch", "dask", "numba", "pyarrow"]
-    heavy += ["distributed"]
+    heavy += ["distributed", "skops"]
     code = f"""
 import sys, sklearn.utils
 already = set(sys.modules)
-import nystrom
+import nystrom, nystrom.displays
 print(*(name for name in {heavy} if name in sys.modules and name not in already))
 """
     done = subprocess.run(

@@ -158,42 +158,7 @@ def test_gcv_of_an_alpha_that_leaves_no_degrees_of_freedom_is_the_worst():
     assert fitted.best_score_ == pytest.approx(-np.mean(y**2))
 
 
-def scores_by_singular_vectors(Z, y, intercept, alphas):
-    """The same without the Gram matrix, whose rounding is that of its square."""
-    n = len(y)
-    if intercept:  # in an orthonormal basis of what is orthogonal to the constant
-        basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
-        Z, y = basis.T @ Z, basis.T @ y
-    U, values, _ = np.linalg.svd(Z, full_matrices=False)
-    projected, outside = (U.T @ y) ** 2, 0.0
-    if len(values) < len(y):
-        left = y - U @ (U.T @ y)
-        outside = np.sum((left - U @ (U.T @ left)) ** 2)
-    shrunk = alphas[:, None] / (values**2 + alphas[:, None])
-    squares = outside + shrunk**2 @ projected
-    degrees = len(y) - len(values) + shrunk.sum(axis=1)
-    return -(n * squares / degrees**2)[:, None]
-
-
 TINY = np.logspace(-12, -6, 7)
-
-
-@with_and_without_intercept
-@pytest.mark.parametrize("short", [0, 1, 2, 10, 60])
-@pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_gcv_near_interpolation_is_that_of_the_singular_vectors(
-    rng, intercept, short, noise
-):
-    """As many landmarks as rows, or a few less: sums over rows leave only rounding."""
-    X = rng.standard_normal((120, 3))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(120)
-    rows = np.arange(120 - short)
-    options = {"gamma": 3.0, "sampler": rows, "n_landmarks": len(rows)}
-    fitted = model(0, TINY, fit_intercept=intercept, **options).fit(X, y[:, None])
-    L = np.linalg.cholesky(rbf_kernel(X[rows], gamma=3.0))
-    Z = np.linalg.solve(L, rbf_kernel(X[rows], X, gamma=3.0)).T
-    expected = scores_by_singular_vectors(Z, y, intercept, TINY)
-    assert_scores(fitted, expected, rtol=0.02)
 
 
 def test_rows_are_asked_again_only_where_sums_leave_rounding(X, Y, rng, seed):

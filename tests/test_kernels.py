@@ -381,13 +381,6 @@ def X(rng):
     return rng.random((12, 4))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_name_stands_for_a_kernel(name, X):
-    kernel = as_kernel(name, n_features=4)
-    assert isinstance(kernel, kernels.Kernel)
-    assert kernel(X, X[:3]).shape == (12, 3)
-
-
 def test_every_name_of_scikit_learn_is_known():
     assert set(PAIRWISE_KERNEL_FUNCTIONS) <= set(NAMES)
 
@@ -518,12 +511,6 @@ def test_rows_in_float32_give_blocks_in_float32_and_objects_in_float64():
     assert words.dtype(WORDS) == np.float64
 
 
-def test_rows_of_csr_reach_the_function_one_by_one(rng):
-    X = sp.random_array((6, 5), density=0.5, rng=rng, format="csr")
-    kernel = as_kernel(lambda x, y: (x @ y.T).sum())
-    np.testing.assert_allclose(kernel(X, X[:4]), (X @ X[:4].T).toarray())
-
-
 def test_a_function_of_rows_is_of_unknown_definiteness_and_prints_by_name():
     assert as_kernel(common_letters).traits.psd is None
     assert str(as_kernel(common_letters)) == "common_letters"
@@ -583,36 +570,11 @@ def test_blockwise_asks_its_diagonal_and_nothing_else():
     assert kernel.diag(X).dtype == np.float32
 
 
-def test_blockwise_of_a_wrong_shape_is_an_error_that_says_what_to_do():
-    kernel = kernels.blockwise(lambda x, y: float(x[0] @ y[0]))
-    with pytest.raises(ValueError, match=r"blocks of 4 and 3 rows.* without kernels"):
-        kernel(np.ones((4, 2)), np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"of shape \(3, 4\)"):
-        kernels.blockwise(lambda X, Y: Y @ X.T)(np.ones((4, 2)), np.ones((3, 2)))
-
-
 def test_blockwise_may_return_csr(rng):
     X = sp.random_array((6, 5), density=0.5, rng=rng, format="csr")
     kernel = kernels.blockwise(lambda X, Y: X @ Y.T)
     np.testing.assert_allclose(kernel(X, X[:2]), (X @ X[:2].T).toarray())
     np.testing.assert_allclose(kernel.diag(X), (X @ X.T).diagonal())
-
-
-def test_blockwise_may_take_objects_and_return_lists():
-    def blocks(a, b):
-        return [[common_letters(x, y) for y in b] for x in a]
-
-    expected = as_kernel(common_letters).gram(WORDS)
-    kernel = kernels.blockwise(blocks)
-    np.testing.assert_array_equal(kernel(WORDS, WORDS[:2]), expected[:, :2])
-    np.testing.assert_array_equal(kernel.gram(WORDS), expected)
-
-
-def test_functions_that_pickle_make_kernels_that_pickle(rng):
-    X = rng.random((4, 3))
-    for kernel in [kernels.blockwise(minimum_blocks), as_kernel(np.dot)]:
-        again = pickle.loads(pickle.dumps(kernel))
-        np.testing.assert_array_equal(again(X, X), kernel(X, X))
 
 
 # --- a matrix -----------------------------------------------------------------------

@@ -20,8 +20,6 @@ from nystrom import (
     KernelRidgeClassifier,
     KernelRidgeCV,
     Nystroem,
-    load,
-    save,
     sources,
 )
 from nystrom.sources import FileError, arrow
@@ -96,17 +94,6 @@ def test_text_is_classes(ending, X, labels, tmp_path):
 
 
 @pytest.mark.parametrize("ending", WRITERS)
-@pytest.mark.parametrize("weights", ["balanced", {"ash": 5.0}])
-def test_weights_of_classes_by_their_text(ending, weights, X, labels, tmp_path):
-    source = sources.open(written(tmp_path, ending, X, label=labels), target="label")
-    model = classifier(class_weight=weights).fit(source)
-    expected = classifier(class_weight=weights).fit(X, labels)
-    np.testing.assert_allclose(
-        model.decision_function(X), expected.decision_function(X), atol=1e-8
-    )
-
-
-@pytest.mark.parametrize("ending", WRITERS)
 def test_places_among_other_classes_are_not_taken_for_these(ending, rng, tmp_path):
     """A file that was read by itself, then beside one with classes before its own."""
     X = rng.standard_normal((600, 3))
@@ -171,19 +158,6 @@ def test_a_categorical_column_is_text(X, labels, tmp_path):
     np.testing.assert_array_equal(
         model.predict(X), classifier().fit(X, labels).predict(X)
     )
-
-
-def test_two_classes_and_a_model_file(X, labels, tmp_path):
-    two = np.where(labels == "ash", "no", "yes")
-    source = sources.open(written(tmp_path, ".parquet", X, label=two), target="label")
-    model = classifier().fit(source)
-    assert model.classes_.tolist() == ["no", "yes"]
-    save(model, tmp_path / "model.nystrom")
-    loaded = load(tmp_path / "model.nystrom")
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert model.predict(source, out=tmp_path / "predicted.parquet")
-    back = parquet.read_table(tmp_path / "predicted.parquet").column("label")
-    assert back.to_pylist() == model.predict(X).tolist()
 
 
 def test_a_source_with_labels_travels(X, labels, tmp_path):

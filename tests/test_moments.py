@@ -67,14 +67,6 @@ def test_the_gram_matrix_is_symmetric_to_the_last_bit(rng, narrow_panels, whiten
     np.testing.assert_array_equal(gram, gram.T)
 
 
-def test_threads_and_tasks_do_not_change_a_bit(rng, narrow_panels):
-    mapping, source, _ = prepared(rng)
-    engines = [Threads(1), Threads(2), Threads(2, tiles_per_task=1)]
-    grams = [moments(mapping, source, engine).gram for engine in engines]
-    for gram in grams[1:]:
-        np.testing.assert_array_equal(gram, grams[0])
-
-
 SMOOTH = {
     "rbf": RBF(0.05),
     "matern": Matern(3.0, 2.5),

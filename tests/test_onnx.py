@@ -18,7 +18,6 @@ from nystrom import (
     KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeClassifierCV,
-    KernelRidgeCV,
     Nystroem,
     export_onnx,
     kernels,
@@ -141,14 +140,6 @@ def test_far_landmarks_take_no_digits(n_far, kernel, X, y):
     assert np.abs(model.landmarks_.points).max() > 1e7
     found = run(export_onnx(model, dtype="float64"), X, np.float64)["prediction"]
     close(found, model.predict(X), 1e-6)
-
-
-def test_cross_validated_ridge_with_an_intercept(X, y):
-    model = KernelRidgeCV(
-        kernel="rbf", gamma=0.2, n_landmarks=40, fit_intercept=True, random_state=0
-    ).fit(X, y + 100)
-    X = X.astype(np.float32)
-    close(run(export_onnx(model), X)["prediction"], model.predict(X))
 
 
 def test_coefficients_that_cancel_lose_nothing(X, y):
