@@ -347,7 +347,7 @@ CONFLICTS = [
     ("with kernel=RBF", {"gammas": [0.1], "kernel": kernels.RBF(1.0)}),
     ("with kernel='precomputed'", {"gammas": [0.1, 1.0], "kernel": "precomputed"}),
     ("=True has no effect .* several", {"prefer_fewer": True, "cv": 5}),
-    ("of several folds", {"n_landmarks": [5, 10], "prefer_fewer": True}, "KernelRidgeCV"),
+    ("of several folds", {"n_landmarks": [5, 10], "prefer_fewer": True}, CVS[0]),
     ("both set the", {"n_landmarks": [5, 10], "max_trace_error": 0.1}, *CVS),
     ("both set the", {"n_landmarks": [5, 10], "max_spectral_error": 0.1}, *CVS),
     ("cv='gcv' .*use 'loo'", {"cv": "gcv", "scoring": "r2"}, "KernelRidgeCV"),
