@@ -1,7 +1,5 @@
 """The seed that all tests run with; what contracts run over is in `lists.py`."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import defaultdict

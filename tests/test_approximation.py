@@ -1,7 +1,5 @@
 """K̃ as an operator: every method against the dense formula."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -4,8 +4,6 @@ Tables of bad values run for all that have the parameter, as `lists.py` finds th
 error says what was given and what to do; nothing is half fitted after it.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools
@@ -608,9 +606,7 @@ def test_every_method_refuses_bad_rows_and_to_answer_before_a_fit(name):
     for method in METHODS:
         y = [target(name)] * (method == "score")
         if hasattr(model(name), method):
-            with pytest.raises(
-                NotFittedError, match=f"This {name} instance is not fit"
-            ):
+            with pytest.raises(NotFittedError, match=f"This {name} instance"):
                 getattr(model(name), method)(X, *y)
         for mode in modes(name):
             fitted = fitted_before(name, **mode)[0]
@@ -618,9 +614,7 @@ def test_every_method_refuses_bad_rows_and_to_answer_before_a_fit(name):
                 with pytest.raises(ValueError, match=words):
                     getattr(fitted, method)(rows, *y)
     if name == "KernelCCA":
-        with pytest.raises(
-            TypeError, match="unexpected keyword argument 'sample_weight'"
-        ):
+        with pytest.raises(TypeError, match="argument 'sample_weight'"):
             model(name).fit_transform(X, Y, sample_weight=np.ones(60))
 
 

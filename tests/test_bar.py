@@ -1,7 +1,5 @@
 """One bar: the share of the work, the time left, and the line that they stand on."""
 
-from __future__ import annotations
-
 import io
 import multiprocessing
 import re

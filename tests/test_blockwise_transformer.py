@@ -1,7 +1,5 @@
 """Transformers on rows that are not in memory: one pass, lazily transformed rows."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fits where it is hard: side by side, in other processes, short of memory or disk."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -167,9 +165,7 @@ def test_a_result_too_large_for_memory_suggests_a_file():
     from nystrom.sources import DenseRows
     from nystrom.sources.output import NEW_ARRAY
 
-    with pytest.raises(
-        MemoryError, match=r'Write the result to a file.*out="rows.npy"'
-    ):
+    with pytest.raises(MemoryError, match=r'result to a file.*out="rows.npy"'):
         NEW_ARRAY.sink(DenseRows(X), 1000, np.float64)
 
 

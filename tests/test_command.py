@@ -1,7 +1,5 @@
 """The command `nystrom`, as a person with a table uses it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

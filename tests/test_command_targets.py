@@ -1,7 +1,5 @@
 """What is to be predicted: guesses, labels, and what cannot be learnt."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """CSV files: converted once, compressed or not, and lines that do not fit."""
 
-from __future__ import annotations
-
 import bz2
 import datetime
 import gc
@@ -162,9 +160,7 @@ def test_nothing_is_left_after_an_error_or_a_full_disk(lines, tmp_path, temporar
         Path(path).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(
-        OSError, match=r"not enough space for a converted copy .*TMPDIR"
-    ):
+    with pytest.raises(OSError, match=r"not enough space .*TMPDIR"):
         arrow.TemporaryTable(full)
     assert not list(temporary.iterdir())
     program = (

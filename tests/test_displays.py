@@ -1,13 +1,10 @@
 """Displays: the arrays they draw are right, and they draw them where they are told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.calibration import CalibrationDisplay
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
@@ -16,9 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from nystrom import (
     KernelCCA,
     KernelKMeans,
-    KernelLogisticRegression,
     KernelRidge,
-    KernelRidgeClassifier,
     KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
@@ -271,26 +266,6 @@ def test_ridge_path_of_several_targets_is_their_mean(X, y):
     model.set_params(alpha_per_target=True).fit(X, np.stack([y, -2 * y], axis=1))
     display = RidgePathDisplay.from_estimator(model)
     np.testing.assert_allclose(display.scores[0, 0], model.scores_.mean(axis=-1))
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        KernelRidgeClassifier(kernel="rbf", n_landmarks=30, random_state=0),
-        KernelRidgeClassifierCV(n_landmarks=30, gamma=GAMMA, gammas=None, cv=3),
-        KernelLogisticRegression(n_landmarks=30, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_probabilities_are_drawn_by_scikit_learns_own_display(model, X, y):
-    """Its CalibrationDisplay takes our classifiers, alone and in a pipeline."""
-    classes = np.where(y > 0, "up", "down")
-    scaled = make_pipeline(StandardScaler(), clone(model)).fit(X, classes)
-    display = CalibrationDisplay.from_estimator(
-        scaled, X, classes, n_bins=4, pos_label="up"
-    )
-    P = scaled.predict_proba(X)[:, 1]
-    np.testing.assert_array_equal(display.y_prob, P)
 
 
 def test_coverage_of_normal_targets_is_the_diagonal(rng):

@@ -5,8 +5,6 @@ binomial bound; all bounds of one test together are exceeded once in a million r
 same comparison with planted faults shows that it has power.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

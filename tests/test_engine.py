@@ -1,7 +1,5 @@
 """Passes over the rows: the same sums always, and nothing left behind."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import itertools
@@ -499,32 +497,6 @@ def test_the_last_to_end_restores_the_limit_from_whichever_thread(run, nothing_l
     assert blas_threads() == {1}
     run(second.__exit__, None, None, None)
     assert blas_threads() == {3}
-
-
-@counted
-def test_overlapping_passes_restore_the_limit(rng, nothing_left):
-    together, seen = threading.Barrier(4), set()
-
-    def look(block):
-        if block.start == 0:
-            together.wait()
-        if block.start == 2 * TILE:
-            seen.update(blas_threads())
-        return 1
-
-    counts = {}
-
-    def run(n_tiles):
-        source = rows_of(n_tiles * TILE, rng)
-        counts[n_tiles] = Threads(2).reduce(slowly(look), source, (), "sum")
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in (3, 5, 8, 12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counts == {3: 3, 5: 5, 8: 8, 12: 12}
-    assert seen == {1}
 
 
 def interrupted_at(event, path, f):

@@ -1,7 +1,5 @@
 """Errors of an approximation: the relative trace error and the spectral norm."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,7 +1,5 @@
 """What every estimator promises, whatever it computes."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Roots, cut-offs and ridges of small symmetric matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

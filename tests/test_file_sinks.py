@@ -1,7 +1,5 @@
 """Results into files: block by block, in whatever order, complete or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
@@ -258,9 +256,7 @@ def test_rows_are_not_overwritten_by_what_is_made_of_them(ending, ridge, X, tmp_
     (tmp_path / "folder").mkdir()
     for method in (ridge.predict, classes.predict, classes.decision_function):
         for given in (path, sources.open([part, part])):
-            with pytest.raises(
-                ValueError, match="the file from which the rows are read"
-            ):
+            with pytest.raises(ValueError, match="from which the rows are read"):
                 method(given, out=Overwrite(again))
             with pytest.raises(FileExistsError, match="exists already"):
                 method(given, out=again)

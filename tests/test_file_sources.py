@@ -1,7 +1,5 @@
 """Rows from files: the same rows, the same landmarks, the same predictions; errors."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil
@@ -290,9 +288,7 @@ def test_every_way_to_fit_a_ridge(make, weighted, X, y, tmp_path, seed):
 
 def test_classes_must_be_one_column_of_labels(X, y, tmp_path):
     path = stored(tmp_path, "parquet", X, y=y, z=y)
-    with pytest.raises(
-        ValueError, match="has 2 targets per row, but a classifier needs one"
-    ):
+    with pytest.raises(ValueError, match=r"2 targets per row, but .* needs one"):
         KernelRidgeClassifier().fit(sources.open(path, target=["y", "z"]))
     with pytest.raises(ValueError, match="Unknown label type"):
         KernelRidgeClassifier().fit(sources.open(path, target="y"))
@@ -720,9 +716,7 @@ def test_targets_come_once(make, X, y, tmp_path):
     model = make(n_landmarks=20)
     with pytest.raises(ValueError, match="y is given, but the source has its own"):
         model.fit(source, np.round(y))
-    with pytest.raises(
-        ValueError, match=r"requires y .* name its column .*sources.open"
-    ):
+    with pytest.raises(ValueError, match=r"requires y .*sources.open"):
         model.fit(source.replace(targets=None))
     with pytest.raises(ValueError, match="requires y to be passed"):
         model.fit(X)

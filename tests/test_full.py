@@ -1,7 +1,5 @@
 """Ridge regression on K itself, `solver="full"`, against the dense solution."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -325,9 +323,7 @@ def test_few_steps_where_landmarks_leave_less_than_alpha(X, Y, seed):
 
 
 def test_alpha_below_rounding_is_refused(X, Y):
-    with pytest.raises(
-        ValueError, match=r"alpha=1e-13 is too small.*requires alpha >= "
-    ):
+    with pytest.raises(ValueError, match=r"alpha=1e-13 is too small.*alpha >= "):
         model_of(alpha=1e-13).fit(X, Y)
     norm = np.linalg.eigvalsh(rbf_kernel(X, X, 0.4))[-1]
     least = 100 * np.finfo(np.float64).eps * norm

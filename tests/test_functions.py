@@ -1,7 +1,5 @@
 """The functions of the package: ridge leverage scores, landmarks and their options."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

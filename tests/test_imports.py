@@ -1,7 +1,5 @@
 """Six layers, each of which imports only itself and the layers below it."""
 
-from __future__ import annotations
-
 import ast
 import importlib.metadata
 import os

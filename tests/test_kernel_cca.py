@@ -1,7 +1,5 @@
 """Kernel CCA on landmarks, against dense NumPy and the paper."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Kernel k-means on landmarks, against dense formulas, exact k-means and the paper."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -337,23 +335,6 @@ def test_weights_count_rows_as_often(rng, seed):
     assert same == pytest.approx(1)
 
 
-def test_rows_of_weight_zero_get_labels_but_move_nothing(X, rng, seed):
-    """Rows far away among the others, which would be centres of their own."""
-    n = N_ROWS + 50
-    real = np.sort(rng.choice(n, N_ROWS, replace=False))
-    padded = 20 + rng.standard_normal((n, 3))
-    padded[real] = X
-    w = np.zeros(n)
-    w[real] = 1
-    without = clusterer(seed=seed, sampler=np.arange(30)).fit(X)
-    model = clusterer(seed=seed, sampler=real[:30]).fit(padded, sample_weight=w)
-    np.testing.assert_allclose(model.dual_coef_, without.dual_coef_, atol=1e-6)
-    np.testing.assert_array_equal(model.labels_[real], without.labels_)
-    assert model.inertia_ == pytest.approx(without.inertia_)
-    nearest = all_squared_distances(model, rbf, padded).argmin(axis=1)
-    np.testing.assert_array_equal(model.labels_, nearest)
-
-
 # Clusters that are few, many, tiny or empty
 
 
@@ -365,14 +346,6 @@ def test_tiny_far_clusters_are_found(rng, seed, n_init):
     assert len(np.unique(model.labels_)) == 4
     assert len(np.unique(model.labels_[300:])) == 3
     assert not np.isin(model.labels_[:300], model.labels_[300:]).any()
-
-
-def test_no_cluster_stays_empty_where_rows_are_enough(rng, seed, small_sample):
-    X = rng.standard_normal((600, 2)) * [10, 0.1]
-    for run in range(4 * seed, 4 * seed + 4):
-        for n_clusters in (4, 30):
-            model = clusterer(n_clusters, run, gamma=2.0, n_init=2).fit(X)
-            assert len(np.unique(model.labels_)) == n_clusters
 
 
 @pytest.mark.parametrize("n_init", [1, 3])

@@ -1,7 +1,5 @@
 """Kernel PCA on landmarks, against dense NumPy, scikit-learn and the paper."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """KernelRidgeClassifier against the ridge classifier of scikit-learn on features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """KernelRidgeClassifierCV: every score against refits, scored by scikit-learn."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every kernel against its formula, and what all kernels have in common."""
 
-from __future__ import annotations
-
 import math
 import pickle
 
@@ -102,19 +100,6 @@ def test_csr_blocks_equal_dense_ones(case, rng):
     np.testing.assert_allclose(
         case.kernel.gram(B), case.kernel.gram(Y), rtol=1e-10, atol=1e-13
     )
-
-
-@each_kernel
-def test_rows_in_float32_and_points_in_float64_mix(case, rng):
-    X = case.rows(rng, 23, dtype=np.float32)
-    Y = case.rows(rng, 9)
-    expected = matrix(case.formula, X, Y)
-    K = case.kernel(X, Y)
-    assert K.dtype == np.float32
-    np.testing.assert_allclose(K, expected, rtol=1e-4, atol=1e-5)
-    wide = case.kernel(Y, X)
-    assert wide.dtype == np.float64
-    np.testing.assert_allclose(wide, expected.T, rtol=1e-6, atol=1e-7)
 
 
 @each_kernel
@@ -509,11 +494,6 @@ def test_rows_in_float32_give_blocks_in_float32_and_objects_in_float64():
     words = as_kernel(common_letters)
     assert words(WORDS, WORDS).dtype == words.diag(WORDS).dtype == np.float64
     assert words.dtype(WORDS) == np.float64
-
-
-def test_a_function_of_rows_is_of_unknown_definiteness_and_prints_by_name():
-    assert as_kernel(common_letters).traits.psd is None
-    assert str(as_kernel(common_letters)) == "common_letters"
 
 
 # --- a function of two blocks -------------------------------------------------------

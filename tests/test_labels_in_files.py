@@ -1,7 +1,5 @@
 """Targets that are columns of files: classes as text, several numbers, other views."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -142,9 +140,7 @@ def test_sources_with_other_classes_are_not_stacked(X, labels, tmp_path):
         for i, rows in enumerate(halves)
     ]
     apart = [sources.open(path, target="label") for path in parts]
-    with pytest.raises(
-        ValueError, match=r"different texts as classes; open the files tog"
-    ):
+    with pytest.raises(ValueError, match="different texts as classes; open"):
         sources.open(apart)
 
 
@@ -178,9 +174,7 @@ def test_text_is_no_number_to_be_predicted(model, X, labels, tmp_path):
     source = sources.open(
         written(tmp_path, ".parquet", X, label=labels), target="label"
     )
-    with pytest.raises(
-        ValueError, match=r"target .* text \(such as 'ash'\).*Classifier"
-    ):
+    with pytest.raises(ValueError, match=r"text \(such as 'ash'\).*Classifier"):
         model.fit(source)
 
 
@@ -208,9 +202,7 @@ def test_a_slip_among_numbers_is_no_text(X, tmp_path):
     y = X[:, 0].astype(str)
     y[7] = "1.2.3"
     path = written(tmp_path, ".csv", X, y=y)
-    with pytest.raises(
-        FileError, match=r"column 'y', row 7: '1\.2\.3' is not a number"
-    ):
+    with pytest.raises(FileError, match=r"'y', row 7: '1\.2\.3' is not a"):
         KernelRidge(n_landmarks=5).fit(sources.open(path, target="y"))
 
 

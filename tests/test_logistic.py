@@ -1,7 +1,5 @@
 """KernelLogisticRegression against logistic regression of scikit-learn on features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning

@@ -1,7 +1,5 @@
 """Sums over rows: the Gram matrix by panels, and with or without the root in tiles."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ONNX graphs give what the estimators give, in a runtime that does not know them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
@@ -213,9 +211,7 @@ def test_what_has_no_form_is_refused(X, y):
         export_onnx(model, dtype="int8")
     words = [["a"], ["b"]] * 20
     model = KernelRidge(kernel=len_of_both, n_landmarks=5).fit(words, np.arange(40))
-    with pytest.raises(
-        ValueError, match="Models of objects cannot be exported to ONNX"
-    ):
+    with pytest.raises(ValueError, match="Models of objects cannot be exp"):
         export_onnx(model)
 
 

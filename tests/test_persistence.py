@@ -7,7 +7,6 @@ import functools
 import gc
 import inspect
 import io
-import itertools
 import json
 import math
 import pickle
@@ -549,22 +548,6 @@ def test_saving_replaces_the_old_file(path):
     save(fitted(gamma=3.0), path)
     assert load(path).gamma == 3.0
     assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("number", [1, 4, 20])
-def test_an_interrupt_in_the_zip_is_an_interrupt(number, tmp_path, monkeypatch):
-    """Closing a zip with an entry half written is an error that hides it."""
-    write, calls = zipfile._ZipWriteFile.write, itertools.count(1)
-
-    def stopped(self, data):
-        if next(calls) == number:
-            raise KeyboardInterrupt
-        return write(self, data)
-
-    monkeypatch.setattr(zipfile._ZipWriteFile, "write", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        save(fitted(), tmp_path / "model")
-    assert not list(tmp_path.iterdir())
 
 
 # When it is collected it tries to close once more.

@@ -5,8 +5,6 @@ and looks at a few rows at a time. How many, and when a pass renews the bounds, 
 change neither the greedy order nor the law of the random one.
 """
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Everything runs on an engine of other processes, and to the same last bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

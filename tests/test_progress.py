@@ -1,14 +1,7 @@
 """Progress: a bar for people, events for scikit-learn's callbacks."""
 
-from __future__ import annotations
-
-import contextlib
 import multiprocessing
-import os
 import pickle
-import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,7 +9,6 @@ from lists import ESTIMATORS
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from terminal import screen
 
 from nystrom import (
     KernelCCA,
@@ -224,43 +216,6 @@ def test_a_fit_that_is_refused_ends_its_line(capsys):
 
 
 # On a terminal that is one
-
-FIT = """
-import numpy as np
-from nystrom import KernelRidgeCV
-from nystrom.engines import progress
-progress.REDRAW_SECONDS = 0.0  # a fast machine draws as often as a slow one
-X = np.random.default_rng(0).standard_normal((5_000, 4))
-options = {"kernel": "rbf", "n_landmarks": 60, "gammas": "auto", "cv": 3}
-KernelRidgeCV(**options, random_state=0, verbose=1, n_jobs=1).fit(X, X[:, 0])
-"""
-
-
-@pytest.mark.parametrize("columns", [50, 100])
-def test_on_a_terminal_it_is_one_line(columns):
-    pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
-    import termios
-
-    here, there = pty.openpty()
-    termios.tcsetwinsize(there, (24, columns))
-    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    process = subprocess.Popen([sys.executable, "-c", FIT], stderr=there, env=env)
-    os.close(there)
-    written = b""
-    with contextlib.suppress(OSError):  # the end, on Linux
-        while chunk := os.read(here, 4096):
-            written += chunk
-    os.close(here)
-    assert process.wait() == 0
-    text = written.decode()
-    *lines, last = screen(text, columns)
-    assert last == ""
-    (line,) = lines
-    assert line.startswith("KernelRidgeCV █")
-    told = [int(number) for number in re.findall(r"(\d+) %", text)]
-    assert told == sorted(told)
-    assert told.count(100) == 1
-    assert len(told) > 3
 
 
 # scikit-learn's callbacks

@@ -216,13 +216,6 @@ def test_passes_over_many_tiles_are_counted(name, n_landmarks, dtype, rng, seed)
         assert landmarks.n_kernel_evaluations == n
 
 
-@pytest.mark.parametrize("given", [np.array([1, 2]), np.zeros((2, 2))])
-def test_given_landmarks_take_no_evaluation(given, rng):
-    X = rng.standard_normal((30, 2))
-    landmarks, n = chosen("pairs", as_sampler(given), X, 2, 0)
-    assert landmarks.n_kernel_evaluations == n == 0
-
-
 @pytest.mark.parametrize("name", CHOOSING)
 def test_rows_that_run_out_are_counted(name, rng, seed):
     """Passes over duplicates that find nothing more are evaluations too."""

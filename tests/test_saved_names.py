@@ -1,7 +1,5 @@
 """Model files say names of one table, which has a row for all that estimators hold."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

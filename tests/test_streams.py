@@ -5,8 +5,6 @@ rows at once. The bounds held for eight values of the seed, of three streams eac
 the ratios are is in benchmarks/results/streams.csv.
 """
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from types import SimpleNamespace
