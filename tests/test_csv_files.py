@@ -25,10 +25,8 @@ N_ROWS = 3000
 
 
 @pytest.fixture(autouse=True)
-def temporary(monkeypatch, tmp_path):
-    """Small blocks; and the folder that rows are converted in."""
-    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
-    recent.CHUNK_CACHE.clear()
+def temporary(small_chunks, monkeypatch, tmp_path):
+    """The folder that rows are converted in."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

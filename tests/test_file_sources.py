@@ -35,22 +35,14 @@ from nystrom.sources import (
     ConcatenatedRows,
     FileError,
     Subset,
-    arrow,
     as_source,
 )
 from nystrom.sources import tabular as recent
-from nystrom.sources import tabular as stored_files
 
 N_ROWS = 3000
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch):
-    """Chunks of a few hundred rows: tiles lie across several of them."""
-    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
-    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
-    recent.CHUNK_CACHE.clear()
-    recent.TAKEN_ROWS.clear()
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 @pytest.fixture

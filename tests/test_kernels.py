@@ -216,13 +216,10 @@ def test_a_multiple_has_a_multiple_of_the_diagonal(rng):
         np.testing.assert_allclose((3 * kernel).diag(X), 3 * kernel.diag(X))
 
 
-@pytest.mark.parametrize("factor", [0, -1.0, np.inf, np.nan])
-def test_a_kernel_times_what_is_not_positive_is_an_error(factor):
-    with pytest.raises(ValueError, match="finite number > 0"):
-        factor * kernels.RBF()
-
-
-def test_a_kernel_plus_or_times_something_else_is_a_type_error():
+def test_a_kernel_with_something_else_is_an_error():
+    for factor in (0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="finite number > 0"):
+            factor * kernels.RBF()
     with pytest.raises(TypeError):
         kernels.RBF() + 1
     with pytest.raises(TypeError):
@@ -538,16 +535,6 @@ def test_blockwise_without_a_diagonal_is_not_called_row_by_row(n_rows, rng, seed
     )
     # A diagonal of all rows is n/32 calls, and there are up to six.
     assert without.calls <= given.calls + 8 * n_rows / 32
-
-
-def test_blockwise_asks_its_diagonal_and_nothing_else():
-    def refuse(X, Y):
-        raise AssertionError
-
-    X = np.ones((4, 2), dtype=np.float32)
-    kernel = kernels.blockwise(refuse, diag=lambda X: np.full(len(X), 2.0))
-    np.testing.assert_array_equal(kernel.diag(X), 2)
-    assert kernel.diag(X).dtype == np.float32
 
 
 def test_blockwise_may_return_csr(rng):

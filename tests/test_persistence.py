@@ -566,26 +566,21 @@ def test_an_interrupt_as_an_entry_begins_is_one(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
-def test_a_folder_is_not_a_file(do, tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
-        do(tmp_path)
-
-
-@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
-@pytest.mark.parametrize("path", [3, b"model", io.StringIO()])
-def test_a_path_is_text_or_a_path(do, path):
-    with pytest.raises(TypeError, match="path is a str or a path"):
-        do(path)
-
-
-def test_a_missing_folder_is_named(tmp_path):
+def test_paths_that_cannot_be_used_are_named(path, tmp_path):
+    folder, none = tmp_path / "no-such-folder", r"There is no file .*model\.nystrom"
+    for given, error, words in [
+        (tmp_path, IsADirectoryError, "is a folder; give the name of a file"),
+        *(
+            (each, TypeError, "path is a str or a path")
+            for each in (3, b"m", sys.stdin)
+        ),
+    ]:
+        for do in (load, functools.partial(save, fitted())):
+            with pytest.raises(error, match=words):
+                do(given)
     with pytest.raises(FileNotFoundError, match="no-such-folder does not exist"):
-        save(fitted(), tmp_path / "no-such-folder" / "model")
-
-
-def test_a_missing_file_is_named(path):
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*model\.nystrom"):
+        save(fitted(), folder / "model")
+    with pytest.raises(FileNotFoundError, match=none):
         load(path)
 
 

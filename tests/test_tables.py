@@ -25,11 +25,7 @@ from nystrom.sources import FileError, Source, as_source, tabular
 N_ROWS = 3000
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch):
-    monkeypatch.setattr(tabular, "MIN_CHUNK_VALUES", 500)
-    tabular.CHUNK_CACHE.clear()
-    tabular.TAKEN_ROWS.clear()
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 @pytest.fixture
