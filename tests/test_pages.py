@@ -27,6 +27,9 @@ PAGES = [
             "paper",
             "scaling",
             "gaussian_process",
+            "index",
+            "performance",
+            "stability",
         )
     ),
 ]
