@@ -301,7 +301,13 @@ def test_added_rows_that_others_span_are_left_out(rng):
     assert pivots.indices.tolist() == [0, 4, 12, 11]
     K_SS = rbf_matrix(X[pivots.indices], 1.0)
     np.testing.assert_allclose(pivots.L @ pivots.L.T, K_SS, atol=1e-14)
-    pivots.shorten(2)
+    K, rows = rbf_matrix(X, 1.0), pivots.indices
+    error = [
+        np.trace(K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S]))
+        for S in (rows[:1], rows[:2], rows)
+    ]
+    path = pivots.shorten(error[2], 13.0, 1.001 * error[1] / 13)
+    np.testing.assert_allclose(path, error[:2])
     np.testing.assert_allclose(pivots.L @ pivots.L.T, K_SS[:2, :2], atol=1e-14)
 
 

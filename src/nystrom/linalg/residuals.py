@@ -45,7 +45,7 @@ def prepare_residuals(
     ledger: Ledger | None = None,
     rounding: float = 0.0,
 ) -> ResidualPass:
-    """Make ready for the rows of a source.
+    """Decide the precision of a residual pass over a source.
 
     float32 rows are worked on in float32 as long as a few rows, evaluated in both
     precisions, show that rounding stays well below the residuals themselves.
@@ -64,7 +64,7 @@ def prepare_residuals(
 def residuals(
     prepared: ResidualPass, source: Source, *, engine: Engine, name: str
 ) -> np.ndarray:
-    """The part of k(x, x) that the points leave over, for each row x: (n,), float64."""
+    """k(x, x) − ‖k_S(x)B‖² of every row of a source: (n,), float64."""
     sink = ArraySink((source.n_rows,))
     engine.map(block_residuals, source, sink, (prepared,), name)
     if not np.isfinite(sink.array.sum()):
@@ -73,7 +73,7 @@ def residuals(
 
 
 def block_residuals(block: Block, prepared: ResidualPass) -> np.ndarray:
-    """What the points leave of each row of a block."""
+    """k(x, x) − ‖k_S(x)B‖² of each row of a block; 0 where it is rounding."""
     columns, B = prepared.columns, prepared.B
     diagonal = diag_float64(columns.kernel, block.X)
     if not B.n_columns:  # an empty sample leaves all of k(x, x)

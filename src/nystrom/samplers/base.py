@@ -152,7 +152,7 @@ class SamplingProblem:
         return kernel_trace(self.kernel, self.source, engine=self.engine)
 
     def residuals(self, prepared: ResidualPass, rows: Source, name: str) -> np.ndarray:
-        """What the points of a pass leave of each row of a source."""
+        """k(x, x) − ‖k_S(x)B‖² of every row of a source."""
         self.ledger.count_pass(rows, rows.n_rows * (len(prepared.columns) + 1))
         return residuals(prepared, rows, engine=self.engine, name=name)
 

@@ -31,7 +31,8 @@ from .._validation import check_finite
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import TraceError
-from ..linalg.factor import ColumnBlocks, Factor, cholesky
+from ..linalg.factor import Factor, cholesky
+from ..linalg.features import BlockFeatures
 from ..linalg.residuals import ResidualPass, block_residuals, prepare_residuals
 from ..sources import Block, Source
 from ..sources.base import multiply_weights, weighted_row_squares, weighted_sum
@@ -66,6 +67,11 @@ class Pivots:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def features(self) -> BlockFeatures:
+        """X ↦ k(X, pivots)·L⁻ᵀ, in float64."""
+        return BlockFeatures(self.columns, self.factor.root)
 
     def evaluate(
         self, X: Any, size: int, min_share: float = 0.0
@@ -134,10 +140,29 @@ class Pivots:
         points = arrays.stack_rows([self.points, X])
         self._set(np.concatenate([self.indices, indices]), points, L)
 
-    def shorten(self, size: int) -> None:
-        """Keep the first `size` pivots."""
+    def shorten(
+        self, error: float, kernel_trace: float, tolerance: float
+    ) -> np.ndarray:
+        """Keep the shortest prefix whose error is low enough; the errors up to it."""
+        problem, source = self.problem, self.problem.source
+        squares = problem.engine.reduce(
+            _block_column_squares, source, (self.features,), "shortest prefix"
+        )
+        problem.ledger.count_pass(source, source.n_rows * len(self))
+        # From the end: adding up small numbers loses nothing, taking them off would.
+        tails = np.cumsum(arrays.to_host(squares)[::-1])[::-1]
+        path_traces = error + np.concatenate([tails, [0.0]])
+        # Negative residuals count as 0: then there is more than tr K.
+        value_rounding = arrays.epsilon(problem.kernel.dtype(self.points))
+        rounding_share = max(1e-6, 10 * value_rounding**0.5)
+        rounding = MAX_RESIDUAL_ERROR * error + rounding_share * kernel_trace
+        is_definite = path_traces[0] - kernel_trace <= rounding
+        if problem.kernel.traits.psd is None and not is_definite:
+            raise IndefiniteKernelError
+        size = max(1, int(np.flatnonzero(path_traces <= tolerance * kernel_trace)[0]))
         points = arrays.slice_rows(self.points, 0, size)
         self._set(self.indices[:size], points, self.L[:size, :size])
+        return path_traces[1 : size + 1]
 
     def fill(self, size: int) -> None:
         """Uniform rows up to `size`, where no row has a residual.
@@ -287,9 +312,7 @@ class GrowingSampler(Sampler):
             size *= 2
         path = None
         if error <= max_error and len(run.pivots):
-            path_traces = _shorten_to_tolerance(
-                run.pivots, problem, error, total_trace, goal.tolerance
-            )
+            path_traces = run.pivots.shorten(error, total_trace, goal.tolerance)
             error, path = float(path_traces[-1]), path_traces / total_trace
         if len(run.pivots) == 0:  # K = 0, and any row will do
             run.pivots.fill(1)
@@ -299,40 +322,8 @@ class GrowingSampler(Sampler):
         )
 
 
-def _shorten_to_tolerance(
-    pivots: Pivots,
-    problem: SamplingProblem,
-    error: float,
-    kernel_trace: float,
-    tolerance: float,
-) -> np.ndarray:
-    """Keep the shortest prefix whose error is low enough; the errors up to it."""
-    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root))
-    columns = arrays.to_host(
-        problem.engine.reduce(
-            _block_column_squares, problem.source, shared, "shortest prefix"
-        )
-    )
-    problem.ledger.count_pass(problem.source, problem.source.n_rows * len(pivots))
-    # From the end: adding up small numbers loses nothing, taking them off tr K would.
-    path_traces = error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
-    # Negative residuals count as 0: then there is more than tr K.
-    rounding_share = max(
-        1e-6, 10 * arrays.epsilon(problem.kernel.dtype(pivots.points)) ** 0.5
-    )
-    rounding = MAX_RESIDUAL_ERROR * error + rounding_share * kernel_trace
-    if problem.kernel.traits.psd is None and path_traces[0] - kernel_trace > rounding:
-        raise IndefiniteKernelError
-    size = max(1, int(np.flatnonzero(path_traces <= tolerance * kernel_trace)[0]))
-    pivots.shorten(size)
-    return path_traces[1 : size + 1]
-
-
-def _block_column_squares(
-    block: Block, columns: CrossKernel, root: ColumnBlocks
-) -> Array:
-    F = root.product(columns.float64(block.X))
-    return weighted_row_squares(block.weights, F)
+def _block_column_squares(block: Block, features: BlockFeatures) -> Array:
+    return weighted_row_squares(block.weights, features(block.X))
 
 
 #: Rows that become pivots together.

@@ -32,7 +32,7 @@ from ..engines.base import SumTree
 from ..kernels import Kernel
 from ..kernels.distances import feature_medians
 from ..linalg.cross_kernel import CrossKernel, Ledger, diag_float64
-from ..linalg.factor import ColumnBlocks
+from ..linalg.features import BlockFeatures
 from .base import SamplingProblem
 from .pivoting import Pivots
 
@@ -182,10 +182,10 @@ class PoolPart:
             None if sp.issparse(points) else CrossKernel(kernel, points, wide)
         )
 
-    def fill(self, X: Any, columns: CrossKernel, root: ColumnBlocks) -> np.ndarray:
+    def fill(self, X: Any, features: BlockFeatures) -> np.ndarray:
         """Factor rows of earlier pivots at X; what they take of k(x, x)."""
         with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
-            rows = root.product(columns.float64(X))
+            rows = features(X)
             self.F[: rows.shape[1], :] = arrays.as_float(rows.T, self.dtype)
             return arrays.to_host(arrays.squared_norms(rows))
 
@@ -289,12 +289,10 @@ class RowPool:
             )
         ]
         if len(pivots):  # in float64: residuals are small by now
-            columns, root = pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root)
+            features, rows_by_part = pivots.features, self._split(self.points)
             explained = self.engine.each(
-                lambda part_and_rows: part_and_rows[0].fill(
-                    part_and_rows[1], columns, root
-                ),
-                list(zip(self.parts, self._split(self.points), strict=True)),
+                lambda i: self.parts[i].fill(rows_by_part[i], features),
+                range(n_parts),
                 n * len(pivots) ** 2,
             )
             self.residual -= np.concatenate(explained)
@@ -341,17 +339,16 @@ class RowPool:
         for part in self.parts:
             part.A = part.F[:0, :]
 
-    def choose(self, proposals: np.ndarray, size: int, keep: int) -> int:
-        """Select up to `size` pivots from old and new proposals, by gain; how many."""
+    def choose(self, proposals: np.ndarray, size: int, keep: int) -> None:
+        """Select up to `size` pivots from old and new proposals, by gain."""
         self._propose(proposals)
         P = arrays.to_host_float64(self._columns_at(self.candidates, lambda p: p.A))
         floor = self.floor[self.candidates]
         ranked = rank_by_gain(P, self.H, self.initial_residuals, floor, size)
-        n_selected = len(ranked.chosen)
-        if n_selected == 0:  # the residuals of the proposals were rounding
+        if not len(ranked.chosen):  # the residuals of the proposals were rounding
             self.residual[self.candidates] = 0.0
             self.clear_proposals()
-            return 0
+            return
         k, positions = self.n_pivots, self.candidates[ranked.chosen]
         self.pending = np.concatenate([self.pending, positions])
         self.selected[positions] = True
@@ -370,7 +367,6 @@ class RowPool:
             self.candidates[best],
             self.initial_residuals[best],
         )
-        return n_selected
 
     def _propose(self, proposals: np.ndarray) -> None:
         """A and H of the candidates there are, brought up to date, and of new ones."""

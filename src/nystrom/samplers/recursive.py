@@ -180,11 +180,11 @@ class PracticalSize(SamplingRule):
         return tail_ridge(SKS, self.k)
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """min(1, q·l̃), …"""
+        """min(1, q·l̃), before `weight_factor` limits their sum."""
         return np.minimum(1.0, self.q * scores)
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """… scaled down where they add up to more than 2·s_l."""
+        """1, or less where the weights add up to more than 2·s_l."""
         return _capped_factor(2 * self.sample_size, 1.0, totals)
 
     def max_kept(self, level: int) -> int | None:
@@ -255,11 +255,11 @@ class PracticalRidge(SamplingRule):
         return max(self.fixed_ridge, min_cholesky_ridge(SKS))
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """2·l̃, …"""
+        """2·l̃."""
         return 2 * scores
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """… times max(1, log Σl̃); below the top twice the cap in all at most."""
+        """max(1, log Σl̃); less where a level would keep more than twice the cap."""
         log = max(1.0, math.log(max(1.0, totals.scores)))
         if self.max_landmarks and level:
             return _capped_factor(2 * self.max_landmarks, log, totals)
@@ -300,11 +300,11 @@ class TheoryRidge(SamplingRule):
         return max(self.fixed_ridge, min_cholesky_ridge(SKS))
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """16·l̃ with l̃ = 3/2 of the sample's score, …"""
+        """16·l̃, with l̃ = 3/2 of the sample's score."""
         return self.oversampling * 1.5 * scores
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """… times log(Σl̃/δ_l)."""
+        """log(Σl̃/δ_l)."""
         return math.log(max(1.0, 1.5 * totals.scores) * 3**level / self.delta)
 
     def max_weight_factor(self, n_rows: int, level: int) -> float:

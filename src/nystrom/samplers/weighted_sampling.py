@@ -85,13 +85,8 @@ class BernoulliSubset(Source):
         block = self.source.block(start, stop)
         selected = np.flatnonzero(row_uniforms(block, self.stream) < self.probability)
         numbers = selected + start if block.numbers is None else block.numbers[selected]
-        return Block(
-            start,
-            arrays.take_rows(block.X, selected),
-            block.weights[selected],
-            None if block.targets is None else block.targets[selected],
-            numbers,
-        )
+        fields = ("X", "weights", "targets")
+        return replace(arrays.take_fields(block, fields, selected), numbers=numbers)
 
     def rows(self, start: int, stop: int) -> Any:
         return self.block(start, stop).X
