@@ -133,24 +133,6 @@ def method_of_rows(method: _F) -> _F:
     return wrapper  # type: ignore[return-value]
 
 
-def with_progress_bar(passes: float = 1.0, n_selections: int = 0) -> Callable[[_F], _F]:
-    """A function that has one bar, if its own argument `verbose` says so.
-
-    It makes so many passes and selections of landmarks.
-    """
-
-    def decorate(function: _F) -> _F:
-        @wraps(function)
-        def wrapper(*args: Any, **options: Any) -> Any:
-            name, verbose = function.__name__, options.get("verbose", 0)
-            with call_context(name, verbose, work=(passes, n_selections)):
-                return function(*args, **options)
-
-        return wrapper  # type: ignore[return-value]
-
-    return decorate
-
-
 @contextmanager
 def fit_context(
     estimator: Any, X: Any, y: Any, passes: float | None = None

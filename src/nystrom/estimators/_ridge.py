@@ -25,6 +25,7 @@ from .._validation import (
 )
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
+from ..linalg.cross_kernel import cast_output
 from ..linalg.errors import TraceError
 from ..linalg.features import LinearMap
 from ..models.posterior import Posterior
@@ -264,17 +265,24 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         model = self._model
         output = Output(out, names=model.column_names_with_std())
-        rows = self._resolve_new_rows(X, self.dual_coef_, "predict")
-        posterior = model.require_posterior()
-        options: Any = {"noise": noise, "white": model.white}
+        landmarks, source, engine = self._resolve_new_rows(
+            X, self.dual_coef_, "predict"
+        )
+        both = model.require_posterior().predict_with_std(
+            landmarks,
+            source,
+            model.map,
+            engine,
+            noise=noise,
+            white=model.white,
+            output=output,
+        )
         if out is not None:
-            return posterior.predict_with_std(
-                *rows[:2], model.map, rows[2], output=output, **options
-            )
-        mean = model.map(*rows, output=Output(single=model.ravel))
-        std = posterior.std(*rows, wide=model.map.wide, **options)
-        std = std[:, 0] if model.ravel else std
-        return mean, std if arrays.is_on_host(mean) else arrays.from_host(std, mean)
+            return both
+        dtype = landmarks.kernel.dtype(source.original.rows(0, 1))
+        t = model.map.dual.shape[1]
+        mean, std = cast_output(both[:, :t], dtype), arrays.as_float(both[:, t:])
+        return (mean[:, 0], std[:, 0]) if model.ravel else (mean, std)
 
     def _predict_interval(
         self, X: Any, coverage: Any, return_std: bool, out: Any

@@ -441,20 +441,18 @@ class FullPosterior:
             "compute; fit with solver='direct', or use return_std=True."
         )
 
-    def std(
+    def predict_with_std(
         self,
         rows: Landmarks,
         source: Source,
+        mapping: LinearMap,
         engine: Engine,
         *,
-        wide: bool,
         noise: bool,
-        white: float = 0.0,
-    ) -> np.ndarray:
-        """(m, t): the predictive standard deviation of every new row and target.
-
-        With all of the noise α, or with the part of it that is `white`.
-        """
+        white: float,
+        output: Output,
+    ) -> Any:
+        """As that of `Posterior`, a solution with K for every new row."""
         if isinstance(rows.kernel, Precomputed):
             raise ValueError(
                 "return_std=True after solver='full' needs the kernel matrix of the "
@@ -471,7 +469,9 @@ class FullPosterior:
         memory = get_config()["working_memory"] * 2**20 / 4
         rows_that_fit = memory / (8 * ARRAYS_PER_PAIR * problem.rows.n_rows)
         size = int(np.clip(rows_that_fit, 1, MAX_ROWS_PER_SOLVE))
-        out = np.empty((source.n_rows, len(self.alphas)))
+        mean = mapping(rows, source, engine)
+        both = np.hstack([arrays.to_host_float64(mean)] * 2)
+        std = both[:, len(self.alphas) :]
         for start in range(0, source.n_rows, size):
             stop = min(start + size, source.n_rows)
             X = source.rows(start, stop)
@@ -480,25 +480,7 @@ class FullPosterior:
                 variance += alpha if noise else white
                 mask = self.alphas == alpha
                 scaled = variance[:, None] * self.scales[mask]
-                out[start:stop, mask] = np.sqrt(scaled)
-        return out
-
-    def predict_with_std(
-        self,
-        rows: Landmarks,
-        source: Source,
-        mapping: LinearMap,
-        engine: Engine,
-        *,
-        noise: bool,
-        white: float = 0.0,
-        output: Output,
-    ) -> Any:
-        """(m, 2·t): predictions, and beside them their deviations."""
-        mean = mapping(rows, source, engine)
-        std = self.std(
-            rows, source, engine, wide=mapping.wide, noise=noise, white=white
-        )
-        both = np.hstack([arrays.to_host_float64(mean), std])
-        dtype = arrays.numpy_float_dtype(mean)
-        return output.store(both.astype(dtype, copy=False), mean)
+                std[start:stop, mask] = np.sqrt(scaled)
+        if output.where is not None:
+            both = both.astype(arrays.numpy_float_dtype(mean), copy=False)
+        return output.store(both, mean)

@@ -331,10 +331,6 @@ class ExactPosterior:
     alphas: np.ndarray
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
 
-    def std(self, *args: Any, **options: Any) -> np.ndarray:
-        """As that of `Posterior`."""
-        return self._posterior().std(*args, **options)
-
     def predict_with_std(self, *args: Any, **options: Any) -> Any:
         """As that of `Posterior`."""
         return self._posterior().predict_with_std(*args, **options)
