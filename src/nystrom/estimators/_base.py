@@ -242,8 +242,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             verbose=self.verbose,
             **params,
         )
-        if learned_gamma is None:
-            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
@@ -255,14 +253,14 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
         problem = replace(problem, kernel=resolved)
-        if learned_gamma is None:
-            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _kernel_with_params(
         self, has_targets: bool, **changed: Any
     ) -> tuple[Any, dict[str, Any], str | None]:
         """The kernel as given, its parameters, and the gamma that is to be learnt."""
+        if isinstance(changed.get("kernel"), Kernel):  # with parameters of its own
+            return changed["kernel"], {}, None
         kernel = self.kernel
         if self._white_noise_is_alpha:
             kernel, _ = split_white_noise(kernel)
@@ -280,9 +278,11 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
     def _learn_gamma(
-        self, problem: KernelProblem, name: Any, gamma: str
+        self, problem: KernelProblem, name: Any, gamma: str | None
     ) -> KernelProblem:
-        """The problem with the widths of its kernel, "scale" so far, learnt."""
+        """The problem with the widths of its kernel, "scale" so far, learnt, if any."""
+        if gamma is None:
+            return problem
         return learn_kernel(
             problem,
             name,
@@ -365,8 +365,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         caller = f"{type(self).__name__}.partial_fit"
         if previous is not None:
             check_streamable(previous.kernel, self.sampler, caller)
-            names = ("gamma", "degree", "coef0", "kernel_params")
-            changed |= {"kernel": previous.kernel, **dict.fromkeys(names)}
+            changed["kernel"] = previous.kernel
         if self.optimize_landmarks:
             raise ValueError(
                 "partial_fit does not support optimize_landmarks; omit it, or use fit."
@@ -487,7 +486,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.array_api_support = True
         tags.input_tags.pairwise = (
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
@@ -508,6 +507,5 @@ class BaseLandmarkTransformer(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

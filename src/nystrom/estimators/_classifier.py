@@ -5,7 +5,7 @@ probabilities.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,25 +127,22 @@ class RowLabels:
         totals = None
         if by_weight and weights is not None:
             totals = self.class_totals(weights)
-        weight_of_class = self.class_weights(class_weight, totals)
-        out = np.ones(len(self.labels)) if weights is None else weights.copy()
-        for rows, class_index in self._class_index_blocks():
-            out[rows] *= weight_of_class[class_index]
-        return out
+        of_rows = self.class_weights(class_weight, totals)[self.class_indices]
+        return of_rows if weights is None else weights * of_rows
 
     def class_totals(self, weights: np.ndarray) -> np.ndarray:
         """(k,): the weight of each class."""
-        totals, k = np.zeros(len(self.classes)), len(self.classes)
-        for rows, class_index in self._class_index_blocks():
-            totals += np.bincount(class_index, weights[rows], k)
-        return totals
+        return np.bincount(self.class_indices, weights, len(self.classes))
 
-    def _class_index_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """(rows, the number of each row's class), some rows at a time."""
-        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
+    @property
+    def class_indices(self) -> np.ndarray:
+        """(n,): the number of each row's class."""
+        indices = np.empty(len(self.labels), dtype=np.intp)
+        for start in range(0, len(indices), LABEL_BLOCK_ROWS):
             rows = slice(start, start + LABEL_BLOCK_ROWS)
             labels = arrays.to_host(self.labels[rows])[:, 0]
-            yield rows, np.searchsorted(self.codes, labels)
+            indices[rows] = np.searchsorted(self.codes, labels)
+        return indices
 
 
 def _decode_labels(
@@ -178,7 +175,7 @@ class ClassLabels:
     @property
     def is_multilabel(self) -> bool:
         """Whether a row may have several labels."""
-        return self.binarizer.y_type_.startswith("multilabel")
+        return self.rows is None
 
 
 class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
@@ -405,6 +402,12 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
             probability underflows to 0.
         """
         return self._probabilities(X, "predict_log_proba", out, log=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self._takes_multilabel
+        tags.target_tags.multi_output = self._takes_multilabel
+        return tags
 
     @abstractmethod
     def _probability_function(

@@ -333,7 +333,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags

@@ -33,7 +33,7 @@ from ..models.model_selection import (
     remove_class_weights,
     score_path,
 )
-from ..models.ridge import RidgeFit, RidgeTask
+from ..models.ridge import RidgeFit
 from ..models.ridge_solvers import fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
@@ -159,9 +159,7 @@ def default_alpha_grid(
 def resolve_gamma_grid(gamma: Any, gammas: Any, kernel: Any) -> list[Any] | None:
     """The widths to try, as they were given; None where they come from the data."""
     takes_gamma = isinstance(kernel, str) and accepts_gamma(kernel)
-    if isinstance(gammas, str) and gammas == "auto":
-        return None if gamma is None and takes_gamma else [gamma]
-    if gammas is None:
+    if gammas is None or (isinstance(gammas, str) and gammas == "auto"):
         return None if gamma is None and takes_gamma else [gamma]
     if gamma is not None:
         raise both_given_error(f"gamma={gamma!r}", f"gammas={gammas!r}", "the width")
@@ -395,8 +393,8 @@ class RidgeSearchMixin(BaseKernelRidge):
 
     def _search(
         self, problem: KernelProblem, search: SearchCriterion
-    ) -> tuple[Landmarks, RidgeFit, RidgeTask]:
-        """The best of all, fitted to all rows; sets the scores."""
+    ) -> tuple[Landmarks, RidgeFit]:
+        """The best of all, fitted to all rows; sets the scores and the model."""
         scores = self._score_gammas(problem, search)
         best, source = scores.best, problem.source
         assert source.targets is not None
@@ -428,7 +426,8 @@ class RidgeSearchMixin(BaseKernelRidge):
         self.scores_ = as_array(search.best_possible - errors)
         if source.n_rows >= MIN_ROWS_TO_WARN:
             self._warn_at_grid_edges(scores, size_index)
-        return landmarks, fit, task
+        self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+        return landmarks, fit
 
     def _score_gammas(
         self, problem: KernelProblem, search: SearchCriterion

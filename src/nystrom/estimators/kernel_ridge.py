@@ -485,8 +485,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         """
         with fit_context(self, X, y):
             problem = self._validate(X, y, sample_weight, gamma=None)
-            landmarks, fit, task = self._search(problem, self._criterion(problem))
-            self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+            self._search(problem, self._criterion(problem))
         return self
 
     def _criterion(self, problem: KernelProblem) -> SearchCriterion:

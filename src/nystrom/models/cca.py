@@ -32,14 +32,6 @@ class CanonicalView:
 
 
 @dataclass(frozen=True, eq=False)
-class CanonicalPairs:
-    """The canonical pairs, in order of their correlation."""
-
-    correlations: np.ndarray  # (k,)
-    views: tuple[CanonicalView, CanonicalView]
-
-
-@dataclass(frozen=True, eq=False)
 class _WhitenedView:
     """One view's Gram matrix about its mean, in its eigenvectors, scaled by h(σ²)."""
 
@@ -68,8 +60,8 @@ def canonical_pairs(
     *,
     center: bool,
     form: str,
-) -> CanonicalPairs:
-    """The leading pairs of directions."""
+) -> tuple[np.ndarray, tuple[CanonicalView, CanonicalView]]:
+    """The largest correlations (k,), descending, and their directions in both views."""
     sources = pair.first, pair.second
     x, y = (
         _whiten_view(view_landmarks, mapping, source, alpha, engine, center, form)
@@ -91,7 +83,7 @@ def canonical_pairs(
     largest = np.abs(U).argmax(axis=0) if k else np.empty(0, dtype=np.intp)
     signs = np.where(U[largest, np.arange(k)] < 0, -1.0, 1.0)
     views = x.view(U * signs, center=center), y.view(V * signs, center=center)
-    return CanonicalPairs(correlations[:k], views)
+    return correlations[:k], views
 
 
 def _whiten_view(

@@ -28,7 +28,7 @@ from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
-from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
+from ..linalg.features import BlockFeatures, FeatureMap
 from ..samplers.weighted_sampling import KeyedSampler
 from ..sources import Block, CachedRows, Source, Subset
 
@@ -530,14 +530,6 @@ def fit_logistic(
             tolerance=settings.tolerance,
             max_iterations=settings.max_iterations,
         )
-
-
-def to_linear_map(
-    landmarks: Landmarks, source: Source, mapping: FeatureMap, coef: np.ndarray
-) -> LinearMap:
-    """Decisions of new rows from their kernel values."""
-    dual = mapping.root @ coef[:-1]
-    return LinearMap.with_sufficient_precision(landmarks, source, dual, coef[-1])
 
 
 #: Rows that C is chosen on at most; of each class one in so many is held out.
