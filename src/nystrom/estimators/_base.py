@@ -242,6 +242,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             verbose=self.verbose,
             **params,
         )
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _with_gamma(self, problem: KernelProblem, gamma: Any) -> KernelProblem:
@@ -253,6 +255,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
             kernel, problem.source, type(self).__name__, self.n_jobs, **params
         )
         problem = replace(problem, kernel=resolved)
+        if learned_gamma is None:
+            return problem
         return self._learn_gamma(problem, kernel, learned_gamma)
 
     def _kernel_with_params(
@@ -278,11 +282,9 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return kernel, params | {"kernel_params": kernel_params}, learned_gamma
 
     def _learn_gamma(
-        self, problem: KernelProblem, name: Any, gamma: str | None
+        self, problem: KernelProblem, name: Any, gamma: str
     ) -> KernelProblem:
-        """The problem with the widths of its kernel, "scale" so far, learnt, if any."""
-        if gamma is None:
-            return problem
+        """The problem with the widths of its kernel, "scale" so far, learnt."""
         return learn_kernel(
             problem,
             name,

@@ -86,7 +86,6 @@ class RowLabels:
     def from_source(cls, source: Source) -> RowLabels:
         """Read the labels of a source once."""
         labels = source.targets
-        assert labels is not None
         if labels.shape[1] != 1:
             raise ValueError(
                 f"The source has {labels.shape[1]} targets per row, but a classifier "
@@ -482,9 +481,8 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
             if len(links) == 1:
                 return probabilities_of(links[0], values)
             # Of each label the probability that a row has it.
-            parts = [
-                probabilities_of(link, values[:, [j]]) for j, link in enumerate(links)
-            ]
-            return np.column_stack([part[:, 1] for part in parts])
+            pairs = zip(links, values.T, strict=True)
+            parts = [probabilities_of(link, v[:, None])[:, 1] for link, v in pairs]
+            return np.column_stack(parts)
 
         return map_values

@@ -123,7 +123,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
 
     def _check_alphas(self, problem: KernelProblem) -> np.ndarray:
         """(t,): alpha, with the white noise of the kernel."""
-        assert problem.source.targets is not None
         n_targets = problem.source.targets.shape[1]
         alphas = check_numbers(self.alpha, "alpha", alternative=", one per target")
         if alphas.ndim == 1 and len(alphas) not in (1, n_targets):

@@ -302,7 +302,6 @@ class ScorerErrors:
         def links() -> list[ProbabilityLink]:
             return fit_probability_links(parts, source, self.seed, engine)
 
-        assert source.targets is not None
         targets: list[Any] = [slice(None)]
         if self.per_target:
             targets = [[t] for t in range(source.targets.shape[1])]
@@ -331,7 +330,6 @@ def _test_rows(
 ) -> list[np.ndarray]:
     """Numbers, targets, weights and values of a part's rows; not those of weight 0."""
     subset = part.subset_of(source)
-    assert subset.targets is not None
     rows = np.arange(subset.n_rows) if part.rows is None else part.rows
     Y, w = np.asarray(subset.targets[: subset.n_rows]), np.asarray(subset.weights)
     w = remove_class_weights(Y, w, class_weights)
@@ -397,7 +395,6 @@ class RidgeSearchMixin(BaseKernelRidge):
         """The best of all, fitted to all rows; sets the scores and the model."""
         scores = self._score_gammas(problem, search)
         best, source = scores.best, problem.source
-        assert source.targets is not None
         size_index = self._choose_size(best)
         landmarks, mapping, sums = best.prefix(size_index)
         alphas = self._choose_alphas(

@@ -12,10 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_choice, check_int, check_positive
-from ..engines.blas import blas_limit_for_size
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..linalg.features import FeatureMap
 from ..models.cca import FORMS, CanonicalView, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
 from ..sources.files import targets_in
@@ -258,16 +256,8 @@ class KernelCCA(BaseLandmarkTransformer):
                 problem = self._resolve_problem(rows, **view_params(self, i))
                 problems.append(problem)
                 landmarks_of_views.append(self._select_landmarks(problem))
-            with blas_limit_for_size(max(map(len, landmarks_of_views))):
-                first, second = (
-                    FeatureMap.for_ridge(landmarks, view.source, alpha, center=center)
-                    for landmarks, view, alpha in zip(
-                        landmarks_of_views, problems, alphas, strict=True
-                    )
-                )
             correlations, views = canonical_pairs(
                 landmarks_of_views,
-                (first, second),
                 Pair(*(view.source for view in problems)),
                 n_components,
                 alphas,

@@ -49,9 +49,8 @@ class FeatureSpaceClusters:
         self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
     ) -> Any:
         """The nearest centre of each row, where it is to go."""
-        sink = output.sink(
-            source, 1, np.dtype(np.int32), _prototype_row(landmarks, source)
-        )
+        like, dtype = _prototype_row(landmarks, source), np.dtype(np.int32)
+        sink = output.sink(source, 1, dtype, like)
         engine.map(assign_block, source, sink, self._shared(landmarks), "labels")
         return output.result(sink)
 
@@ -81,7 +80,13 @@ class EmbeddingClusters:
     ) -> Any:
         """The nearest centre of each row, where it is to go."""
         rows = embed_rows(self.embedding, landmarks, source, engine)
-        return output.store(self._nearest(rows), _prototype_row(landmarks, source))
+        # As scikit-learn's `predict`, by NumPy. Its compiled loop takes centres of any
+        # shape and type as they come, out of a damaged model file too, and ends the
+        # process.
+        centers = self.centers.cluster_centers_
+        relative_distances = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
+        nearest = relative_distances.argmin(axis=1).astype(np.int32)
+        return output.store(nearest, _prototype_row(landmarks, source))
 
     def distances(
         self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
@@ -93,16 +98,6 @@ class EmbeddingClusters:
         return output.store(
             values.astype(arrays.numpy_float_dtype(like), copy=False), like
         )
-
-    def _nearest(self, rows: np.ndarray) -> np.ndarray:
-        """As scikit-learn's `predict`, by NumPy.
-
-        Its compiled loop takes centres of any shape and type as they come, out of a
-        damaged model file too, and ends the process.
-        """
-        centers = self.centers.cluster_centers_
-        relative_distances = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
-        return relative_distances.argmin(axis=1).astype(np.int32)
 
 
 def _prototype_row(landmarks: Landmarks, source: Source) -> Any:

@@ -491,7 +491,6 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
     def _criterion(self, problem: KernelProblem) -> SearchCriterion:
         """How: by squared errors, or by what a scorer says of rows left out."""
         scorer, Y = check_scorer(self.scoring, self), problem.source.targets
-        assert Y is not None
         default_cv, allowed = "gcv", "'gcv', 'loo'"
         if scorer is not None:
             default_cv, allowed = "loo", "'loo'"

@@ -275,7 +275,10 @@ def ridge_posterior(
         )
     scales = np.full(len(alphas), np.nan)
     if np.all(alphas > 0):
-        scales = problem.inverse_quadratic_form(alphas, coef) / problem.n_rows
+        fitted = np.einsum("rt,rt->t", problem.cross, coef)
+        # yᵀ(K̃ + αI)⁻¹y/n
+        scales = np.maximum(problem.target_squares - fitted, 0.0) / alphas
+        scales /= problem.n_rows
     return Posterior(
         mapping.root, problem.gram, center, intercept_leverage, alphas, scales
     )

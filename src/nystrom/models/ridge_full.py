@@ -377,7 +377,6 @@ def fit_full(landmarks: Landmarks, task: RidgeTask) -> RidgeFit:
         raise ValueError(not_definite_message(kernel))
     kept = np.flatnonzero(source.weights)
     weights = source.weights_of(kept) if source.is_weighted else None
-    assert source.targets is not None
     Y = source.targets[: source.n_rows][kept]
     points = fetch_rows(source, kept, task.engine)
     points_like_input = points

@@ -40,7 +40,6 @@ class StreamingMoments:
         cls, landmarks: Landmarks, batch: Source, engine: Engine
     ) -> StreamingMoments:
         """Of a first batch."""
-        assert batch.targets is not None
         shift = np.average(batch.targets, axis=0, weights=batch.weights)
         sums = moments(whitened_feature_map(landmarks, shift), batch, engine)
         return cls(sums, shift)
