@@ -317,9 +317,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return stopping_rule
 
     def _select_landmarks(
-        self,
-        problem: KernelProblem,
-        stopping_rule: StoppingRule | None = None,
+        self, problem: KernelProblem, stopping_rule: StoppingRule | None = None
     ) -> Landmarks:
         """Landmarks by the sampler, as many as asked for; moved where that is asked.
 
@@ -330,11 +328,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
             sampler = "uniform"  # rows far from all others are no place to begin
         landmarks = problem.select_landmarks(
-            rule,
-            sampler,
-            random_state=self.random_state,
-            nested=True,
-            delta=self.delta,
+            rule, sampler, random_state=self.random_state, nested=True, delta=self.delta
         )
         if self.epsilon is not None and landmarks.n_requested is not None:
             raise ValueError(

@@ -32,11 +32,7 @@ from ..engines.blas import blas_limit_for_size
 from ..engines.progress import PassBars, WorkEstimate, write_above_status_line
 from ..kernels import Kernel
 from ..samplers import SpectralTolerance, StoppingRule
-from ..samplers.cost import (
-    TRACE_TOLERANCE_LANDMARKS,
-    expected_evaluations,
-    forecast,
-)
+from ..samplers.cost import TRACE_TOLERANCE_LANDMARKS, expected_evaluations, forecast
 from ..sources import Source, is_dask
 from ..sources.arrow import report_conversions
 from ..sources.dask import as_dask_matrix, column_names
@@ -71,10 +67,7 @@ BAR_DELAY_SECONDS = 1.0
 
 @contextmanager
 def call_context(
-    name: str,
-    verbose: Any,
-    delay: float = 0.0,
-    work: tuple[float, int] = (1.0, 0),
+    name: str, verbose: Any, delay: float = 0.0, work: tuple[float, int] = (1.0, 0)
 ) -> Iterator[Bar | None]:
     """If `verbose`, the bar of this call; of the one around it where there is one.
 
@@ -184,10 +177,7 @@ def active_engine(source: Source | None = None) -> Engine | None:
 
 
 def resolve_engine(
-    kernel: Kernel,
-    n_jobs: int | None,
-    verbose: Any,
-    source: Source | None = None,
+    kernel: Kernel, n_jobs: int | None, verbose: Any, source: Source | None = None
 ) -> Engine:
     """The engine in use, else threads; with the fit's callbacks and, if `verbose`, the
     bar of the call, or else one for each pass.

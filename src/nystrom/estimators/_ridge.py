@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import (
-    both_given_error,
-    check_choice,
-    check_numbers,
-    check_positive,
-)
+from .._validation import both_given_error, check_choice, check_numbers, check_positive
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import cast_output

@@ -20,11 +20,7 @@ from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.errors import estimate_trace_error
 from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
-from ..models.pca import (
-    SpectralEmbeddingMap,
-    embed_rows,
-    fit_spectral_embedding,
-)
+from ..models.pca import SpectralEmbeddingMap, embed_rows, fit_spectral_embedding
 from ..sources import Source, is_dask
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer, asarray_like

@@ -348,11 +348,7 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        out: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any = None, out: Any = None, sample_weight: Any = None
     ) -> Any:
         """Fit, and return the coordinates of X.
 

@@ -13,11 +13,7 @@ from .._random import as_seed
 from .._validation import both_given_error
 from ..models.model_selection import BEST_SCORES, ClassificationErrors
 from ..models.ridge_solvers import fit_ridge
-from ._classifier import (
-    ONE_LABEL,
-    CalibratedClassifierMixin,
-    ClassLabels,
-)
+from ._classifier import ONE_LABEL, CalibratedClassifierMixin, ClassLabels
 from ._progress import fit_context, with_callbacks
 from ._ridge import check_solver
 from ._search import (

@@ -17,11 +17,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from .. import _arrays as arrays
 from .._arrays import DeviceConstant
 from .._precision import EPS64
-from .._random import (
-    Purpose,
-    sorted_row_sample,
-    uniforms_at,
-)
+from .._random import Purpose, sorted_row_sample, uniforms_at
 from .._validation import check_finite
 from ..engines import TILE, Engine
 from ..engines.blas import blas_limit_for_size

@@ -23,12 +23,7 @@ from ..linalg.features import FeatureMap
 from ..linalg.moments import Moments, moments
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink
-from .calibration import (
-    ProbabilityLink,
-    class_indices,
-    fit_probability_link,
-    not_own,
-)
+from .calibration import ProbabilityLink, class_indices, fit_probability_link, not_own
 from .ridge import RESIDUAL_RTOL, NormalEquations, sum_of_squared_errors
 
 
@@ -205,10 +200,7 @@ class ClassificationErrors:
 
 
 def fit_probability_links(
-    parts: Sequence[HeldOutSet],
-    source: Source,
-    seed: int,
-    engine: Engine,
+    parts: Sequence[HeldOutSet], source: Source, seed: int, engine: Engine
 ) -> list[ProbabilityLink]:
     """A link for each fit, from the held-out values of all parts together.
 
@@ -350,10 +342,7 @@ def nested_problems(
 
 
 def gcv_errors(
-    problems: Problems,
-    source: Source,
-    alphas: np.ndarray,
-    engine: Engine,
+    problems: Problems, source: Source, alphas: np.ndarray, engine: Engine
 ) -> np.ndarray:
     """(sizes, a, t): by generalised cross-validation, from the sums alone.
 

@@ -202,9 +202,7 @@ class NormalEquations:
         return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
 
     def _filter_factors(
-        self,
-        alphas: np.ndarray,
-        factor: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        self, alphas: np.ndarray, factor: Callable[[np.ndarray, np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """(a, r): a function of σ² and α; for α = 0 of directions above rounding."""
         v, a = np.broadcast_arrays(self.eigenvalues, alphas[:, None])

@@ -28,12 +28,7 @@ from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import factorize
 from ..linalg.features import FeatureMap, LinearMap
-from ..linalg.moments import (
-    Moments,
-    moments,
-    trace_error_after_pass,
-    trace_error_bound,
-)
+from ..linalg.moments import Moments, moments, trace_error_after_pass, trace_error_bound
 from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
 from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights

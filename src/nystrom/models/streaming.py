@@ -55,11 +55,7 @@ class StreamingMoments:
         return replace(self, sums=sums + moments(mapping, batch, engine))
 
     def solve(
-        self,
-        landmarks: Landmarks,
-        alphas: np.ndarray,
-        *,
-        fit_intercept: bool,
+        self, landmarks: Landmarks, alphas: np.ndarray, *, fit_intercept: bool
     ) -> RidgeFit:
         """Ridge regression of all rows so far, one α for each target."""
         shift, sums = self.target_shift, self.sums
