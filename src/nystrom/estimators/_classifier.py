@@ -43,14 +43,11 @@ ONE_LABEL = "partial_fit takes one label per row; use fit for several."
 
 
 class SignedTargets(Source):
-    """±1 for each class, of the labels that another source has."""
+    """±1 for each class, of the labels that another source has; one for two classes."""
 
-    def __init__(self, labels: Any, binarizer: LabelBinarizer) -> None:
-        self.labels, self.binarizer = labels, binarizer
-        self.names = labels.names if isinstance(labels, Targets) else None
-        classes = binarizer.classes_
-        self.n_rows = len(labels)
-        self.n_features = 1 if len(classes) == 2 else len(classes)
+    def __init__(self, labels: Any, codes: np.ndarray) -> None:
+        self.labels, self.codes = labels, codes[1:] if len(codes) == 2 else codes
+        self.n_rows, self.n_features = len(labels), len(self.codes)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         return self._encode(self.labels[start:stop])
@@ -59,10 +56,7 @@ class SignedTargets(Source):
         return self._encode(self.labels[indices])
 
     def _encode(self, labels: np.ndarray) -> np.ndarray:
-        decoded = _decode_labels(
-            labels[:, 0], self.names, self.binarizer.classes_.dtype
-        )
-        return self.binarizer.transform(decoded).astype(np.float64)
+        return 2.0 * (labels == self.codes) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +98,10 @@ class RowLabels:
             counts = np.bincount(inverse, both).astype(int)
         is_integral = np.all(codes == np.rint(codes))
         names = labels.names if isinstance(labels, Targets) else None
-        decoded = _decode_labels(codes, names, np.int64 if is_integral else np.float64)
-        return cls(labels, codes, decoded, counts)
+        if names is not None:  # text where the file has it
+            return cls(labels, codes, names[codes.astype(int)], counts)
+        classes = codes.astype(np.int64 if is_integral else np.float64)
+        return cls(labels, codes, classes, counts)
 
     def class_weights(self, class_weight: Any, totals: Any = None) -> np.ndarray:
         """(k,) those of the classes; balanced by `totals`, or by numbers of rows."""
@@ -142,13 +138,6 @@ class RowLabels:
             labels = arrays.to_host(self.labels[rows])[:, 0]
             indices[rows] = np.searchsorted(self.codes, labels)
         return indices
-
-
-def _decode_labels(
-    codes: np.ndarray, names: np.ndarray | None, dtype: Any
-) -> np.ndarray:
-    """Classes as users know them: text where the file has it."""
-    return codes.astype(dtype) if names is None else names[codes.astype(int)]
 
 
 def check_known_classes(y: np.ndarray, classes: np.ndarray) -> None:
@@ -216,7 +205,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
             # Several rows of each, as there are: scikit-learn before 1.9 warns of
             # targets with as many classes as rows.
             binarizer.fit(np.repeat(found.classes, 3))
-            Y: Any = Targets(SignedTargets(found.labels, binarizer))
+            Y: Any = Targets(SignedTargets(found.labels, found.codes))
         else:
             y = check_labels(X, y)
             if y.ndim == 2 and y.dtype == bool:
