@@ -48,16 +48,14 @@ def _problem(
     **params: Any,
 ) -> tuple[KernelProblem, Landmarks | None]:
     """What a user passed, checked; the kernel of landmarks stands before another."""
+    if landmarks is not None:
+        check_landmarks(landmarks)
+        kernel = landmarks.kernel
+        for name in ("gamma", "degree", "coef0", "kernel_params"):
+            params.pop(name, None)
+    problem = KernelProblem.from_params(check_rows(X), kernel, caller=caller, **params)
     if landmarks is None:
-        return KernelProblem.from_params(
-            check_rows(X), kernel, caller=caller, **params
-        ), None
-    check_landmarks(landmarks)
-    for name in ("gamma", "degree", "coef0", "kernel_params"):
-        params.pop(name, None)
-    problem = KernelProblem.from_params(
-        check_rows(X), landmarks.kernel, caller=caller, **params
-    )
+        return problem, None
     if not problem.kernel.traits.uses_row_numbers:
         check_landmark_width(problem.source, landmarks.points)
         return problem, landmarks

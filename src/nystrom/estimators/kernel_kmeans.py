@@ -409,9 +409,10 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
         labels : ndarray of shape (n_samples,)
             Cluster numbers, or `out`.
         """
+        check_is_fitted(self, "landmarks_")
         output = Output(out, "label", single=True)
-        landmarks, source, engine = self._resolve_fitted_rows(X, "predict")
-        return self._clusters.labels(landmarks, source, engine, output)
+        rows = self._resolve_new_rows(X, self.labels_, "predict")
+        return self._clusters.labels(*rows, output)
 
     @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
@@ -436,10 +437,10 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             Distances in the kernel's feature space, or in the embedding with
             `affinity_normalize`; or `out`.
         """
-        landmarks, source, engine = self._resolve_fitted_rows(X, "transform")
+        check_is_fitted(self, "landmarks_")
+        rows = self._resolve_new_rows(X, self.labels_, "transform")
         names = None if out is None else self.get_feature_names_out()
-        output = Output(out, names=names)
-        return self._clusters.distances(landmarks, source, engine, output)
+        return self._clusters.distances(*rows, Output(out, names=names))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute minus the sum of squared distances to the nearest centre.
@@ -469,11 +470,3 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
         weights = load_values(sample_weight, "sample_weight")
         weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
-
-    def _resolve_fitted_rows(
-        self, X: Any, method: str
-    ) -> tuple[Landmarks, Source, Engine]:
-        check_is_fitted(self, "landmarks_")
-        is_precomputed = self.landmarks_.kernel.traits.uses_row_numbers
-        like = None if is_precomputed else self.landmarks_.points
-        return self._resolve_new_rows(X, like, method)
