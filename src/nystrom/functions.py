@@ -361,26 +361,20 @@ def leverage_scores(
     >>> bool(np.isclose(scores.sum(), effective_dimension(X, gamma=0.5, ridge=1.0)))
     True
     """
-    with call_context("leverage_scores", verbose):
-        check_positive(ridge, "ridge")
-        problem, landmarks = _problem(
-            "leverage_scores",
-            X,
-            kernel,
-            landmarks,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-            sample_weight=sample_weight,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        if landmarks is None:
-            scores = _exact_leverage_scores(problem, ridge)
-        else:
-            scores = _estimated_leverage_scores(problem, landmarks, ridge)
-        return _to_row_library(scores, problem)
+    return _leverage_scores(
+        "leverage_scores",
+        ridge,
+        X,
+        kernel,
+        landmarks,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
 
 
 def effective_dimension(
@@ -450,11 +444,12 @@ def effective_dimension(
     >>> 1 < effective_dimension(X, gamma=0.5, ridge=1.0) < 300
     True
     """
-    scores = leverage_scores(
+    scores = _leverage_scores(
+        "effective_dimension",
+        ridge,
         X,
-        ridge=ridge,
-        kernel=kernel,
-        landmarks=landmarks,
+        kernel,
+        landmarks,
         gamma=gamma,
         degree=degree,
         coef0=coef0,
@@ -464,6 +459,22 @@ def effective_dimension(
         verbose=verbose,
     )
     return float(arrays.tree_to_host(scores).sum())
+
+
+def _leverage_scores(
+    caller: str, ridge: float, *rows_and_kernel: Any, verbose: int, **params: Any
+) -> Any:
+    """Of every row: exact, or estimated from landmarks where there are any."""
+    with call_context(caller, verbose):
+        check_positive(ridge, "ridge")
+        problem, landmarks = _problem(
+            caller, *rows_and_kernel, verbose=verbose, **params
+        )
+        if landmarks is None:
+            scores = _exact_leverage_scores(problem, ridge)
+        else:
+            scores = _estimated_leverage_scores(problem, landmarks, ridge)
+        return _to_row_library(scores, problem)
 
 
 def _estimated_leverage_scores(

@@ -263,8 +263,6 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         self, has_targets: bool, **changed: Any
     ) -> tuple[Any, dict[str, Any], str | None]:
         """The kernel as given, its parameters, and the gamma that is to be learnt."""
-        if isinstance(changed.get("kernel"), Kernel):  # with parameters of its own
-            return changed["kernel"], {}, None
         kernel = self.kernel
         if self._white_noise_is_alpha:
             kernel, _ = split_white_noise(kernel)
@@ -361,7 +359,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         caller = f"{type(self).__name__}.partial_fit"
         if previous is not None:
             check_streamable(previous.kernel, self.sampler, caller)
-            changed["kernel"] = previous.kernel
+            names = ("gamma", "degree", "coef0", "kernel_params")
+            changed |= {"kernel": previous.kernel, **dict.fromkeys(names)}
         if self.optimize_landmarks:
             raise ValueError(
                 "partial_fit does not support optimize_landmarks; omit it, or use fit."
