@@ -29,7 +29,7 @@ from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..samplers import FixedSize, StoppingRule, as_sampler
-from ..samplers.weighted_sampling import all_rows_as_landmarks
+from ..samplers.weighted_sampling import SampledRows
 from ..sources import RowNumbers, Source
 from ._inputs import (
     check_feature_names_match,
@@ -83,7 +83,10 @@ def uses_exact_solver(
 def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
     """All rows, with what it takes to evaluate K, and no error."""
     n = source.n_rows
-    return all_rows_as_landmarks(kernel, source, EXACT).replace(
+    return SampledRows.all_of(n).as_landmarks(
+        kernel,
+        source,
+        EXACT,
         error=TraceError.from_sums(0.0, 1.0, n),
         n_kernel_evaluations=kernel.gram_evaluations(n),
     )
@@ -315,9 +318,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return stopping_rule
 
     def _select_landmarks(
-        self,
-        problem: KernelProblem,
-        stopping_rule: StoppingRule | None = None,
+        self, problem: KernelProblem, stopping_rule: StoppingRule | None = None
     ) -> Landmarks:
         """Landmarks by the sampler, as many as asked for; moved where that is asked.
 
@@ -328,11 +329,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
             sampler = "uniform"  # rows far from all others are no place to begin
         landmarks = problem.select_landmarks(
-            rule,
-            sampler,
-            random_state=self.random_state,
-            nested=True,
-            delta=self.delta,
+            rule, sampler, random_state=self.random_state, nested=True, delta=self.delta
         )
         if self.epsilon is not None and landmarks.n_requested is not None:
             raise ValueError(
@@ -488,7 +485,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.array_api_support = True
         tags.input_tags.pairwise = (
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
@@ -509,6 +506,5 @@ class BaseLandmarkTransformer(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
