@@ -239,22 +239,22 @@ class Dask(RemoteEngine, BlockEngine):
         return source_payload
 
 
-def _say_what_is_carried(source: Any) -> None:
+def _say_what_is_carried(source: Source) -> None:
     """Once for each array that comes with its data: its rows are sent from here."""
-    for thing in vars(source).values():
-        if isinstance(thing, Source):
-            _say_what_is_carried(thing)
-        elif isinstance(thing, DaskChunks) and thing.carried and not thing.with_error:
-            thing.with_error = True
-            warnings.warn(
-                f"The Dask array holds {thing.carried / 2**20:.0f} MiB of data in "
-                "its graph, as dask.array.from_array of an array does. Rows are "
-                "therefore read in this process, block by block, and sent to the "
-                "workers. To let workers read them, keep X in files: "
-                "nystrom.sources.open(path), or dask.array.from_zarr.",
-                UserWarning,
-                stacklevel=2,
-            )
+    if isinstance(source, DaskChunks) and source.carried and not source.has_warned:
+        source.has_warned = True
+        warnings.warn(
+            f"The Dask array holds {source.carried / 2**20:.0f} MiB of data in its "
+            "graph, as dask.array.from_array of an array does. Rows are therefore "
+            "read in this process, block by block, and sent to the workers. To let "
+            "workers read them, keep X in files: nystrom.sources.open(path), or "
+            "dask.array.from_zarr.",
+            UserWarning,
+            stacklevel=2,
+        )
+    for inner in vars(source).values():
+        if isinstance(inner, Source):
+            _say_what_is_carried(inner)
 
 
 def _is_small_and_local(source_payload: SourcePayload) -> bool:
