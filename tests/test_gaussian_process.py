@@ -662,3 +662,57 @@ def test_gradients_that_an_optimiser_cannot_have():
         kernel, optimizer=optimizer, n_landmarks=40, random_state=0
     ).fit(X, y)
     np.testing.assert_allclose(model.kernel_.theta, kernel.theta)
+
+
+@pytest.mark.parametrize("n_landmarks", [20, 400])
+@pytest.mark.parametrize(
+    ("kernel", "alpha", "message"),
+    [
+        (CompoundKernel([RBF(), Matern()]), 0.1, "A CompoundKernel has several"),
+        (RBF(-1.0) + WhiteKernel(), 0.1, "negative or not a number"),
+        (RBF(), np.full(80, -1.0), "alpha, the variance"),
+        (RBF(), np.full(80, np.nan), "alpha, the variance"),
+        (RBF(), np.full((80, 1), 0.1), r"alpha must be a scalar.*\(80, 1\)"),
+    ],
+)
+def test_what_has_no_evidence_is_refused(kernel, alpha, message, n_landmarks, rng):
+    X, model = rng.standard_normal((80, 2)), GaussianProcessRegressor(kernel)
+    model.set_params(alpha=alpha, n_landmarks=n_landmarks)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, X[:, 0])
+
+
+def test_the_bounds_hold_where_rounding_is_all_that_is_missing(rng):
+    # A kernel of nearly rank 1: the landmarks explain all of it but for rounding.
+    X = rng.standard_normal((400, 3))
+    y = X[:, 0] + rng.standard_normal(400)
+    for length_scale in (3e3, 1e4, 1e5):
+        kernel = Matern(length_scale, "fixed", nu=2.5) + WhiteKernel(0.45, "fixed")
+        exact = ExactProcess(kernel).fit(X, y).log_marginal_likelihood_value_
+        model = GaussianProcessRegressor(kernel, n_landmarks=40).fit(X, y)
+        lower, upper = model.evidence_bounds_
+        assert lower - 1e-8 <= exact <= upper + 1e-8
+        assert upper - lower < 0.1
+
+
+def test_a_metric_is_kept_only_where_it_is_likelier(rng):
+    # Few rows and a product of two features, which few rows do not tell from noise.
+    for _ in range(4):
+        X = rng.standard_normal((300, 12))
+        y = np.sin(2 * X[:, 3]) * X[:, 7] + 0.1 * rng.standard_normal(300)
+        kernel = ConstantKernel() * RBF(np.ones(12)) + WhiteKernel()
+        model = GaussianProcessRegressor(kernel, n_landmarks=60, random_state=0)
+        plain = model.fit(X, y).log_marginal_likelihood_value_
+        mapped = model.set_params(metric="matrix").fit(X, y)
+        assert mapped.log_marginal_likelihood_value_ > plain - 10
+
+
+def test_max_trace_error_is_that_of_the_kernel_that_is_found(rng):
+    X = rng.uniform(-2, 2, (400, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(400)
+    kernel = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
+    model = GaussianProcessRegressor(kernel, n_landmarks=60, max_trace_error=1e-2)
+    with pytest.warns(UserWarning) as record:
+        model.set_params(random_state=0).fit(X, y)
+    assert not [w for w in record if "not reached" in str(w.message)]
+    assert model.approximation_error_.value <= 1e-2

@@ -42,6 +42,7 @@ from ._exact_process import (
 from ._hyperparameters import (
     DEFAULT_LANDMARKS,
     HyperparameterSearch,
+    check_kernel_and_noise,
     process_rows,
     warn_of_residual,
 )
@@ -104,7 +105,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
-        Matern kernel, as in `KernelRidge`: up to 50 steps on 40 rows per landmark, with
+        Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark, with
         the map of `metric`, kept if rows that were not seen are more likely. With other
         kernels of distances and dot products up to 60 steps on 24 rows per landmark,
         kept if the bound on all rows rises.
@@ -235,6 +236,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             X = self._validate_rows(X, reset=True)
             targets, single = self._validate_targets(X, y)
             source = source_from_rows(X)
+            kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
+            check_kernel_and_noise(kernel, self.alpha, source.n_rows)
             is_weighted = sample_weight is not None or source.is_weighted
             if (
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
@@ -244,7 +247,6 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             ):
                 self._fit_exact(exact, targets[:, 0] if single else targets, source)
                 return self
-            kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
             problem = self._resolve_problem(
                 X, targets, sample_weight, kernel=from_scikit_learn(kernel)
             )
