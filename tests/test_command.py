@@ -70,8 +70,8 @@ def test_fit_says_what_it_did_and_how_good_it_is(folder, tmp_path):
     words = [" ".join(line.split()) for line in done.stdout.splitlines()]
     for line in ("numbers 2: size, rooms", "dates 1: sold", "categories 1: town"):
         assert line in words
-    assert "regression, since the target has" in done.stderr
-    assert "column 'name' is left out" in done.stderr
+    assert "regression, because the target has" in done.stderr
+    assert "column 'name' is dropped" in done.stderr
     assert (tmp_path / "m").exists()
 
 
@@ -263,7 +263,7 @@ def test_a_wrong_value_among_new_rows(folder, tmp_path):
         (["fit", "ragged.csv", "--target", "a", "-o", "m"], "row 1 has 3 val"),
         (
             ["fit", "t.csv", "--target", "a", "-o", "no/m"],
-            "no/m cannot be written: there is no such",
+            "no/m cannot be written (no such folder",
         ),
         (
             ["fit", "t.csv", "--target", "b", "-o", "m"],

@@ -174,9 +174,9 @@ def test_nothing_is_written_over_what_is_read(words, fitted, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        (".", "exists already; --overwrite replaces files"),
-        ("none/m", "cannot be written: there is no such folder, or no permission"),
-        ("/dev/null", "exists already; --overwrite replaces files"),
+        (".", "exists already (--overwrite replaces it)"),
+        ("none/m", "cannot be written (no such folder, or no permission)"),
+        ("/dev/null", "exists already (--overwrite replaces it)"),
     ],
 )
 def test_outputs_are_checked_before_the_work(place, message, fitted, monkeypatch):

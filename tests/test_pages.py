@@ -29,6 +29,9 @@ PAGES = [
             "paper",
             "scaling",
             "gaussian_process",
+            "index",
+            "performance",
+            "stability",
         )
     ),
 ]

@@ -76,10 +76,10 @@ def test_it_tells_what_the_summary_tells(pages):
         "gradient boosting",
         "399 rows",
         "sold",
-        "left out: 399",
+        "dropped: 399",
     ):
         assert part in text
-    assert "of each class" in " ".join(Tags(pages["classification"]).text)
+    assert "rows of one class" in " ".join(Tags(pages["classification"]).text)
 
 
 @pytest.mark.parametrize("name", ["regression", "classification"])

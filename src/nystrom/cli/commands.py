@@ -46,7 +46,7 @@ class CommandGroup(click.Group):
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """In words, without the line of a program that nobody here wrote."""
+    """Print the message alone, without file name and line number."""
     click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
 
 
@@ -63,14 +63,14 @@ def print_summary(summary: dict[str, Any]) -> None:
         "left out": format_list(list(summary["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
         "penalty": ", ".join(f"{k} = {v:.3g}" for k, v in summary["penalty"].items()),
-        "error": f"{summary['approximation_error']:.3g} of tr K is not covered",
+        "error": f"{summary['approximation_error']:.3g} (relative trace error)",
         "held out": f"{summary['held_out_rows']} rows",
     }
     for metric, value in held_out["nystrom"].items():
         low, high = summary["intervals"][metric]
         others = [f"{name} {held_out[name][metric]:.4g}" for name in BASELINES]
         lines[metric] = f"{value:.4g} [{low:.4g}, {high:.4g}] ({', '.join(others)})"
-    lines["warnings"] = "; ".join(summary["warnings"])
+    lines["warnings"] = " ".join(summary["warnings"])
     lines["seconds"] = f"{summary['seconds']:.1f}"
     formatter = click.HelpFormatter()
     formatter.write_dl([(name, text) for name, text in lines.items() if text])
@@ -104,23 +104,23 @@ def nystrom(debug: bool) -> None:
 @nystrom.command()
 @_table
 @click.option("--target", required=True, help="The column to predict.")
-@click.option("-o", "--output", required=True, help="Where the model goes.")
+@click.option("-o", "--output", required=True, help="The model file to write.")
 @_overwrite
 @click.option(
     "--task",
     type=click.Choice(["regression", "classification"]),
-    help="Type of model; by default it follows from the target.",
+    help="Type of model; by default it depends on the target.",
 )
-@click.option("--landmarks", type=click.IntRange(min=2), help="At most so many.")
+@click.option("--landmarks", type=click.IntRange(min=2), help="Largest number.")
 @click.option("--category", multiple=True, help="Treat this column as a category.")
 @click.option("--ignore", multiple=True, help="A column to leave out.")
-@click.option("--report", type=click.Path(), help="An HTML page about the model.")
+@click.option("--report", type=click.Path(), help="Write an HTML report.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),  # scikit-learn takes no others
     default=0,
     show_default=True,
-    help="Of all draws.",
+    help="Seed of all random numbers.",
 )
 @_json
 @click.option("--quiet", is_flag=True, help="Print errors only.")
@@ -137,10 +137,12 @@ def fit(
     """Learn to predict a column of TABLE from the others.
 
     Width, penalty and number of landmarks are chosen by cross-validation. A fifth of
-    the rows is held out to say how good the model is; it is then fitted to all rows.
+    the rows is held out to score the model. It is then fitted to all rows.
     """
     if "-" in (output, report):
-        raise click.UsageError("Models and reports go to files, not to -.")
+        raise click.UsageError(
+            "Models and reports cannot be written to standard output; give a file name."
+        )
     check_output_paths([output, report], [table], overwrite=overwrite)
     is_quiet = quiet or as_json
     if is_quiet:
@@ -185,7 +187,7 @@ def predict(
 @_table
 @_json
 def score(model: str, table: str, as_json: bool) -> None:
-    """Compare predictions for TABLE with the values that it has."""
+    """Compare predictions for TABLE with its target column."""
     evaluation = evaluate(load_model(model), table)
     found = {"rows": len(evaluation.y_true), **evaluation.metrics()}
     lines = [f"{name:<12} {value:.6g}" for name, value in found.items()]
@@ -196,7 +198,7 @@ def score(model: str, table: str, as_json: bool) -> None:
 @_model
 @_json
 def info(model: str, as_json: bool) -> None:
-    """Say what a MODEL is, and what it takes."""
+    """Show what a MODEL is and which columns it needs."""
     summary = load_model(model).nystrom_summary_
     if as_json:
         click.echo(json.dumps(summary, indent=2))

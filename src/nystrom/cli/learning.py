@@ -62,11 +62,11 @@ N_BOOTSTRAP = 100
 MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
 #: What the baselines are called, and what to do where the model is no better.
 BASELINES = {
-    "linear": ("a linear model", "it is simpler, and may be as good"),
-    "boosting": ("gradient boosting", "consider it instead"),
+    "linear": ("a linear model", "Consider the linear model, which is simpler"),
+    "boosting": ("gradient boosting", "Consider boosting instead"),
     "constant": (
         "a constant",
-        "the columns may say little about the target, or the rows be too few",
+        "Add rows, or columns that carry information about the target",
     ),
 }
 
@@ -221,18 +221,18 @@ def read_problem(
     table = table[table[target].notna()]
     if task is None:
         task, reason = guess_task(table[target])
-        say(f"{task}, since {reason} (--task says otherwise)")
+        say(f"{task}, because {reason} (--task overrides this)")
     y = parse_target(table[target], task)
     if task == "classification":
         counts = pd.Series(y).value_counts().sort_index()
         rare = counts[counts < MIN_CLASS_ROWS].index.astype(str)
         if len(rare):
-            few = f"fewer than {MIN_CLASS_ROWS} rows, too few to rely on"
+            few = f"fewer than {MIN_CLASS_ROWS} rows, too few to test on"
             say(f"classes with {few}: {len(rare)}, such as {', '.join(rare[:5])}")
     given = table.drop(columns=list({target, *ignore}))
     columns, left_out = find_columns(given, category)
     for name, reason in left_out.items():
-        say(f"column {name!r} is left out: {reason}")
+        say(f"column {name!r} is dropped: {reason}")
     return task, y, parse_columns(columns, given), columns, left_out
 
 
@@ -322,10 +322,13 @@ def comparison_warnings(found: dict[str, Evaluation]) -> Iterator[str]:
     for name, (description, advice) in BASELINES.items():
         ahead, error = ours.advantage(found[name])
         if ahead < -error if name == "boosting" else ahead <= error:
+            verdict = (
+                "is clearly worse" if name == "boosting" else "is not clearly better"
+            )
             yield (
-                f"on rows held out the model ({score} {value:.4f}) is no better than "
+                f"On the held-out rows the model ({score} {value:.4f}) {verdict} than "
                 f"{description} ({found[name].metrics()[score]:.4f}, standard error of "
-                f"the difference {error:.2g}): {advice}"
+                f"the difference {error:.2g}). {advice}."
             )
 
 
@@ -376,7 +379,10 @@ def evaluate(model: Pipeline, path: str) -> Evaluation:
         parts.append(values.assign(**{target: known[target]}))
     rows = pd.concat(parts)
     if not len(rows):
-        raise ValueError(f"{path} has no row with a value of {target!r}.")
+        raise ValueError(
+            f"{path} has no row with a value of {target!r}. Give a table with true "
+            "values to compare predictions with."
+        )
     if summary["task"] == "regression":
         y = parse_numbers(rows[target])
     else:

@@ -49,7 +49,7 @@ def _texts(model: Pipeline) -> dict[str, str]:
         "score": f"{score[0].upper()}{score[1:]} {value:.4f} ({low:.4f} to {high:.4f})",
         "held_out_rows": str(summary["held_out_rows"]),
         "n_rows": f"{summary['rows']} rows"
-        + f", and {without} without a target, left out" * (without > 0),
+        + f"; {without} more without a target were dropped" * (without > 0),
         "kernel": summary["kernel"],
         "gamma": "a learnt matrix" if gamma == "matrix" else f"{gamma:.4g}",
         "penalty": ", ".join(f"{k} = {v:.4g}" for k, v in summary["penalty"].items()),
@@ -69,11 +69,11 @@ def _elements(model: Pipeline, held_out: Evaluation) -> dict[str, str]:
     if landmarks.error_path is not None:
         error_path = _figure(
             lambda ax: ErrorPathDisplay.from_landmarks(landmarks, ax=ax),
-            "How the error falls with the number of landmarks.",
+            "Relative trace error against the number of landmarks.",
         )
     return {
         "warnings": "".join(
-            f"<p><strong>Warning:</strong> {escape(text)}.</p>"
+            f"<p><strong>Warning:</strong> {escape(text)}</p>"
             for text in summary["warnings"]
         ),
         "comparison": _comparison(summary),
@@ -111,7 +111,7 @@ def _columns(summary: dict[str, Any]) -> str:
         for name in names
     ]
     lines += [
-        (name, "", f"left out: {why}") for name, why in summary["left_out"].items()
+        (name, "", f"dropped: {why}") for name, why in summary["left_out"].items()
     ]
     table = pd.DataFrame(lines, columns=["column", "importance", "treatment"])
     return _table(table.set_index("column").rename_axis(None), "words")
@@ -130,7 +130,7 @@ def _scatter(evaluation: Evaluation) -> str:
         )
         ax.locator_params(nbins=5)
 
-    return _figure(draw, "Predicted against true values, near the diagonal.")
+    return _figure(draw, "Predicted against true values of held-out rows.")
 
 
 def _confusion(evaluation: Evaluation) -> str:
@@ -141,7 +141,7 @@ def _confusion(evaluation: Evaluation) -> str:
     shares = shares.reindex(counts.index, columns=counts.index, fill_value=0.0)
     shares.index = [f"{name} ({count})" for name, count in counts.items()]
     shares.columns.name = "true \\ predicted"
-    text = "<p>Of the rows of each class, the share predicted as each.</p>"
+    text = "<p>Each line shows how the rows of one class were predicted.</p>"
     return text + _table(shares.map("{:.1%}".format))
 
 

@@ -41,10 +41,10 @@ DECIMAL_COMMA_PATTERN = r"^([+-]?\d*),(\d+)$"
 DECIMAL_POINT_PATTERN = r"^[+-]?\d*\.\d+$"
 #: The kinds of columns, and what is done to them.
 TREATMENTS = {
-    "numbers": "standardised; where missing, the median",
-    "dates": "days since 1970, standardised; where missing, the median",
-    "categories": "an indicator for each value; rare ones together, missing is one",
-    "text": "words by TF-IDF, their 10 main components",
+    "numbers": "standardised; the median replaces missing values",
+    "dates": "days since 1970, standardised; the median replaces missing values",
+    "categories": "one indicator per value; rare values grouped, missing is a value",
+    "text": "ten components of its TF-IDF vectors",
 }
 #: Values that are not numbers, as a share, up to which they are mistakes.
 MAX_MISTAKE_SHARE = 0.02
@@ -73,7 +73,9 @@ def open_table(path: str) -> list[Any]:
     """The files of a table; each is CSV, Parquet or Arrow."""
     files = open_files(path, FileOptions(delimiter="detect"))
     if not all(hasattr(file, "iter_tables") for file in files):
-        raise ValueError(f"{path} is not a table: .csv, .tsv, .parquet or .arrow.")
+        raise ValueError(
+            f"{path} is not a table; give a .csv, .tsv, .parquet or .arrow file."
+        )
     return files
 
 
@@ -107,7 +109,7 @@ def read_pieces(path: str) -> Iterator[pd.DataFrame]:
             n_rows += len(piece)
             yield piece
     if not n_rows:
-        raise ValueError(f"{path} has a header and no rows.")
+        raise ValueError(f"{path} has a header and no rows; add rows.")
 
 
 def _pieces_of(file: Any) -> Iterator[pd.DataFrame]:
@@ -118,7 +120,9 @@ def _pieces_of(file: Any) -> Iterator[pd.DataFrame]:
             names = [n.strip() or f"column {i}" for i, n in enumerate(piece, 1)]
             for name in names:
                 if names.count(name) > 1:
-                    raise ValueError(f"{file.path}: two columns are called {name!r}.")
+                    raise ValueError(
+                        f"{file.path}: two columns are called {name!r}; rename one."
+                    )
             piece.columns = pd.Index(names)
             if isinstance(file, CsvFile):
                 if piece.iloc[-1].str.endswith("\n").any():
@@ -150,7 +154,9 @@ def open_writer(path: str) -> Iterator[Callable[[pd.DataFrame], None]]:
     from pyarrow.parquet import ParquetWriter
 
     if not path.endswith(("-", ".csv", ".tsv", ".parquet")):
-        raise ValueError(f"{path}: tables are written as .csv, .tsv or .parquet.")
+        raise ValueError(
+            f"{path} is not allowed; tables are written as .csv, .tsv or .parquet."
+        )
     with ExitStack() as stack:
         stream: Any = sys.stdout.buffer
         if path != "-":
@@ -184,11 +190,11 @@ def check_output_paths(
             continue
         resolved, problem = Path(path).resolve(), ""
         if resolved in in_use:
-            problem = "is read, or written, by this very command, and would be lost"
+            problem = "is also read or written by this command and would be lost"
         elif os.path.lexists(path) and not (overwrite and resolved.is_file()):
-            problem = "exists already; --overwrite replaces files"
+            problem = "exists already (--overwrite replaces it)"
         elif not os.access(resolved.parent, os.W_OK):
-            problem = "cannot be written: there is no such folder, or no permission"
+            problem = "cannot be written (no such folder, or no permission)"
         if problem:
             raise ValueError(f"{path} {problem}. Choose another name.")
         in_use.add(resolved)
@@ -218,7 +224,10 @@ def find_columns(
             left_out[name] = kind
     if len(left_out) == table.shape[1]:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
-        raise ValueError(f"The table has no column to learn from ({reasons}).")
+        raise ValueError(
+            f"The table has no column to learn from ({reasons}). Add columns, or keep "
+            "one with --category."
+        )
     return columns, left_out
 
 
@@ -342,7 +351,7 @@ def parse_target(y: pd.Series, task: str) -> np.ndarray:
         raise ValueError(
             f"The table has {len(y)} rows with a value of {y.name!r}, and "
             f"{y.astype(str).nunique()} different values; {MIN_ROWS} rows and 2 values "
-            "are needed to learn from, and to say how well."
+            "are needed."
         )
     if task == "regression":
         advice = "Correct it, leave it empty, or fit classes: --task classification."
@@ -353,8 +362,8 @@ def parse_target(y: pd.Series, task: str) -> np.ndarray:
         raise ValueError(
             f"Column {y.name!r} has {len(counts)} classes in {len(labels)} rows, such "
             f"as {str(labels[0])[:30]!r}; at least 2 classes of {MIN_CLASS_ROWS} rows "
-            "are needed, and numbers may have digits and a decimal point only. Choose "
-            "another target, add rows, or merge rare classes."
+            "are needed. Choose another target, add rows, or merge rare classes. If it "
+            "holds numbers, write them with digits and a decimal point only."
         )
     return labels
 
@@ -376,6 +385,7 @@ def as_known_labels(y: pd.Series, classes: np.ndarray) -> np.ndarray:
     for unknown in labels[~np.isin(labels, classes)][:1]:
         raise ValueError(
             f"{str(unknown)!r} in column {y.name!r} is not a class of the model "
-            f"({', '.join(map(repr, classes[:5].tolist()))})."
+            f"({', '.join(map(repr, classes[:5].tolist()))}). Correct it, or drop "
+            "such rows."
         )
     return labels
