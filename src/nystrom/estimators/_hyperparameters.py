@@ -173,10 +173,10 @@ class HyperparameterSearch:
                 landmarks = _moved(landmarks, optimum.points)
         elif not callable(process.optimizer):
             kernel = newton_steps(optimum, landmarks.points, rows, self._seed)
-            if process.max_trace_error is not None:
-                landmarks = self.select(kernel)  # the error is that of this kernel
-            elif not np.array_equal(kernel.theta, optimum.kernel.theta):
+            if not np.array_equal(kernel.theta, optimum.kernel.theta):
                 landmarks = replace(landmarks, kernel=from_scikit_learn(kernel))
+                if process.max_trace_error is not None:  # may need more by now
+                    landmarks = max(landmarks, self.select(kernel), key=len)
         return kernel, landmarks
 
     def _move(self, kernel: Any) -> tuple[Any, Landmarks] | None:

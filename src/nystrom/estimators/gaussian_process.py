@@ -103,14 +103,16 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
     metric : {"matrix"} or None, default=None
         "matrix" learns a linear map of the features, as gamma="matrix" of
-        `KernelRidge` does; the kernel is then one of mapped rows.
+        `KernelRidge` does; the kernel is then one of mapped rows. Without
+        `optimize_landmarks`, the map is the identity where the one that is learnt makes
+        400 rows less likely.
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
-        Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark, with
-        the map of `metric`, kept if rows that were not seen are more likely. With other
-        kernels of distances and dot products up to 60 steps on 24 rows per landmark,
-        kept if the bound on all rows rises.
+        Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark,
+        with the map of `metric`, kept if rows that were not seen are more likely. With
+        other kernels of distances and dot products up to 60 steps on 24 rows per
+        landmark, kept if the bound on all rows rises.
     n_jobs : int, default=None
         Threads. None: as many as BLAS may use; -1: all cores.
     verbose : int, default=0

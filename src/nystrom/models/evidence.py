@@ -81,12 +81,12 @@ def evidence_bounds(
     With E = P^½(K − K̃)P^½ and ρ ≥ ‖E‖₂: K̃ ⪯ K gives log|K + P⁻¹| ≥ log|K̃ + P⁻¹|, and
     P^½KP^½ ⪯ P^½K̃P^½ + ρI gives yᵀ(K + P⁻¹)⁻¹y ≥ (yᵀPy − bᵀ(A + (1 + ρ)I)⁻¹b)/(1 + ρ)
     (Titsias 2014). `residual_trace` is tr E, rounding included, and bounds ‖E‖₂ where
-    no smaller `norm` is known. A is right to `gram_error`, which moves its determinant
-    and the quadratic forms.
+    no smaller `norm` is known. A is off by a few times `gram_error` at most; that moves
+    its determinant and the quadratic forms.
     """
     t = len(sums.target_squares)
     value, _, coef = collapsed_evidence(sums)
-    rounding = gram_error * (t + np.vdot(coef, coef))
+    rounding = 4 * gram_error * (t + float(np.vdot(coef, coef)))
     rounding += 10 * precision.EPS64 * (sums.target_squares.sum() + abs(value))
     lower = value - (t * (residual_trace - sums.residual_trace) + rounding) / 2
     rho = residual_trace if norm is None else min(norm, residual_trace)
