@@ -337,6 +337,6 @@ def test_a_class_that_moves_and_is_renamed_keeps_its_files(path, moved):
     ids=["object", "in_a_list", "function", "class"],
 )
 def test_what_has_no_row_is_not_saved(thing, named, path):
-    with pytest.raises(TypeError, match=f"{named}, for which model files have no name"):
+    with pytest.raises(TypeError, match=f"{named}, which model files cannot contain"):
         save(Nystroem(thing), path)
     assert list(path.parent.iterdir()) == []

@@ -188,7 +188,7 @@ def _sample_residual(
         residual_weights,
         sampler,
         engine=problem.engine,
-        name=f"what {len(landmarks)} landmarks leave",
+        name=f"residuals of {len(landmarks)} landmarks",
     )
     relative_rounding = block_residual_rounding(prepared.columns.dtype)
     rounding = relative_rounding * factor.scale * source.total_weight
