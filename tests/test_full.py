@@ -121,7 +121,7 @@ def test_coefficients_are_those_of_the_dense_solution(
         problem = problem_of(X, ALPHAS, weights=w, intercept=intercept, seed=seed)
         fit = problem.fit(Y, tolerance=1e-12)
         assert bool(problem.kernel_products[0].strips) == (megabytes == 1024)
-        stored = problem.preconditioner.features.stored is not None
+        stored = problem.preconditioner.stored is not None
         assert stored == (megabytes != 0.1)
     K, one = rbf_kernel(X, X, 0.4), float(intercept)
     for j, alpha in enumerate(ALPHAS):

@@ -24,7 +24,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from nystrom import KernelPCA, select_landmarks
 from nystrom._precision import GRAM_RESOLUTION, MAX_RESULT_ERROR
 from nystrom.models import pca as pca_method
-from nystrom.models.pca import leading_eigenpairs
+from nystrom.models.pca import EigenSolver
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -506,7 +506,7 @@ def test_exact_mode_keeps_no_precomputed_matrix_in_its_landmarks(X):
 def test_eigenvalues_that_are_all_alike_are_found(k):
     # LAPACK's way to some eigenvalues fails on this one, or finds fewer.
     G = np.eye(38) - 1 / 76
-    values, vectors = leading_eigenpairs(G, k, "dense", 0, 0.0, None, "auto")
+    values, vectors = EigenSolver("dense").leading_pairs(G, k)
     np.testing.assert_allclose(values, np.ones(k))
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
 
@@ -546,6 +546,7 @@ def test_arpack_gives_up_where_lapack_is_as_fast(monkeypatch):
 
     monkeypatch.setattr(pca_method, "eigsh", eigsh)
     for given in (None, 7):
-        values, _ = leading_eigenpairs(np.eye(300), 2, "arpack", 0, 0.0, given, "auto")
+        solver = EigenSolver("arpack", max_iter=given)
+        values, _ = solver.leading_pairs(np.eye(300), 2)
         np.testing.assert_allclose(values, 1.0)
     assert limits == [150, 7]

@@ -20,7 +20,7 @@ from .estimators._problem import (
     warn_about_landmarks,
     warn_indefinite,
 )
-from .estimators._progress import with_progress_bar
+from .estimators._progress import call_context
 from .landmarks import Landmarks, check_landmarks
 from .linalg.cross_kernel import CrossKernel
 from .linalg.operator import Approximation
@@ -48,16 +48,14 @@ def _problem(
     **params: Any,
 ) -> tuple[KernelProblem, Landmarks | None]:
     """What a user passed, checked; the kernel of landmarks stands before another."""
+    if landmarks is not None:
+        check_landmarks(landmarks)
+        kernel = landmarks.kernel
+        for name in ("gamma", "degree", "coef0", "kernel_params"):
+            params.pop(name, None)
+    problem = KernelProblem.from_params(check_rows(X), kernel, caller=caller, **params)
     if landmarks is None:
-        return KernelProblem.from_params(
-            check_rows(X), kernel, caller=caller, **params
-        ), None
-    check_landmarks(landmarks)
-    for name in ("gamma", "degree", "coef0", "kernel_params"):
-        params.pop(name, None)
-    problem = KernelProblem.from_params(
-        check_rows(X), landmarks.kernel, caller=caller, **params
-    )
+        return problem, None
     if not problem.kernel.traits.uses_row_numbers:
         check_landmark_width(problem.source, landmarks.points)
         return problem, landmarks
@@ -77,7 +75,6 @@ def _to_row_library(values: np.ndarray, problem: KernelProblem) -> Any:
     return values if on_host else arrays.from_host(values, like, like.dtype)
 
 
-@with_progress_bar(passes=0.0, n_selections=1)
 def select_landmarks(
     X: Any,
     *,
@@ -172,37 +169,37 @@ def select_landmarks(
     >>> len(landmarks), landmarks.points.shape, landmarks.rank
     (20, (20, 3), 20)
     """
-    stopping_rule = stopping_rule_from_params(
-        n_landmarks,
-        sampler,
-        max_spectral_error=max_spectral_error,
-        max_trace_error=max_trace_error,
-        default=DEFAULT_LANDMARKS,
-    )
-    problem, _ = _problem(
-        "select_landmarks",
-        X,
-        kernel,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
-    landmarks = problem.select_landmarks(
-        stopping_rule,
-        sampler,
-        random_state=random_state,
-        delta=delta,
-        constants=constants,
-    )
-    warn_about_landmarks(landmarks)
-    return landmarks
+    with call_context("select_landmarks", verbose, work=(0.0, 1)):
+        stopping_rule = stopping_rule_from_params(
+            n_landmarks,
+            sampler,
+            max_spectral_error=max_spectral_error,
+            max_trace_error=max_trace_error,
+            default=DEFAULT_LANDMARKS,
+        )
+        problem, _ = _problem(
+            "select_landmarks",
+            X,
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            sample_weight=sample_weight,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        landmarks = problem.select_landmarks(
+            stopping_rule,
+            sampler,
+            random_state=random_state,
+            delta=delta,
+            constants=constants,
+        )
+        warn_about_landmarks(landmarks)
+        return landmarks
 
 
-@with_progress_bar()
 def estimate_n_landmarks(
     X: Any,
     *,
@@ -271,29 +268,29 @@ def estimate_n_landmarks(
     >>> estimate_n_landmarks(X, **options, delta=0.01).n_landmarks
     1797
     """
-    check_positive(max_spectral_error, "max_spectral_error")
-    problem, _ = _problem(
-        "estimate_n_landmarks",
-        X,
-        kernel,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        sample_weight=sample_weight,
-        n_jobs=n_jobs,
-    )
-    delta = Recursive(delta=delta).proven_delta
-    return forecast(
-        problem.kernel,
-        problem.source,
-        SpectralTolerance(max_spectral_error),
-        delta,
-        problem.engine,
-    )
+    with call_context("estimate_n_landmarks", 0):
+        check_positive(max_spectral_error, "max_spectral_error")
+        problem, _ = _problem(
+            "estimate_n_landmarks",
+            X,
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            sample_weight=sample_weight,
+            n_jobs=n_jobs,
+        )
+        delta = Recursive(delta=delta).proven_delta
+        return forecast(
+            problem.kernel,
+            problem.source,
+            SpectralTolerance(max_spectral_error),
+            delta,
+            problem.engine,
+        )
 
 
-@with_progress_bar()
 def leverage_scores(
     X: Any,
     *,
@@ -380,7 +377,6 @@ def leverage_scores(
     )
 
 
-@with_progress_bar()
 def effective_dimension(
     X: Any,
     *,
@@ -466,13 +462,25 @@ def effective_dimension(
 
 
 def _leverage_scores(
-    caller: str, ridge: float, *rows_and_kernel: Any, **params: Any
+    caller: str, ridge: float, *rows_and_kernel: Any, verbose: int, **params: Any
 ) -> Any:
-    """Of every row: exact, or from the landmarks that there are."""
-    check_positive(ridge, "ridge")
-    problem, landmarks = _problem(caller, *rows_and_kernel, **params)
-    if landmarks is None:
-        return _to_row_library(_exact_leverage_scores(problem, ridge), problem)
+    """Of every row: exact, or estimated from landmarks where there are any."""
+    with call_context(caller, verbose):
+        check_positive(ridge, "ridge")
+        problem, landmarks = _problem(
+            caller, *rows_and_kernel, verbose=verbose, **params
+        )
+        if landmarks is None:
+            scores = _exact_leverage_scores(problem, ridge)
+        else:
+            scores = _estimated_leverage_scores(problem, landmarks, ridge)
+        return _to_row_library(scores, problem)
+
+
+def _estimated_leverage_scores(
+    problem: KernelProblem, landmarks: Landmarks, ridge: float
+) -> np.ndarray:
+    """From kernel values with the landmarks."""
     kernel, source = problem.kernel, problem.source
     w = np.ones(len(landmarks)) if landmarks.weights is None else landmarks.weights
     if source.is_weighted and landmarks.indices is not None:
@@ -486,7 +494,7 @@ def _leverage_scores(
     scores = sampled_leverage_scores(
         prepared, source, safe_ridge, engine=problem.engine
     )
-    return _to_row_library(np.minimum(1.0, scores), problem)
+    return np.minimum(1.0, scores)
 
 
 def _exact_leverage_scores(problem: KernelProblem, ridge: float) -> np.ndarray:
@@ -559,7 +567,6 @@ def approximate(
     return Approximation(problem.source, found, problem.engine)
 
 
-@with_progress_bar(passes=3.0, n_selections=1)
 def spectral_embedding(
     X: Any,
     n_components: int = 8,
@@ -641,29 +648,34 @@ def spectral_embedding(
     >>> bool(abs(((u[:, 0] > 0) == y).mean() - 0.5) > 0.45)
     True
     """
-    n_components = check_int(n_components, "n_components")
-    problem, landmarks = _problem(
-        "spectral_embedding",
-        X,
-        kernel,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        kernel_params=kernel_params,
-        landmarks=landmarks,
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
-    if landmarks is None:
-        stopping_rule = stopping_rule_from_params(
-            n_landmarks, sampler, default=DEFAULT_LANDMARKS
+    with call_context("spectral_embedding", verbose, work=(3.0, 1)):
+        n_components = check_int(n_components, "n_components")
+        problem, landmarks = _problem(
+            "spectral_embedding",
+            X,
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            landmarks=landmarks,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
-        landmarks = problem.select_landmarks(
-            stopping_rule, sampler, random_state=random_state
+        if landmarks is None:
+            stopping_rule = stopping_rule_from_params(
+                n_landmarks, sampler, default=DEFAULT_LANDMARKS
+            )
+            landmarks = problem.select_landmarks(
+                stopping_rule, sampler, random_state=random_state
+            )
+            warn_about_landmarks(landmarks)
+        n_dropped, seed = int(drop_first), as_seed(random_state)
+        _, coordinates = fit_spectral_embedding(
+            landmarks,
+            problem.source,
+            n_components + n_dropped,
+            problem.engine,
+            seed=seed,
         )
-        warn_about_landmarks(landmarks)
-    n_dropped, seed = int(drop_first), as_seed(random_state)
-    _, coordinates = fit_spectral_embedding(
-        landmarks, problem.source, n_components + n_dropped, problem.engine, seed=seed
-    )
-    return _to_row_library(coordinates[:, n_dropped:], problem)
+        return _to_row_library(coordinates[:, n_dropped:], problem)

@@ -9,7 +9,6 @@ coefficients that cancel lose no more than in Python.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +105,15 @@ def export_onnx(
     """
     if dtype not in ("float32", "float64"):
         raise unknown_name_error("dtype", dtype, ["float32", "float64"])
+    model = _onnx_model(estimator, dtype)
+    if path is not None:
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(model.SerializeToString())
+    return model
+
+
+def _onnx_model(estimator: Any, dtype: str, *, squeeze: bool = True) -> Any:
+    """The graph, checked; `squeeze`: values of one column have one dimension."""
     onnx = import_optional("onnx", "onnx", "export_onnx")
     helper, type_code = onnx.helper, TYPE_CODES[dtype]
     graph = OnnxGraph(helper, onnx.numpy_helper)
@@ -132,6 +140,7 @@ def export_onnx(
     else:
         is_features = isinstance(estimator, Nystroem)
         name, single = "features" if is_features else "coordinates", False
+    single = single and squeeze
     if single:
         values = values.apply("Squeeze", FEATURES)
     values = values.apply("Cast", to=type_code)
@@ -146,31 +155,14 @@ def export_onnx(
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
     onnx.checker.check_model(model)
-    if path is not None:
-        with atomic_write(path) as temporary:
-            temporary.write_bytes(model.SerializeToString())
     return model
 
 
 # -------------------------------------------------------------- graphs and arithmetic
 
 
-class Graph(ABC):
+class OnnxGraph:
     """A graph that grows node by node; a value goes by its name."""
-
-    @abstractmethod
-    def constant(self, value: np.ndarray) -> str:
-        """Add an array to the graph."""
-
-    @abstractmethod
-    def node(
-        self, operator: str, inputs: list[str], output: str = "", **attributes: Any
-    ) -> str:
-        """Add an operator; returns the name of its output, a new one by default."""
-
-
-class OnnxGraph(Graph):
-    """For a file of our own."""
 
     def __init__(self, helper: Any, numpy_helper: Any) -> None:
         self.helper, self.numpy_helper = helper, numpy_helper
@@ -178,6 +170,7 @@ class OnnxGraph(Graph):
         self.constants: list[Any] = []
 
     def constant(self, value: np.ndarray) -> str:
+        """Add an array to the graph."""
         name = f"c{len(self.constants)}"
         self.constants.append(self.numpy_helper.from_array(value, name))
         return name
@@ -185,41 +178,18 @@ class OnnxGraph(Graph):
     def node(
         self, operator: str, inputs: list[str], output: str = "", **attributes: Any
     ) -> str:
+        """Add an operator; returns the name of its output, a new one by default."""
         output = output or f"v{len(self.nodes)}"
-        node = self.helper.make_node(operator, inputs, [output], **attributes)
+        # skl2onnx takes no nodes without a name.
+        node = self.helper.make_node(operator, inputs, [output], output, **attributes)
         self.nodes.append(node)
-        return output
-
-
-class Skl2OnnxGraph(Graph):
-    """Into a graph that skl2onnx builds."""
-
-    def __init__(self, scope: Any, container: Any) -> None:
-        self.scope, self.container = scope, container
-
-    def constant(self, value: np.ndarray) -> str:
-        name = self.scope.get_unique_variable_name("nystrom_c")
-        text = value.dtype == np.dtype(object)
-        values = [v.encode() for v in value.ravel()] if text else value.ravel().tolist()
-        element = TYPE_CODES[value.dtype.name]
-        self.container.add_initializer(name, element, list(value.shape), values)
-        return name
-
-    def node(
-        self, operator: str, inputs: list[str], output: str = "", **attributes: Any
-    ) -> str:
-        output = output or self.scope.get_unique_variable_name("nystrom_v")
-        name = self.scope.get_unique_operator_name("nystrom")
-        self.container.add_node(
-            operator, inputs, [output], op_version=OPSET, name=name, **attributes
-        )
         return output
 
 
 class Value:
     """A value in a graph. Arithmetic on it adds nodes; numbers become constants."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: OnnxGraph, name: str) -> None:
         self.graph, self.name = graph, name
 
     def constant(self, value: Any) -> Value:
@@ -575,21 +545,16 @@ def _set_output_types(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     types = import_optional("skl2onnx.common.data_types", "onnx", "register_onnx")
-    model, outputs = operator.raw_operator, operator.outputs
-    graph = Skl2OnnxGraph(scope, container)
-    values = affine_values(Value(graph, operator.inputs[0].full_name), model)
-    classes = onnx_classes(model)
-    if classes is not None:
-        label = labels(values, classes)
-        graph.node("Identity", [label.name], outputs[0].full_name)
-        # skl2onnx gives every classifier probabilities.
-        shares = probabilities(values, model)
-        if shares is None:
-            raise ValueError(
-                f"This {type(model).__name__} has no probabilities, because conjugate "
-                "gradients compute none; fit with solver='direct'."
-            )
-        values = shares
-    is_double = isinstance(outputs[-1].type, types.DoubleTensorType)
-    output = values.apply("Cast", to=TYPE_CODES["float64" if is_double else "float32"])
-    graph.node("Identity", [output.name], outputs[-1].full_name)
+    name = "skl2onnx.helpers.integration"
+    integration = import_optional(name, "onnx", "register_onnx")
+    estimator = operator.raw_operator
+    # skl2onnx gives every classifier probabilities.
+    if getattr(estimator, "_links", ()) is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} has no probabilities, because conjugate "
+            "gradients compute none; fit with solver='direct'."
+        )
+    is_double = isinstance(operator.outputs[-1].type, types.DoubleTensorType)
+    dtype = "float64" if is_double else "float32"
+    model = _onnx_model(estimator, dtype, squeeze=False)
+    integration.add_onnx_graph(scope, operator, container, model)

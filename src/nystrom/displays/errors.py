@@ -59,11 +59,7 @@ class ErrorPathDisplay(BaseDisplay):
     """
 
     def __init__(
-        self,
-        errors: np.ndarray,
-        *,
-        goal: float | None = None,
-        name: str | None = None,
+        self, errors: np.ndarray, *, goal: float | None = None, name: str | None = None
     ) -> None:
         self.errors = np.asarray(errors, dtype=np.float64)
         self.goal = goal

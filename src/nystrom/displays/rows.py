@@ -4,6 +4,7 @@ axes and landmarks of every display.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -161,6 +162,7 @@ def _as_numpy(X: Any) -> np.ndarray:
     return arrays.to_host(X) if arrays.is_array(X) else np.asarray(X)
 
 
+@dataclass(eq=False)
 class LandmarksDisplay(BaseRowsDisplay):
     """Rows in a plane, with the landmarks among them.
 
@@ -192,12 +194,9 @@ class LandmarksDisplay(BaseRowsDisplay):
     (30, 2)
     """
 
-    def __init__(
-        self, rows: np.ndarray, landmarks: np.ndarray | None, names: tuple[str, ...]
-    ) -> None:
-        self.rows = rows
-        self.landmarks = landmarks
-        self.names = names
+    rows: np.ndarray
+    landmarks: np.ndarray | None
+    names: tuple[str, ...]
 
     @classmethod
     def from_landmarks(  # type: ignore[override]
@@ -408,6 +407,7 @@ class LeverageDisplay(BaseRowsDisplay):
         return self
 
 
+@dataclass(eq=False)
 class ClusterDisplay(BaseDisplay):
     """Rows in a plane, coloured by cluster.
 
@@ -440,17 +440,10 @@ class ClusterDisplay(BaseDisplay):
     400
     """
 
-    def __init__(
-        self,
-        rows: np.ndarray,
-        labels: np.ndarray,
-        sizes: np.ndarray,
-        names: tuple[str, ...],
-    ) -> None:
-        self.rows = rows
-        self.labels = labels
-        self.sizes = sizes
-        self.names = names
+    rows: np.ndarray
+    labels: np.ndarray
+    sizes: np.ndarray
+    names: tuple[str, ...]
 
     @classmethod
     def from_estimator(

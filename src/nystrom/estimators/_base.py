@@ -315,9 +315,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         return stopping_rule
 
     def _select_landmarks(
-        self,
-        problem: KernelProblem,
-        stopping_rule: StoppingRule | None = None,
+        self, problem: KernelProblem, stopping_rule: StoppingRule | None = None
     ) -> Landmarks:
         """Landmarks by the sampler, as many as asked for; moved where that is asked.
 
@@ -328,11 +326,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
         if self.optimize_landmarks and isinstance(sampler, str) and sampler == "auto":
             sampler = "uniform"  # rows far from all others are no place to begin
         landmarks = problem.select_landmarks(
-            rule,
-            sampler,
-            random_state=self.random_state,
-            nested=True,
-            delta=self.delta,
+            rule, sampler, random_state=self.random_state, nested=True, delta=self.delta
         )
         if self.epsilon is not None and landmarks.n_requested is not None:
             raise ValueError(
@@ -487,7 +481,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.array_api_support = True
         tags.input_tags.pairwise = (
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
@@ -508,6 +502,5 @@ class BaseLandmarkTransformer(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

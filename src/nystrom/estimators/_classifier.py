@@ -5,7 +5,7 @@ probabilities.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,14 +43,11 @@ ONE_LABEL = "partial_fit takes one label per row; use fit for several."
 
 
 class SignedTargets(Source):
-    """±1 for each class, of the labels that another source has."""
+    """±1 for each class, of the labels that another source has; one for two classes."""
 
-    def __init__(self, labels: Any, binarizer: LabelBinarizer) -> None:
-        self.labels, self.binarizer = labels, binarizer
-        self.names = labels.names if isinstance(labels, Targets) else None
-        classes = binarizer.classes_
-        self.n_rows = len(labels)
-        self.n_features = 1 if len(classes) == 2 else len(classes)
+    def __init__(self, labels: Any, codes: np.ndarray) -> None:
+        self.labels, self.codes = labels, codes[1:] if len(codes) == 2 else codes
+        self.n_rows, self.n_features = len(labels), len(self.codes)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
         return self._encode(self.labels[start:stop])
@@ -59,10 +56,7 @@ class SignedTargets(Source):
         return self._encode(self.labels[indices])
 
     def _encode(self, labels: np.ndarray) -> np.ndarray:
-        decoded = _decode_labels(
-            labels[:, 0], self.names, self.binarizer.classes_.dtype
-        )
-        return self.binarizer.transform(decoded).astype(np.float64)
+        return 2.0 * (labels == self.codes) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +80,6 @@ class RowLabels:
     def from_source(cls, source: Source) -> RowLabels:
         """Read the labels of a source once."""
         labels = source.targets
-        assert labels is not None
         if labels.shape[1] != 1:
             raise ValueError(
                 f"The source has {labels.shape[1]} targets per row, but a classifier "
@@ -105,8 +98,10 @@ class RowLabels:
             counts = np.bincount(inverse, both).astype(int)
         is_integral = np.all(codes == np.rint(codes))
         names = labels.names if isinstance(labels, Targets) else None
-        decoded = _decode_labels(codes, names, np.int64 if is_integral else np.float64)
-        return cls(labels, codes, decoded, counts)
+        if names is not None:  # text where the file has it
+            return cls(labels, codes, names[codes.astype(int)], counts)
+        classes = codes.astype(np.int64 if is_integral else np.float64)
+        return cls(labels, codes, classes, counts)
 
     def class_weights(self, class_weight: Any, totals: Any = None) -> np.ndarray:
         """(k,) those of the classes; balanced by `totals`, or by numbers of rows."""
@@ -127,32 +122,22 @@ class RowLabels:
         totals = None
         if by_weight and weights is not None:
             totals = self.class_totals(weights)
-        weight_of_class = self.class_weights(class_weight, totals)
-        out = np.ones(len(self.labels)) if weights is None else weights.copy()
-        for rows, class_index in self._class_index_blocks():
-            out[rows] *= weight_of_class[class_index]
-        return out
+        of_rows = self.class_weights(class_weight, totals)[self.class_indices]
+        return of_rows if weights is None else weights * of_rows
 
     def class_totals(self, weights: np.ndarray) -> np.ndarray:
         """(k,): the weight of each class."""
-        totals, k = np.zeros(len(self.classes)), len(self.classes)
-        for rows, class_index in self._class_index_blocks():
-            totals += np.bincount(class_index, weights[rows], k)
-        return totals
+        return np.bincount(self.class_indices, weights, len(self.classes))
 
-    def _class_index_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """(rows, the number of each row's class), some rows at a time."""
-        for start in range(0, len(self.labels), LABEL_BLOCK_ROWS):
+    @property
+    def class_indices(self) -> np.ndarray:
+        """(n,): the number of each row's class."""
+        indices = np.empty(len(self.labels), dtype=np.intp)
+        for start in range(0, len(indices), LABEL_BLOCK_ROWS):
             rows = slice(start, start + LABEL_BLOCK_ROWS)
             labels = arrays.to_host(self.labels[rows])[:, 0]
-            yield rows, np.searchsorted(self.codes, labels)
-
-
-def _decode_labels(
-    codes: np.ndarray, names: np.ndarray | None, dtype: Any
-) -> np.ndarray:
-    """Classes as users know them: text where the file has it."""
-    return codes.astype(dtype) if names is None else names[codes.astype(int)]
+            indices[rows] = np.searchsorted(self.codes, labels)
+        return indices
 
 
 def check_known_classes(y: np.ndarray, classes: np.ndarray) -> None:
@@ -178,7 +163,7 @@ class ClassLabels:
     @property
     def is_multilabel(self) -> bool:
         """Whether a row may have several labels."""
-        return self.binarizer.y_type_.startswith("multilabel")
+        return self.rows is None
 
 
 class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
@@ -220,7 +205,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
             # Several rows of each, as there are: scikit-learn before 1.9 warns of
             # targets with as many classes as rows.
             binarizer.fit(np.repeat(found.classes, 3))
-            Y: Any = Targets(SignedTargets(found.labels, binarizer))
+            Y: Any = Targets(SignedTargets(found.labels, found.codes))
         else:
             y = check_labels(X, y)
             if y.ndim == 2 and y.dtype == bool:
@@ -406,6 +391,12 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         """
         return self._probabilities(X, "predict_log_proba", out, log=True)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self._takes_multilabel
+        tags.target_tags.multi_output = self._takes_multilabel
+        return tags
+
     @abstractmethod
     def _probability_function(
         self, method: str, log: bool
@@ -479,9 +470,8 @@ class CalibratedClassifierMixin(BaseKernelClassifier):
             if len(links) == 1:
                 return probabilities_of(links[0], values)
             # Of each label the probability that a row has it.
-            parts = [
-                probabilities_of(link, values[:, [j]]) for j, link in enumerate(links)
-            ]
-            return np.column_stack([part[:, 1] for part in parts])
+            pairs = zip(links, values.T, strict=True)
+            parts = [probabilities_of(link, v[:, None])[:, 1] for link, v in pairs]
+            return np.column_stack(parts)
 
         return map_values

@@ -38,12 +38,7 @@ from ..sources import (
     as_source,
 )
 from ..sources.views import DeviceRows
-from ._inputs import (
-    check_namespace,
-    check_sample_weight,
-    check_width,
-    is_numpy_numbers,
-)
+from ._inputs import check_namespace, check_sample_weight, check_width, is_numpy_numbers
 from ._progress import active_engine, announce_selection, resolve_engine, warn
 
 
@@ -206,7 +201,12 @@ class KernelProblem:
             kernel = as_kernel(kernel, caller=caller, **params)
         source: Source
         if isinstance(kernel, Precomputed):
-            matrix = _check_square_matrix(X)
+            matrix = as_dense_kernel_values(X)
+            if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+                raise ValueError(
+                    "kernel='precomputed' takes the square matrix of k(x, y) for all "
+                    f"pairs of training rows; X has shape {tuple(matrix.shape)}."
+                )
             kernel, source = Precomputed(matrix), RowNumbers(matrix.shape[0], weights)
         else:
             source = source_from_rows(X, weights)
@@ -313,16 +313,6 @@ def as_dense_kernel_values(X: Any) -> Any:
     return X if arrays.is_array(X) else np.asarray(X)
 
 
-def _check_square_matrix(X: Any) -> Any:
-    X = as_dense_kernel_values(X)
-    if X.ndim != 2 or X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"kernel='precomputed' takes the square matrix of k(x, y) for all pairs of "
-            f"training rows; X has shape {tuple(X.shape)}."
-        )
-    return X
-
-
 #: What two stopping rules would both set.
 LANDMARK_COUNT = "the number of landmarks"
 
@@ -347,19 +337,16 @@ def stopping_rule_from_params(
             f"max_trace_error={max_trace_error!r}",
             LANDMARK_COUNT,
         )
-    if max_trace_error is not None:
-        return TraceTolerance(
-            max_trace_error, check_int(n_landmarks, name, optional=True)
-        )
-    if max_spectral_error is None:
+    if max_spectral_error is None and max_trace_error is None:
         max_spectral_error = getattr(sampler, "max_spectral_error", None)
+    rules = (max_trace_error, max_spectral_error, default)
+    is_optional = any(rule is not None for rule in rules)
+    size = check_int(n_landmarks, name, optional=is_optional)
+    if max_trace_error is not None:
+        return TraceTolerance(max_trace_error, size)
     if max_spectral_error is not None:
-        return SpectralTolerance(
-            max_spectral_error, check_int(n_landmarks, name, optional=True)
-        )
-    size = check_int(n_landmarks, name, optional=default is not None) or default
-    assert size is not None  # None is refused where there is no default
-    return FixedSize(size)
+        return SpectralTolerance(max_spectral_error, size)
+    return FixedSize(size or default)  # type: ignore[arg-type]  # one of them is there
 
 
 def check_streamable(kernel: Kernel, sampler: Any, caller: str) -> None:

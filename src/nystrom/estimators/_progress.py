@@ -32,11 +32,7 @@ from ..engines.blas import blas_limit_for_size
 from ..engines.progress import PassBars, WorkEstimate, write_above_status_line
 from ..kernels import Kernel
 from ..samplers import SpectralTolerance, StoppingRule
-from ..samplers.cost import (
-    TRACE_TOLERANCE_LANDMARKS,
-    expected_evaluations,
-    forecast,
-)
+from ..samplers.cost import TRACE_TOLERANCE_LANDMARKS, expected_evaluations, forecast
 from ..sources import Source, is_dask
 from ..sources.arrow import report_conversions
 from ..sources.dask import as_dask_matrix, column_names
@@ -71,10 +67,7 @@ BAR_DELAY_SECONDS = 1.0
 
 @contextmanager
 def call_context(
-    name: str,
-    verbose: Any,
-    delay: float = 0.0,
-    work: tuple[float, int] = (1.0, 0),
+    name: str, verbose: Any, delay: float = 0.0, work: tuple[float, int] = (1.0, 0)
 ) -> Iterator[Bar | None]:
     """If `verbose`, the bar of this call; of the one around it where there is one.
 
@@ -133,24 +126,6 @@ def method_of_rows(method: _F) -> _F:
     return wrapper  # type: ignore[return-value]
 
 
-def with_progress_bar(passes: float = 1.0, n_selections: int = 0) -> Callable[[_F], _F]:
-    """A function that has one bar, if its own argument `verbose` says so.
-
-    It makes so many passes and selections of landmarks.
-    """
-
-    def decorate(function: _F) -> _F:
-        @wraps(function)
-        def wrapper(*args: Any, **options: Any) -> Any:
-            name, verbose = function.__name__, options.get("verbose", 0)
-            with call_context(name, verbose, work=(passes, n_selections)):
-                return function(*args, **options)
-
-        return wrapper  # type: ignore[return-value]
-
-    return decorate
-
-
 @contextmanager
 def fit_context(
     estimator: Any, X: Any, y: Any, passes: float | None = None
@@ -202,10 +177,7 @@ def active_engine(source: Source | None = None) -> Engine | None:
 
 
 def resolve_engine(
-    kernel: Kernel,
-    n_jobs: int | None,
-    verbose: Any,
-    source: Source | None = None,
+    kernel: Kernel, n_jobs: int | None, verbose: Any, source: Source | None = None
 ) -> Engine:
     """The engine in use, else threads; with the fit's callbacks and, if `verbose`, the
     bar of the call, or else one for each pass.

@@ -17,14 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._random import as_seed
-from .._validation import (
-    both_given_error,
-    check_choice,
-    check_numbers,
-    check_positive,
-)
+from .._validation import both_given_error, check_choice, check_numbers, check_positive
 from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
+from ..linalg.cross_kernel import cast_output
 from ..linalg.errors import TraceError
 from ..linalg.features import LinearMap
 from ..models.posterior import Posterior
@@ -122,7 +118,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
 
     def _check_alphas(self, problem: KernelProblem) -> np.ndarray:
         """(t,): alpha, with the white noise of the kernel."""
-        assert problem.source.targets is not None
         n_targets = problem.source.targets.shape[1]
         alphas = check_numbers(self.alpha, "alpha", alternative=", one per target")
         if alphas.ndim == 1 and len(alphas) not in (1, n_targets):
@@ -264,17 +259,24 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         model = self._model
         output = Output(out, names=model.column_names_with_std())
-        rows = self._resolve_new_rows(X, self.dual_coef_, "predict")
-        posterior = model.require_posterior()
-        options: Any = {"noise": noise, "white": model.white}
+        landmarks, source, engine = self._resolve_new_rows(
+            X, self.dual_coef_, "predict"
+        )
+        both = model.require_posterior().predict_with_std(
+            landmarks,
+            source,
+            model.map,
+            engine,
+            noise=noise,
+            white=model.white,
+            output=output,
+        )
         if out is not None:
-            return posterior.predict_with_std(
-                *rows[:2], model.map, rows[2], output=output, **options
-            )
-        mean = model.map(*rows, output=Output(single=model.ravel))
-        std = posterior.std(*rows, wide=model.map.wide, **options)
-        std = std[:, 0] if model.ravel else std
-        return mean, std if arrays.is_on_host(mean) else arrays.from_host(std, mean)
+            return both
+        dtype = landmarks.kernel.dtype(source.original.rows(0, 1))
+        t = model.map.dual.shape[1]
+        mean, std = cast_output(both[:, :t], dtype), arrays.as_float(both[:, t:])
+        return (mean[:, 0], std[:, 0]) if model.ravel else (mean, std)
 
     def _predict_interval(
         self, X: Any, coverage: Any, return_std: bool, out: Any
@@ -325,7 +327,6 @@ class BaseKernelRidge(BaseLandmarkEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.array_api_support = True
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags

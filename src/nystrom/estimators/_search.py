@@ -5,7 +5,7 @@ splits, scorers of held-out rows, grids, warnings at grid edges.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -33,7 +33,7 @@ from ..models.model_selection import (
     remove_class_weights,
     score_path,
 )
-from ..models.ridge import RidgeFit, RidgeTask
+from ..models.ridge import RidgeFit
 from ..models.ridge_solvers import fit_from_moments
 from ..samplers import FixedSize
 from ..sources import Source
@@ -159,9 +159,7 @@ def default_alpha_grid(
 def resolve_gamma_grid(gamma: Any, gammas: Any, kernel: Any) -> list[Any] | None:
     """The widths to try, as they were given; None where they come from the data."""
     takes_gamma = isinstance(kernel, str) and accepts_gamma(kernel)
-    if isinstance(gammas, str) and gammas == "auto":
-        return None if gamma is None and takes_gamma else [gamma]
-    if gammas is None:
+    if gammas is None or (isinstance(gammas, str) and gammas == "auto"):
         return None if gamma is None and takes_gamma else [gamma]
     if gamma is not None:
         raise both_given_error(f"gamma={gamma!r}", f"gammas={gammas!r}", "the width")
@@ -304,13 +302,16 @@ class ScorerErrors:
         def links() -> list[ProbabilityLink]:
             return fit_probability_links(parts, source, self.seed, engine)
 
-        assert source.targets is not None
         targets: list[Any] = [slice(None)]
         if self.per_target:
             targets = [[t] for t in range(source.targets.shape[1])]
         errors = []
         for part in parts:
-            rows, Y, w, F = _test_rows(part, source, engine, self.class_weights)
+            subset = part.subset_of(source)
+            numbers = np.arange(subset.n_rows) if part.rows is None else part.rows
+            Y, F = np.asarray(subset.targets[:]), part.predict(source, engine)
+            w = remove_class_weights(Y, subset.weights, self.class_weights)
+            rows, Y, F, w = (values[w > 0] for values in (numbers, Y, F, w))
             for fit, t in product(range(F.shape[1]), targets):
                 estimator: Any = HeldOutRegressor(F[:, fit, t])
                 y = _drop_single_column(Y[:, t])
@@ -323,21 +324,6 @@ class ScorerErrors:
 
 def _drop_single_column(values: np.ndarray) -> np.ndarray:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-
-
-def _test_rows(
-    part: HeldOutSet,
-    source: Source,
-    engine: Engine,
-    class_weights: np.ndarray | None = None,
-) -> list[np.ndarray]:
-    """Numbers, targets, weights and values of a part's rows; not those of weight 0."""
-    subset = part.subset_of(source)
-    assert subset.targets is not None
-    rows = np.arange(subset.n_rows) if part.rows is None else part.rows
-    Y, w = np.asarray(subset.targets[: subset.n_rows]), np.asarray(subset.weights)
-    w = remove_class_weights(Y, w, class_weights)
-    return [values[w > 0] for values in (rows, Y, w, part.predict(source, engine))]
 
 
 def _error(
@@ -377,6 +363,11 @@ class GridScores:
     gamma: Any  # the best
 
 
+def _min_errors(errors: np.ndarray) -> np.ndarray:
+    """(sizes,): the least error that the alphas allow, of (sizes, alphas, targets)."""
+    return errors.min(axis=1).mean(axis=1)
+
+
 class RidgeSearchMixin(BaseKernelRidge):
     """The base of KernelRidgeCV and KernelRidgeClassifierCV."""
 
@@ -395,11 +386,10 @@ class RidgeSearchMixin(BaseKernelRidge):
 
     def _search(
         self, problem: KernelProblem, search: SearchCriterion
-    ) -> tuple[Landmarks, RidgeFit, RidgeTask]:
-        """The best of all, fitted to all rows; sets the scores."""
+    ) -> tuple[Landmarks, RidgeFit]:
+        """The best of all, fitted to all rows; sets the scores and the model."""
         scores = self._score_gammas(problem, search)
         best, source = scores.best, problem.source
-        assert source.targets is not None
         size_index = self._choose_size(best)
         landmarks, mapping, sums = best.prefix(size_index)
         alphas = self._choose_alphas(
@@ -413,22 +403,20 @@ class RidgeSearchMixin(BaseKernelRidge):
         self.n_landmarks_path_ = as_array(np.array(best.sizes))
         self.alphas_ = as_array(scores.alphas)
         errors, best_errors = np.array(scores.errors), best.errors[size_index]
-        by_target = self.alpha_per_target and not problem.is_single_target
-        if by_target:
-            self.alpha_ = as_array(alphas)
-            self.best_score_ = as_array(search.best_possible - best_errors.min(axis=0))
+        best_scores = search.best_possible - best_errors.min(axis=0)
+        if self.alpha_per_target and not problem.is_single_target:
+            self.alpha_, self.best_score_ = as_array(alphas), as_array(best_scores)
         else:
-            errors = errors.mean(axis=3)
-            self.alpha_ = float(alphas[0])
-            best_error = best_errors.mean(axis=1).min()
-            self.best_score_ = float(search.best_possible - best_error)
+            self.alpha_, self.best_score_ = float(alphas[0]), float(best_scores[0])
+            errors = errors[..., 0]
         errors = errors if is_grid(self.n_landmarks) else errors[:, 0]
         is_single_gamma = self.gammas is None or isinstance(self.gammas, str)
         errors = errors[0] if is_single_gamma and len(errors) == 1 else errors
         self.scores_ = as_array(search.best_possible - errors)
         if source.n_rows >= MIN_ROWS_TO_WARN:
             self._warn_at_grid_edges(scores, size_index)
-        return landmarks, fit, task
+        self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+        return landmarks, fit
 
     def _score_gammas(
         self, problem: KernelProblem, search: SearchCriterion
@@ -463,8 +451,8 @@ class RidgeSearchMixin(BaseKernelRidge):
                     alphas = np.array([landmarks.ridge])
             scored = self._score_grid(problem, landmarks, sizes, alphas, search)
             errors.append(scored.errors)
-            min_error = self._min_errors(scored.errors).min()
-            if best is None or min_error < self._min_errors(best.errors).min():
+            min_error = _min_errors(scored.errors).min()
+            if best is None or min_error < _min_errors(best.errors).min():
                 best, best_gamma = scored, gamma
         assert best is not None
         assert alphas is not None
@@ -491,7 +479,10 @@ class RidgeSearchMixin(BaseKernelRidge):
         alphas: np.ndarray,
         search: SearchCriterion,
     ) -> PathScores:
-        """Errors of all numbers of landmarks and alphas, for one width."""
+        """Errors of all numbers of landmarks and alphas, for one width.
+
+        Of each target where it has an alpha of its own, else on average.
+        """
         if sizes is None:
             sizes = [len(landmarks)]
         else:
@@ -502,7 +493,7 @@ class RidgeSearchMixin(BaseKernelRidge):
                     f"kernel, which {problem.kernel} is not; give one number."
                 )
             sizes = sorted({min(size, len(landmarks)) for size in sizes})
-        return score_path(
+        scores = score_path(
             landmarks,
             problem.source,
             sizes,
@@ -512,16 +503,14 @@ class RidgeSearchMixin(BaseKernelRidge):
             fit_intercept=bool(self.fit_intercept),
             measure=search.measure,
         )
-
-    def _min_errors(self, errors: np.ndarray) -> np.ndarray:
-        """(sizes,): the least error that the alphas allow."""
         if self.alpha_per_target:
-            return errors.min(axis=1).mean(axis=1)
-        return errors.mean(axis=2).min(axis=1)
+            return scores
+        mean_errors = scores.errors.mean(axis=2, keepdims=True)
+        return replace(scores, errors=mean_errors)  # one alpha for all targets
 
     def _choose_size(self, scored: PathScores) -> int:
         """The place of the best number of landmarks, or of the fewest as good."""
-        min_errors = self._min_errors(scored.errors)
+        min_errors = _min_errors(scored.errors)
         best = int(np.argmin(min_errors))
         if not self.prefer_fewer or scored.standard_errors is None:
             return best
@@ -529,20 +518,19 @@ class RidgeSearchMixin(BaseKernelRidge):
         max_error = min_errors[best] + scored.standard_errors[best, alpha].mean()
         return int(np.flatnonzero(min_errors <= max_error)[0])
 
+    @staticmethod
     def _choose_alphas(
-        self, alphas: np.ndarray, errors: np.ndarray, n_targets: int
+        alphas: np.ndarray, errors: np.ndarray, n_targets: int
     ) -> np.ndarray:
         """(t,): of equally good ones the largest, which shrinks most."""
         order = np.argsort(-alphas, kind="stable")
-        alphas, errors = alphas[order], errors[order]
-        if self.alpha_per_target:
-            return alphas[np.argmin(errors, axis=0)]
-        return np.full(n_targets, alphas[np.argmin(errors.mean(axis=1))])
+        best = np.argmin(errors[order], axis=0)
+        return np.broadcast_to(alphas[order][best], (n_targets,))
 
     def _warn_at_grid_edges(self, scores: GridScores, size_index: int) -> None:
         """Say in which direction to go on, where the best is at the end of a grid."""
         errors = scores.best.errors[size_index].mean(axis=1)
         warn_at_grid_edge("alphas", list(scores.alphas), errors)
         if not isinstance(self.gammas, str):  # they were given
-            min_errors = [self._min_errors(curve).min() for curve in scores.errors]
+            min_errors = [_min_errors(curve).min() for curve in scores.errors]
             warn_at_grid_edge("gammas", scores.gammas, np.array(min_errors))

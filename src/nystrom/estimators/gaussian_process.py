@@ -22,23 +22,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_bool, check_int, check_positive, unknown_name_error
-from ..engines.blas import resolve_n_jobs
-from ..kernels.gaussian_process import from_scikit_learn, noise_and_gradient
+from ..engines.blas import blas_limit_for_size, resolve_n_jobs
+from ..kernels import Blockwise, Kernel
+from ..kernels.gaussian_process import (
+    as_scikit_learn,
+    from_scikit_learn,
+    noise_and_gradient,
+)
 from ..landmarks import Landmarks
+from ..linalg.features import LinearMap
 from ..models.evidence import ProcessRows, evidence
 from ..models.gaussian_process import JointPosterior, ProcessFit
 from ..models.posterior import Posterior
+from ..models.ridge_solvers import ExactPosterior
 from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
 from ._base import asarray_like, exact_landmarks, uses_exact_solver
-from ._exact_process import (
-    EXACT_ATTRIBUTES,
-    can_optimize,
-    exact_model,
-    exact_process,
-    fit_exact,
-    predict_exact,
-)
 from ._hyperparameters import (
     DEFAULT_LANDMARKS,
     HyperparameterSearch,
@@ -52,6 +51,9 @@ from ._ridge import BaseKernelRidge, RidgeModel
 #: Rows of the last fit, for the likelihood at other hyper-parameters. They are no part
 #: of a model that is saved.
 _TRAINING_ROWS: WeakKeyDictionary[Any, ProcessRows] = WeakKeyDictionary()
+#: Fitted attributes of scikit-learn's own class, which does the work in exact mode:
+#: with an entry per row, and what predictions are scaled back by.
+EXACT_ATTRIBUTES = ("y_train_", "L_", "_y_train_mean", "_y_train_std")
 
 
 class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
@@ -226,7 +228,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             The fitted estimator.
         """
         with fit_context(self, X, y):
-            exact = exact_process(self.get_params(deep=False))
+            exact = self._unfitted_exact()
             exact._validate_params()
             resolve_n_jobs(self.n_jobs)
             check_bool(self.optimize_landmarks, "optimize_landmarks")
@@ -240,7 +242,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
                 and not is_weighted
                 and self.metric is None
-                and can_optimize(exact, source)
+                and _can_optimize(exact, source)
             ):
                 self._fit_exact(exact, targets[:, 0] if single else targets, source)
                 return self
@@ -278,8 +280,22 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             )
         return X
 
+    def _unfitted_exact(self) -> ExactProcess:
+        """scikit-learn's estimator with those of the parameters that it has."""
+        exact, params = ExactProcess(), self.get_params(deep=False)
+        shared = {name: params[name] for name in exact.get_params(deep=False)}
+        if isinstance(shared["kernel"], Kernel):
+            shared["kernel"] = as_scikit_learn(shared["kernel"])
+        return exact.set_params(**shared)
+
     def _fit_exact(self, exact: ExactProcess, targets: Any, source: Source) -> None:
-        kernel = fit_exact(exact, source, targets)
+        n = source.n_rows
+        with blas_limit_for_size(n):
+            exact.fit(source.rows(0, n), np.asarray(targets[:n]))
+        try:
+            kernel = from_scikit_learn(exact.kernel_)
+        except ValueError:  # noise that is no term of a sum
+            kernel = Blockwise(exact.kernel_, exact.kernel_.diag)
         self._exact = exact
         self.__dict__.pop("_model", None)
         self.landmarks_ = exact_landmarks(kernel, source)
@@ -369,10 +385,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             )
         exact = self._exact_or_prior()
         if exact is not None and interval is None:
-            X = self._rows_in_memory(X)
-            dtype = self.landmarks_.kernel.dtype(X) if self._is_fitted else np.float64
-            options = {"return_std": return_std, "return_cov": return_cov}
-            return predict_exact(exact, X, dtype, noise, **options)
+            return self._predict_exact(exact, X, noise, return_std, return_cov)
         if interval is not None:
             calibrated = copy.copy(self)
             calibrated._model = self._calibrated_model()
@@ -387,25 +400,46 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
     def _calibrated_model(self) -> RidgeModel:
         """What intervals come from."""
         check_is_fitted(self, "kernel_")
-        if self._exact is not None:
-            return exact_model(self._exact, self.landmarks_.kernel)
-        return replace(self._model, posterior=self._calibrated)
+        exact = self._exact
+        if exact is None:
+            return replace(self._model, posterior=self._calibrated)
+        # The same mean, and rows left out one by one.
+        mean, scale = np.atleast_1d(exact._y_train_mean, exact._y_train_std)
+        dual = np.reshape(self.dual_coef_, (-1, len(mean)))
+        variance = np.asarray(exact.alpha) + noise_and_gradient(exact.kernel_)[0]
+        noise = float(np.mean(variance))
+        posterior = ExactPosterior(
+            exact.X_train_,
+            self.landmarks_.kernel,
+            noise / variance if variance.ndim else None,
+            np.full(len(mean), noise),
+            scale**2,
+        )
+        return RidgeModel(LinearMap(dual, mean, False), len(mean) == 1, posterior)
+
+    def _predict_exact(
+        self, exact: ExactProcess, X: Any, noise: bool, return_std: bool, cov: bool
+    ) -> Any:
+        """scikit-learn's predictions, in the precision of the rows."""
+        X, is_fitted = self._rows_in_memory(X), "kernel_" in vars(self)
+        dtype = self.landmarks_.kernel.dtype(X) if is_fitted else np.float64
+        with blas_limit_for_size(len(getattr(exact, "X_train_", ()))):
+            found = exact.predict(X, return_std=return_std, return_cov=cov)
+        if not isinstance(found, tuple):
+            return found.astype(dtype, copy=False)
+        mean, spread = found
+        if return_std and noise:
+            scale = getattr(exact, "_y_train_std", 1.0)
+            spread = np.sqrt(spread**2 + np.mean(exact.alpha) * np.square(scale))
+        return mean.astype(dtype, copy=False), spread.astype(dtype, copy=False)
 
     def _rows_in_memory(self, X: Any) -> Any:
         X = self._validate_rows(X, reset=False)
         return X.rows(0, X.n_rows) if isinstance(X, Source) else X
 
-    @property
-    def _is_fitted(self) -> bool:
-        return "kernel_" in vars(self)
-
     def _exact_or_prior(self) -> ExactProcess | None:
         """scikit-learn's own class in exact mode, and before `fit`."""
-        return (
-            self._exact
-            if self._is_fitted
-            else exact_process(self.get_params(deep=False))
-        )
+        return self._exact if "kernel_" in vars(self) else self._unfitted_exact()
 
     def _joint_posterior(self, X: Any) -> tuple[Source, JointPosterior, np.ndarray]:
         """Rows, their joint posterior, and the scales of the targets."""
@@ -512,3 +546,14 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         tags.requires_fit = False
         tags.input_tags.sparse = False
         return tags
+
+
+def _can_optimize(exact: ExactProcess, source: Source) -> bool:
+    """Whether scikit-learn's own class can optimise its kernel."""
+    if exact.kernel is None or exact.optimizer is None:
+        return True
+    try:
+        exact.kernel(source.rows(0, 1), eval_gradient=True)
+    except (TypeError, NotImplementedError):
+        return False
+    return True

@@ -12,11 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _arrays as arrays
 from .._validation import check_choice, check_int, check_positive
-from ..engines.blas import blas_limit_for_size
 from ..kernels import Precomputed
 from ..landmarks import Landmarks
-from ..linalg.features import FeatureMap
-from ..models.cca import FORMS, CanonicalPairs, canonical_pairs
+from ..models.cca import FORMS, CanonicalView, canonical_pairs
 from ..sources import Pair, Source, as_source, is_dask
 from ..sources.files import targets_in
 from ._base import BaseLandmarkTransformer, asarray_like
@@ -258,16 +256,8 @@ class KernelCCA(BaseLandmarkTransformer):
                 problem = self._resolve_problem(rows, **view_params(self, i))
                 problems.append(problem)
                 landmarks_of_views.append(self._select_landmarks(problem))
-            with blas_limit_for_size(max(map(len, landmarks_of_views))):
-                first, second = (
-                    FeatureMap.for_ridge(landmarks, view.source, alpha, center=center)
-                    for landmarks, view, alpha in zip(
-                        landmarks_of_views, problems, alphas, strict=True
-                    )
-                )
-            pairs = canonical_pairs(
+            correlations, views = canonical_pairs(
                 landmarks_of_views,
-                (first, second),
                 Pair(*(view.source for view in problems)),
                 n_components,
                 alphas,
@@ -276,7 +266,7 @@ class KernelCCA(BaseLandmarkTransformer):
                 center=center,
                 form=self.form,
             )
-            self._set_pairs(landmarks_of_views, pairs)
+            self._set_pairs(landmarks_of_views, correlations, views)
         return self
 
     def transform(self, X: Any, y: Any = None) -> Any:
@@ -357,27 +347,30 @@ class KernelCCA(BaseLandmarkTransformer):
         return self.canonical_correlations_.shape[0]
 
     def _set_pairs(
-        self, landmarks_of_views: list[Landmarks], pairs: CanonicalPairs
+        self,
+        landmarks_of_views: list[Landmarks],
+        correlations: np.ndarray,
+        views: tuple[CanonicalView, CanonicalView],
     ) -> None:
-        if not pairs.correlations.any():
+        if not correlations.any():
             raise ValueError(
                 "A view is constant under its kernel, so it has no correlation; "
                 "check X, y and gamma."
             )
         first, second = (
             landmarks.with_error(view.error)
-            for landmarks, view in zip(landmarks_of_views, pairs.views, strict=True)
+            for landmarks, view in zip(landmarks_of_views, views, strict=True)
         )
         for landmarks in (first, second):
             warn_about_landmarks(landmarks)
         self.landmarks_ = (first, second)
         self.approximation_error_ = (first.error, second.error)
-        self.canonical_correlations_ = asarray_like(first, pairs.correlations)
+        self.canonical_correlations_ = asarray_like(first, correlations)
         self.dual_coef_ = tuple(
             asarray_like(landmarks, view.scores.dual)
-            for landmarks, view in zip((first, second), pairs.views, strict=True)
+            for landmarks, view in zip((first, second), views, strict=True)
         )
-        self._views = pairs.views
+        self._views = views
 
     def _scores(self, i: int, source: Source) -> Any:
         landmarks, view = self.landmarks_[i], self._views[i]

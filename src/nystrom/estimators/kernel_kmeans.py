@@ -20,11 +20,7 @@ from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.errors import estimate_trace_error
 from ..models.kmeans import ClusterCenters, assign_block, distances_block, fit_kmeans
-from ..models.pca import (
-    SpectralEmbeddingMap,
-    embed_rows,
-    fit_spectral_embedding,
-)
+from ..models.pca import SpectralEmbeddingMap, embed_rows, fit_spectral_embedding
 from ..sources import Source, is_dask
 from ..sources.output import Output
 from ._base import BaseLandmarkTransformer, asarray_like
@@ -49,9 +45,8 @@ class FeatureSpaceClusters:
         self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
     ) -> Any:
         """The nearest centre of each row, where it is to go."""
-        sink = output.sink(
-            source, 1, np.dtype(np.int32), _prototype_row(landmarks, source)
-        )
+        like, dtype = _prototype_row(landmarks, source), np.dtype(np.int32)
+        sink = output.sink(source, 1, dtype, like)
         engine.map(assign_block, source, sink, self._shared(landmarks), "labels")
         return output.result(sink)
 
@@ -81,7 +76,13 @@ class EmbeddingClusters:
     ) -> Any:
         """The nearest centre of each row, where it is to go."""
         rows = embed_rows(self.embedding, landmarks, source, engine)
-        return output.store(self._nearest(rows), _prototype_row(landmarks, source))
+        # As scikit-learn's `predict`, by NumPy. Its compiled loop takes centres of any
+        # shape and type as they come, out of a damaged model file too, and ends the
+        # process.
+        centers = self.centers.cluster_centers_
+        relative_distances = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
+        nearest = relative_distances.argmin(axis=1).astype(np.int32)
+        return output.store(nearest, _prototype_row(landmarks, source))
 
     def distances(
         self, landmarks: Landmarks, source: Source, engine: Engine, output: Output
@@ -93,16 +94,6 @@ class EmbeddingClusters:
         return output.store(
             values.astype(arrays.numpy_float_dtype(like), copy=False), like
         )
-
-    def _nearest(self, rows: np.ndarray) -> np.ndarray:
-        """As scikit-learn's `predict`, by NumPy.
-
-        Its compiled loop takes centres of any shape and type as they come, out of a
-        damaged model file too, and ends the process.
-        """
-        centers = self.centers.cluster_centers_
-        relative_distances = np.vecdot(centers, centers) - 2 * (rows @ centers.T)
-        return relative_distances.argmin(axis=1).astype(np.int32)
 
 
 def _prototype_row(landmarks: Landmarks, source: Source) -> Any:
@@ -418,9 +409,10 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
         labels : ndarray of shape (n_samples,)
             Cluster numbers, or `out`.
         """
+        check_is_fitted(self, "landmarks_")
         output = Output(out, "label", single=True)
-        landmarks, source, engine = self._resolve_fitted_rows(X, "predict")
-        return self._clusters.labels(landmarks, source, engine, output)
+        rows = self._resolve_new_rows(X, self.labels_, "predict")
+        return self._clusters.labels(*rows, output)
 
     @method_of_rows
     def transform(self, X: Any, out: Any = None) -> Any:
@@ -445,10 +437,10 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
             Distances in the kernel's feature space, or in the embedding with
             `affinity_normalize`; or `out`.
         """
-        landmarks, source, engine = self._resolve_fitted_rows(X, "transform")
+        check_is_fitted(self, "landmarks_")
+        rows = self._resolve_new_rows(X, self.labels_, "transform")
         names = None if out is None else self.get_feature_names_out()
-        output = Output(out, names=names)
-        return self._clusters.distances(landmarks, source, engine, output)
+        return self._clusters.distances(*rows, Output(out, names=names))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute minus the sum of squared distances to the nearest centre.
@@ -478,11 +470,3 @@ class KernelKMeans(ClusterMixin, BaseLandmarkTransformer):
         weights = load_values(sample_weight, "sample_weight")
         weights = _check_sample_weight(weights, nearest[:, None])
         return float(-weights @ nearest)
-
-    def _resolve_fitted_rows(
-        self, X: Any, method: str
-    ) -> tuple[Landmarks, Source, Engine]:
-        check_is_fitted(self, "landmarks_")
-        is_precomputed = self.landmarks_.kernel.traits.uses_row_numbers
-        like = None if is_precomputed else self.landmarks_.points
-        return self._resolve_new_rows(X, like, method)

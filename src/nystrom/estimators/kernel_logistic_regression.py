@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._random import as_seed
 from .._validation import check_float, check_int, check_numbers
 from ..linalg.errors import estimate_trace_error
+from ..linalg.features import LinearMap
 from ..models.logistic import (
     DescentResult,
     LogisticSettings,
@@ -19,7 +20,6 @@ from ..models.logistic import (
     logistic_feature_map,
     probabilities,
     select_cost,
-    to_linear_map,
 )
 from ..sources import Source
 from ._base import asarray_like
@@ -227,7 +227,9 @@ class KernelLogisticRegression(BaseKernelClassifier):
                 self._warn_not_converged(result)
             error = estimate_trace_error(landmarks, source, engine)
             landmarks = self._set_landmarks(landmarks, error)
-            linear_map = to_linear_map(landmarks, source, mapping, result.x)
+            linear_map = LinearMap.with_sufficient_precision(
+                landmarks, source, mapping.root @ result.x[:-1], result.x[-1]
+            )
             self._set_model(landmarks, RidgeModel(linear_map, problem.is_single_target))
             self._set_classes(problem.labels)
             self.C_, self.n_iter_ = C, result.n_iterations
@@ -241,11 +243,6 @@ class KernelLogisticRegression(BaseKernelClassifier):
             "features, or use a smaller C.",
             ConvergenceWarning,
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
 
     def _probability_function(
         self, method: str, log: bool

@@ -25,6 +25,7 @@ from ..kernels import Kernel, PrecomputedAtLandmarks
 from ..landmarks import Landmarks
 from ..linalg.features import LinearMap
 from ..models.pca import (
+    EigenSolver,
     PrincipalComponents,
     fit_preimage,
     principal_components,
@@ -347,11 +348,7 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        out: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any = None, out: Any = None, sample_weight: Any = None
     ) -> Any:
         """Fit, and return the coordinates of X.
 
@@ -458,17 +455,20 @@ class KernelPCA(PreimageMixin, BaseLandmarkTransformer):
             return landmarks, problem
         check_pca_params(self)
         landmarks = self._select_landmarks(problem, stopping_rule)
+        solver = EigenSolver(
+            self.eigen_solver,
+            self.tol,
+            self.max_iter,
+            self.iterated_power,
+            as_seed(self.random_state),
+        )
         components = principal_components(
             landmarks,
             source,
             self.n_components,
             problem.engine,
+            solver,
             center=self.center,
-            solver=self.eigen_solver,
-            seed=as_seed(self.random_state),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            iterated_power=self.iterated_power,
         )
         landmarks = self._set_landmarks(landmarks, components.error)
         self._set_components(landmarks, components, source)

@@ -485,14 +485,12 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         """
         with fit_context(self, X, y):
             problem = self._validate(X, y, sample_weight, gamma=None)
-            landmarks, fit, task = self._search(problem, self._criterion(problem))
-            self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+            self._search(problem, self._criterion(problem))
         return self
 
     def _criterion(self, problem: KernelProblem) -> SearchCriterion:
         """How: by squared errors, or by what a scorer says of rows left out."""
         scorer, Y = check_scorer(self.scoring, self), problem.source.targets
-        assert Y is not None
         default_cv, allowed = "gcv", "'gcv', 'loo'"
         if scorer is not None:
             default_cv, allowed = "loo", "'loo'"

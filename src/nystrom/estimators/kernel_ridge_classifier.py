@@ -11,15 +11,9 @@ import numpy as np
 
 from .._random import as_seed
 from .._validation import both_given_error
-from ..models.calibration import class_indices
 from ..models.model_selection import BEST_SCORES, ClassificationErrors
 from ..models.ridge_solvers import fit_ridge
-from ._classifier import (
-    LABEL_BLOCK_ROWS,
-    ONE_LABEL,
-    CalibratedClassifierMixin,
-    ClassLabels,
-)
+from ._classifier import ONE_LABEL, CalibratedClassifierMixin, ClassLabels
 from ._progress import fit_context, with_callbacks
 from ._ridge import check_solver
 from ._search import (
@@ -277,11 +271,6 @@ class KernelRidgeClassifier(CalibratedClassifierMixin):
             self._calibrate(landmarks, fit, kept.source, batch)
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
 
 #: Folds where `cv` says nothing.
 N_FOLDS = 5
@@ -490,18 +479,18 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         """
         with fit_context(self, X, y):
             problem = self._validate(X, y, sample_weight, gamma=None)
-            criterion = self._criterion(problem.source.targets, problem.labels)
-            landmarks, fit, task = self._search(problem, criterion)
-            self._set_fit(landmarks, fit, problem, float(task.alphas.min()))
+            landmarks, fit = self._search(problem, self._criterion(problem.labels))
             self._set_classes(problem.labels)
             self._calibrate(landmarks, fit, problem.source, problem)
         return self
 
-    def _criterion(self, Y: Any, given: ClassLabels) -> SearchCriterion:
+    def _criterion(self, given: ClassLabels) -> SearchCriterion:
         """How: by sums over held-out rows, or by what a scorer says of them."""
         seed, weights = as_seed(self.random_state), given.class_weights
-        cv = min(N_FOLDS, len(Y)) if self.cv is None else self.cv
-        splits = resolve_splits(cv, _all_class_indices(Y), seed, "'loo'")
+        assert given.rows is not None  # several labels are refused
+        indices = given.rows.class_indices
+        cv = min(N_FOLDS, len(indices)) if self.cv is None else self.cv
+        splits = resolve_splits(cv, indices, seed, "'loo'")
         name = "log_loss" if self.scoring == "neg_log_loss" else self.scoring
         if isinstance(name, str) and name in BEST_SCORES:
             errors = ClassificationErrors(name, weights, seed)
@@ -511,18 +500,3 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         classes = given.binarizer.classes_
         measure = ScorerErrors(scorer, False, classes, weights, seed)
         return SearchCriterion(splits, measure, 0.0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
-
-
-def _all_class_indices(Y: Any) -> np.ndarray:
-    """(n,) of all rows, from ±1 for each class."""
-    indices = np.empty(len(Y), dtype=np.intp)
-    for start in range(0, len(Y), LABEL_BLOCK_ROWS):
-        indices[start : start + LABEL_BLOCK_ROWS] = class_indices(
-            np.asarray(Y[start : start + LABEL_BLOCK_ROWS])
-        )
-    return indices

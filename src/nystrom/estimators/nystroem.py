@@ -231,11 +231,7 @@ class Nystroem(PreimageMixin, BaseLandmarkTransformer):
 
     @with_callbacks
     def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        out: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any = None, out: Any = None, sample_weight: Any = None
     ) -> Any:
         """Fit, and return the features of X.
 

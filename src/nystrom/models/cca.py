@@ -32,14 +32,6 @@ class CanonicalView:
 
 
 @dataclass(frozen=True, eq=False)
-class CanonicalPairs:
-    """The canonical pairs, in order of their correlation."""
-
-    correlations: np.ndarray  # (k,)
-    views: tuple[CanonicalView, CanonicalView]
-
-
-@dataclass(frozen=True, eq=False)
 class _WhitenedView:
     """One view's Gram matrix about its mean, in its eigenvectors, scaled by h(σ²)."""
 
@@ -60,7 +52,6 @@ class _WhitenedView:
 
 def canonical_pairs(
     landmarks: Sequence[Landmarks],
-    maps: tuple[FeatureMap, FeatureMap],
     pair: Pair,
     n_components: int,
     alphas: tuple[float, float],
@@ -68,16 +59,11 @@ def canonical_pairs(
     *,
     center: bool,
     form: str,
-) -> CanonicalPairs:
-    """The leading pairs of directions."""
-    sources = pair.first, pair.second
-    x, y = (
-        _whiten_view(view_landmarks, mapping, source, alpha, engine, center, form)
-        for view_landmarks, mapping, source, alpha in zip(
-            landmarks, maps, sources, alphas, strict=True
-        )
-    )
-    C = _cross_moments(maps, pair, engine)
+) -> tuple[np.ndarray, tuple[CanonicalView, CanonicalView]]:
+    """The largest correlations (k,), descending, and their directions in both views."""
+    views = zip(landmarks, (pair.first, pair.second), alphas, strict=True)
+    x, y = (_whiten_view(*view, engine, center, form) for view in views)
+    C = _cross_moments(x.mapping, y.mapping, pair, engine)
     if center:
         C -= pair.n_rows * np.outer(x.mean, y.mean)
     with blas_limit_for_size(len(C)):
@@ -90,19 +76,20 @@ def canonical_pairs(
     # Signs are free: the largest coefficient of X's direction is positive.
     largest = np.abs(U).argmax(axis=0) if k else np.empty(0, dtype=np.intp)
     signs = np.where(U[largest, np.arange(k)] < 0, -1.0, 1.0)
-    views = x.view(U * signs, center=center), y.view(V * signs, center=center)
-    return CanonicalPairs(correlations[:k], views)
+    directions = x.view(U * signs, center=center), y.view(V * signs, center=center)
+    return correlations[:k], directions
 
 
 def _whiten_view(
     landmarks: Landmarks,
-    mapping: FeatureMap,
     source: Source,
     alpha: float,
     engine: Engine,
     center: bool,
     form: str,
 ) -> _WhitenedView:
+    with blas_limit_for_size(len(landmarks)):
+        mapping = FeatureMap.for_ridge(landmarks, source, alpha, center=center)
     sums = moments(mapping, source, engine)
     problem = NormalEquations.from_moments(sums, center)
     with blas_limit_for_size(len(problem.gram)):
@@ -120,10 +107,9 @@ def _whiten_view(
 
 
 def _cross_moments(
-    maps: tuple[FeatureMap, FeatureMap], pair: Pair, engine: Engine
+    first: FeatureMap, second: FeatureMap, pair: Pair, engine: Engine
 ) -> np.ndarray:
     """Σ (zx − cx)(zy − cy)ᵀ over all rows."""
-    first, second = maps
     shared = (first.tiles(), second.tiles())
     sums = engine.reduce(_cross_moments_block, pair, shared, "cross products")
     C = arrays.to_host(sums)

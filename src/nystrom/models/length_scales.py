@@ -103,10 +103,7 @@ class TrainingSubset:
     def __getitem__(self, rows: slice) -> TrainingSubset:
         """Some of the rows, with their landmarks."""
         return replace(
-            self,
-            X=self.X[rows],
-            targets=self.targets[rows],
-            weights=self.weights[rows],
+            self, X=self.X[rows], targets=self.targets[rows], weights=self.weights[rows]
         )
 
 

@@ -17,18 +17,14 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from .. import _arrays as arrays
 from .._arrays import DeviceConstant
 from .._precision import EPS64
-from .._random import (
-    Purpose,
-    sorted_row_sample,
-    uniforms_at,
-)
+from .._random import Purpose, sorted_row_sample, uniforms_at
 from .._validation import check_finite
 from ..engines import TILE, Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
 from ..linalg.conjugate_gradients import conjugate_gradients
 from ..linalg.cross_kernel import CrossKernel, fetch_rows
-from ..linalg.features import BlockFeatures, FeatureMap, LinearMap
+from ..linalg.features import BlockFeatures, FeatureMap
 from ..samplers.weighted_sampling import KeyedSampler
 from ..sources import Block, CachedRows, Source, Subset
 
@@ -96,7 +92,9 @@ def minimize_quasi_newton(
         ):
             solve, steps_since_update = inverse_hessian_at(x), 0
             update_interval *= 1 if hessian_is_exact else 2
-            _drop_old_steps(steps, 0 if hessian_is_exact else 1)
+            # The curvature was another one where older steps began.
+            while len(steps) > (0 if hessian_is_exact else 1):
+                steps.popleft()
             gain, direction = _newton_step(current, steps, solve, hessian_is_exact)
         relative_gain = gain / 2 / max(abs(current.value), min_value)
         if relative_gain <= tolerance or iteration == max_iterations:
@@ -113,12 +111,6 @@ def minimize_quasi_newton(
         x, current, previous_gain = next_x, next_point, gain
         steps_since_update += 1
     return DescentResult(x, iteration, relative_gain, relative_gain <= tolerance)
-
-
-def _drop_old_steps(steps: deque, n_kept: int) -> None:
-    """All but the last: the curvature was another one where they started."""
-    while len(steps) > n_kept:
-        steps.popleft()
 
 
 def _newton_step(
@@ -200,13 +192,6 @@ def objective_and_gradient(
     return ValueAndGradient(
         C * loss + 0.5 * float(np.vdot(coef[:-1], coef[:-1])), gradient
     )
-
-
-def mean_loss(
-    coef: np.ndarray, mapping: FeatureMap, source: Source, engine: Engine
-) -> float:
-    """−log p of a row's own class, on the mean."""
-    return _loss_sums(coef, mapping, source, engine)[0] / source.total_weight
 
 
 def null_loss(source: Source) -> float:
@@ -335,10 +320,6 @@ class SampleBlock:
         """ZV, for V (q, t)."""
         return arrays.to_host_float64(self.Z @ arrays.from_host(V, self.Z))
 
-    def multiply_transposed(self, U: np.ndarray) -> np.ndarray:
-        """ZᵀU, for U (m, t)."""
-        return arrays.to_host_float64(self.Z.T @ arrays.from_host(U, self.Z))
-
     def gram(self, w: np.ndarray) -> Any:
         """Σ w·zzᵀ, where the rows are."""
         B = self.Z * arrays.from_host(np.sqrt(w), self.Z)[:, None]
@@ -446,7 +427,8 @@ class SampledHessian:
         for part, probabilities_of_block in zip(self._stored_blocks, P, strict=True):
             U = part.multiply(V) * probabilities_of_block
             U -= probabilities_of_block * U.sum(axis=1, keepdims=True)
-            out += part.multiply_transposed(part.w[:, None] * U)
+            U *= part.w[:, None]
+            out += arrays.to_host_float64(part.Z.T @ arrays.from_host(U, part.Z))
         return out
 
 
@@ -532,14 +514,6 @@ def fit_logistic(
         )
 
 
-def to_linear_map(
-    landmarks: Landmarks, source: Source, mapping: FeatureMap, coef: np.ndarray
-) -> LinearMap:
-    """Decisions of new rows from their kernel values."""
-    dual = mapping.root @ coef[:-1]
-    return LinearMap.with_sufficient_precision(landmarks, source, dual, coef[-1])
-
-
 #: Rows that C is chosen on at most; of each class one in so many is held out.
 MAX_SELECTION_ROWS, HELD_OUT_EVERY = 2**16, 5
 #: To compare them, this share of the objective is accurate enough.
@@ -577,7 +551,7 @@ def select_cost(
     for i in np.argsort(Cs, kind="stable"):
         C = scale * float(Cs[i])
         coef = fit_logistic(mapping, train, C, settings, engine, coef).x
-        losses[i] = mean_loss(coef, mapping, test, engine)
+        losses[i] = _loss_sums(coef, mapping, test, engine)[0] / test.total_weight
         if best is None or losses[i] < losses[best]:
             best, best_coef = i, coef
     # Without rows of a class its constant goes to −∞: nowhere to begin from.

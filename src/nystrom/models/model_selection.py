@@ -23,12 +23,7 @@ from ..linalg.features import FeatureMap
 from ..linalg.moments import Moments, moments
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink
-from .calibration import (
-    ProbabilityLink,
-    class_indices,
-    fit_probability_link,
-    not_own,
-)
+from .calibration import ProbabilityLink, class_indices, fit_probability_link, not_own
 from .ridge import RESIDUAL_RTOL, NormalEquations, sum_of_squared_errors
 
 
@@ -145,18 +140,12 @@ class HeldOutSet:
     def predict(self, source: Source, engine: Engine) -> np.ndarray:
         """(n, sizes·a, t) of all its rows: one number for each fit and target."""
         subset = self.subset_of(source)
-        assert subset.targets is not None
         n_targets = subset.targets.shape[1]
         n_fits = sum(fit.coef.shape[1] for fit in self.fits) // n_targets
         sink = ArraySink((subset.n_rows, n_fits, n_targets))
         shared = (self.columns, self.fits)
         engine.map(held_out_predictions, subset, sink, shared, "held-out values")
         return sink.array
-
-    def restrict_to(self, rows: np.ndarray) -> HeldOutSet:
-        """The part of this one that is among some rows, ascending."""
-        own_rows = rows if self.rows is None else np.intersect1d(self.rows, rows)
-        return replace(self, rows=own_rows)
 
 
 def held_out_predictions(
@@ -211,10 +200,7 @@ class ClassificationErrors:
 
 
 def fit_probability_links(
-    parts: Sequence[HeldOutSet],
-    source: Source,
-    seed: int,
-    engine: Engine,
+    parts: Sequence[HeldOutSet], source: Source, seed: int, engine: Engine
 ) -> list[ProbabilityLink]:
     """A link for each fit, from the held-out values of all parts together.
 
@@ -222,9 +208,10 @@ def fit_probability_links(
     """
     rows = sorted_row_sample(source.n_rows, MAX_COMPARISON_ROWS, seed)
     values, targets, weights = [], [], []
-    for part in (part.restrict_to(rows) for part in parts):
+    for part in parts:
+        own_rows = rows if part.rows is None else np.intersect1d(part.rows, rows)
+        part = replace(part, rows=own_rows)
         subset = part.subset_of(source)
-        assert subset.targets is not None
         if not subset.n_rows:
             continue
         values.append(part.predict(source, engine))
@@ -355,10 +342,7 @@ def nested_problems(
 
 
 def gcv_errors(
-    problems: Problems,
-    source: Source,
-    alphas: np.ndarray,
-    engine: Engine,
+    problems: Problems, source: Source, alphas: np.ndarray, engine: Engine
 ) -> np.ndarray:
     """(sizes, a, t): by generalised cross-validation, from the sums alone.
 
@@ -440,7 +424,6 @@ def moments_of_splits(
             for train, test in splits
         )
         return pairs, moments(mapping, source, engine)
-    assert source.targets is not None
     zero = Moments.zero(mapping.rank, source.targets.shape[1])
     sums = [moments_of(rows) for rows in groups]
     pairs = (

@@ -25,6 +25,7 @@ from ..linalg.errors import TraceError
 from ..linalg.features import FeatureMap, LinearMap
 from ..linalg.moments import Moments, moments, trace_error_after_pass
 from ..sources import Block, Source
+from ..sources.views import SourceView
 from .ridge import NormalEquations, dual_coefficients
 
 #: With fewer components than this, and more landmarks than that, Lanczos is faster.
@@ -51,13 +52,9 @@ def principal_components(
     source: Source,
     n_components: int | None,
     engine: Engine,
+    solver: EigenSolver,
     *,
     center: bool,
-    solver: str = "auto",
-    seed: int = 0,
-    tol: float = 0.0,
-    max_iter: int | None = None,
-    iterated_power: int | str = "auto",
 ) -> PrincipalComponents:
     """The leading components; as many as K̃ has rank for None."""
     mapping = FeatureMap.without_ridge(landmarks, source, center=center)
@@ -66,9 +63,7 @@ def principal_components(
     rank, root = mapping.rank, mapping.root
     k = min(rank, rank if n_components is None else n_components)
     with blas_limit_for_size(rank):
-        values, vectors = leading_eigenpairs(
-            problem.gram, k, solver, seed, tol, max_iter, iterated_power
-        )
+        values, vectors = solver.leading_pairs(problem.gram, k)
     mean = np.zeros(len(root))
     if center:
         # Any vector of kernel values with the same rootᵀ stands for the mean.
@@ -117,48 +112,49 @@ def explained_variance_path(
     return np.array(sizes[::-1]), ratios[::-1]
 
 
-def leading_eigenpairs(
-    G: np.ndarray,
-    k: int,
-    solver: str,
-    seed: int,
-    tol: float,
-    max_iter: int | None,
-    iterated_power: int | str,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenvalues of G ⪰ 0, descending, and eigenvectors."""
-    r = len(G)
-    if solver == "auto":
-        lanczos = r > MIN_LANCZOS_LANDMARKS and k < MAX_LANCZOS_COMPONENTS
-        solver = "arpack" if lanczos else "dense"
-    if k == 0:
-        return np.zeros(0), np.zeros((r, 0))
-    if solver == "dense" or k >= r:
-        values, vectors = _largest_eigenpairs(G, k)
-    elif solver == "arpack":
-        values, vectors = _lanczos_eigenpairs(G, k, seed, tol, max_iter)
-    else:
-        vectors, values, _ = randomized_svd(
-            G, k, n_iter=iterated_power, random_state=seed % 2**32
-        )
-    order = np.argsort(values)[::-1]
-    return np.maximum(values[order], 0.0), vectors[:, order]
+@dataclass(frozen=True)
+class EigenSolver:
+    """How leading eigenvectors are computed, with scikit-learn's parameters."""
 
+    name: str = "auto"
+    tol: float = 0.0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    seed: int = 0
 
-def _lanczos_eigenpairs(
-    G: np.ndarray, k: int, seed: int, tol: float, max_iter: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same by ARPACK; by LAPACK where that fails, many being as good as equal.
+    def leading_pairs(self, G: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k largest eigenvalues of G ⪰ 0, descending, and eigenvectors."""
+        r, name = len(G), self.name
+        if name == "auto":
+            lanczos = r > MIN_LANCZOS_LANDMARKS and k < MAX_LANCZOS_COMPONENTS
+            name = "arpack" if lanczos else "dense"
+        if k == 0:
+            return np.zeros(0), np.zeros((r, 0))
+        if name == "dense" or k >= r:
+            values, vectors = _largest_eigenpairs(G, k)
+        elif name == "arpack":
+            values, vectors = self._lanczos_pairs(G, k)
+        else:
+            vectors, values, _ = randomized_svd(
+                G, k, n_iter=self.iterated_power, random_state=self.seed % 2**32
+            )
+        order = np.argsort(values)[::-1]
+        return np.maximum(values[order], 0.0), vectors[:, order]
 
-    From half as many restarts as G has rows on LAPACK would have been faster; ARPACK's
-    own limit is twenty times that, which took a minute for a thousand rows.
-    """
-    start = np.random.default_rng(seed).uniform(-1, 1, len(G))
-    max_iter = max(MIN_ARPACK_RESTARTS, len(G) // 2) if max_iter is None else max_iter
-    try:
-        return eigsh(G, k, which="LA", tol=tol, maxiter=max_iter, v0=start)
-    except ArpackError:
-        return _largest_eigenpairs(G, k)
+    def _lanczos_pairs(self, G: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same by ARPACK; by LAPACK where that fails, many being as good as equal.
+
+        From half as many restarts as G has rows on LAPACK would have been faster;
+        ARPACK's own limit is twenty times that: a minute for a thousand rows.
+        """
+        start = np.random.default_rng(self.seed).uniform(-1, 1, len(G))
+        max_iter = self.max_iter
+        if max_iter is None:
+            max_iter = max(MIN_ARPACK_RESTARTS, len(G) // 2)
+        try:
+            return eigsh(G, k, which="LA", tol=self.tol, maxiter=max_iter, v0=start)
+        except ArpackError:
+            return _largest_eigenpairs(G, k)
 
 
 def _largest_eigenpairs(G: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -191,7 +187,6 @@ def fit_spectral_embedding(
     n_components: int,
     engine: Engine,
     *,
-    solver: str = "auto",
     seed: int = 0,
 ) -> tuple[SpectralEmbeddingMap, np.ndarray]:
     """The map, and the embedded rows (n, k)."""
@@ -204,7 +199,7 @@ def fit_spectral_embedding(
     gram = moments(mapping, scaled, engine).gram
     k = min(n_components, mapping.rank)
     with blas_limit_for_size(len(gram)):
-        values, vectors = leading_eigenpairs(gram, k, solver, seed, 0.0, None, "auto")
+        values, vectors = EigenSolver(seed=seed).leading_pairs(gram, k)
     cutoff = EPS64 * len(gram) * values.max(initial=0.0)
     kept = values > cutoff
     dual = mapping.root @ (vectors[:, kept] / np.sqrt(values[kept]))
@@ -265,18 +260,16 @@ class Preimage:
     map: LinearMap
 
 
-class CoordinateSource(Source):
+class CoordinateSource(SourceView):
     """Coordinates of the rows of another source, with the rows as targets."""
 
     def __init__(
         self, source: Source, columns: CrossKernel, forward_map: LinearMap
     ) -> None:
-        self.source, self.columns = source, columns
-        self.on_device = source.on_device
+        super().__init__(source)
+        self.columns, self.n_features = columns, forward_map.dual.shape[1]
         self.dual = DeviceConstant(forward_map.dual)
         self.intercept = DeviceConstant(forward_map.intercept)
-        self.n_rows, self.n_features = source.n_rows, forward_map.dual.shape[1]
-        self.weights = source.weights if source.is_weighted else None
 
     def rows(self, start: int, stop: int) -> Array:
         return self.map_rows(self.source.rows(start, stop))

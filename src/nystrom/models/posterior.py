@@ -90,25 +90,6 @@ class Posterior:
         """(t,): half the width of an interval of this coverage, in deviations."""
         return conformal_quantiles(self.scores, coverage)
 
-    def std(
-        self,
-        landmarks: Landmarks,
-        source: Source,
-        engine: Engine,
-        *,
-        wide: bool,
-        noise: bool,
-        white: float = 0.0,
-    ) -> np.ndarray:
-        """(n, t): the predictive standard deviation of every row and target.
-
-        With all of the noise α, or with the part of it that is `white`.
-        """
-        sink = ArraySink((source.n_rows, len(self.alphas)))
-        variance = self._predictive_variance(landmarks, source, wide, noise, white)
-        engine.map(_std_block, source, sink, (variance,), "deviations")
-        return sink.array
-
     def predict_with_std(
         self,
         landmarks: Landmarks,
@@ -117,13 +98,18 @@ class Posterior:
         engine: Engine,
         *,
         noise: bool,
-        white: float = 0.0,
+        white: float,
         output: Output,
     ) -> Any:
-        """(n, 2·t): predictions, and beside them their deviations, in one pass."""
+        """(n, 2·t): predictions, and beside them their deviations, in one pass.
+
+        With all of the noise α, or with the part of it that is `white`. A new array is
+        in float64, with predictions that are rounded to the precision of the rows.
+        """
         first, kernel = source.original.rows(0, 1), landmarks.kernel
         like, dtype = kernel.output_like(first), kernel.dtype(first)
-        sink = output.sink(source, 2 * len(self.alphas), dtype, like)
+        sink_dtype = np.dtype(np.float64) if output.where is None else dtype
+        sink = output.sink(source, 2 * len(self.alphas), sink_dtype, like)
         variance = self._predictive_variance(
             landmarks, source, mapping.wide, noise, white
         )
@@ -233,16 +219,11 @@ def _score_block(
     return variance.leave_one_out_scores(block, mean)
 
 
-def _std_block(block: Block, variance: PredictiveVariance) -> np.ndarray:
-    return variance.std(block)
-
-
 def _mean_and_std_block(
     block: Block, map_arguments: tuple, variance: PredictiveVariance
 ) -> Any:
-    mean = apply_to_block(block, *map_arguments)
-    std = arrays.from_host(variance.std(block), mean, mean.dtype)
-    return arrays.stack_columns([mean, std])
+    mean = arrays.widen(apply_to_block(block, *map_arguments))
+    return arrays.stack_columns([mean, arrays.from_host(variance.std(block), mean)])
 
 
 def _columns_with_sufficient_precision(
@@ -294,7 +275,10 @@ def ridge_posterior(
         )
     scales = np.full(len(alphas), np.nan)
     if np.all(alphas > 0):
-        scales = problem.inverse_quadratic_form(alphas, coef) / problem.n_rows
+        fitted = np.einsum("rt,rt->t", problem.cross, coef)
+        # yᵀ(K̃ + αI)⁻¹y/n
+        scales = np.maximum(problem.target_squares - fitted, 0.0) / alphas
+        scales /= problem.n_rows
     return Posterior(
         mapping.root, problem.gram, center, intercept_leverage, alphas, scales
     )

@@ -111,13 +111,6 @@ class NormalEquations:
         # changes nothing.
         return least if self.eigenvalues[-1] < least else 0.0
 
-    def inverse_quadratic_form(
-        self, alphas: np.ndarray, coef: np.ndarray
-    ) -> np.ndarray:
-        """(t,): yᵀ(K̃ + αI)⁻¹y, each target with its own α > 0 and its solution."""
-        fitted = np.einsum("rt,rt->t", self.cross, coef)
-        return np.maximum(self.target_squares - fitted, 0.0) / alphas
-
     @cached_property
     def _eigh(self) -> tuple[np.ndarray, np.ndarray]:
         if not np.all(np.isfinite(self.gram)):
@@ -209,9 +202,7 @@ class NormalEquations:
         return bool(np.all(rounding <= RESIDUAL_RTOL * self.residual_squares(alphas)))
 
     def _filter_factors(
-        self,
-        alphas: np.ndarray,
-        factor: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        self, alphas: np.ndarray, factor: Callable[[np.ndarray, np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """(a, r): a function of σ² and α; for α = 0 of directions above rounding."""
         v, a = np.broadcast_arrays(self.eigenvalues, alphas[:, None])

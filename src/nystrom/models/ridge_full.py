@@ -150,7 +150,10 @@ def kernel_products(
 
 
 class WoodburyPreconditioner:
-    """V ↦ (K̃ + αI)⁻¹V, column by column, each with its own α."""
+    """V ↦ (K̃ + αI)⁻¹V, column by column, each with its own α.
+
+    The features of all rows are stored, in float32 too, if they fit.
+    """
 
     def __init__(
         self,
@@ -165,10 +168,16 @@ class WoodburyPreconditioner:
             landmarks, source, float(alphas.min()), center=False
         )
         self.source, self.engine = source, engine  # rows are weighted
-        self.features = RowFeatures(mapping, source, engine)
-        G, total, weight = engine.reduce(
-            self.features.block_gram, source, (), "preconditioner"
-        )
+        self.tiles = BlockFeatures(mapping.columns, mapping.root)
+        self.stored: np.ndarray | None = None  # (n, r)
+        memory = (1 - KERNEL_MEMORY_SHARE) * get_config()["working_memory"] * 2**20
+        shape = source.n_rows, mapping.rank
+        for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
+            if self.stored is None and np.prod(shape) * dtype.itemsize <= memory:
+                sink = ArraySink(shape, dtype=dtype)
+                engine.map(self.block_features, source, sink, (), "features")
+                self.stored = sink.array
+        G, total, weight = engine.reduce(self.block_gram, source, (), "preconditioner")
         # A centred value keeps the rounding of the uncentred one.
         self.norm = largest_eigenvalue(lambda v: G @ v, len(G))  # of K̃
         min_ridge = min_cholesky_ridge(G)
@@ -181,28 +190,14 @@ class WoodburyPreconditioner:
         # As targets they travel with their rows.
         weighted = self.source.replace(targets=root * V)
         name, engine = "preconditioning", self.engine.quiet()
-        C = engine.reduce(self.features.block_transposed_product, weighted, (), name)
+        C = engine.reduce(self.block_transposed_product, weighted, (), name)
         C = self.factors.solve(C, alphas)
         sink = ArraySink(V.shape)
-        engine.map(self.features.block_product, self.source, sink, (C,), name)
+        engine.map(self.block_product, self.source, sink, (C,), name)
         return (V - root * sink.array) / np.maximum(alphas, self.factors.min_ridge)
 
-
-class RowFeatures:
-    """Z of the rows of a block in float64; stored, in float32 too, if that fits."""
-
-    def __init__(self, mapping: FeatureMap, source: Source, engine: Engine) -> None:
-        self.tiles = BlockFeatures(mapping.columns, mapping.root)
-        self.stored: np.ndarray | None = None  # (n, r)
-        memory = (1 - KERNEL_MEMORY_SHARE) * get_config()["working_memory"] * 2**20
-        shape = source.n_rows, mapping.rank
-        for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
-            if self.stored is None and np.prod(shape) * dtype.itemsize <= memory:
-                sink = ArraySink(shape, dtype=dtype)
-                engine.map(self.__call__, source, sink, (), "features")
-                self.stored = sink.array
-
-    def __call__(self, block: Block) -> np.ndarray:
+    def block_features(self, block: Block) -> np.ndarray:
+        """Z of the rows of a block in float64."""
         if self.stored is None:
             return arrays.to_host_float64(self.tiles(block.X))
         rows = self.stored[block.start : block.start + len(block)]
@@ -211,16 +206,16 @@ class RowFeatures:
     def block_gram(self, block: Block) -> tuple[np.ndarray, np.ndarray, float]:
         """BᵀB, Σ √w·b and Σ w, for B = W^½Z."""
         w = np.ascontiguousarray(block.weights)
-        B = self(block) * np.sqrt(w)[:, None]
+        B = self.block_features(block) * np.sqrt(w)[:, None]
         return B.T @ B, np.sqrt(w) @ B, float(w.sum())
 
     def block_transposed_product(self, block: Block) -> np.ndarray:
         """ZᵀV, for V as targets."""
-        return self(block).T @ block.targets
+        return self.block_features(block).T @ block.targets
 
     def block_product(self, block: Block, C: np.ndarray) -> np.ndarray:
         """ZC."""
-        return self(block) @ C
+        return self.block_features(block) @ C
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,7 +372,6 @@ def fit_full(landmarks: Landmarks, task: RidgeTask) -> RidgeFit:
         raise ValueError(not_definite_message(kernel))
     kept = np.flatnonzero(source.weights)
     weights = source.weights_of(kept) if source.is_weighted else None
-    assert source.targets is not None
     Y = source.targets[: source.n_rows][kept]
     points = fetch_rows(source, kept, task.engine)
     points_like_input = points
@@ -441,20 +435,18 @@ class FullPosterior:
             "compute; fit with solver='direct', or use return_std=True."
         )
 
-    def std(
+    def predict_with_std(
         self,
         rows: Landmarks,
         source: Source,
+        mapping: LinearMap,
         engine: Engine,
         *,
-        wide: bool,
         noise: bool,
-        white: float = 0.0,
-    ) -> np.ndarray:
-        """(m, t): the predictive standard deviation of every new row and target.
-
-        With all of the noise α, or with the part of it that is `white`.
-        """
+        white: float,
+        output: Output,
+    ) -> Any:
+        """As that of `Posterior`, a solution with K for every new row."""
         if isinstance(rows.kernel, Precomputed):
             raise ValueError(
                 "return_std=True after solver='full' needs the kernel matrix of the "
@@ -471,7 +463,9 @@ class FullPosterior:
         memory = get_config()["working_memory"] * 2**20 / 4
         rows_that_fit = memory / (8 * ARRAYS_PER_PAIR * problem.rows.n_rows)
         size = int(np.clip(rows_that_fit, 1, MAX_ROWS_PER_SOLVE))
-        out = np.empty((source.n_rows, len(self.alphas)))
+        mean = mapping(rows, source, engine)
+        both = np.hstack([arrays.to_host_float64(mean)] * 2)
+        std = both[:, len(self.alphas) :]
         for start in range(0, source.n_rows, size):
             stop = min(start + size, source.n_rows)
             X = source.rows(start, stop)
@@ -480,25 +474,7 @@ class FullPosterior:
                 variance += alpha if noise else white
                 mask = self.alphas == alpha
                 scaled = variance[:, None] * self.scales[mask]
-                out[start:stop, mask] = np.sqrt(scaled)
-        return out
-
-    def predict_with_std(
-        self,
-        rows: Landmarks,
-        source: Source,
-        mapping: LinearMap,
-        engine: Engine,
-        *,
-        noise: bool,
-        white: float = 0.0,
-        output: Output,
-    ) -> Any:
-        """(m, 2·t): predictions, and beside them their deviations."""
-        mean = mapping(rows, source, engine)
-        std = self.std(
-            rows, source, engine, wide=mapping.wide, noise=noise, white=white
-        )
-        both = np.hstack([arrays.to_host_float64(mean), std])
-        dtype = arrays.numpy_float_dtype(mean)
-        return output.store(both.astype(dtype, copy=False), mean)
+                std[start:stop, mask] = np.sqrt(scaled)
+        if output.where is not None:
+            both = both.astype(arrays.numpy_float_dtype(mean), copy=False)
+        return output.store(both, mean)

@@ -8,7 +8,7 @@ two ("auto"). `fit_exact` is scikit-learn's own solution where all rows are land
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -28,12 +28,7 @@ from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import estimate_trace_error
 from ..linalg.factor import factorize
 from ..linalg.features import FeatureMap, LinearMap
-from ..linalg.moments import (
-    Moments,
-    moments,
-    trace_error_after_pass,
-    trace_error_bound,
-)
+from ..linalg.moments import Moments, moments, trace_error_after_pass, trace_error_bound
 from ..samplers.weighted_sampling import inclusion_probabilities_with_sum
 from ..sources import Block, Source, Subset
 from ..sources.base import are_unit_weights, multiply_weights
@@ -293,7 +288,6 @@ def fit_exact(landmarks: Landmarks, task: RidgeTask, X: Any) -> RidgeFit:
     """
     kernel, source, alphas = landmarks.kernel, task.source, task.alphas
     n, weights = source.n_rows, source.weights if source.is_weighted else None
-    assert source.targets is not None
     Y = source.targets[:n]
     with blas_limit_for_size(n):
         K = kernel.gram(landmarks.points)
@@ -303,9 +297,7 @@ def fit_exact(landmarks: Landmarks, task: RidgeTask, X: Any) -> RidgeFit:
         ridge = ExactKernelRidge(alpha=alphas, kernel="precomputed")
         dual = ridge.fit(K, Y, weights).dual_coef_.reshape(Y.shape)
     # A source may stand for a file that is gone; the rows of K are K itself.
-    points, gram_kernel = landmarks.points, cast(Kernel | None, kernel)
-    if isinstance(kernel, Precomputed):
-        points, gram_kernel = kernel.matrix, None
+    points = kernel.matrix if isinstance(kernel, Precomputed) else landmarks.points
     X = points if isinstance(X, Source) else X
     w = np.ones(n) if weights is None else weights
     squares = np.maximum(np.einsum("nt,nt->t", Y, dual), 0.0)
@@ -315,7 +307,7 @@ def fit_exact(landmarks: Landmarks, task: RidgeTask, X: Any) -> RidgeFit:
         solver="exact",
         error=landmarks.error,
         risk_bound=EXACT_RISK,
-        posterior=ExactPosterior(points, gram_kernel, weights, alphas, scales),
+        posterior=ExactPosterior(landmarks.points, kernel, weights, alphas, scales),
         least_alpha=least if is_lost else 0.0,
         X_fit=X,
     )
@@ -325,15 +317,11 @@ def fit_exact(landmarks: Landmarks, task: RidgeTask, X: Any) -> RidgeFit:
 class ExactPosterior:
     """What deviations need where every row is a landmark."""
 
-    points: Any  # the rows, or K itself
-    kernel: Kernel | None  # None where K was given
+    points: Any
+    kernel: Kernel  # with its matrix where that was given
     weights: np.ndarray | None
     alphas: np.ndarray
     scales: np.ndarray  # (t,) σ̂² = yᵀ(K + αW⁻¹)⁻¹y/n
-
-    def std(self, *args: Any, **options: Any) -> np.ndarray:
-        """As that of `Posterior`."""
-        return self._posterior().std(*args, **options)
 
     def predict_with_std(self, *args: Any, **options: Any) -> Any:
         """As that of `Posterior`."""
@@ -341,7 +329,7 @@ class ExactPosterior:
 
     def quantiles(self, coverage: float, dual: np.ndarray) -> np.ndarray:
         """As those of `Posterior`, with every row left out once."""
-        K = self._kernel_matrix()
+        K = self.kernel.gram(self.points)
         w = np.ones(len(K)) if self.weights is None else self.weights
         kept, scores = np.flatnonzero(w), np.empty(dual.shape)
         for alpha in np.unique(self.alphas):
@@ -353,15 +341,9 @@ class ExactPosterior:
             scores[np.ix_(kept, mask)] = np.abs(residuals) / np.sqrt(self.scales[mask])
         return conformal_quantiles(np.sort(scores[kept], axis=0), coverage)
 
-    def _kernel_matrix(self) -> np.ndarray:
-        if self.kernel is not None:
-            return self.kernel.gram(self.points)
-        K = np.asarray(self.points, dtype=np.float64)
-        return (K + K.T) / 2
-
     def _posterior(self) -> Posterior:
         """From the whole kernel matrix: only deviations need its eigenvectors."""
-        K = self._kernel_matrix()
+        K = self.kernel.gram(self.points)
         factor = factorize(K)
         Z = K @ factor.root
         w = np.ones(len(K)) if self.weights is None else self.weights

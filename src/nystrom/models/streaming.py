@@ -40,7 +40,6 @@ class StreamingMoments:
         cls, landmarks: Landmarks, batch: Source, engine: Engine
     ) -> StreamingMoments:
         """Of a first batch."""
-        assert batch.targets is not None
         shift = np.average(batch.targets, axis=0, weights=batch.weights)
         sums = moments(whitened_feature_map(landmarks, shift), batch, engine)
         return cls(sums, shift)
@@ -56,11 +55,7 @@ class StreamingMoments:
         return replace(self, sums=sums + moments(mapping, batch, engine))
 
     def solve(
-        self,
-        landmarks: Landmarks,
-        alphas: np.ndarray,
-        *,
-        fit_intercept: bool,
+        self, landmarks: Landmarks, alphas: np.ndarray, *, fit_intercept: bool
     ) -> RidgeFit:
         """Ridge regression of all rows so far, one α for each target."""
         shift, sums = self.target_shift, self.sums
