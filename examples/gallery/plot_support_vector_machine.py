@@ -3,7 +3,8 @@ How do I train a support vector machine on many rows?
 =====================================================
 
 The training time of ``SVC`` grows with the square of the number of rows, or faster. A
-``LinearSVC`` on the features of landmarks takes time proportional to the number of rows.
+``LinearSVC`` on the features of landmarks takes time proportional to the number of
+rows.
 
 When not to use it: below about ten thousand rows ``SVC`` is as fast, and exact.
 """
