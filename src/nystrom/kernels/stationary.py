@@ -164,9 +164,12 @@ class Matern(EuclideanKernel):
         decay = arrays.exp_(-r)
         if self.nu == 0.5:
             return decay
-        factor = 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
-        factor *= decay
-        return factor
+        if self.nu == 2.5:
+            r = 1 + r + r * r / 3
+        else:
+            r += 1
+        r *= decay
+        return r
 
     def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
         r = np.sqrt(D)
