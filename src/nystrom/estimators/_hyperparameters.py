@@ -49,9 +49,9 @@ def warn_of_residual(fit: ProcessFit) -> None:
     per_row = fit.sums.residual_trace / fit.sums.n_rows
     if per_row > 1:
         warn(
-            f"The residual of the landmarks exceeds the noise ({per_row:.3g} "
-            "times): the posterior differs much from the exact one. Use more "
-            "landmarks, add WhiteKernel() to the kernel, or raise alpha."
+            "The variance that the landmarks do not explain exceeds the noise "
+            f"({per_row:.3g} times), so the posterior differs much from the exact one. "
+            "Use more landmarks, add WhiteKernel() to the kernel, or raise alpha."
         )
 
 

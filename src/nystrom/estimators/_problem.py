@@ -434,14 +434,14 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
         warn(
             f"max_trace_error={max_trace_error:.4g} was not reached: {len(landmarks)} "
             f"landmarks, of rank {landmarks.rank}, have relative trace error {error}. "
-            "Raise the limit, pass None for no limit, or allow a larger error."
+            "Allow more landmarks (None for any number), or a larger error."
         )
     if landmarks.n_requested is not None:
         error_sentence = f" Relative trace error: {error}." if error else ""
         warn(
             f"max_spectral_error={landmarks.ridge:.4g} needs about "
             f"{landmarks.n_requested} landmarks, more than the {len(landmarks)} "
-            f"allowed.{error_sentence} Raise the limit, or pass None for no limit."
+            f"allowed.{error_sentence} Allow more landmarks (None for any number)."
         )
     if not landmarks.kernel.traits.is_distance_based:
         return

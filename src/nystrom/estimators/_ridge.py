@@ -157,8 +157,8 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         moments = vars(self).get("_running")
         if moments is None and self.__dict__.pop("landmarks_", None) is not None:
             warn(
-                f"This {type(self).__name__} was fitted by fit, which cannot be "
-                "continued; the stream starts with this batch."
+                f"partial_fit cannot continue the fit of this {type(self).__name__}; "
+                "the stream starts with this batch."
             )
         previous = vars(self).get("landmarks_")
         batch = self._validate_batch(X, y, sample_weight, **options)
