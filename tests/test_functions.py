@@ -27,6 +27,7 @@ from nystrom.linalg.residuals import (
     residuals_to_scores,
     ridge_inverse_root,
 )
+from nystrom.samplers.base import SamplingProblem
 from nystrom.sources import DenseRows, SparseRows, as_source
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
@@ -260,11 +261,12 @@ def test_scores_stay_finite_also_beside_the_least_ridge():
 
 
 def test_an_empty_sample_leaves_all_of_the_diagonal(X):
-    columns, none, ledger = CrossKernel(Linear(), X[:0]), np.empty((0, 0)), Ledger()
-    ready = prepare_residuals(columns, as_source(X), none, ledger=ledger)
-    left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
+    columns, none = CrossKernel(Linear(), X[:0]), np.empty((0, 0))
+    work = SamplingProblem(Linear(), as_source(X), 0, Threads(1), Ledger())
+    ready = prepare_residuals(columns, work.source, none)
+    left = work.residuals(ready, work.source, "residuals")
     np.testing.assert_allclose(left, np.sum(X**2, axis=1), rtol=1e-14)
-    assert ledger.n_evaluations == 300
+    assert work.ledger.n_evaluations == 300
 
 
 # Options, storage and weights

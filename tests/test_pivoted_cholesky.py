@@ -15,7 +15,7 @@ from oracles_sampling import nystrom, rbf_matrix
 from scipy.stats import chi2
 
 from nystrom import select_landmarks
-from nystrom._random import Purpose, uniforms
+from nystrom._random import Purpose, Stream
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear, Precomputed, RationalQuadratic
 from nystrom.linalg.cross_kernel import Ledger
@@ -256,13 +256,13 @@ def test_a_row_with_next_to_nothing_left_does_not_ring_for_ever(make, rng, monke
     kernel, X, size = make(rng)
     rings = []
 
-    def counted(seed, purpose, *args, **options):
-        if purpose is Purpose.PROPOSE:
-            rings.append(args)
+    def counted(*stream, **options):
+        if stream[1] is Purpose.PROPOSE:
+            rings.append(stream)
             assert len(rings) < 20_000 * size
-        return uniforms(seed, purpose, *args, **options)
+        return Stream(*stream, **options)
 
-    monkeypatch.setattr(pivoting, "uniforms", counted)
+    monkeypatch.setattr(pivoting, "Stream", counted)
     for seed in range(5):
         rings.clear()
         landmarks = RPCholesky()(kernel, as_source(X), size, seed=seed, engine=ENGINE)
@@ -301,7 +301,13 @@ def test_added_rows_that_others_span_are_left_out(rng):
     assert pivots.indices.tolist() == [0, 4, 12, 11]
     K_SS = rbf_matrix(X[pivots.indices], 1.0)
     np.testing.assert_allclose(pivots.L @ pivots.L.T, K_SS, atol=1e-14)
-    pivots.shorten(2)
+    K, rows = rbf_matrix(X, 1.0), pivots.indices
+    error = [
+        np.trace(K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S]))
+        for S in (rows[:1], rows[:2], rows)
+    ]
+    path = pivots.shorten(error[2], 13.0, 1.001 * error[1] / 13)
+    np.testing.assert_allclose(path, error[:2])
     np.testing.assert_allclose(pivots.L @ pivots.L.T, K_SS[:2, :2], atol=1e-14)
 
 

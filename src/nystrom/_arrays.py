@@ -7,6 +7,8 @@ functions that move data between the two.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import array_api_compat
@@ -262,6 +264,26 @@ def stack_rows(blocks: list[Any]) -> Any:
     if sp.issparse(first):
         return sp.vstack(blocks, format="csr")
     return namespace(first).concat(blocks, axis=0)
+
+
+def take_fields(rows: Any, names: Iterable[str], positions: np.ndarray) -> Any:
+    """Some rows of a dataclass; the fields named have an entry per row, or are None."""
+    fields = {name: getattr(rows, name) for name in names}
+    taken = {
+        name: None if values is None else take_rows(values, positions)
+        for name, values in fields.items()
+    }
+    return replace(rows, **taken)
+
+
+def stack_fields(first: Any, second: Any, names: Iterable[str]) -> Any:
+    """The rows of two such dataclasses; a field that one of them lacks is None."""
+    pairs = {name: [getattr(rows, name) for rows in (first, second)] for name in names}
+    stacked = {
+        name: None if any(v is None for v in pair) else stack_rows(pair)
+        for name, pair in pairs.items()
+    }
+    return replace(first, **stacked)
 
 
 def stack_columns(blocks: list[Array]) -> Array:

@@ -253,17 +253,8 @@ class Landmarks:
             return self
         redundant = np.setdiff1d(np.arange(len(self)), factor.kept)
         order = np.concatenate([factor.kept, redundant])
-        fields = (self.indices, self.weights, self.probabilities)
-        indices, weights, probabilities = (
-            None if values is None else values[order] for values in fields
-        )
-        reordered = replace(
-            self,
-            points=arrays.take_rows(self.points, order),
-            indices=indices,
-            weights=weights,
-            probabilities=probabilities,
-        )
+        fields = ("points", "indices", "weights", "probabilities")
+        reordered: Landmarks = arrays.take_fields(self, fields, order)
         nested = Factor(factor.L[order], np.arange(factor.rank), factor.diagonal[order])
         return reordered.with_factor(nested)
 

@@ -29,7 +29,7 @@ from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..samplers import FixedSize, StoppingRule, as_sampler
-from ..samplers.weighted_sampling import all_rows_as_landmarks
+from ..samplers.weighted_sampling import SampledRows
 from ..sources import RowNumbers, Source
 from ._inputs import (
     check_feature_names_match,
@@ -83,7 +83,10 @@ def uses_exact_solver(
 def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
     """All rows, with what it takes to evaluate K, and no error."""
     n = source.n_rows
-    return all_rows_as_landmarks(kernel, source, EXACT).replace(
+    return SampledRows.all_of(n).as_landmarks(
+        kernel,
+        source,
+        EXACT,
         error=TraceError.from_sums(0.0, 1.0, n),
         n_kernel_evaluations=kernel.gram_evaluations(n),
     )

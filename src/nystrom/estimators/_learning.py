@@ -119,7 +119,8 @@ def learn_kernel(
         learned = learn_length_scales(kernel, starts, rows, ard=gamma != LEARN)
         return replace(problem, kernel=learned)
     one_width = learn_length_scales(kernel, starts, rows, ard=False)
-    per_feature = learn_length_scales(kernel, starts, rows, ard=True)
+    start = [gamma_of(one_width)]
+    per_feature = learn_length_scales(kernel, start, rows, ard=True)
     max_rows = max(MAX_SUBSET_NUMBERS // n_features, 500)
     rows = subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True)
     more_rows = None

@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import LeaveOneOut, check_cv
 
 from .. import _arrays as arrays
-from .._random import Purpose, uniforms
+from .._random import Purpose, Stream
 from .._validation import both_given_error, check_choice, check_int, check_numbers
 from ..engines import Engine
 from ..kernels import Kernel
@@ -104,7 +104,7 @@ def random_folds(
 
     With classes each has its share in every fold, but for one row.
     """
-    u = uniforms(seed, Purpose.FOLD, 0, n_rows)
+    u = Stream(seed, Purpose.FOLD).uniforms(0, n_rows)
     order = (
         np.argsort(u, kind="stable") if classes is None else np.lexsort((u, classes))
     )

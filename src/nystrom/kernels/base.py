@@ -7,17 +7,18 @@ blocks of rows and `kernel.diag(X)`. Everything else has a default.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .._validation import check_float, check_numbers, check_positive
+from .._validation import check_numbers
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Kernel(ABC):
     """Base class of kernels.
 
     `kernel(X, Y)` is the block of kernel values of two blocks of rows. A subclass is a
-    frozen dataclass that implements `_evaluate(X, Y)` and `diag(X)`. Kernels add and
+    frozen dataclass that implements `__call__(X, Y)` and `diag(X)`. Kernels add and
     multiply.
     """
 
@@ -207,10 +208,8 @@ class CombinedKernel(Kernel):
     left: Kernel
     right: Kernel
 
-    @staticmethod
-    @abstractmethod
-    def _combine(left: Any, right: Any) -> Any:
-        """An entry from the entries of both."""
+    #: Entries of K from the entries of both.
+    _combine: ClassVar[Any]
 
     @property
     def traits(self) -> Traits:
@@ -233,9 +232,7 @@ class CombinedKernel(Kernel):
 class Sum(CombinedKernel):
     """k(x, y) = left(x, y) + right(x, y)."""
 
-    @staticmethod
-    def _combine(left: Any, right: Any) -> Any:
-        return left + right
+    _combine = operator.add
 
     def __str__(self) -> str:
         return f"{self.left} + {self.right}"
@@ -244,9 +241,7 @@ class Sum(CombinedKernel):
 class Product(CombinedKernel):
     """k(x, y) = left(x, y) · right(x, y)."""
 
-    @staticmethod
-    def _combine(left: Any, right: Any) -> Any:
-        return left * right
+    _combine = operator.mul
 
     def __str__(self) -> str:
         return f"{_parenthesize_sum(self.left)} * {_parenthesize_sum(self.right)}"
@@ -297,22 +292,9 @@ def _parenthesize_sum(kernel: Kernel) -> str:
     return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
 
 
-def set_float_fields(kernel: Any, **minima: float) -> None:
-    """Make the named fields of a frozen kernel floats, or refuse them."""
-    for name, minimum in minima.items():
-        value = check_float(getattr(kernel, name), name, minimum)
-        object.__setattr__(kernel, name, value)
-
-
-def set_positive(kernel: Any, name: str) -> None:
-    """Make a field of a frozen kernel a float > 0, or refuse it."""
-    object.__setattr__(kernel, name, check_positive(getattr(kernel, name), name))
-
-
-def set_per_feature(kernel: Any, name: str, *, positive: bool = False) -> None:
-    """Make a field of a frozen kernel a float or a tuple of them, or refuse it."""
-    value = check_per_feature(getattr(kernel, name), name, positive=positive)
-    object.__setattr__(kernel, name, value)
+def set_checked(kernel: Any, name: str, check: Callable, **bounds: Any) -> None:
+    """Make a field of a frozen kernel what its check returns, or refuse it."""
+    object.__setattr__(kernel, name, check(getattr(kernel, name), name, **bounds))
 
 
 def check_per_feature(

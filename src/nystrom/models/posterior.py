@@ -193,10 +193,7 @@ class PredictiveVariance:
         return out
 
     def _residual_diagonal(self, block: Block) -> np.ndarray:
-        prepared = self.residual_pass
-        residual_diagonal = block_residuals(
-            block, prepared.columns, prepared.operand, prepared.rounding
-        )
+        residual_diagonal = block_residuals(block, self.residual_pass)
         check_finite(residual_diagonal)
         return residual_diagonal
 
