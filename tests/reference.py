@@ -5,8 +5,6 @@
 Called as a program it compares the built site with the package, method by method.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

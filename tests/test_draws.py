@@ -5,9 +5,6 @@ binomial bound; all bounds of one test together are exceeded once in a million r
 same comparison with planted faults shows that it has power.
 """
 
-from __future__ import annotations
-
-from collections import Counter
 from itertools import combinations, product
 
 import numpy as np
@@ -231,7 +228,6 @@ def test_of_rows_that_arrive_together_the_first_ones_win():
 
 #: The chance that a test of chance fails although all is well.
 FALSE_FAIL = 1e-6
-TRIALS = 10_000
 
 
 # --- uniforms -----------------------------------------------------------------------
@@ -317,17 +313,6 @@ def test_what_is_no_seed_is_an_error():
         as_seed("today")
 
 
-def misfits(counts, probabilities):
-    """What occurred too often or too seldom: exact binomial tails, Bonferroni."""
-    limit = FALSE_FAIL / 2 / len(probabilities)
-    return [
-        event
-        for event, p in probabilities.items()
-        if stats.binom.cdf(counts[event], TRIALS, p) < limit
-        or stats.binom.sf(counts[event] - 1, TRIALS, p) < limit
-    ]
-
-
 @pytest.mark.parametrize("heat", [1, 10, 2**20])
 def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
     monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
@@ -339,10 +324,9 @@ def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
 
 
 def test_rows_to_measure_on_are_uniform_and_ascending(seed):
-    counts = Counter()
-    for trial in range(TRIALS):
-        rows = sorted_row_sample(5, 2, seed=seed * TRIALS + trial)
-        assert rows[0] < rows[1]
-        counts[tuple(rows.tolist())] += 1
-    assert misfits(counts, dict.fromkeys(combinations(range(5), 2), 0.1)) == []
+    draws = seeds(seed, 10_000)
+    counts = dict.fromkeys(combinations(range(5), 2), 0)
+    for draw in draws:  # a pair that is not ascending has no place
+        counts[tuple(sorted_row_sample(5, 2, seed=draw).tolist())] += 1
+    assert_frequencies(list(counts.values()), np.full(10, 0.1), len(draws))
     np.testing.assert_array_equal(sorted_row_sample(5, 9), np.arange(5))

@@ -1,7 +1,5 @@
 """What notebooks show says what the text says, and is HTML."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

@@ -1,7 +1,5 @@
 """Landmarks moved off the rows: the step, its guard, and what it is refused for."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -6,8 +6,6 @@ a dense implementation written from the paper, and faults planted into the rules
 make that comparison fail.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import pairwise

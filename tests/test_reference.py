@@ -1,7 +1,5 @@
 """The API reference lists all that is public, and the docstrings are complete."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest
