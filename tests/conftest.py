@@ -1,7 +1,5 @@
 """The seed that all tests run with; what contracts run over is in `lists.py`."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import defaultdict
@@ -74,3 +72,14 @@ def one_thread():
     """Nor do threads inside scikit-learn's k-means."""
     with threadpool_limits(1):
         yield
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks of files have a few hundred rows: tiles lie across several of them."""
+    from nystrom.sources import arrow, tabular
+
+    monkeypatch.setattr(tabular, "MIN_CHUNK_VALUES", 500)
+    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
+    tabular.CHUNK_CACHE.clear()
+    tabular.TAKEN_ROWS.clear()

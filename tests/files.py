@@ -1,7 +1,5 @@
 """The same rows in files of every format."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pyarrow as pa

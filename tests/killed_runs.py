@@ -6,8 +6,6 @@ killed, and how many of the runs began in the middle of a pass. Processes are fo
 here, where there are no threads yet, so that many kills are cheap.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

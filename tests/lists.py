@@ -67,7 +67,6 @@ def cases():
 
 KERNELS = cases()
 SPARSE_KERNELS = [case for case in KERNELS if not case.histograms]
-HISTOGRAM_KERNELS = [case for case in KERNELS if case.histograms]
 DEFINITE_KERNELS = [case for case in KERNELS if case.kernel.traits.psd]
 #: They fall with a distance, from 1 on equal rows.
 DISTANCE_KERNELS = [case for case in KERNELS if case.kernel.traits.is_distance_based]
@@ -84,7 +83,6 @@ USERS_KERNELS = {
 #: Names of kernels, by what they take.
 GAMMA_NAMES = [name for name in KERNEL_NAMES if "gamma" in KERNEL_NAMES[name].takes]
 DISTANCE_NAMES = [name for name in GAMMA_NAMES if named(name).traits.is_distance_based]
-ONE_GAMMA_NAMES = [name for name in GAMMA_NAMES if name not in DISTANCE_NAMES]
 HISTOGRAM_NAMES = [name for name in FORMULAS if FORMULAS[name].histograms]
 
 # --- samplers -----------------------------------------------------------------------

@@ -5,8 +5,6 @@ tiles are worked on in random order; no array may be written to that was not mad
 What runs here identically to threads will run on any cluster.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random

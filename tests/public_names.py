@@ -4,8 +4,6 @@ Called as a program it prints where each is defined, one per line, as type check
 them: `nystrom.estimators.kernel_ridge.KernelRidge.`.
 """
 
-from __future__ import annotations
-
 import nystrom
 from nystrom import engines, kernels, landmarks, samplers, sources
 from nystrom.linalg import errors as trace_error

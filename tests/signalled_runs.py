@@ -6,8 +6,6 @@ a file was written, or too late. Processes are forked here, where there are no t
 yet, so that many moments are cheap.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

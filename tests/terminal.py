@@ -1,7 +1,5 @@
 """A terminal of a few lines of code: what stands on the screen after some output."""
 
-from __future__ import annotations
-
 import io
 
 

@@ -4,14 +4,11 @@ Tables of bad values run for all that have the parameter, as `lists.py` finds th
 error says what was given and what to do; nothing is half fitted after it.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools
 import inspect
 import re
-import threading
 import warnings
 from pathlib import Path
 
@@ -39,7 +36,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import cross_val_score
-from threadpoolctl import threadpool_info
 
 import nystrom
 from nystrom import KernelPCA, Nystroem, kernels, samplers, select_landmarks, sources
@@ -349,6 +345,9 @@ CONFLICTS = [
     ("with kernel=RBF", {"gammas": [0.1], "kernel": kernels.RBF(1.0)}),
     ("with kernel='precomputed'", {"gammas": [0.1, 1.0], "kernel": "precomputed"}),
     ("=True has no effect .* several", {"prefer_fewer": True, "cv": 5}),
+    ("of several folds", {"n_landmarks": [5, 10], "prefer_fewer": True}, CVS[0]),
+    ("both set the", {"n_landmarks": [5, 10], "max_trace_error": 0.1}, *CVS),
+    ("both set the", {"n_landmarks": [5, 10], "max_spectral_error": 0.1}, *CVS),
     ("cv='gcv' .*use 'loo'", {"cv": "gcv", "scoring": "r2"}, "KernelRidgeCV"),
     ("belongs to constants='theory'", {"constants": "practical", "delta": 0.01}),
     (r"=5 is too few.*at least \d+", {"n_landmarks": 5, "constants": "theory"}),
@@ -561,7 +560,8 @@ def test_bad_rows(name, kind):
             continue  # scikit-learn's class refuses them in its own words
         refused(name, words, rows, y=target(name)[:n], **mode)
         theirs = name == "KernelPCA" and mode  # scikit-learn's class takes new rows
-        if name in FUNCTIONS or re.search("words|lengths", kind) or theirs:
+        pair = name == "KernelCCA" and re.search("words|lengths", kind)
+        if name in FUNCTIONS or theirs or pair:
             continue
         with pytest.raises(ValueError, match=words):
             answers(fitted_before(name, **mode)[0], rows)
@@ -606,9 +606,7 @@ def test_every_method_refuses_bad_rows_and_to_answer_before_a_fit(name):
     for method in METHODS:
         y = [target(name)] * (method == "score")
         if hasattr(model(name), method):
-            with pytest.raises(
-                NotFittedError, match=f"This {name} instance is not fit"
-            ):
+            with pytest.raises(NotFittedError, match=f"This {name} instance"):
                 getattr(model(name), method)(X, *y)
         for mode in modes(name):
             fitted = fitted_before(name, **mode)[0]
@@ -616,9 +614,7 @@ def test_every_method_refuses_bad_rows_and_to_answer_before_a_fit(name):
                 with pytest.raises(ValueError, match=words):
                     getattr(fitted, method)(rows, *y)
     if name == "KernelCCA":
-        with pytest.raises(
-            TypeError, match="unexpected keyword argument 'sample_weight'"
-        ):
+        with pytest.raises(TypeError, match="argument 'sample_weight'"):
             model(name).fit_transform(X, Y, sample_weight=np.ones(60))
 
 
@@ -815,34 +811,6 @@ class FailingKernel:
         if self.calls >= self.last:
             raise KernelFailsError
         return X @ Y.T
-
-
-def limits():
-    return [(info["filepath"], info["num_threads"]) for info in threadpool_info()]
-
-
-@pytest.mark.parametrize("method", ["fit", "fit_transform"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_kernel_that_fails_at_any_time_leaves_nothing_behind(method, n_jobs):
-    rows = np.random.default_rng(0).standard_normal((5000, 2))
-    before = limits()
-
-    def run(kernel):
-        block = blockwise(kernel, diag=lambda X: np.sum(X * X, axis=1))
-        estimator = model("Nystroem", kernel=block, n_jobs=n_jobs)
-        return estimator, getattr(estimator, method)
-
-    works = FailingKernel()
-    run(works)[1](rows)
-    assert works.calls > 5
-    for last in range(1, works.calls + 1):
-        estimator, fit = run(FailingKernel(last))
-        parameters = set(vars(estimator))
-        with pytest.raises(KernelFailsError):
-            fit(rows)
-        assert set(vars(estimator)) == parameters
-        assert not [t for t in threading.enumerate() if t.name.startswith("nystrom")]
-        assert limits() == before
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -1173,14 +1141,6 @@ def test_gamma_auto_is_that_of_svc(kernel):
         assert_array_equal(found.transform(rows), expected.transform(rows))
 
 
-def test_gamma_median_makes_the_kernel_free_of_units():
-    """Rows in metres and in kilometres have the same features."""
-    for kernel in DISTANCE_NAMES:
-        given = {"kernel": kernel, "gamma": "median", "sampler": [1, 2, 3]}
-        Z, W = (fit("Nystroem", r, **given).transform(r) for r in (X, 1000 * X))
-        assert_allclose(Z, W, atol=1e-9)
-
-
 @pytest.mark.parametrize("name", ONE_VIEW)
 def test_landmarks_that_are_given(name):
     S = np.array([3, 1, 40, 17, 8])
@@ -1285,15 +1245,6 @@ def test_only_names_of_scikit_learn_have_its_default_kernel():
         assert type(each)().kernel == (like[0]().kernel if like else "rbf"), name
 
 
-def test_classes_in_a_ring_are_found_without_a_parameter():
-    rows = np.random.default_rng(0).standard_normal((400, 2))
-    values = np.linalg.norm(rows, axis=1)
-    for name in ("KernelRidgeCV", *CLASSIFIERS):
-        y = values > 1.2 if name in CLASSIFIERS else values
-        each = type(MODELS[name])().fit(rows[:200], y[:200])
-        assert each.score(rows[200:], y[200:]) > 0.9
-
-
 def public_classes():
     """All that the package and its public modules name."""
     modules = [getattr(nystrom, name) for name in nystrom.__all__]
@@ -1315,16 +1266,3 @@ def test_messages_name_no_private_class():
     said = [value for value in values if isinstance(value, str)]
     assert len(private) > 20 < len(said)
     assert not [text for text in said if private & {*re.findall(r"\w+", text)}]
-
-
-@pytest.mark.parametrize(
-    "rows", [["a", "bb"], [[1.0, 2.0], [1.0]]], ids=["words", "ragged"]
-)
-def test_new_rows_that_are_no_vectors_are_refused(rows):
-    X = np.random.default_rng(0).standard_normal((30, 3))
-    for model, method in (
-        (nystrom.Nystroem(n_components=5, random_state=0).fit(X), "transform"),
-        (nystrom.KernelRidge(kernel="rbf").fit(X, X[:, 0]), "predict"),
-    ):
-        with pytest.raises(ValueError, match="needs rows of numbers"):
-            getattr(model, method)(rows)

@@ -1,7 +1,5 @@
 """One bar: the share of the work, the time left, and the line that they stand on."""
 
-from __future__ import annotations
-
 import io
 import multiprocessing
 import re
@@ -331,20 +329,6 @@ def test_a_stream_that_cannot_be_written_to_is_no_failure(stream, monkeypatch):
     with call_context("Fit", 1) as bar:
         bar("sums", 0, 1)
         bar("sums", 1, 1)
-
-
-@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
-def test_with_patience_only_long_calls_are_shown(stream, clock):
-    brief, long = stream(), stream()
-    for written, seconds in ((brief, 0.2), (long, 2.0)):
-        with Bar(written, name="Fit", patience=1.0) as bar:
-            for done in range(3):
-                bar("sums", done, 2)
-                clock.wait(seconds / 2)
-    assert brief.getvalue() == ""
-    *_, line, empty = screen(long.getvalue())
-    assert line.endswith("100 %  3.0 s")
-    assert empty == ""
 
 
 def test_a_worker_process_writes_whole_lines(monkeypatch):

@@ -1,7 +1,5 @@
 """Transformers on rows that are not in memory: one pass, lazily transformed rows."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -17,7 +15,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nystrom import BlockwiseTransformer, KernelRidge, KernelRidgeClassifier, load, save
+from nystrom import BlockwiseTransformer, KernelRidge
 from nystrom import sources as nystrom_sources
 from nystrom.estimators import blockwise_transformer
 from nystrom.sources import DenseRows, TransformedRows
@@ -131,40 +129,6 @@ def test_other_widths_and_sparse_rows(rows):
         np.testing.assert_allclose(
             pipeline.predict(DenseRows(X)), pipeline.predict(X), rtol=1e-9
         )
-
-
-def test_it_is_saved_with_the_model(rows, tmp_path):
-    X, y = rows
-    fitted = model().fit(DenseRows(X), y)
-    save(fitted, tmp_path / "m")
-    again = load(tmp_path / "m")
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    np.testing.assert_array_equal(again.predict(DenseRows(X)), fitted.predict(X))
-
-
-def test_predictions_are_streamed_to_a_file(rows, tmp_path):
-    X, y = rows
-    np.save(tmp_path / "x.npy", X)
-    fitted = model().fit(tmp_path / "x.npy", y)
-    out = tmp_path / "p.npy"
-    fitted.predict(tmp_path / "x.npy", out=out)
-    np.testing.assert_allclose(np.load(out), fitted.predict(X), rtol=1e-9)
-
-
-def test_classes_in_a_file(rows, tmp_path):
-    pd = pytest.importorskip("pandas")
-    X, y = rows
-    table = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(y > 0, "up", "no"))
-    table.to_parquet(tmp_path / "t.parquet")
-    source = nystrom_sources.open(tmp_path / "t.parquet", target="y")
-    fitted = make_pipeline(
-        BlockwiseTransformer(StandardScaler()), KernelRidgeClassifier(**RIDGE)
-    ).fit(source)
-    assert fitted.score(source) > 0.9
-    assert set(fitted.predict(source)) == {"up", "no"}
-    other = nystrom_sources.open(tmp_path / "t.parquet", columns=list("dcba"))
-    with pytest.raises(ValueError, match="order"):
-        fitted.predict(other)
 
 
 def test_dask_arrays_stay_lazy(rows):

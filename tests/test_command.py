@@ -1,7 +1,5 @@
 """The command `nystrom`, as a person with a table uses it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -133,17 +131,6 @@ def test_predict_gives_what_the_model_gives(folder, tmp_path):
     columns = model.nystrom_summary_["columns"]
     rows = parse_columns(columns, table)
     np.testing.assert_allclose(found["prediction"], model.predict(rows))
-
-
-def test_predict_in_pieces_is_the_same(folder, tmp_path, monkeypatch):
-    whole = run("predict", folder / "m", folder / "houses.csv").stdout
-    pieces = run("predict", folder / "m", folder / "houses.parquet").stdout
-    assert whole == pieces
-    monkeypatch.setattr("nystrom.cli.tables.PIECE_ROWS", 37)
-    for name in ("houses.csv", "houses.parquet"):
-        few = run("predict", folder / "m", folder / name).stdout
-        values = [np.array(text.split()[1:], dtype=float) for text in (few, whole)]
-        np.testing.assert_allclose(*values, rtol=1e-9)
 
 
 def test_predict_keeps_columns_and_tells_deviations(folder, tmp_path):
@@ -289,11 +276,6 @@ def test_what_cannot_be_done_is_told_in_a_line(words, message, tmp_path, monkeyp
     assert done.exit_code == 1
     assert message in done.stderr
     assert "Traceback" not in done.output
-
-
-def test_a_wrong_option(folder):
-    done = run("predict", folder / "c", folder / "houses.csv", "--wrong")
-    assert done.exit_code == 2
 
 
 def test_debug_shows_tracebacks():

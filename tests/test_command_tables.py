@@ -1,7 +1,5 @@
 """Tables as people have them: what programs for tables write, and how they are told."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """What is to be predicted: guesses, labels, and what cannot be learnt."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -78,27 +76,6 @@ def test_labels(values, expected):
     assert as_labels(pd.Series(values)).tolist() == expected
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_true_and_false_are_the_same_from_every_file(ending, tmp_path):
-    X, inside = pets()
-    path, done = fitted(X.assign(inside=inside), tmp_path, ending)
-    assert "because the target is" in done.stderr
-    assert "False, True" in done.stdout
-    for other in (".csv", ".parquet"):
-        folder = tmp_path / other[1:]
-        folder.mkdir()
-        table = X.assign(inside=inside)
-        there = folder / f"t{other}"
-        if other == ".csv":
-            table.to_csv(there, index=False)
-        else:
-            table.to_parquet(there)
-        found = json.loads(run("score", tmp_path / "m", there, "--json").stdout)
-        assert found["accuracy"] > 0.9
-    shares = run("predict", tmp_path / "m", path, "--uncertainty").stdout
-    assert shares.startswith("prediction,probability_False,probability_True\n")
-
-
 def test_labels_that_the_model_does_not_know_are_no_score(tmp_path):
     X, inside = pets()
     path, _ = fitted(X.assign(inside=np.where(inside, "yes", "no")), tmp_path)
@@ -145,16 +122,6 @@ def test_a_negative_seed_is_a_wrong_option(tmp_path):
     _, done = fitted(X.assign(inside=inside), tmp_path, seed="-1")
     assert done.exit_code == 2
     assert "Invalid value for '--seed'" in done.stderr
-
-
-def test_a_class_of_one_row_is_told(tmp_path):
-    X, inside = pets()
-    kinds = np.where(inside, "cat", "dog").astype(object)
-    kinds[7] = "unicorn"
-    _, done = fitted(X.assign(kind=kinds), tmp_path)
-    assert done.exit_code == 0
-    assert "fewer than 5 rows, too few to test on: 1, such as unicorn" in done.stderr
-    assert "3: cat, dog, unicorn" in done.stdout
 
 
 @pytest.mark.parametrize(

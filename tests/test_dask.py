@@ -1,7 +1,5 @@
 """A Dask cluster gives the same bits as threads, whatever happens to its workers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -29,13 +27,11 @@ from nystrom import (
     KernelRidgeClassifier,
     KernelRidgeCV,
     Nystroem,
-    approximate,
     engines,
-    select_landmarks,
 )
 from nystrom.engines import TILE, Threads
 from nystrom.engines.executor import MAX_INLINE_BYTES, SourcePayload
-from nystrom.sources import DenseRows, Source, Subset, as_source, tabular
+from nystrom.sources import DenseRows, Source, as_source, tabular
 from nystrom.sources import dask as dask_rows
 from nystrom.sources.output import ArraySink
 
@@ -134,26 +130,6 @@ def ridge(**options):
 # --- the same bits ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["auto", "uniform"])
-def test_the_same_seed_chooses_the_same_landmarks(name, client, data):
-    def choose():
-        return select_landmarks(
-            data[0].astype(np.float32),
-            gamma=0.1,
-            n_landmarks=20,
-            sampler=name,
-            random_state=0,
-        )
-
-    here = choose()
-    with engines.using(client) as engine:
-        far = choose()
-    assert isinstance(engine, Dask)
-    same(here.indices, far.indices)
-    same(here.points, far.points)
-    assert here.n_kernel_evaluations == far.n_kernel_evaluations
-
-
 def chunked(X):
     return da.from_array(X, chunks=((7001, 0, 3, N_ROWS - 7004), 5))
 
@@ -182,13 +158,6 @@ def test_regression_has_the_same_bits_for_every_storage(store, client, data):
     same(here.X_fit_, far.X_fit_)
     same(here.dual_coef_, far.dual_coef_)
     assert here.approximation_error_ == far.approximation_error_
-
-
-def test_threads_of_a_cluster_do_as_processes(threads, data):
-    X, y = data
-    with engines.using(threads):
-        far = ridge().fit(X, y)
-    same(ridge().fit(X, y).dual_coef_, far.dual_coef_)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +213,7 @@ def test_a_persisted_array_on_another_cluster_is_refused(client, threads, data):
     held = threads.persist(da.from_array(data[0], chunks=(3000, -1)))
     with (
         engines.using(client),
-        pytest.raises(
-            ValueError, match=r"persisted by another client.*using\(client\)"
-        ),
+        pytest.raises(ValueError, match=r"persisted by another client.*using"),
     ):
         ridge().fit(held, data[1])
 
@@ -279,34 +246,6 @@ def test_without_a_client_threads_read_the_chunks(data):
     assert sum(lengths) == N_ROWS  # each chunk once, though it has many tiles
     same(total, Threads(1).reduce(squares, as_source(X), (0.0,), "squares")[0])
     same(ridge().fit(X, y).dual_coef_, ridge().fit(rows, y).dual_coef_)
-
-
-def test_functions_take_dask_arrays(default_client, data):
-    X, y = data
-    landmarks = select_landmarks(X, gamma=0.1, n_landmarks=20, random_state=0)
-    K = approximate(chunked(X), landmarks)
-    assert isinstance(K.engine, Dask)
-    same(K @ y, approximate(X, landmarks) @ y)
-
-
-@pytest.mark.parametrize("n_rows", [1, TILE, 17 * TILE, 70 * TILE + 3])
-def test_sums_over_any_number_of_tiles(n_rows, client):
-    here = Threads(1).reduce(squares, Made(n_rows), (0.0,), "squares")
-    far = there(client, Made(n_rows))
-    same(here[0], far[0])
-    assert here[1] == far[1]
-
-
-@pytest.mark.parametrize("store", [np.asarray, chunked])
-def test_some_rows_are_summed_alike(store, client, data):
-    rows = np.flatnonzero(np.arange(N_ROWS) % 10)
-    weights = np.arange(N_ROWS) % 7.0
-    here = Threads(1).reduce(
-        squares, Subset(as_source(data[0], weights), rows), (0.0,), "squares"
-    )
-    far = there(client, Subset(as_source(store(data[0]), weights), rows))
-    same(here[0], far[0])
-    assert here[1] == far[1] == weights[rows].sum()
 
 
 class Union(set):
@@ -553,15 +492,6 @@ def test_what_is_no_table_of_numbers_is_refused(X, told):
         as_source(X)
 
 
-def test_what_is_no_engine_is_refused(client):
-    for nothing in (2, "dask", client.scheduler):
-        with (
-            pytest.raises(TypeError, match=r"is not an engine; .*Client"),
-            engines.using(nothing),
-        ):
-            pass
-
-
 def test_an_asynchronous_client_is_refused():
     class Asynchronous:
         asynchronous = True
@@ -643,17 +573,8 @@ def methods(data):
     return outputs(data)
 
 
-KINDS = [
-    "features",
-    "coordinates",
-    "exact coordinates",
-    "clusters",
-    "distances",
-    "one target",
-    "two targets",
-    "classes",
-    "decisions",
-]
+KINDS = ["features", "coordinates", "exact coordinates", "clusters", "distances"]
+KINDS += ["one target", "two targets", "classes", "decisions"]
 
 
 def unwanted(chunk):
@@ -730,13 +651,6 @@ def test_fitting_and_transforming_is_lazy_too(data):
         np.testing.assert_allclose(
             lazy.compute(), estimator.fit_transform(X), rtol=1e-7, atol=1e-9
         )
-
-
-def test_other_columns_are_refused_before_anything_is_computed(methods):
-    with pytest.raises(ValueError, match="features"):
-        methods["features"](da.ones((10, 3)))
-    with pytest.raises(ValueError, match="2D"):
-        methods["features"](da.ones(10))
 
 
 # --- workers that die, that join, and a scheduler that goes away --------------------
@@ -833,17 +747,6 @@ def test_a_worker_killed_in_the_middle_changes_nothing(kind, fragile, data):
     assert kill.done == ["squares"]
     same(found[0], expected[0])
     assert victim not in fragile.pids()
-
-
-def test_a_fit_of_rows_that_are_held_outlives_a_worker(fragile, data):
-    X, y = data
-    expected = ridge().fit(X, y)
-    victim, *_ = fragile.replace(2)
-    kill = once(lambda: os.kill(victim, KILL))
-    with engines.using(Dask(fragile.client, kill, patience=30)):
-        found = ridge().fit(X, y)
-    assert kill.done
-    same(found.dual_coef_, expected.dual_coef_)
 
 
 def test_rows_are_whole_after_a_worker_died(fragile, data):

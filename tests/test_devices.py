@@ -5,8 +5,6 @@ not asked for, so that all that leaves it goes through `_arrays.to_host`, where 
 counted. torch on the CPU is tried where it is installed.
 """
 
-from __future__ import annotations
-
 import pickle
 import sys
 import threading
@@ -41,12 +39,10 @@ from nystrom._precision import N_PROBE_ROWS
 from nystrom.engines import TILE, Threads
 from nystrom.engines.context import current_device
 from nystrom.estimators._inputs import check_namespace
-from nystrom.kernels.names import as_kernel
 from nystrom.linalg.cross_kernel import CrossKernel
 from nystrom.linalg.features import FeatureMap
 from nystrom.linalg.moments import moments
 from nystrom.sources import DenseRows, as_source
-from nystrom.sources.views import DeviceRows
 
 OTHER = array_api_strict.Device("device1")
 
@@ -312,8 +308,7 @@ class Moved:
                 self.shapes.append(values.shape)
             return values
 
-        for home in (arrays,):
-            monkeypatch.setattr(home, "to_host", to_host)
+        monkeypatch.setattr(arrays, "to_host", to_host)
 
     @property
     def numbers(self):
@@ -393,8 +388,7 @@ def test_a_small_matrix_goes_to_the_device_once(monkeypatch, there, rng):
     mapping = FeatureMap.for_ridge(landmarks, source, 1.0, center=True)
     shift = np.ones(len(landmarks))
     mapping = replace(mapping, whiten=True, shift=shift)
-    for home in (arrays,):
-        monkeypatch.setattr(home, "from_host", from_host)
+    monkeypatch.setattr(arrays, "from_host", from_host)
     moments(mapping, source, engine)
     assert brought.count((mapping.rank,)) == 1  # the shift
     assert brought.count(mapping.root.shape) == 1
@@ -531,19 +525,6 @@ def test_the_device_holds_for_a_block_of_code_and_beside_an_engine(torch, data):
     assert current_device() is None
 
 
-def test_a_source_is_moved_block_by_block(torch, data):
-    source = DeviceRows(DenseRows(data["X"].astype(np.float32), data["w"]), "cpu")
-    block = source.block(10, 20)
-    assert isinstance(block.X, torch.Tensor)
-    assert block.X.dtype == torch.float32
-    np.testing.assert_array_equal(block.weights, data["w"][10:20])
-    np.testing.assert_array_equal(
-        source.take(np.array([3, 1])), data["X"][[3, 1]].astype(np.float32)
-    )
-    block.X[:] = 0  # on a copy: the rows are the user's
-    assert data["X"].any(axis=1).all()
-
-
 def test_rows_that_cannot_be_moved_are_refused(torch, data):
     with engines.using(device="cpu"):
         with pytest.raises(ValueError, match="needs dense rows of numbers"):
@@ -555,24 +536,18 @@ def test_rows_that_cannot_be_moved_are_refused(torch, data):
 def test_a_device_that_is_not_there_is_refused(torch):
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with (
-        pytest.raises(ValueError, match=r"device='cuda' cannot be used here: .*CUDA"),
-        engines.using(device="cuda"),
-    ):
-        pass
-    with (
-        pytest.raises(ValueError, match="device='gpu' cannot be used here"),
-        engines.using(device="gpu"),
-    ):
-        pass
+    for device, words in (("cuda", "cannot be used here: .*CUDA"), ("gpu", "cannot")):
+        with (
+            pytest.raises(ValueError, match=f"device='{device}' {words}"),
+            engines.using(device=device),
+        ):
+            pass
 
 
 def test_without_torch_the_error_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with (
-        pytest.raises(
-            ImportError, match=r"needs torch, which is not installed\. Install"
-        ),
+        pytest.raises(ImportError, match="needs torch, which is not installed"),
         engines.using(device="cpu"),
     ):
         pass
@@ -610,18 +585,6 @@ def test_kernels_give_what_they_give_in_numpy_and_stay_on_the_device(case, rng):
         assert isinstance(gram, np.ndarray)
         np.testing.assert_allclose(gram, case.kernel.gram(Y), atol=1e-10)
         assert case.kernel.dtype(A) == dtype
-
-
-def test_functions_of_rows_and_of_blocks_get_arrays_of_the_library(rng):
-    X = rng.standard_normal((6, 3))
-    rows = as_kernel(lambda x, y: xp.sum(x * y))
-    blocks = kernels.blockwise(lambda X, Y: X @ Y.T)
-    for kernel in (rows, blocks):
-        K = kernel(strict(X), strict(X[:4]))
-        assert K.device == DEVICE
-        np.testing.assert_allclose(host(K), X @ X[:4].T)
-        np.testing.assert_allclose(host(kernel.diag(strict(X))), (X**2).sum(axis=1))
-        np.testing.assert_allclose(kernel.gram(strict(X)), X @ X.T)
 
 
 # --- passes -------------------------------------------------------------------------

@@ -1,16 +1,10 @@
 """Displays: the arrays they draw are right, and they draw them where they are told."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.calibration import CalibrationDisplay
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
@@ -19,9 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from nystrom import (
     KernelCCA,
     KernelKMeans,
-    KernelLogisticRegression,
     KernelRidge,
-    KernelRidgeClassifier,
     KernelRidgeClassifierCV,
     KernelRidgeCV,
     Nystroem,
@@ -176,16 +168,6 @@ def test_spectrum_is_that_of_the_dense_matrix(X, mapped):
     assert display.effective_dimension <= dimension
 
 
-def test_leverage_scores_are_near_the_exact_ones_where_lambda_is_above_the_error(X):
-    landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=120, random_state=0)
-    K = rbf_kernel(X, gamma=GAMMA)
-    exact = np.diag(np.linalg.solve(K + np.eye(len(K)), K))
-    display = LeverageDisplay.from_landmarks(landmarks, X, ridge=1.0)
-    assert display.scores == pytest.approx(exact, rel=0.1)
-    assert display.effective_dimension == pytest.approx(display.scores.sum())
-    np.testing.assert_array_equal(display.chosen, landmarks.indices)
-
-
 def test_scores_of_few_landmarks_add_up_to_no_less_than_the_effective_dimension(X):
     """σ ↦ σ/(σ + λ) is concave with slope ≤ 1/λ: tr f(K) ≤ tr f(K̃) + tr(K − K̃)/λ."""
     landmarks = select_landmarks(X, gamma=GAMMA, n_landmarks=15, random_state=0)
@@ -286,33 +268,6 @@ def test_ridge_path_of_several_targets_is_their_mean(X, y):
     np.testing.assert_allclose(display.scores[0, 0], model.scores_.mean(axis=-1))
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        KernelRidgeClassifier(kernel="rbf", n_landmarks=30, random_state=0),
-        KernelRidgeClassifierCV(n_landmarks=30, gamma=GAMMA, gammas=None, cv=3),
-        KernelLogisticRegression(n_landmarks=30, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_probabilities_are_drawn_by_scikit_learns_own_display(model, X, y):
-    """Its CalibrationDisplay takes our classifiers, alone and in a pipeline."""
-    classes = np.where(y > 0, "up", "down")
-    scaled = make_pipeline(StandardScaler(), clone(model)).fit(X, classes)
-    display = CalibrationDisplay.from_estimator(
-        scaled, X, classes, n_bins=4, pos_label="up"
-    )
-    P = scaled.predict_proba(X)[:, 1]
-    np.testing.assert_array_equal(display.y_prob, P)
-    # In each bin: the mean of what was told, and the share that is so.
-    bins = np.digitize(P, [0.25, 0.5, 0.75])
-    there = np.unique(bins)
-    told = [P[bins == k].mean() for k in there]
-    seen = [np.mean(y[bins == k] > 0) for k in there]
-    np.testing.assert_allclose(display.prob_pred, told)
-    np.testing.assert_allclose(display.prob_true, seen)
-
-
 def test_coverage_of_normal_targets_is_the_diagonal(rng):
     """By Kolmogorov's bound, off by more than 0.05 in one of 10⁴ runs."""
     std = rng.uniform(0.5, 2.0, 4000)
@@ -357,14 +312,6 @@ def test_a_pipeline_stands_for_its_last_step(X):
     pipeline.fit_transform(X)
     display = ErrorPathDisplay.from_estimator(pipeline)
     assert len(display.errors) == 10
-
-
-def test_matplotlib_is_not_imported_before_it_is_used():
-    code = "import sys, nystrom.displays; print('matplotlib' in sys.modules)"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == "False"
 
 
 def test_importances_are_in_order_and_have_names(X, rng):

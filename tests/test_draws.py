@@ -5,9 +5,6 @@ binomial bound; all bounds of one test together are exceeded once in a million r
 same comparison with planted faults shows that it has power.
 """
 
-from __future__ import annotations
-
-from collections import Counter
 from itertools import combinations, product
 
 import numpy as np
@@ -19,13 +16,7 @@ from scipy import stats
 from scipy.stats import binom
 
 from nystrom import _random as randomness
-from nystrom._random import (
-    Purpose,
-    as_seed,
-    sorted_row_sample,
-    uniforms,
-    uniforms_at,
-)
+from nystrom._random import Purpose, Stream, as_seed, sorted_row_sample
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
@@ -187,7 +178,7 @@ def test_a_larger_sample_begins_with_the_smaller_one(seed):
 
 def test_more_rows_than_are_remembered_are_wanted(seed):
     """The last of 100 to arrive says how many there would be: 500 ± 50, of 1000."""
-    race = KeyedSampler(seed, Purpose.KEEP, bernoulli=True, max_rows=100)
+    race = KeyedSampler(Stream(seed, Purpose.KEEP), bernoulli=True, max_rows=100)
     capped = bernoulli_from_keys(
         race.sample(np.full(1000, 0.5)), 1.0, 1000, seed, max_landmarks=10
     )
@@ -237,7 +228,6 @@ def test_of_rows_that_arrive_together_the_first_ones_win():
 
 #: The chance that a test of chance fails although all is well.
 FALSE_FAIL = 1e-6
-TRIALS = 10_000
 
 
 # --- uniforms -----------------------------------------------------------------------
@@ -254,19 +244,19 @@ def test_a_rows_number_does_not_depend_on_what_else_is_asked_for(
     seed, start, length, level, round
 ):
     stream = {"level": level, "round": round}
-    whole = uniforms(seed, Purpose.KEEP, 0, 3050, **stream)
-    part = uniforms(seed, Purpose.KEEP, start, start + length, **stream)
+    whole = Stream(seed, Purpose.KEEP, **stream).uniforms(0, 3050)
+    part = Stream(seed, Purpose.KEEP, **stream).uniforms(start, start + length)
     np.testing.assert_array_equal(part, whole[start : start + length])
 
 
 def test_what_a_seed_means_is_fixed():
     expected = [0.17546085, 0.39910441, 0.22635222]
-    drawn = uniforms(42, Purpose.DRAW, 5, 8, level=2, round=1)
+    drawn = Stream(42, Purpose.DRAW, level=2, round=1).uniforms(5, 8)
     np.testing.assert_allclose(drawn, expected, atol=1e-8)
 
 
 def test_numbers_are_uniform(seed):
-    u = uniforms(seed, Purpose.MEMBERSHIP, 0, 50_000)
+    u = Stream(seed, Purpose.MEMBERSHIP).uniforms(0, 50_000)
     assert u.min() >= 0
     assert u.max() < 1
     assert stats.kstest(u, "uniform").pvalue > FALSE_FAIL
@@ -275,7 +265,7 @@ def test_numbers_are_uniform(seed):
 def test_streams_are_uncorrelated(seed):
     n = 20_000
     streams = [
-        uniforms(s, purpose, 0, n, level, round)
+        Stream(s, purpose, level, round).uniforms(0, n)
         for s, purpose, level, round in [
             *((seed, purpose, 0, 0) for purpose in Purpose),
             (seed, Purpose.KEEP, 1, 0),
@@ -296,7 +286,7 @@ def test_streams_are_uncorrelated(seed):
 
 def test_no_two_streams_are_the_same():
     keys = product((0, 1, 2**63), Purpose, (0, 1, 2, 24), (0, 1, 2))
-    starts = {tuple(uniforms(s, p, 0, 2, level, round)) for s, p, level, round in keys}
+    starts = {tuple(Stream(*key).uniforms(0, 2)) for key in keys}
     assert len(starts) == 3 * len(Purpose) * 4 * 3
 
 
@@ -307,7 +297,7 @@ def test_a_whole_number_is_its_own_seed():
     assert as_seed(7) == as_seed(np.int32(7)) == as_seed(np.uint64(7)) == 7
     assert as_seed(2**64 + 7) == 7
     assert 0 <= as_seed(-1) < 2**64
-    uniforms(as_seed(-1), Purpose.DRAW, 0, 1)
+    Stream(as_seed(-1), Purpose.DRAW).uniforms(0, 1)
 
 
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
@@ -323,32 +313,20 @@ def test_what_is_no_seed_is_an_error():
         as_seed("today")
 
 
-def misfits(counts, probabilities):
-    """What occurred too often or too seldom: exact binomial tails, Bonferroni."""
-    limit = FALSE_FAIL / 2 / len(probabilities)
-    return [
-        event
-        for event, p in probabilities.items()
-        if stats.binom.cdf(counts[event], TRIALS, p) < limit
-        or stats.binom.sf(counts[event] - 1, TRIALS, p) < limit
-    ]
-
-
 @pytest.mark.parametrize("heat", [1, 10, 2**20])
 def test_numbers_of_some_rows_are_those_of_all(heat, seed, rng, monkeypatch):
     monkeypatch.setattr(randomness, "CHUNK_ROWS", heat)
     rows = np.flatnonzero(rng.random(3000) < 0.05)
-    whole = uniforms(seed, Purpose.KEEP, 0, 3000, level=2)
-    found = uniforms_at(seed, Purpose.KEEP, rows, level=2)
+    whole = Stream(seed, Purpose.KEEP, level=2).uniforms(0, 3000)
+    found = Stream(seed, Purpose.KEEP, level=2).uniforms_at(rows)
     np.testing.assert_array_equal(found, whole[rows])
-    assert len(uniforms_at(seed, Purpose.KEEP, rows[:0])) == 0
+    assert len(Stream(seed, Purpose.KEEP).uniforms_at(rows[:0])) == 0
 
 
 def test_rows_to_measure_on_are_uniform_and_ascending(seed):
-    counts = Counter()
-    for trial in range(TRIALS):
-        rows = sorted_row_sample(5, 2, seed=seed * TRIALS + trial)
-        assert rows[0] < rows[1]
-        counts[tuple(rows.tolist())] += 1
-    assert misfits(counts, dict.fromkeys(combinations(range(5), 2), 0.1)) == []
+    draws = seeds(seed, 10_000)
+    counts = dict.fromkeys(combinations(range(5), 2), 0)
+    for draw in draws:  # a pair that is not ascending has no place
+        counts[tuple(sorted_row_sample(5, 2, seed=draw).tolist())] += 1
+    assert_frequencies(list(counts.values()), np.full(10, 0.1), len(draws))
     np.testing.assert_array_equal(sorted_row_sample(5, 9), np.arange(5))

@@ -1,7 +1,5 @@
 """Errors of an approximation: the relative trace error and the spectral norm."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings
@@ -529,16 +527,6 @@ def test_every_entry_is_counted(sampler, form, rng, seed):
 # Nystroem
 
 
-@pytest.mark.parametrize("method", ["fit", "fit_transform"])
-def test_the_estimator_warns_once_where_its_limit_is_reached(method, X):
-    model = Nystroem(gamma=WIDTH, n_components=10, max_trace_error=1e-6, random_state=0)
-    with pytest.warns(UserWarning, match="was not reached: 10 landmarks") as caught:
-        getattr(model, method)(X)
-    assert len(caught) == 1
-    assert len(model.landmarks_) == 10
-    assert f"{model.approximation_error_.value:.3g}" in str(caught[0].message)
-
-
 # Bounds on the spectral norm
 
 #: MiB. With the second the kernel matrix is made anew for each step of Lanczos.
@@ -616,13 +604,6 @@ def test_both_bounds_are_about_the_same_matrix_where_rows_have_weights(seed, wei
     error = approximation.spectral_error()
     assert error.upper == pytest.approx(weight * plain.trace_error)
     assert error.lower == pytest.approx(weight * truth, rel=1e-3)
-
-
-@pytest.mark.parametrize("n_rows", [0, -1, 1.5, "a"])
-def test_number_of_rows_must_be_a_count(n_rows):
-    approximation, _ = problem(0, n_rows=50)
-    with pytest.raises(ValueError, match=r"n_rows=.* is not allowed"):
-        approximation.spectral_error(n_rows)
 
 
 # max_spectral_error without delta

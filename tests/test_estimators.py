@@ -1,7 +1,5 @@
 """What every estimator promises, whatever it computes."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
@@ -60,20 +58,6 @@ def assert_near(found, expected, share):
     np.testing.assert_allclose(
         found, expected, rtol=0, atol=share * abs(expected).max()
     )
-
-
-@each
-def test_threads_and_storage_change_no_bit(estimator, rng, tmp_path):
-    X, y = two_clouds(rng, 2500)
-    if holds_all_pairs(estimator):
-        X, y = X[:500], y[:500]
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    expected = answers(clone(estimator).set_params(n_jobs=1).fit(X, y), X)
-    for rows, n_jobs in ((X, 2), (mapped, 1), (np.asfortranarray(X), 3)):
-        fitted = clone(estimator).set_params(n_jobs=n_jobs).fit(rows, y)
-        share = 0 if has_landmarks(estimator) else 1e-12  # LAPACK sees the order
-        assert_near(answers(fitted, rows), expected, share)
 
 
 @each

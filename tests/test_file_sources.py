@@ -1,7 +1,5 @@
 """Rows from files: the same rows, the same landmarks, the same predictions; errors."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil
@@ -25,7 +23,6 @@ from sklearn.base import clone, is_classifier
 from nystrom import (
     KernelCCA,
     KernelKMeans,
-    KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeCV,
@@ -37,24 +34,15 @@ from nystrom.engines import Threads
 from nystrom.sources import (
     ConcatenatedRows,
     FileError,
-    ObjectRows,
     Subset,
-    arrow,
     as_source,
 )
 from nystrom.sources import tabular as recent
-from nystrom.sources import tabular as stored_files
 
 N_ROWS = 3000
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch):
-    """Chunks of a few hundred rows: tiles lie across several of them."""
-    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
-    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
-    recent.CHUNK_CACHE.clear()
-    recent.TAKEN_ROWS.clear()
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 @pytest.fixture
@@ -269,17 +257,6 @@ def test_the_same_seed_gives_the_same_model(kind, X, y, tmp_path, seed):
     assert model.n_features_in_ == 4
 
 
-@pytest.mark.parametrize("chunk", [7, 333, 1024, 1025, 10_000])
-def test_the_same_for_every_size_of_chunks(chunk, X, y, tmp_path, seed, monkeypatch):
-    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 1)
-    rows = X[:1100] if chunk == 7 else X
-    target = y[: len(rows)]
-    source = opened(tmp_path, "parquet", rows, chunk, target=target, weight=target**2)
-    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=seed)
-    expected = model.fit(rows, target, sample_weight=target**2).predict(rows)
-    np.testing.assert_array_equal(model.fit(source).predict(source), expected)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -301,64 +278,12 @@ def test_every_way_to_fit_a_ridge(make, weighted, X, y, tmp_path, seed):
     np.testing.assert_array_equal(model.fit(source).predict(source), expected)
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_targets_in_a_file_of_their_own(columns, X, y, tmp_path):
-    Y = y if columns == 1 else np.column_stack([y, -(y**2)])
-    np.save(tmp_path / "y.npy", Y)
-    path = stored(tmp_path, "parquet", X)
-    source = sources.open(path, target=tmp_path / "y.npy")
-    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=40, random_state=0)
-    expected = model.fit(X, Y).predict(X)
-    np.testing.assert_array_equal(model.fit(source).predict(X), expected)
-    np.save(tmp_path / "y.npy", Y[1:])
-    with pytest.raises(FileError, match="has 2999 rows, but there are 3000 rows"):
-        sources.open(path, target=tmp_path / "y.npy")
-
-
-@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 1.0, 2: 5.0}])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_classes_in_a_file(class_weight, n_classes, X, y, tmp_path):
-    labels = np.digitize(y, [6.5, 7.5][: n_classes - 1])
-    options = {"gamma": 0.2, "n_landmarks": 40, "random_state": 0}
-    if isinstance(class_weight, dict):
-        class_weight = {c: class_weight[c] for c in range(n_classes)}
-    model = KernelRidgeClassifier(kernel="rbf", class_weight=class_weight, **options)
-    expected, values = model.fit(X, labels).predict(X), model.decision_function(X)
-    source = opened(tmp_path, "parquet", X, target=labels)
-    model.fit(source)
-    np.testing.assert_allclose(model.decision_function(source), values, atol=1e-9)
-    np.testing.assert_array_equal(model.predict(source), expected)
-    assert model.predict(source).dtype == expected.dtype
-    out = model.predict(source, out=tmp_path / "labels.parquet")
-    np.testing.assert_array_equal(parquet.read_table(out)["label"], expected)
-
-
 def test_classes_must_be_one_column_of_labels(X, y, tmp_path):
     path = stored(tmp_path, "parquet", X, y=y, z=y)
-    with pytest.raises(
-        ValueError, match="has 2 targets per row, but a classifier needs one"
-    ):
+    with pytest.raises(ValueError, match=r"2 targets per row, but .* needs one"):
         KernelRidgeClassifier().fit(sources.open(path, target=["y", "z"]))
     with pytest.raises(ValueError, match="Unknown label type"):
         KernelRidgeClassifier().fit(sources.open(path, target="y"))
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        Nystroem(n_components=30, gamma=0.2),
-        KernelPCA(3, kernel="rbf", gamma=0.2, n_landmarks=30),
-        KernelKMeans(3, gamma=0.2, n_landmarks=30),
-        KernelKMeans(3, gamma=0.2, n_landmarks=30, affinity_normalize=True),
-    ],
-    ids=["Nystroem", "KernelPCA", "KernelKMeans", "normalised"],
-)
-def test_methods_without_targets(model, X, y, tmp_path):
-    model.set_params(random_state=0)
-    expected = model.fit(X).transform(X)
-    path = stored(tmp_path, "parquet", X)
-    for rows in (path, str(path), sources.open(path)):
-        np.testing.assert_array_equal(model.fit(rows).transform(rows), expected)
 
 
 # --- what stands for rows -----------------------------------------------------------
@@ -382,23 +307,9 @@ def test_what_libraries_hold_open_is_read_from_its_file(X, tmp_path):
 def test_a_file_open_for_writing_is_refused(X, tmp_path):
     with (
         h5py.File(stored(tmp_path, "hdf5", X), "r+") as file,
-        pytest.raises(ValueError, match="open with mode 'r', or close it"),
+        pytest.raises(ValueError, match="open with mode 'r'; open it so, or close"),
     ):
         as_source(file["rows/X"])
-
-
-def test_lists_of_sources_and_of_names_are_rows(X, y, tmp_path):
-    for name, part in (("a", slice(0, 700)), ("b", slice(700, None))):
-        write_parquet(tmp_path / f"{name}.parquet", X[part], 300, y=y[part])
-    names = [str(tmp_path / f"{name}.parquet") for name in "ab"]
-    model = KernelRidge(kernel="rbf", gamma=0.2, n_landmarks=20, random_state=0)
-    found = model.fit([sources.open(name, target="y") for name in names])
-    np.testing.assert_array_equal(
-        found.predict(names), model.fit(sources.open(names, target="y")).predict(X)
-    )
-    assert isinstance(
-        as_source(["a.parquet", "b.parquet"]), ObjectRows
-    )  # no such files
 
 
 def test_what_newcomers_do_is_told(X, y, tmp_path):
@@ -797,9 +708,7 @@ def test_targets_come_once(make, X, y, tmp_path):
     model = make(n_landmarks=20)
     with pytest.raises(ValueError, match="y is given, but the source has its own"):
         model.fit(source, np.round(y))
-    with pytest.raises(
-        ValueError, match=r"requires y .* name its column .*sources.open"
-    ):
+    with pytest.raises(ValueError, match=r"requires y .*sources.open"):
         model.fit(source.replace(targets=None))
     with pytest.raises(ValueError, match="requires y to be passed"):
         model.fit(X)

@@ -1,21 +1,14 @@
 """The functions of the package: ridge leverage scores, landmarks and their options."""
 
-from __future__ import annotations
-
-import inspect
-
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles_sampling import exact_scores, lemma_scores, rbf_matrix
 from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from nystrom import approximate, effective_dimension, leverage_scores, select_landmarks
+from nystrom import effective_dimension, leverage_scores, select_landmarks
 from nystrom._precision import MAX_RESIDUAL_ERROR, residual_rounding
 from nystrom.engines import Threads
 from nystrom.kernels import RBF, Linear
@@ -27,7 +20,8 @@ from nystrom.linalg.residuals import (
     residuals_to_scores,
     ridge_inverse_root,
 )
-from nystrom.sources import DenseRows, SparseRows, as_source
+from nystrom.samplers.base import SamplingProblem
+from nystrom.sources import as_source
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -42,7 +36,7 @@ def sample_of(X, rows, weights=None, kernel=None):
         sampler="a test",
         n_rows=len(X),
         indices=np.asarray(rows),
-        weights=weights,
+        probabilities=None if weights is None else 1 / np.square(weights),
     )
 
 
@@ -73,13 +67,6 @@ def test_exact_scores_lie_between_0_and_1_and_add_up_to_the_dimension(X, ridge):
     slack = 0 if ridge > 1e-6 else 0.5
     expected = np.sum(eigenvalues / (eigenvalues + ridge))
     assert d_eff == pytest.approx(expected, rel=1e-8, abs=slack)
-
-
-def test_effective_dimension_falls_as_the_ridge_grows(X):
-    dimensions = [
-        effective_dimension(X, gamma=GAMMA, ridge=ridge) for ridge in (0.01, 0.1, 1, 10)
-    ]
-    assert dimensions == sorted(dimensions, reverse=True)
 
 
 def test_scores_of_orthogonal_rows_are_known_in_closed_form():
@@ -260,11 +247,12 @@ def test_scores_stay_finite_also_beside_the_least_ridge():
 
 
 def test_an_empty_sample_leaves_all_of_the_diagonal(X):
-    columns, none, ledger = CrossKernel(Linear(), X[:0]), np.empty((0, 0)), Ledger()
-    ready = prepare_residuals(columns, as_source(X), none, ledger=ledger)
-    left = residuals(ready, as_source(X), engine=Threads(1), name="residuals")
+    columns, none = CrossKernel(Linear(), X[:0]), np.empty((0, 0))
+    work = SamplingProblem(Linear(), as_source(X), 0, Threads(1), Ledger())
+    ready = prepare_residuals(columns, work.source, none)
+    left = work.residuals(ready, work.source, "residuals")
     np.testing.assert_allclose(left, np.sum(X**2, axis=1), rtol=1e-14)
-    assert ledger.n_evaluations == 300
+    assert work.ledger.n_evaluations == 300
 
 
 # Options, storage and weights
@@ -272,44 +260,7 @@ def test_an_empty_sample_leaves_all_of_the_diagonal(X):
 RIDGE, N_ROWS = 0.5, 300
 
 
-STORAGES = {
-    "array": np.asarray,
-    "Fortran order": np.asfortranarray,
-    "list of lists": lambda X: X.tolist(),
-    "csr": sp.csr_array,
-    "csr matrix": sp.csr_matrix,
-    "csc": sp.csc_array,
-    "pandas": pd.DataFrame,
-    "polars": pl.DataFrame,
-    "array of objects": lambda X: X.astype(object),
-    "source": DenseRows,
-    "sparse source": lambda X: SparseRows(sp.csr_array(X)),
-}
-
-
-@pytest.mark.parametrize(
-    "function", [select_landmarks, leverage_scores, effective_dimension, approximate]
-)
-def test_options_are_by_keyword_and_in_the_docstring(function):
-    parameters = list(inspect.signature(function).parameters.values())
-    positional = 2 if function is approximate else 1
-    assert all(p.kind is p.KEYWORD_ONLY for p in parameters[positional:])
-    if function is select_landmarks:
-        assert all(p.name in function.__doc__ for p in parameters)
-
-
 # Every kind of rows
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-def test_scores_of_every_storage_are_the_same(X, storage):
-    expected = exact_scores(rbf_matrix(X, GAMMA), RIDGE)
-    rows = STORAGES[storage](X)
-    scores = leverage_scores(rows, gamma=GAMMA, ridge=RIDGE)
-    np.testing.assert_allclose(scores, expected, atol=1e-7)
-    dimension = effective_dimension(rows, gamma=GAMMA, ridge=RIDGE)
-    assert dimension == pytest.approx(expected.sum())
-    assert isinstance(dimension, float)
 
 
 # Landmarks
@@ -318,20 +269,6 @@ def test_scores_of_every_storage_are_the_same(X, storage):
 def test_1000_landmarks_by_default(rng):
     X = rng.standard_normal((1100, 2))
     assert len(select_landmarks(X, random_state=0, sampler="uniform")) == 1000
-
-
-def test_source_with_weights_of_its_own(X, seed):
-    weights = np.arange(N_ROWS, dtype=float)
-    options = {"n_landmarks": 20, "random_state": seed, "gamma": GAMMA}
-    given_apart = select_landmarks(X, sample_weight=weights, **options)
-    of_its_own = select_landmarks(DenseRows(X, weights), **options)
-    np.testing.assert_array_equal(given_apart.indices, of_its_own.indices)
-
-
-def test_weights_come_from_one_place(X):
-    weights = np.ones(N_ROWS)
-    with pytest.raises(ValueError, match=r"its own weights; use\s+one"):
-        select_landmarks(DenseRows(X, weights), n_landmarks=20, sample_weight=weights)
 
 
 # Scores

@@ -4,8 +4,6 @@
 code is. Faults that its checks must find are in the table of planted faults.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from fuzz import judging, models

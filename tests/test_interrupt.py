@@ -1,7 +1,5 @@
 """Ctrl-C during a fit leaves nothing behind: no half model, no threads, no limits."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The model files that users have: those in tests/models load, and answer as before."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kernel CCA on landmarks, against dense NumPy and the paper."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 
@@ -245,22 +243,11 @@ def test_fit_transform_gives_the_scores_of_both_views_as_theirs(views):
             np.testing.assert_array_equal(ours, wanted)
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".npy"])
-def test_the_second_view_may_be_columns_of_the_same_file(views, tmp_path, ending):
+def test_the_second_view_may_be_columns_of_the_same_file(views, tmp_path):
     X, Y = views
-    names = [f"x{i}" for i in range(X.shape[1])] + [f"y{i}" for i in range(Y.shape[1])]
-    target = names[X.shape[1] :]
-    path = tmp_path / f"views{ending}"
-    if ending == ".npy":
-        np.save(path, np.hstack(views))
-        target = list(range(X.shape[1], len(names)))
-    elif ending == ".csv":
-        pd.DataFrame(np.hstack(views), columns=names).to_csv(path, index=False)
-    else:
-        pd.DataFrame(np.hstack(views), columns=names).to_parquet(path)
-    source = sources.open(path, target=target)
-    expected = cca().fit(X, Y)
-    model = cca()
+    np.save(tmp_path / "views.npy", np.hstack(views))
+    source = sources.open(tmp_path / "views.npy", target=[3, 4])
+    expected, model = cca().fit(X, Y), cca()
     for found, wanted in zip(
         model.fit_transform(source), expected.transform(X, Y), strict=True
     ):
@@ -270,7 +257,7 @@ def test_the_second_view_may_be_columns_of_the_same_file(views, tmp_path, ending
     with pytest.raises(ValueError, match="its own targets; use one"):
         cca().fit(source, Y)
     with pytest.raises(ValueError, match=r"requires y .* name its column"):
-        cca().fit(sources.open(path))
+        cca().fit(sources.open(tmp_path / "views.npy"))
 
 
 def test_score_finds_a_crooked_relation_on_new_rows(rng, seed):
@@ -333,17 +320,6 @@ def test_one_column_may_come_in_one_dimension(views):
         np.testing.assert_array_equal(
             model.transform(X, given)[1], expected.transform(X, y[:, None])[1]
         )
-
-
-def test_both_views_may_be_data_frames(views):
-    frames = [pd.DataFrame(rows).add_prefix("f") for rows in views]
-    expected = cca().fit(*views)
-    model = cca().fit(*frames)
-    assert list(model.feature_names_in_) == ["f0", "f1", "f2"]
-    for found, reference in zip(
-        model.transform(*frames), expected.transform(*views), strict=True
-    ):
-        np.testing.assert_array_equal(found, reference)
 
 
 def common_letters(a, b):

@@ -653,30 +653,6 @@ def test_what_is_proven_takes_many_more_landmarks(X, y, seed):
 # Predictive deviations
 
 
-def process(gamma, alpha):
-    kernel = gp_kernels.RBF(1 / math.sqrt(2 * gamma), "fixed")
-    return GaussianProcessRegressor(kernel, alpha=alpha, optimizer=None)
-
-
-@pytest.mark.parametrize("mode", ["exact", "landmarks"])
-@pytest.mark.parametrize("noise", [False, True])
-def test_with_all_rows_deviations_are_those_of_the_gaussian_process(
-    X, X_new, y, mode, noise
-):
-    n, alpha = 150, 0.2
-    X, y = X[:n], y[:n]
-    sampler = "auto" if mode == "exact" else np.arange(n)
-    model = ridge(alpha, sampler=sampler, n_landmarks=n, solver="direct").fit(X, y)
-    assert model.solver_ == ("exact" if mode == "exact" else "direct")
-    mean, std = model.predict(X_new, return_std=True, noise=noise)
-    theirs = process(GAMMA, alpha).fit(X, y)
-    their_mean, their_std = theirs.predict(X_new, return_std=True)
-    np.testing.assert_allclose(mean, their_mean, rtol=1e-6, atol=1e-8)
-    scale = y @ np.linalg.solve(rbf(X, X) + alpha * np.eye(n), y) / n
-    expected = np.sqrt(scale * (their_std**2 + alpha * noise))
-    np.testing.assert_allclose(std, expected, rtol=1e-6)
-
-
 @intercept_or_not
 @pytest.mark.parametrize("noise", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -740,23 +716,21 @@ def test_intervals_cover_new_targets(seed):
     assert 0.85 < np.sqrt(np.mean(residuals**2)) < 1.15
 
 
-@pytest.mark.parametrize("interval", [0, 1, 1.5, "0.9", True])
-def test_coverage_is_between_0_and_1(X, y, interval):
-    model = ridge().fit(X, y)
-    with pytest.raises((ValueError, TypeError), match="interval"):
-        model.predict(X, interval=interval)
-
-
-def test_intervals_say_what_they_need(X, y):
-    few = ridge(n_landmarks=20).fit(X[:50], y[:50])
-    with pytest.raises(ValueError, match="more rows"):
-        few.predict(X, interval=0.9)
-    with pytest.raises(ValueError, match=r"at most 0\.997"):
-        ridge(sampler="uniform").fit(X, y).predict(X, interval=0.9999)
-    with pytest.raises(ValueError, match="solver='direct'"):
-        ridge(solver="full").fit(X, y).predict(X, interval=0.9)
-    with pytest.raises(ValueError, match="return_std"):
-        ridge().fit(X, y).predict(X, return_std=True, interval=0.9)
+def test_deviations_and_intervals_say_what_they_need(X, y):
+    std, few = {"return_std": True}, {"n_landmarks": 20}
+    for model, n_rows, given, words in (
+        *((ridge(), N_ROWS, {"interval": v}, "interval") for v in (0, 1, "0.9", True)),
+        (ridge(**few), 50, {"interval": 0.9}, "more rows"),
+        (ridge(sampler="uniform"), N_ROWS, {"interval": 0.9999}, r"at most 0\.997"),
+        (ridge(solver="full"), N_ROWS, {"interval": 0.9}, "solver='direct'"),
+        (ridge(), N_ROWS, std | {"interval": 0.9}, "return_std"),
+        (ridge(solver="cg"), N_ROWS, std, "solver='direct'"),
+        (ridge(0), N_ROWS, std, "alpha > 0"),
+        (ridge(0), 30, std, "alpha > 0"),
+    ):
+        model.fit(X[:n_rows], y[:n_rows])
+        with pytest.raises((ValueError, TypeError), match=words):
+            model.predict(X, **given)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
@@ -909,19 +883,6 @@ def test_far_away_the_deviation_is_that_of_the_prior(X, y, seed, mode, intercept
         assert std[0] == pytest.approx(expected, rel=1e-6)
 
 
-def test_deviations_need_the_gram_matrix(X, y):
-    model = ridge(solver="cg").fit(X, y)
-    with pytest.raises(ValueError, match="solver='direct'"):
-        model.predict(X, return_std=True)
-
-
-@pytest.mark.parametrize("n_rows", [30, N_ROWS])
-def test_deviations_need_a_positive_alpha(X, y, n_rows):
-    model = ridge(0).fit(X[:n_rows], y[:n_rows])
-    with pytest.raises(ValueError, match="alpha > 0"):
-        model.predict(X, return_std=True)
-
-
 # Few rows: scikit-learn's own solution
 
 
@@ -969,19 +930,6 @@ def test_one_row_more_than_landmarks_is_not_exact(X, y):
 
 
 # Many rows: the documented formula
-
-
-@both_solvers
-@intercept_or_not
-@pytest.mark.parametrize("one_target", [False, True])
-def test_dual_coefficients_and_intercept_predict(
-    X, X_new, Y, seed, solver, intercept, one_target
-):
-    target = Y[:, 0] if one_target else Y
-    model = ridge(seed=seed, solver=solver, fit_intercept=intercept).fit(X, target)
-    assert np.ndim(model.intercept_) == (0 if one_target or not intercept else 1)
-    by_hand = rbf(X_new, model.X_fit_) @ model.dual_coef_ + model.intercept_
-    np.testing.assert_allclose(model.predict(X_new), by_hand, rtol=1e-9, atol=1e-9)
 
 
 # Which solver

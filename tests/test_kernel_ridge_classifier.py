@@ -1,7 +1,5 @@
 """KernelRidgeClassifier against the ridge classifier of scikit-learn on features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +11,7 @@ from scipy.special import expit, log_softmax
 from sklearn.datasets import load_digits, make_classification, make_moons
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import compute_sample_weight
 
 from nystrom import KernelRidgeClassifier, KernelRidgeClassifierCV, Nystroem, sources
@@ -138,41 +134,6 @@ def test_several_labels_for_a_row(rows, seed):
 
 
 # Support vector machines on the features
-
-
-def small_clusters(rng, n_small=24, size=8):
-    """One large cluster, and small ones of either class that are easily missed."""
-    centers = rng.uniform(-12, 12, (n_small, 2))
-    labels = np.arange(n_small) % 2
-
-    def drawn(n_large):
-        of_small = 0.25 * rng.standard_normal((n_small * size, 2))
-        rows = np.repeat(centers, size, axis=0) + of_small
-        large = 0.5 * rng.standard_normal((n_large, 2))
-        y = np.concatenate([np.repeat(labels, size), np.zeros(n_large, dtype=int)])
-        return np.concatenate([rows, large]), y
-
-    return drawn(500), drawn(50)
-
-
-def test_linear_svm_on_landmarks_is_as_good_as_the_exact_one(seed):
-    exact, auto, uniform = [], [], []
-    for draw in range(5):
-        rng = np.random.default_rng([seed, draw])
-        (rows, y), new = small_clusters(rng)
-        exact.append(SVC(kernel="rbf", gamma=1.0, C=10.0).fit(rows, y).score(*new))
-        for sampler, scores in (("auto", auto), ("uniform", uniform)):
-            features = Nystroem(
-                gamma=1.0, n_components=50, sampler=sampler, random_state=seed
-            )
-            machine = LinearSVC(C=10.0, max_iter=50_000, random_state=0)
-            scores.append(make_pipeline(features, machine).fit(rows, y).score(*new))
-    assert len(rows) > 10 * 50
-    assert np.mean(auto) >= np.mean(exact) - 0.02
-    assert np.min(np.subtract(auto, exact)) >= -0.04
-    assert np.mean(auto) >= np.mean(uniform)
-    # The set does tell good landmarks from poor ones.
-    assert np.mean(uniform) < np.mean(exact) - 0.02
 
 
 def test_labels_that_are_true_or_false(rng):

@@ -1,7 +1,5 @@
 """KernelRidgeClassifierCV: every score against refits, scored by scikit-learn."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -10,7 +8,6 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
-    f1_score,
     make_scorer,
     r2_score,
 )
@@ -176,19 +173,6 @@ def test_the_fit_is_that_of_the_classifier_with_what_was_chosen(X, rng, seed):
 
 
 # --- scorers --------------------------------------------------------------------------
-
-
-@narrow
-def test_a_scorer_is_asked_for_each_fold(X, rng, seed):
-    y = np.array(["b", "a", "c"])[classes_of(X, rng, 3)]
-    fitted = model(seed, scoring="f1_macro").fit(X, y)
-    Z, splits = features(fitted.landmarks_.indices, X), list(FOLDS.split(X, y))
-    for alpha, score in zip(ALPHAS, fitted.scores_, strict=True):
-        expected = [
-            f1_score(y[test], told, average="macro")
-            for test, _, told in held_out(Z, y, alpha, splits)
-        ]
-        assert score == pytest.approx(np.mean(expected), abs=1e-12)
 
 
 @narrow

@@ -1,7 +1,5 @@
 """Landmarks moved off the rows: the step, its guard, and what it is refused for."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -167,7 +165,7 @@ def test_the_guard_takes_the_best_sure_length(X, rng, seed, monkeypatch):
         """The length of the step if each leaves so much of the fresh rows."""
         tried = [lefts.get(length, still) for length in (0.0, *lloyd.STEP_LENGTHS)]
         left = iter([values.copy() for values in tried])
-        monkeypatch.setattr(lloyd, "residuals", lambda *_, **__: next(left))
+        monkeypatch.setattr(SamplingProblem, "residuals", lambda *_: next(left))
         return length_of(moved_from(start, X, seed, monkeypatch))
 
     assert length_if({}) == 0

@@ -1,14 +1,12 @@
 """Targets that are columns of files: classes as text, several numbers, other views."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from pyarrow import csv, feather, parquet
+from files import FORMATS
+from pyarrow import parquet
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
@@ -20,32 +18,14 @@ from nystrom import (
     KernelRidgeClassifier,
     KernelRidgeCV,
     Nystroem,
-    load,
-    save,
     sources,
 )
-from nystrom.sources import FileError, arrow
-from nystrom.sources import tabular as recent
-from nystrom.sources import tabular as stored_files
+from nystrom.sources import FileError
 
 N_ROWS = 2500
 KINDS = np.array(["ash", "beech", "zürgelbaum, hoch"])
-WRITERS = {
-    ".parquet": lambda table, path: parquet.write_table(
-        table, path, row_group_size=300
-    ),
-    ".csv": lambda table, path: csv.write_csv(table, path),
-    ".arrow": lambda table, path: feather.write_feather(
-        table, path, "uncompressed", chunksize=300
-    ),
-}
-
-
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch):
-    monkeypatch.setattr(stored_files, "MIN_CHUNK_VALUES", 500)
-    monkeypatch.setattr(arrow, "CSV_BLOCK_BYTES", 20_000)
-    recent.CHUNK_CACHE.clear()
+ENDINGS = [".parquet", ".csv", ".arrow"]
+pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
 @pytest.fixture
@@ -61,10 +41,6 @@ def labels(X):
     return KINDS[np.searchsorted([0.4, 1.0], np.abs(X[:, 0]))]
 
 
-def table(X, **columns):
-    return pa.table({**{f"x{j}": X[:, j] for j in range(X.shape[1])}, **columns})
-
-
 def classifier(**options):
     given = {"kernel": "rbf", "gamma": 0.5, "n_landmarks": 40, "random_state": 0}
     return KernelRidgeClassifier(0.1, **{**given, **options})
@@ -72,14 +48,14 @@ def classifier(**options):
 
 def written(folder, ending, X, name="rows", **columns):
     path = folder / f"{name}{ending}"
-    WRITERS[ending](table(X, **columns), path)
+    FORMATS[ending[1:]][1](path, X, 300, **columns)
     return path
 
 
 # --- classes that are text ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_text_is_classes(ending, X, labels, tmp_path):
     path = written(tmp_path, ending, X, label=labels)
     source = sources.open(path, target="label")
@@ -95,18 +71,7 @@ def test_text_is_classes(ending, X, labels, tmp_path):
     assert model.score(source) == expected.score(X, labels)
 
 
-@pytest.mark.parametrize("ending", WRITERS)
-@pytest.mark.parametrize("weights", ["balanced", {"ash": 5.0}])
-def test_weights_of_classes_by_their_text(ending, weights, X, labels, tmp_path):
-    source = sources.open(written(tmp_path, ending, X, label=labels), target="label")
-    model = classifier(class_weight=weights).fit(source)
-    expected = classifier(class_weight=weights).fit(X, labels)
-    np.testing.assert_allclose(
-        model.decision_function(X), expected.decision_function(X), atol=1e-8
-    )
-
-
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_places_among_other_classes_are_not_taken_for_these(ending, rng, tmp_path):
     """A file that was read by itself, then beside one with classes before its own."""
     X = rng.standard_normal((600, 3))
@@ -133,7 +98,7 @@ def test_places_among_other_classes_are_not_taken_for_these(ending, rng, tmp_pat
     np.testing.assert_array_equal(model.predict(both), expected.predict(X))
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_files_of_a_folder_have_one_list_of_classes(ending, X, labels, tmp_path):
     """The first of them has not all classes."""
     for part, rows in enumerate(np.array_split(np.arange(N_ROWS), 3)):
@@ -155,9 +120,7 @@ def test_sources_with_other_classes_are_not_stacked(X, labels, tmp_path):
         for i, rows in enumerate(halves)
     ]
     apart = [sources.open(path, target="label") for path in parts]
-    with pytest.raises(
-        ValueError, match=r"different texts as classes; open the files tog"
-    ):
+    with pytest.raises(ValueError, match="different texts as classes; open"):
         sources.open(apart)
 
 
@@ -171,19 +134,6 @@ def test_a_categorical_column_is_text(X, labels, tmp_path):
     np.testing.assert_array_equal(
         model.predict(X), classifier().fit(X, labels).predict(X)
     )
-
-
-def test_two_classes_and_a_model_file(X, labels, tmp_path):
-    two = np.where(labels == "ash", "no", "yes")
-    source = sources.open(written(tmp_path, ".parquet", X, label=two), target="label")
-    model = classifier().fit(source)
-    assert model.classes_.tolist() == ["no", "yes"]
-    save(model, tmp_path / "model.nystrom")
-    loaded = load(tmp_path / "model.nystrom")
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert model.predict(source, out=tmp_path / "predicted.parquet")
-    back = parquet.read_table(tmp_path / "predicted.parquet").column("label")
-    assert back.to_pylist() == model.predict(X).tolist()
 
 
 def test_a_source_with_labels_travels(X, labels, tmp_path):
@@ -204,13 +154,11 @@ def test_text_is_no_number_to_be_predicted(model, X, labels, tmp_path):
     source = sources.open(
         written(tmp_path, ".parquet", X, label=labels), target="label"
     )
-    with pytest.raises(
-        ValueError, match=r"target .* text \(such as 'ash'\).*Classifier"
-    ):
+    with pytest.raises(ValueError, match=r"text \(such as 'ash'\).*Classifier"):
         model.fit(source)
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_text_among_the_features_is_refused(ending, X, labels, tmp_path):
     path = written(tmp_path, ending, X, label=labels, y=X[:, 0])
     with pytest.raises(FileError, match=r"column 'label'.*(not numbers|not a number)"):
@@ -234,9 +182,7 @@ def test_a_slip_among_numbers_is_no_text(X, tmp_path):
     y = X[:, 0].astype(str)
     y[7] = "1.2.3"
     path = written(tmp_path, ".csv", X, y=y)
-    with pytest.raises(
-        FileError, match=r"column 'y', row 7: '1\.2\.3' is not a number"
-    ):
+    with pytest.raises(FileError, match=r"'y', row 7: '1\.2\.3' is not a"):
         KernelRidge(n_landmarks=5).fit(sources.open(path, target="y"))
 
 
@@ -250,7 +196,7 @@ def test_text_that_is_no_class(tmp_path):
 # --- several numbers ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_several_targets(ending, X, tmp_path):
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])
     path = written(tmp_path, ending, X, a=Y[:, 0], b=Y[:, 1])
@@ -337,7 +283,7 @@ def test_many_classes_are_no_reason_to_warn(X, tmp_path):
 # --- true and false -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_true_and_false_are_the_same_from_every_file(ending, X, labels, tmp_path):
     ash = labels == "ash"
     source = sources.open(written(tmp_path, ending, X, label=ash), target="label")
@@ -369,7 +315,7 @@ def test_one_of_true_and_false_is_text(X, labels, tmp_path):
 # --- text in a file of its own ------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [*WRITERS, ".npy"])
+@pytest.mark.parametrize("ending", [*ENDINGS, ".npy"])
 @pytest.mark.parametrize("truth", [False, True], ids=["text", "true and false"])
 def test_labels_in_a_file_of_their_own(ending, truth, X, labels, tmp_path):
     rows, apart = tmp_path / "rows.npy", tmp_path / f"labels{ending}"
@@ -378,7 +324,7 @@ def test_labels_in_a_file_of_their_own(ending, truth, X, labels, tmp_path):
     if ending == ".npy":
         np.save(apart, y)
     else:
-        WRITERS[ending](pa.table({"label": y}), apart)
+        written(tmp_path, ending, np.empty((N_ROWS, 0)), "labels", label=y)
     source = sources.open(rows, target=apart)
     model = classifier().fit(source)
     expected = classifier().fit(X, y)

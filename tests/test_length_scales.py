@@ -1,7 +1,5 @@
 """gamma="learn": gradients, the likelihood, and what is learnt from made rows."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -319,9 +317,7 @@ def test_without_targets_there_is_nothing_to_learn_from():
         Nystroem(gamma="ard", n_components=5).fit,
         lambda X: select_landmarks(X, gamma="learn", n_landmarks=5),
     ):
-        with pytest.raises(
-            ValueError, match=r"gamma='(learn|ard)' is learnt from targets"
-        ):
+        with pytest.raises(ValueError, match="is learnt from targets"):
             fit(X)
 
 
@@ -337,9 +333,7 @@ def test_too_many_features_have_no_width_each():
 def test_a_width_that_suits_no_rows_warns_once(scale):
     X, y = made(600)
     said = "diagonal" if scale > 1 else "constant"
-    with pytest.warns(
-        UserWarning, match=f"matrix is nearly {said}.*Scale the f.*gamma"
-    ):
+    with pytest.warns(UserWarning, match=f"nearly {said}.*Scale the f.*gamma"):
         KernelRidge(**FEW, gamma=1.0).fit(X * scale, y)
     with pytest.warns(UserWarning, match=f"matrix is nearly {said}"):
         Nystroem(gamma=1.0, n_components=30, random_state=0).fit(X * scale)

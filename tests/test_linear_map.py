@@ -1,7 +1,5 @@
 """x ↦ k_S(x)·dual + intercept: in which precision it is worked out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

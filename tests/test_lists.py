@@ -1,7 +1,5 @@
 """The lists that contracts run over hold every member of the package."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import lists

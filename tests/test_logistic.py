@@ -1,14 +1,12 @@
 """KernelLogisticRegression against logistic regression of scikit-learn on features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from nystrom import KernelLogisticRegression, Nystroem, sources
+from nystrom import KernelLogisticRegression, Nystroem
 from nystrom.engines import Threads
 from nystrom.models import logistic as fit
 from nystrom.models.logistic import (
@@ -106,19 +104,6 @@ def test_a_sample_changes_the_way_and_not_the_goal(
     features, theirs = on_features(X, y, 10.0, weights)
     assert_same(fitted, features, theirs, X, len(X))
     assert fitted.n_iter_ < 40
-
-
-def test_text_classes_of_a_file(X, rng, tmp_path):
-    names = np.array(["ash", "beech", "oak"])[classes_of(X, 3, rng)]
-    rows = zip(X.tolist(), names, strict=True)
-    lines = [",".join([*map(repr, x), name]) for x, name in rows]
-    path = tmp_path / "trees.csv"
-    path.write_text("\n".join(["a,b,c,tree", *lines]))
-    expected = model(class_weight="balanced").fit(X, names)
-    found = model(class_weight="balanced").fit(sources.open(path, target="tree"))
-    np.testing.assert_array_equal(found.classes_, ["ash", "beech", "oak"])
-    proba = found.predict_proba(X, out=tmp_path / "p.npy")
-    np.testing.assert_allclose(np.load(proba), expected.predict_proba(X), atol=1e-7)
 
 
 # --- loss and curvature -------------------------------------------------------------

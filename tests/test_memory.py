@@ -15,10 +15,7 @@ import pytest
 
 from nystrom import _random as randomness
 from nystrom import select_landmarks, sources
-from nystrom._random import (
-    Purpose,
-    uniforms,
-)
+from nystrom._random import Purpose, Stream
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
@@ -130,8 +127,9 @@ def test_landmarks_from_subsampled_levels_do_not_depend_on_storage(
 def test_subsampled_rows_bring_weights_targets_and_numbers(seed, rng):
     X, w, y = rng.standard_normal((5000, 2)), rng.uniform(0, 2, 5000), rng.random(5000)
     source = as_source(X, w).replace(targets=y[:, None])
-    block = BernoulliSubset(source, 0.1, seed, Purpose.REFRESH, 3).block(1024, 2048)
-    u = uniforms(seed, Purpose.REFRESH, 0, 5000, round=3)
+    stream = Stream(seed, Purpose.REFRESH, round=3)
+    block = BernoulliSubset(source, 0.1, stream).block(1024, 2048)
+    u = stream.uniforms(0, 5000)
     expected = 1024 + np.flatnonzero(u[1024:2048] < 0.1)
     np.testing.assert_array_equal(block.numbers, expected)
     np.testing.assert_array_equal(block.X, X[expected])
@@ -165,7 +163,7 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
     source = sources.GeneratedRows(make, 50_000, 2)
     ledger = Ledger()
     work = SamplingProblem(RBF(), source, seed, Threads(2), ledger)
-    part = work.subsample(300, Purpose.VALIDATION, 0)
+    part = work.subsample(300, Stream(seed, Purpose.VALIDATION))
     assert ledger.n_passes == 1
     assert isinstance(part, NumberedSubset)
     assert len(made) == len(set(made))

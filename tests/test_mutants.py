@@ -1,7 +1,5 @@
 """The table of planted faults is right, and its runner tells who survives."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

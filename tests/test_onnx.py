@@ -1,7 +1,5 @@
 """ONNX graphs give what the estimators give, in a runtime that does not know them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
@@ -18,7 +16,6 @@ from nystrom import (
     KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeClassifierCV,
-    KernelRidgeCV,
     Nystroem,
     export_onnx,
     kernels,
@@ -143,14 +140,6 @@ def test_far_landmarks_take_no_digits(n_far, kernel, X, y):
     close(found, model.predict(X), 1e-6)
 
 
-def test_cross_validated_ridge_with_an_intercept(X, y):
-    model = KernelRidgeCV(
-        kernel="rbf", gamma=0.2, n_landmarks=40, fit_intercept=True, random_state=0
-    ).fit(X, y + 100)
-    X = X.astype(np.float32)
-    close(run(export_onnx(model), X)["prediction"], model.predict(X))
-
-
 def test_coefficients_that_cancel_lose_nothing(X, y):
     """alpha far below float32's rounding."""
     model = KernelRidge(
@@ -222,9 +211,7 @@ def test_what_has_no_form_is_refused(X, y):
         export_onnx(model, dtype="int8")
     words = [["a"], ["b"]] * 20
     model = KernelRidge(kernel=len_of_both, n_landmarks=5).fit(words, np.arange(40))
-    with pytest.raises(
-        ValueError, match="Models of objects cannot be exported to ONNX"
-    ):
+    with pytest.raises(ValueError, match="Models of objects cannot be exp"):
         export_onnx(model)
 
 

@@ -1,7 +1,5 @@
 """The metadata are complete, and say each thing once."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

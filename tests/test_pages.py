@@ -1,7 +1,5 @@
 """The pages' own code runs, and prints what they say that it prints."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import doctest

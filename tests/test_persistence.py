@@ -7,13 +7,10 @@ import functools
 import gc
 import inspect
 import io
-import itertools
 import json
 import math
-import os
 import pickle
 import re
-import subprocess
 import sys
 import threading
 import warnings
@@ -26,7 +23,7 @@ import scipy.sparse as sp
 import skops.io
 from fuzz.damage import archive
 from fuzz.damage.schema import node
-from lists import ESTIMATORS, KERNELS, SAMPLERS
+from lists import ESTIMATORS, KERNELS
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -44,7 +41,6 @@ from nystrom import (
     engines,
     kernels,
     load,
-    samplers,
     save,
     sources,
 )
@@ -106,28 +102,14 @@ def fitted(rows=X, n_components=6, random_state=0, **params):
 CASES = {
     "float64": lambda: (fitted(), NEW, []),
     "float32": lambda: (fitted(X.astype("f4")), NEW.astype("f4"), []),
-    "many": lambda: (fitted(n_components=50), NEW, []),
     "csr": lambda: (fitted(sp.csr_array(X)), sp.csr_array(NEW), []),
-    "csr_matrix": lambda: (fitted(sp.csr_matrix(X)), sp.csr_matrix(NEW), []),
     "strings": lambda: (
         fitted(WORDS, 4, kernel=common_letters),
         ["beer", "freed"],
         here("common_letters"),
     ),
-    "array_of_strings": lambda: (
-        fitted(np.array(WORDS), 4, kernel=common_letters),
-        np.array(["beer", "freed"]),
-        here("common_letters"),
-    ),
     "precomputed": lambda: (fitted(X @ X.T, kernel="precomputed"), NEW @ X.T, []),
     "gammas": lambda: (fitted(gamma=(0.1, 1.0, 2.0)), NEW, []),
-    "gamma_array": lambda: (fitted(gamma=np.array([0.1, 1.0, 2.0])), NEW, []),
-    "sum": lambda: (fitted(kernel=kernels.RBF(0.1) + kernels.Linear()), NEW, []),
-    "product": lambda: (
-        fitted(kernel=0.5 * kernels.Matern((1.0, 2.0, 3.0)) * kernels.Polynomial()),
-        NEW,
-        [],
-    ),
     "blockwise": lambda: (
         fitted(kernel=kernels.blockwise(products, diag=squares)),
         NEW,
@@ -150,16 +132,6 @@ CASES = {
         ["functools.partial", *here("product")],
     ),
     "numpy_function": lambda: (fitted(kernel=np.vdot), NEW, ["numpy.vdot"]),
-    "recursive": lambda: (
-        fitted(
-            sampler=samplers.Recursive(delta=0.01),
-            max_spectral_error=30.0,
-            n_components=None,
-        ),
-        NEW,
-        [],
-    ),
-    "rows_given": lambda: (fitted(sampler=np.arange(5)), NEW, []),
     "points_given": lambda: (fitted(sampler=X[:5] + 1), NEW, []),
     "random_state": lambda: (
         fitted(random_state=np.random.RandomState(3)),
@@ -263,14 +235,6 @@ def test_every_kernel_comes_back(case, path):
     assert loaded.landmarks_.kernel == case.kernel
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_every_sampler_comes_back(name, path):
-    estimator = fitted(sampler=samplers.as_sampler(name))
-    loaded = through_save(estimator, path, [])
-    assert same(vars(loaded), vars(estimator))
-    assert same(loaded.transform(NEW), estimator.transform(NEW))
-
-
 def test_the_comparison_of_estimators_finds_differences():
     assert same(vars(fitted()), vars(fitted())) is False  # the seconds it took
     assert same(fitted().get_params(), fitted().get_params())
@@ -288,21 +252,6 @@ def test_what_is_loaded_can_be_fitted_again(path):
     estimator = fitted(gamma=0.3, kernel="laplacian")
     again = through_save(estimator, path, ()).fit(X)
     assert same(again.transform(NEW), estimator.transform(NEW))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        Nystroem(),
-        Nystroem(kernels.RBF(0.1) + kernels.Linear(), gamma=None, n_jobs=2),
-        make_pipeline(
-            StandardScaler(), Nystroem(sampler=samplers.Recursive(max_spectral_error=1))
-        ),
-    ],
-    ids=["plain", "kernel", "pipeline"],
-)
-def test_an_unfitted_estimator_survives(estimator, path):
-    assert repr(through_save(estimator, path, ())) == repr(estimator)
 
 
 @pytest.mark.parametrize(
@@ -386,28 +335,10 @@ def test_a_file_of_another_version_is_told_once(versions, told, path):
         assert warning.filename == __file__
 
 
-def test_warnings_of_versions_may_be_errors(path):
-    """As scikit-learn's guide on persistence has it."""
-    save(fitted(), path)
-    written_by(path, nystrom="0.0.1")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", InconsistentVersionWarning)
-        with pytest.raises(InconsistentVersionWarning, match="nystrom 0"):
-            load(path)
-
-
 def test_a_warning_of_versions_survives_a_pickle():
     """Worker processes send their warnings."""
     warning = pickle.loads(pickle.dumps(ModelVersionWarning("text")))
     assert str(warning) == "text"
-
-
-def test_importing_the_package_does_not_import_skops():
-    code = "import sys, nystrom; print('skops' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
 
 
 # --- what is trusted ----------------------------------------------------------------
@@ -426,7 +357,9 @@ def test_what_touches_files_or_threads_is_not_saved(module, path):
     for value in found:
         if inspect.isabstract(value) or issubclass(value, Exception):
             continue
-        with pytest.raises(TypeError, match=f"{value.__name__}, for which .* no name"):
+        with pytest.raises(
+            TypeError, match=f"{value.__name__}, which model files cannot"
+        ):
             save(Nystroem(object.__new__(value)), path)
         assert not path.exists()
 
@@ -619,22 +552,6 @@ def test_saving_replaces_the_old_file(path):
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("number", [1, 4, 20])
-def test_an_interrupt_in_the_zip_is_an_interrupt(number, tmp_path, monkeypatch):
-    """Closing a zip with an entry half written is an error that hides it."""
-    write, calls = zipfile._ZipWriteFile.write, itertools.count(1)
-
-    def stopped(self, data):
-        if next(calls) == number:
-            raise KeyboardInterrupt
-        return write(self, data)
-
-    monkeypatch.setattr(zipfile._ZipWriteFile, "write", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        save(fitted(), tmp_path / "model")
-    assert not list(tmp_path.iterdir())
-
-
 # When it is collected it tries to close once more.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_as_an_entry_begins_is_one(tmp_path, monkeypatch):
@@ -651,37 +568,22 @@ def test_an_interrupt_as_an_entry_begins_is_one(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links and modes are POSIX's")
-def test_a_link_is_followed_and_the_usual_permissions_hold(tmp_path):
-    link, target = tmp_path / "latest", tmp_path / "model"
-    link.symlink_to(target)
-    save(fitted(), link)
-    other = tmp_path / "other"
-    other.write_text("as any file")
-    assert link.is_symlink()
-    assert target.stat().st_mode == other.stat().st_mode
-
-
-@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
-def test_a_folder_is_not_a_file(do, tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
-        do(tmp_path)
-
-
-@pytest.mark.parametrize("do", [load, lambda path: save(fitted(), path)])
-@pytest.mark.parametrize("path", [3, b"model", io.StringIO()])
-def test_a_path_is_text_or_a_path(do, path):
-    with pytest.raises(TypeError, match="path is a str or a path"):
-        do(path)
-
-
-def test_a_missing_folder_is_named(tmp_path):
+def test_paths_that_cannot_be_used_are_named(path, tmp_path):
+    folder, none = tmp_path / "no-such-folder", r"There is no file .*model\.nystrom"
+    for given, error, words in [
+        (tmp_path, IsADirectoryError, "is a folder; give the name of a file"),
+        *(
+            (each, TypeError, "path is a str or a path")
+            for each in (3, b"m", io.StringIO())
+        ),
+        ("s3://bucket/m", ValueError, r"s3://bucket/m is a URL.*fsspec\.open"),
+    ]:
+        for do in (load, functools.partial(save, fitted())):
+            with pytest.raises(error, match=words):
+                do(given)
     with pytest.raises(FileNotFoundError, match="no-such-folder does not exist"):
-        save(fitted(), tmp_path / "no-such-folder" / "model")
-
-
-def test_a_missing_file_is_named(path):
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*model\.nystrom"):
+        save(fitted(), folder / "model")
+    with pytest.raises(FileNotFoundError, match=none):
         load(path)
 
 
@@ -707,29 +609,6 @@ def test_a_flipped_byte_in_an_array_is_damage(path):
     path.write_bytes(data)
     with pytest.raises(ModelFileError, match=r"damaged or incomplete: .*\.npy"):
         load(path)
-
-
-def test_a_flipped_byte_anywhere_is_found_or_harmless(path, rng):
-    # Times and permissions in a zip have no checksum, and no meaning here.
-    estimator = fitted(n_components=3)
-    save(estimator, path)
-    expected, data = estimator.transform(NEW), path.read_bytes()
-    directory = data.rfind(b"PK\x01\x02")
-    places = {
-        *range(60),
-        *range(directory, len(data)),
-        *rng.integers(len(data), size=200),
-    }
-    found = 0
-    for place in places:
-        flipped = bytearray(data)
-        flipped[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(flipped)
-        try:
-            assert same(load(path).transform(NEW), expected)
-        except ModelFileError:
-            found += 1
-    assert found > len(places) / 2
 
 
 def a_pickle(path):

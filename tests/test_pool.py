@@ -1,7 +1,5 @@
 """Executors of `concurrent.futures` do as threads do, to the same last bit."""
 
-from __future__ import annotations
-
 import os
 import time
 from concurrent.futures import (

@@ -58,8 +58,9 @@ def X(rng):
     return rng.standard_normal((60, 3))
 
 
-def work_on(X, seed=0, gamma=GAMMA, weights=None):
-    return SamplingProblem(RBF(gamma), as_source(X, weights), seed, ENGINE, Ledger())
+def work_on(X, seed=0, gamma=GAMMA, weights=None, kernel=None):
+    kernel = kernel or RBF(gamma)
+    return SamplingProblem(kernel, as_source(X, weights), seed, ENGINE, Ledger())
 
 
 # Pivots of a few proposals
@@ -202,8 +203,7 @@ def run(pool, spy, K, n_blocks=4, atol=1e-9):
         np.testing.assert_allclose(
             side_by_side(pool, "F")[: len(S)], np.linalg.solve(L, K[S]), atol=10 * atol
         )
-        left = np.diagonal(left_of(K, S)).copy()
-        left[S] = 0
+        left = residual_diagonal(K, S)
         np.testing.assert_allclose(pool.residual, left, atol=atol)
         assert np.all(pool.residual[S] == 0)
         assert pool.residual_trace == pytest.approx(w @ left, abs=atol * w.sum())
@@ -544,16 +544,11 @@ def test_rare_rows_that_hardly_count_are_left_out(weight, seed):
 # How a pool is drawn, and when another one is
 
 
-def problem_on(X, seed, kernel=None, weights=None):
-    kernel = RBF(GAMMA) if kernel is None else kernel
-    return SamplingProblem(kernel, as_source(X, weights), seed, Threads(1), Ledger())
-
-
 def residual_diagonal(K, rows):
-    """The diagonal of what rows leave of K."""
-    S = np.asarray(rows)
-    left = np.diag(K) - np.sum(K[:, S] * np.linalg.solve(K[np.ix_(S, S)], K[S]).T, 1)
-    left[S] = 0.0
+    """The diagonal of what rows leave of K, exactly 0 at themselves."""
+    rows = np.asarray(rows, dtype=np.intp)
+    left = np.diagonal(left_of(K, rows)).copy()
+    left[rows] = 0.0
     return left
 
 
@@ -567,7 +562,7 @@ def test_nine_tenths_by_score_and_one_by_the_diagonal(weighted, rng, seed):
     X = rng.standard_normal((1500, 3))
     X[:200] *= 3  # k(x, x) = (‖x‖² + 1)² is large there
     w = rng.uniform(0.2, 5, 1500) if weighted else None
-    work = problem_on(X, seed, Polynomial(degree=2), w)
+    work = work_on(X, seed, weights=w, kernel=Polynomial(degree=2))
     growth = PooledGreedy().begin(work)
     growth._plan_for(60)
     assert growth.plan.draws_by_score
@@ -594,7 +589,7 @@ def test_later_pools_are_drawn_by_what_is_left_as_it_counts(rng):
 def test_proposals_are_drawn_by_what_a_row_of_the_pool_stands_for(begun, rng):
     X = rng.standard_normal((80, 3))
     omega = rng.uniform(0.5, 20, 80)
-    work = problem_on(X, 0)
+    work = work_on(X, 0)
     pivots = Pivots(work)
     pivots.add(np.array(begun, dtype=np.intp))
     pool = RowPool(work, np.arange(80), omega, pivots, 80, wide=True)
@@ -627,7 +622,7 @@ def test_a_pool_is_stale_at_one_and_a_half_times_what_it_says(weighted, rng, see
     """Fresh rows, counted as they count, say how much is left of all."""
     X = rng.standard_normal((2000, 3))
     w = rng.pareto(1.0, 2000) + 0.01 if weighted else None
-    growth = PooledGreedy().begin(problem_on(X, seed, weights=w))
+    growth = PooledGreedy().begin(work_on(X, seed, weights=w))
     growth.grow(30)
     w = np.ones(2000) if w is None else w
     left = residual_diagonal(rbf_kernel(X, gamma=GAMMA), growth.pivots.indices)
@@ -663,7 +658,7 @@ def found_in_hidden(rng, seed, monkeypatch, until, s=40):
         return RowPool(work, indices, weights, pivots, *rest, **options)
 
     monkeypatch.setattr(by_gain, "RowPool", pool)
-    growth = PooledGreedy().begin(problem_on(X, seed))
+    growth = PooledGreedy().begin(work_on(X, seed))
     growth.grow(s)
     assert len(growth.pivots) == s
     return np.flatnonzero(hidden[growth.pivots.indices]), growth

@@ -1,26 +1,14 @@
 """Progress: a bar for people, events for scikit-learn's callbacks."""
 
-from __future__ import annotations
-
-import contextlib
-import inspect
 import multiprocessing
-import os
 import pickle
-import re
-import subprocess
-import sys
 
-import joblib
 import numpy as np
 import pytest
 from lists import ESTIMATORS
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from terminal import Terminal, screen
 
 from nystrom import (
     KernelCCA,
@@ -29,7 +17,6 @@ from nystrom import (
     Nystroem,
     approximate,
     effective_dimension,
-    kernels,
     select_landmarks,
     spectral_embedding,
 )
@@ -182,12 +169,6 @@ def test_an_approximation_has_a_line_for_each_of_its_passes(capsys):
     assert capsys.readouterr().err.startswith("features █")
 
 
-def test_a_function_keeps_its_signature():
-    assert "verbose" in inspect.signature(select_landmarks).parameters
-    with pytest.raises(ValueError, match=r"verbose='loud' is not allowed"):
-        select_landmarks(X, n_landmarks=10, verbose="loud")
-
-
 def test_progress_changes_no_result():
     quiet, shown = estimator(), estimator(verbose=1)
     np.testing.assert_array_equal(quiet.fit_transform(X), shown.fit_transform(X))
@@ -222,23 +203,6 @@ def test_a_fit_inside_a_quiet_fit_has_one(capsys):
     assert line.startswith("select_landmarks █")
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_fits_of_a_grid_search_do_not_mix_their_lines(n_jobs, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(_progress, "BAR_DELAY_SECONDS", 0.0)
-    model = KernelRidge(kernel="rbf", n_landmarks=10, random_state=0, verbose=1)
-    search = GridSearchCV(model, {"gamma": [0.1, 1.0, 3.0]}, cv=2, n_jobs=n_jobs)
-    with joblib.parallel_config(backend="threading"):
-        search.fit(X, X[:, 0])
-    *lines, last = screen(terminal.getvalue())
-    assert last == ""
-    names = [line.split()[0] for line in lines]
-    assert names.count("KernelRidge") == 7
-    assert names.count("KernelRidge.predict") == 6
-    assert all(line.count("100 %") == 1 for line in lines)
-
-
 # What fails
 
 
@@ -251,63 +215,7 @@ def test_a_fit_that_is_refused_ends_its_line(capsys):
     assert "100 %" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_a_fit_that_is_interrupted_ends_its_line(error, monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    calls = []
-
-    def failing(A, B):
-        calls.append(None)
-        if len(calls) > 5:
-            raise error
-        return rbf_kernel(A, B)
-
-    with pytest.raises(error):
-        estimator(kernel=kernels.blockwise(failing), verbose=1).fit(X)
-    line, last = screen(terminal.getvalue())
-    assert re.search(r"\d %  \d+\.\d s, stopped in .+", line)
-    assert last == ""
-
-
 # On a terminal that is one
-
-FIT = """
-import numpy as np
-from nystrom import KernelRidgeCV
-from nystrom.engines import progress
-progress.REDRAW_SECONDS = 0.0  # a fast machine draws as often as a slow one
-X = np.random.default_rng(0).standard_normal((5_000, 4))
-options = {"kernel": "rbf", "n_landmarks": 60, "gammas": "auto", "cv": 3}
-KernelRidgeCV(**options, random_state=0, verbose=1, n_jobs=1).fit(X, X[:, 0])
-"""
-
-
-@pytest.mark.parametrize("columns", [50, 100])
-def test_on_a_terminal_it_is_one_line(columns):
-    pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
-    import termios
-
-    here, there = pty.openpty()
-    termios.tcsetwinsize(there, (24, columns))
-    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    process = subprocess.Popen([sys.executable, "-c", FIT], stderr=there, env=env)
-    os.close(there)
-    written = b""
-    with contextlib.suppress(OSError):  # the end, on Linux
-        while chunk := os.read(here, 4096):
-            written += chunk
-    os.close(here)
-    assert process.wait() == 0
-    text = written.decode()
-    *lines, last = screen(text, columns)
-    assert last == ""
-    (line,) = lines
-    assert line.startswith("KernelRidgeCV █")
-    told = [int(number) for number in re.findall(r"(\d+) %", text)]
-    assert told == sorted(told)
-    assert told.count(100) == 1
-    assert len(told) > 3
 
 
 # scikit-learn's callbacks

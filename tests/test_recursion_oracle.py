@@ -6,8 +6,6 @@ a dense implementation written from the paper, and faults planted into the rules
 make that comparison fail.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import pairwise
@@ -17,7 +15,7 @@ import numpy as np
 import oracles_sampling as oracle
 import pytest
 
-from nystrom._random import Purpose, uniforms
+from nystrom._random import Purpose, Stream
 from nystrom.engines import Threads
 from nystrom.kernels import RBF
 from nystrom.linalg.cross_kernel import Ledger
@@ -51,8 +49,8 @@ def rows_of(seed, n):
 
 
 def randomness(seed, n):
-    membership = uniforms(seed, Purpose.MEMBERSHIP, 0, n)
-    return membership, lambda level: uniforms(seed, Purpose.KEEP, 0, n, level)
+    membership = Stream(seed, Purpose.MEMBERSHIP).uniforms(0, n)
+    return membership, lambda level: Stream(seed, Purpose.KEEP, level).uniforms(0, n)
 
 
 @cache
@@ -188,7 +186,7 @@ def test_too_small_a_sample_is_replaced_by_uniform_rows(seed, monkeypatch):
     work = work_on(as_source(rows_of(seed, 500)), seed)
     for below, above in pairwise(iterate_levels(work, PracticalSize(20))):
         rows = members_of(below)
-        coins = uniforms(seed, Purpose.KEEP, 0, 500, below.level)[rows]
+        coins = Stream(seed, Purpose.KEEP, below.level).uniforms(0, 500)[rows]
         smallest = rows[np.sort(np.argsort(coins)[:20])]
         np.testing.assert_array_equal(above.sample.indices, smallest)
         p = 20 / len(rows)
@@ -204,7 +202,7 @@ def test_more_rows_than_are_expected_may_be_kept(seed):
         for below, above in pairwise(iterate_levels(work_on(as_source(X), run), rule)):
             rows, p = members_of(below), below.probabilities
             assert p.sum() <= 2 * size * (1 + 1e-9)
-            coins = uniforms(run, Purpose.KEEP, 0, 1500, below.level)[rows]
+            coins = Stream(run, Purpose.KEEP, below.level).uniforms(0, 1500)[rows]
             kept = rows[coins < p]
             if len(kept) >= rule.min_sample()[0]:  # else uniform rows, as above
                 np.testing.assert_array_equal(above.sample.indices, kept)

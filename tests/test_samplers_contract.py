@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from lists import (
@@ -13,7 +12,6 @@ from lists import (
     CUBIC,
     MANY_PASSES,
     OFF_THE_ROWS,
-    SAMPLERS,
     SOURCES,
     WITHOUT_SCORES,
     but,
@@ -107,23 +105,6 @@ def test_the_same_for_every_number_of_blas_threads(name, X, seed, n_threads):
         np.testing.assert_array_equal(rows_chosen(name, X, seed, Threads()), expected)
 
 
-@pytest.mark.parametrize("name", [*SAMPLERS, RIDGE])
-def test_the_same_for_a_list_and_a_data_frame(name, rng, seed):
-    X = rng.standard_normal((1100 if name in CUBIC else 1500, 3))
-    expected = rows_chosen(name, X, seed)
-    np.testing.assert_array_equal(rows_chosen(name, X.tolist(), seed), expected)
-    np.testing.assert_array_equal(rows_chosen(name, pd.DataFrame(X), seed), expected)
-
-
-@pytest.mark.parametrize("name", MANY_ROWS)
-def test_the_same_with_weights(name, X, rng, seed):
-    w = rng.uniform(0.5, 2, N_ROWS)
-    expected = rows_chosen(name, X, seed, weights=w)
-    for n_jobs in (2, 3):
-        found = rows_chosen(name, X, seed, Threads(n_jobs), weights=w)
-        np.testing.assert_array_equal(found, expected)
-
-
 @pytest.mark.parametrize("kernel", [Linear(), Laplacian(0.1), RBF((0.1, 0.2, 0.3, 0))])
 def test_the_same_scores_to_the_last_bit(kernel, X, seed):
     """Not only the rows drawn: the numbers that decide."""
@@ -156,18 +137,6 @@ def test_the_same_for_a_precomputed_matrix(sampler, rng, seed):
     for K in (KERNEL.gram(X), np.asfortranarray(KERNEL.gram(X))):
         found = select_landmarks(K, kernel="precomputed", **options).indices
         np.testing.assert_array_equal(found, expected)
-
-
-def test_uniforms_of_a_row_do_not_depend_on_later_rows(rng, seed):
-    """Numbers are addressed by row: more rows move the probabilities, not the coins."""
-    X = rng.standard_normal((3000, 2))
-    sampler = Recursive(max_spectral_error=5.0)
-    few, more = (
-        sampler(KERNEL, as_source(X[:n]), None, seed=seed, engine=Threads(1)).indices
-        for n in (2900, 3000)
-    )
-    # Unrelated coins would keep a few of a hundred in common.
-    assert len(np.intersect1d(few, more)) > 0.5 * len(few)
 
 
 # n_kernel_evaluations is exactly the number of entries that a selection took
@@ -245,13 +214,6 @@ def test_passes_over_many_tiles_are_counted(name, n_landmarks, dtype, rng, seed)
     for gamma in (0.5, 1e-4):  # the second needs float64
         landmarks, n = chosen("blocks", sampler, X, n_landmarks, seed, gamma=gamma)
         assert landmarks.n_kernel_evaluations == n
-
-
-@pytest.mark.parametrize("given", [np.array([1, 2]), np.zeros((2, 2))])
-def test_given_landmarks_take_no_evaluation(given, rng):
-    X = rng.standard_normal((30, 2))
-    landmarks, n = chosen("pairs", as_sampler(given), X, 2, 0)
-    assert landmarks.n_kernel_evaluations == n == 0
 
 
 @pytest.mark.parametrize("name", CHOOSING)

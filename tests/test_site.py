@@ -1,7 +1,5 @@
 """The check of the built pages in a browser notices faults."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

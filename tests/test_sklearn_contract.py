@@ -1,7 +1,5 @@
 """The estimators keep scikit-learn's contract."""
 
-from __future__ import annotations
-
 import pytest
 from lists import ESTIMATORS, skip_older_array_api
 from sklearn.utils import estimator_checks

@@ -65,29 +65,6 @@ STORED: dict[str, tuple[Any, Any]] = {
     "csr matrix of integers": (lambda X, _: sp.csr_matrix(X), np.float64),
     "csc": (lambda X, _: sp.csc_array(X * 1.0), np.float64),
     "coo": (lambda X, _: sp.coo_array(X * 1.0), np.float64),
-    "subset": (
-        lambda X, _: Subset(as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)),
-        np.float64,
-    ),
-    "held": (
-        lambda X, _: CachedRows.of(
-            as_source(np.repeat(X * 1.0, 3, axis=0)), 3 * np.arange(7)
-        ),
-        np.float64,
-    ),
-    "held csr": (
-        lambda X, _: CachedRows.of(as_source(sp.csr_array(X * 1.0)), np.arange(7)),
-        np.float64,
-    ),
-    "subset of a subset of csr": (
-        lambda X, _: Subset(
-            Subset(
-                as_source(sp.csr_array(np.repeat(X * 1.0, 4, 0))), np.arange(0, 28, 2)
-            ),
-            np.arange(0, 14, 2),
-        ),
-        np.float64,
-    ),
 }
 
 
@@ -237,51 +214,6 @@ def test_a_column_of_text_is_rows_of_objects(column):
     source = as_source(column)
     assert isinstance(source, sources.ObjectRows)
     assert source.rows(0, 2) == list(column)
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.arange(5.0),
-        [1, 2, 3],
-        np.ones((2, 2, 2)),
-        pd.Series([1.0, 2.0]),
-        np.array(3.0),
-    ],
-    ids=["1-d", "list of numbers", "3-d", "series", "0-d"],
-)
-def test_numbers_that_are_not_a_table_are_an_error_that_says_how_to_reshape(X):
-    with pytest.raises(ValueError, match=r"Expected 2D array, got \dD array .*reshape"):
-        as_source(X)
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.array([["a", "b"], ["c", "d"]]),
-        np.array([[1.0, "b"], [2.0, "d"]], dtype=object),
-        pd.DataFrame({"x": [1.0, 2.0], "y": ["b", "d"]}),
-    ],
-    ids=["text", "objects", "data frame"],
-)
-def test_text_in_a_table_is_an_error_that_says_to_encode_it(X):
-    with pytest.raises(ValueError, match=r"not numbers.* Encode text"):
-        as_source(X)
-
-
-def test_a_source_of_your_own_needs_two_methods():
-    class Squares(sources.Source):
-        n_rows, n_features = 4, 1
-
-        def rows(self, start, stop):
-            return self.take(np.arange(start, stop))
-
-        def take(self, indices):
-            return np.square(indices, dtype=float)[:, None]
-
-    source = as_source(Squares())
-    np.testing.assert_array_equal(source.block(1, 3).X, [[1], [4]])
-    np.testing.assert_array_equal(Subset(source, np.array([0, 3])).rows(1, 2), [[9]])
 
 
 def test_one_weight_for_all_rows_counts():

@@ -5,8 +5,6 @@ rows at once. The bounds held for eight values of the seed, of three streams eac
 the ratios are is in benchmarks/results/streams.csv.
 """
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from types import SimpleNamespace
@@ -447,19 +445,6 @@ def test_a_weight_counts_as_so_many_rows_and_0_as_none(rng):
     )
     np.testing.assert_allclose(model._running.sums.weight, w.sum())
     np.testing.assert_allclose(model.predict(X), many.predict(X), atol=0.02)
-
-
-def test_a_stream_goes_on_after_it_was_saved(rng, tmp_path):
-    batches = rng.standard_normal((4, 300, 3))
-    one = KernelRidge(kernel=KERNEL, n_landmarks=10, random_state=0)
-    for X in batches[:2]:
-        one.partial_fit(X, X[:, 0])
-    save(one, tmp_path / "model")
-    two = load(tmp_path / "model")
-    for X in batches[2:]:
-        one.partial_fit(X, X[:, 0])
-        two.partial_fit(X, X[:, 0])
-    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
 
 
 @pytest.mark.parametrize("as_rows", [sp.csr_array, as_source])

@@ -6,8 +6,6 @@ a million. The matrices have a known finite factor, K = BBᵀ with B of few colu
 that every statement about K is one about small matrices.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Model files that would take far more to read than they have: refused before."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

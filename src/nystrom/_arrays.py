@@ -7,6 +7,8 @@ functions that move data between the two.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import array_api_compat
@@ -264,6 +266,26 @@ def stack_rows(blocks: list[Any]) -> Any:
     return namespace(first).concat(blocks, axis=0)
 
 
+def take_fields(rows: Any, names: Iterable[str], positions: np.ndarray) -> Any:
+    """Some rows of a dataclass; the fields named have an entry per row, or are None."""
+    fields = {name: getattr(rows, name) for name in names}
+    taken = {
+        name: None if values is None else take_rows(values, positions)
+        for name, values in fields.items()
+    }
+    return replace(rows, **taken)
+
+
+def stack_fields(first: Any, second: Any, names: Iterable[str]) -> Any:
+    """The rows of two such dataclasses; a field that one of them lacks is None."""
+    pairs = {name: [getattr(rows, name) for rows in (first, second)] for name in names}
+    stacked = {
+        name: None if any(v is None for v in pair) else stack_rows(pair)
+        for name, pair in pairs.items()
+    }
+    return replace(first, **stacked)
+
+
 def stack_columns(blocks: list[Array]) -> Array:
     """Blocks of the same rows as one."""
     if len(blocks) == 1:
@@ -349,13 +371,6 @@ def column_squared_norms(X: Array) -> Array:
 def exp_(x: Array) -> Array:
     """exp(x), in place where the library can."""
     return np.exp(x, out=x) if isinstance(x, np.ndarray) else array_namespace(x).exp(x)
-
-
-def tanh_(x: Array) -> Array:
-    """tanh(x), in place where the library can."""
-    return (
-        np.tanh(x, out=x) if isinstance(x, np.ndarray) else array_namespace(x).tanh(x)
-    )
 
 
 def clip_min(x: Array, minimum: float) -> Array:

@@ -37,22 +37,15 @@ def too_few_to_probe(n_rows: int) -> bool:
     return n_rows <= 4 * N_PROBE_ROWS
 
 
-def residuals_need_float64(narrow: np.ndarray, wide: np.ndarray) -> bool:
-    """Whether residuals of the probe rows came out too differently."""
-    error = np.sqrt(np.mean((narrow - wide) ** 2))
-    # `not ≤`, so that nan counts as a failure.
-    return not error <= MAX_RESIDUAL_ERROR * wide.mean()
-
-
-def features_need_float64(
-    narrow: np.ndarray, wide: np.ndarray, kxx: np.ndarray
+def residuals_need_float64(
+    narrow: np.ndarray, wide: np.ndarray, own_rounding: float = 0.0
 ) -> bool:
-    """Whether residuals came out too differently for features that are float32 anyway.
+    """Whether residuals of the probe rows came out too differently.
 
-    Their own rounding hides what is off by less than a few of its units.
+    What is off by less than `own_rounding` does not show in the result.
     """
     error = np.sqrt(np.mean((narrow - wide) ** 2))
-    own_rounding = ROUNDING_UNITS * epsilon(np.float32) * np.abs(kxx).mean()
+    # `not ≤`, so that nan counts as a failure.
     return not error <= max(MAX_RESIDUAL_ERROR * wide.mean(), own_rounding)
 
 
@@ -300,22 +293,21 @@ MIN_FLOAT32_TRACE_ERROR = 5e-4
 
 def squares_fit_float32(squares: np.ndarray) -> bool:
     """Whether sums of squared distances, and what is far below, are float32 numbers."""
-    limits, size = np.finfo(np.float32), 4 * squares.max(initial=0.0)
-    return bool(
-        limits.tiny < size * MIN_FLOAT32_TRACE_ERROR**4
-        and size * len(squares) < limits.max
-    )
+    return _terms_fit_float32(4 * squares.max(initial=0.0), len(squares))
 
 
 def pool_fits_float32(diagonal: np.ndarray, weights: np.ndarray) -> bool:
     """Whether weighted sums of squares neither overflow nor vanish in float32."""
-    limits = np.finfo(np.float32)
     with np.errstate(over="ignore"):  # what is infinite does not fit either
         size = np.abs(diagonal).max(initial=0.0) ** 2 * weights.max(initial=1.0)
-    return bool(
-        limits.tiny < size * MIN_FLOAT32_TRACE_ERROR**4
-        and size * len(diagonal) < limits.max
-    )
+    return _terms_fit_float32(size, len(diagonal))
+
+
+def _terms_fit_float32(size: float, n_terms: int) -> bool:
+    """Whether float32 holds a sum of terms of this size, and what is far below."""
+    limits = np.finfo(np.float32)
+    is_resolved = limits.tiny < size * MIN_FLOAT32_TRACE_ERROR**4
+    return bool(is_resolved and size * n_terms < limits.max)
 
 
 def squares_scaling_exponent(diagonal: np.ndarray) -> int:

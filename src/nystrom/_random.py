@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -40,31 +40,59 @@ class Purpose(IntEnum):
     LENGTH_SCALES = 20  # rows that widths are learnt from
 
 
-def uniforms(
-    seed: int, purpose: Purpose, start: int, stop: int, level: int = 0, round: int = 0
-) -> np.ndarray:
-    """Numbers in [0, 1) for rows start to stop of one stream."""
-    stream = (int(purpose) << 48) | (level << 24) | round
-    generator = np.random.Philox(key=np.array([seed, stream], dtype=np.uint64))
-    generator.advance(start // 4)  # each counter value makes four numbers
-    skip = start % 4
-    return np.random.Generator(generator).random(stop - start + skip)[skip:]
+class Stream(NamedTuple):
+    """Uniform numbers in [0, 1), one for each row; other streams are independent."""
 
+    seed: int
+    purpose: Purpose
+    level: int = 0
+    round: int = 0
 
-def uniforms_at(
-    seed: int, purpose: Purpose, rows: np.ndarray, level: int = 0, round: int = 0
-) -> np.ndarray:
-    """The numbers of some rows, ascending, of one stream, without all others."""
-    values = np.empty(len(rows))
-    begin = 0
-    while begin < len(rows):
-        start = int(rows[begin])
-        stop = min(start + CHUNK_ROWS, int(rows[-1]) + 1)
-        end = begin + int(np.searchsorted(rows[begin:], stop))
-        u = uniforms(seed, purpose, start, stop, level, round)
-        values[begin:end] = u[rows[begin:end] - start]
-        begin = end
-    return values
+    def uniforms(self, start: int, stop: int) -> np.ndarray:
+        """The numbers of rows start to stop."""
+        stream = (int(self.purpose) << 48) | (self.level << 24) | self.round
+        generator = np.random.Philox(key=np.array([self.seed, stream], dtype=np.uint64))
+        generator.advance(start // 4)  # each counter value makes four numbers
+        skip = start % 4
+        return np.random.Generator(generator).random(stop - start + skip)[skip:]
+
+    def uniforms_at(self, rows: np.ndarray) -> np.ndarray:
+        """The numbers of some rows, ascending, without all others."""
+        values = np.empty(len(rows))
+        begin = 0
+        while begin < len(rows):
+            start = int(rows[begin])
+            stop = min(start + CHUNK_ROWS, int(rows[-1]) + 1)
+            end = begin + int(np.searchsorted(rows[begin:], stop))
+            u = self.uniforms(start, stop)
+            values[begin:end] = u[rows[begin:end] - start]
+            begin = end
+        return values
+
+    def rows_below(self, limit: float, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows with u < limit, ascending, and their numbers u."""
+        rows, values = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+        for start in range(0, n_rows, CHUNK_ROWS):
+            u = self.uniforms(start, min(start + CHUNK_ROWS, n_rows))
+            selected = np.flatnonzero(u < limit)
+            rows.append(selected + start)
+            values.append(u[selected])
+        return np.concatenate(rows), np.concatenate(values)
+
+    def sample_rows(self, size: int, n_rows: int) -> np.ndarray:
+        """The `size` rows with the smallest u, the smallest first: a uniform draw.
+
+        What is remembered meanwhile grows with `size`, not with the number of rows.
+        """
+        size = min(size, n_rows)
+        # Surely enough; if not, then twice as many, and all of them at last.
+        n_expected = size + 8 * size**0.5 + 16
+        while True:
+            limit = n_expected / n_rows if n_rows else 1.0
+            rows, u = self.rows_below(limit, n_rows)
+            if len(rows) >= size or limit >= 1:
+                return rows[np.lexsort((rows, u))[:size]]
+            n_expected *= 2
 
 
 #: Where seeds come from that nobody gave.
@@ -104,48 +132,6 @@ def as_seed(random_state: Any) -> int:
     return int(generator.randint(np.iinfo(np.int64).max))
 
 
-def rows_below(
-    seed: int,
-    purpose: Purpose,
-    n_rows: int,
-    limit: float,
-    level: int = 0,
-    round: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows with u < limit, ascending, and their numbers u; no others are kept."""
-    rows, values = [np.empty(0, dtype=np.intp)], [np.empty(0)]
-    for start in range(0, n_rows, CHUNK_ROWS):
-        stop = min(start + CHUNK_ROWS, n_rows)
-        u = uniforms(seed, purpose, start, stop, level, round)
-        selected = np.flatnonzero(u < limit)
-        rows.append(selected + start)
-        values.append(u[selected])
-    return np.concatenate(rows), np.concatenate(values)
-
-
-def uniform_row_sample(
-    seed: int,
-    purpose: Purpose,
-    n_rows: int,
-    size: int,
-    level: int = 0,
-    round: int = 0,
-) -> np.ndarray:
-    """The `size` rows with the smallest u, the smallest first: a uniform draw.
-
-    What is remembered meanwhile grows with `size`, not with the number of rows.
-    """
-    size = min(size, n_rows)
-    # Surely enough; if not, then twice as many, and all of them at last.
-    n_expected = size + 8 * size**0.5 + 16
-    while True:
-        limit = n_expected / n_rows if n_rows else 1.0
-        rows, u = rows_below(seed, purpose, n_rows, limit, level, round)
-        if len(rows) >= size or limit >= 1:
-            return rows[np.lexsort((rows, u))[:size]]
-        n_expected *= 2
-
-
 def sorted_row_sample(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
     """At most `size` rows, drawn uniformly and in ascending order, to measure on."""
     if size >= n_rows:
@@ -155,4 +141,4 @@ def sorted_row_sample(n_rows: int, size: int, seed: int = 0) -> np.ndarray:
 
 @lru_cache(maxsize=16)  # a fit asks for the same again, and of 10⁹ rows takes a minute
 def _sorted_row_sample(n_rows: int, size: int, seed: int) -> np.ndarray:
-    return np.sort(uniform_row_sample(seed, Purpose.CHECK, n_rows, size))
+    return np.sort(Stream(seed, Purpose.CHECK).sample_rows(size, n_rows))

@@ -50,14 +50,11 @@ def both_given_error(first: str, second: str, purpose: str) -> ValueError:
     return ValueError(f"{first} and {second} both set {purpose}; give one of them.")
 
 
-def check_float(
-    value: Any, name: str, minimum: float = -np.inf, below: float = np.inf
-) -> float:
-    """A finite number, as Python's own float; at least `minimum`, less than `below`."""
+def check_float(value: Any, name: str, minimum: float = -np.inf) -> float:
+    """A finite number, as Python's own float, at least `minimum`."""
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_real or not np.isfinite(value) or not minimum <= value < below:
+    if not is_real or not np.isfinite(value) or value < minimum:
         bound = "" if minimum == -np.inf else f" >= {minimum:g}"
-        bound += "" if below == np.inf else f" and < {below:g}"
         shown = value if is_real else repr(value)
         raise ValueError(
             f"{name}={shown} is not allowed; {name} is a finite number{bound}."

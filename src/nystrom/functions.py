@@ -28,8 +28,9 @@ from .linalg.residuals import (
     KernelSpectrum,
     kernel_matrix,
     prepare_residuals,
+    residuals,
+    residuals_to_scores,
     ridge_inverse_root,
-    sampled_leverage_scores,
     weighted_gram,
 )
 from .models.pca import fit_spectral_embedding
@@ -491,9 +492,8 @@ def _estimated_leverage_scores(
     prepared = prepare_residuals(
         columns, source, ridge_inverse_root(SKS, w, safe_ridge)
     )
-    scores = sampled_leverage_scores(
-        prepared, source, safe_ridge, engine=problem.engine
-    )
+    residual = residuals(prepared, source, engine=problem.engine, name="scores")
+    scores = residuals_to_scores(residual, source.weights, safe_ridge)
     return np.minimum(1.0, scores)
 
 

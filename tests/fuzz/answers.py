@@ -1,7 +1,5 @@
 """What must hold of landmarks, their features and the error told, whatever the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -29,7 +29,7 @@ from ..kernels.user import split_white_noise
 from ..landmarks import Landmarks
 from ..linalg.errors import TraceError
 from ..samplers import FixedSize, StoppingRule, as_sampler
-from ..samplers.weighted_sampling import all_rows_as_landmarks
+from ..samplers.weighted_sampling import SampledRows
 from ..sources import RowNumbers, Source
 from ._inputs import (
     check_feature_names_match,
@@ -83,7 +83,10 @@ def uses_exact_solver(
 def exact_landmarks(kernel: Kernel, source: Source) -> Landmarks:
     """All rows, with what it takes to evaluate K, and no error."""
     n = source.n_rows
-    return all_rows_as_landmarks(kernel, source, EXACT).replace(
+    return SampledRows.all_of(n).as_landmarks(
+        kernel,
+        source,
+        EXACT,
         error=TraceError.from_sums(0.0, 1.0, n),
         n_kernel_evaluations=kernel.gram_evaluations(n),
     )
@@ -394,7 +397,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     def _set_landmarks(
         self, landmarks: Landmarks, error: TraceError | None
     ) -> Landmarks:
-        """Set what is fitted of them, and warn; the landmarks with their error."""
+        """Set the attributes of landmarks, and warn; the landmarks with their error."""
         if landmarks.sampler != EXACT:  # there was a selection
             landmarks = landmarks.with_error(error)
             warn_about_landmarks(landmarks)
@@ -468,7 +471,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
                 )
             return matrix, np.arange(size)
         # As wide as there are landmarks: of these, or of any other rows.
-        n_columns = (getattr(X, "shape", None) or np.shape(X))[-1:]
+        in_memory = () if isinstance(X, Source) else X
+        n_columns = (getattr(X, "shape", None) or np.shape(in_memory))[-1:]
         if n_columns == (size,) and size != landmarks.n_rows:
             raise ValueError(
                 f"X has {size} features, but with kernel='precomputed' new rows have "

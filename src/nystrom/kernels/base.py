@@ -7,6 +7,7 @@ blocks of rows and `kernel.diag(X)`. Everything else has a default.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -17,7 +18,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .._validation import check_float, check_numbers, check_positive
+from .._validation import check_numbers
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Kernel(ABC):
     """Base class of kernels.
 
     `kernel(X, Y)` is the block of kernel values of two blocks of rows. A subclass is a
-    frozen dataclass that implements `_evaluate(X, Y)` and `diag(X)`. Kernels add and
+    frozen dataclass that implements `__call__(X, Y)` and `diag(X)`. Kernels add and
     multiply.
     """
 
@@ -195,8 +196,7 @@ def format_parameter(value: Any) -> str:
 
 def constant_diagonal(X: Any, value: float) -> Array:
     """The same k(x, x) for every row of X."""
-    dtype = arrays.library_dtype(arrays.numpy_float_dtype(X), X)
-    device = arrays.device(X)
+    dtype, device = arrays.float_dtype(X), arrays.device(X)
     return arrays.namespace(X).full(X.shape[0], value, dtype=dtype, device=device)
 
 
@@ -209,7 +209,7 @@ class CombinedKernel(Kernel):
 
     @staticmethod
     @abstractmethod
-    def _combine(left: Any, right: Any) -> Any:
+    def _combine(left: Any, right: Any, /) -> Any:
         """An entry from the entries of both."""
 
     @property
@@ -233,9 +233,7 @@ class CombinedKernel(Kernel):
 class Sum(CombinedKernel):
     """k(x, y) = left(x, y) + right(x, y)."""
 
-    @staticmethod
-    def _combine(left: Any, right: Any) -> Any:
-        return left + right
+    _combine = staticmethod(operator.add)
 
     def __str__(self) -> str:
         return f"{self.left} + {self.right}"
@@ -244,9 +242,7 @@ class Sum(CombinedKernel):
 class Product(CombinedKernel):
     """k(x, y) = left(x, y) · right(x, y)."""
 
-    @staticmethod
-    def _combine(left: Any, right: Any) -> Any:
-        return left * right
+    _combine = staticmethod(operator.mul)
 
     def __str__(self) -> str:
         return f"{_parenthesize_sum(self.left)} * {_parenthesize_sum(self.right)}"
@@ -297,22 +293,9 @@ def _parenthesize_sum(kernel: Kernel) -> str:
     return f"({kernel})" if isinstance(kernel, Sum) else str(kernel)
 
 
-def set_float_fields(kernel: Any, **minima: float) -> None:
-    """Make the named fields of a frozen kernel floats, or refuse them."""
-    for name, minimum in minima.items():
-        value = check_float(getattr(kernel, name), name, minimum)
-        object.__setattr__(kernel, name, value)
-
-
-def set_positive(kernel: Any, name: str) -> None:
-    """Make a field of a frozen kernel a float > 0, or refuse it."""
-    object.__setattr__(kernel, name, check_positive(getattr(kernel, name), name))
-
-
-def set_per_feature(kernel: Any, name: str, *, positive: bool = False) -> None:
-    """Make a field of a frozen kernel a float or a tuple of them, or refuse it."""
-    value = check_per_feature(getattr(kernel, name), name, positive=positive)
-    object.__setattr__(kernel, name, value)
+def set_checked(kernel: Any, name: str, check: Callable, **bounds: Any) -> None:
+    """Make a field of a frozen kernel what its check returns, or refuse it."""
+    object.__setattr__(kernel, name, check(getattr(kernel, name), name, **bounds))
 
 
 def check_per_feature(

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array
-from .base import Kernel, Traits, set_float_fields, set_positive
+from .._validation import check_float, check_positive
+from .base import Kernel, Traits, set_checked
 
 
 class DotProductKernel(Kernel):
@@ -77,8 +78,9 @@ class Polynomial(DotProductKernel):
     coef0: float = 1
 
     def __post_init__(self) -> None:
-        set_positive(self, "gamma")
-        set_float_fields(self, degree=0.0, coef0=-np.inf)
+        set_checked(self, "gamma", check_positive)
+        set_checked(self, "degree", check_float, minimum=0.0)
+        set_checked(self, "coef0", check_float)
 
     @property
     def traits(self) -> Traits:
@@ -127,11 +129,11 @@ class Sigmoid(DotProductKernel):
     traits: ClassVar[Traits] = Traits(psd=False)
 
     def __post_init__(self) -> None:
-        set_positive(self, "gamma")
-        set_float_fields(self, coef0=-np.inf)
+        set_checked(self, "gamma", check_positive)
+        set_checked(self, "coef0", check_float)
 
     def _profile(self, P: Array) -> Array:
-        return arrays.tanh_(P * self.gamma + self.coef0)
+        return arrays.namespace(P).tanh(P * self.gamma + self.coef0)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ is not known is evaluated by its own `__call__`, and differentiated numerically.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,15 +160,11 @@ def _translate(kernel: Any) -> base.Kernel | None:
     unit = _unit_kernel(kernel)
     if unit is None:
         return Blockwise(kernel, None if kind is gp.PairwiseKernel else kernel.diag)
-    length_scale = np.asarray(kernel.length_scale, dtype=np.float64)
-    width: Any = tuple(length_scale.tolist()) if length_scale.ndim else length_scale
+    length_scale: Any = np.asarray(kernel.length_scale, dtype=np.float64)
     if isinstance(unit, stationary.RBF):
-        gamma = 1 / (2 * length_scale**2)
-        return stationary.RBF(tuple(gamma.tolist()) if gamma.ndim else float(gamma))
-    if isinstance(unit, stationary.Matern):
-        return stationary.Matern(width if length_scale.ndim else float(width), unit.nu)
-    assert isinstance(unit, stationary.RationalQuadratic)
-    return stationary.RationalQuadratic(float(width), unit.alpha)
+        return stationary.RBF(1 / (2 * length_scale**2))
+    assert isinstance(unit, (stationary.Matern, stationary.RationalQuadratic))
+    return replace(unit, length_scale=length_scale)
 
 
 def _unit_kernel(kernel: Any) -> EuclideanKernel | None:

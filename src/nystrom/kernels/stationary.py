@@ -18,13 +18,14 @@ import scipy.sparse as sp
 
 from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
+from .._validation import check_positive
 from .base import (
     Kernel,
     Traits,
     check_n_features,
+    check_per_feature,
     constant_diagonal,
-    set_per_feature,
-    set_positive,
+    set_checked,
 )
 from .distances import DenseDistances, SparseDistances, feature_medians
 
@@ -101,7 +102,7 @@ class RBF(EuclideanKernel):
     gamma: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
-        set_per_feature(self, "gamma")
+        set_checked(self, "gamma", check_per_feature)
 
     @property
     def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
@@ -143,7 +144,7 @@ class Matern(EuclideanKernel):
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        set_per_feature(self, "length_scale", positive=True)
+        set_checked(self, "length_scale", check_per_feature, positive=True)
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(
                 f"nu={self.nu!r} is not available; allowed: 0.5, 1.5, 2.5 (the limit "
@@ -163,9 +164,12 @@ class Matern(EuclideanKernel):
         decay = arrays.exp_(-r)
         if self.nu == 0.5:
             return decay
-        factor = 1 + r if self.nu == 1.5 else 1 + r + r * r / 3
-        factor *= decay
-        return factor
+        if self.nu == 2.5:
+            r = 1 + r + r * r / 3
+        else:
+            r += 1
+        r *= decay
+        return r
 
     def _profile_derivative(self, D: np.ndarray, K: np.ndarray) -> np.ndarray:
         r = np.sqrt(D)
@@ -202,8 +206,8 @@ class RationalQuadratic(EuclideanKernel):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        set_per_feature(self, "length_scale", positive=True)
-        set_positive(self, "alpha")
+        set_checked(self, "length_scale", check_per_feature, positive=True)
+        set_checked(self, "alpha", check_positive)
 
     @property
     def _constant_and_scale(self) -> tuple[float, float | tuple[float, ...]]:
@@ -239,7 +243,7 @@ class Laplacian(Kernel):
     traits: ClassVar[Traits] = Traits(is_distance_based=True)
 
     def __post_init__(self) -> None:
-        set_per_feature(self, "gamma")
+        set_checked(self, "gamma", check_per_feature)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = arrays.as_float(X)
@@ -298,7 +302,7 @@ class Chi2(Kernel):
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        set_positive(self, "gamma")
+        set_checked(self, "gamma", check_positive)
 
     def __call__(self, X: Any, Y: Any) -> Array:
         X = _as_histograms(X)

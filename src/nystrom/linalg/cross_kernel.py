@@ -215,7 +215,7 @@ class FetchedRows:
     points: Any
 
     def __add__(self, other: FetchedRows) -> FetchedRows:
-        return FetchedRows(arrays.stack_rows([self.points, other.points]))
+        return arrays.stack_fields(self, other, ["points"])
 
 
 def _fetch_from_block(block: Block, numbers: np.ndarray) -> FetchedRows:

@@ -10,14 +10,13 @@ from scipy.sparse.linalg import eigsh
 
 from .. import _arrays as arrays
 from .._precision import residual_rounding
-from .._random import Purpose, sorted_row_sample, uniforms
+from .._random import Purpose, Stream, sorted_row_sample
 from .._validation import check_finite
 from ..engines import Engine
 from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights, weighted_sum
-from .cross_kernel import CrossKernel, diag_float64, kernel_diagonal
-from .factor import ColumnBlocks
-from .residuals import block_residuals, prepare_residuals, residuals
+from .cross_kernel import diag_float64, kernel_diagonal
+from .residuals import ResidualPass, block_residuals, prepare_residuals, residuals
 
 if TYPE_CHECKING:
     from ..landmarks import Landmarks
@@ -327,22 +326,21 @@ def _error_from_weighted_sample(
     A pilot of uniform rows gives the floor and the rate.
     """
     first = landmarks[: min(FIRST_LANDMARKS, len(landmarks))]
+    few = Subset(source, pilot)
     # In float64: what float32 rounds to 0 may be most of the residual.
     columns = first.columns(wide=True)
-    operand = ColumnBlocks.from_matrix(first.factor.root, columns.dtype)
-    few = Subset(source, pilot)
+    by_first = prepare_residuals(columns, few, first.factor.root)
     block = few.block(0, few.n_rows)
     kxx = arrays.to_host(diag_float64(columns.kernel, block.X))
-    sizes = _root_residuals(block.X, kxx, columns, operand)
+    sizes = _root_residuals(block.X, kxx, by_first)
     floor = max(
         UNIFORM * float(np.mean(sizes)), MIN_RESIDUAL_RATIO * float(np.mean(abs(kxx)))
     )
     share = N_ERROR_ROWS / source.n_rows
     rate = _sampling_rate(sizes + floor, block.weights, share)
     wide = landmarks.columns(wide=True)
-    root = ColumnBlocks.from_matrix(landmarks.factor.root, wide.dtype)
-    residual_factors = wide, root
-    shared = (columns, operand, floor, rate, *residual_factors)
+    prepared = prepare_residuals(wide, source, landmarks.factor.root)
+    shared = (by_first, floor, rate, prepared)
     sums = engine.reduce(_sampled_residuals_block, source, shared, "trace error")
     residual, variance, kernel_trace, n_drawn = (
         float(x) for x in arrays.tree_to_host(sums)
@@ -356,11 +354,9 @@ def _error_from_weighted_sample(
     return TraceError(value, spread, int(n_drawn), exact=False, rounding=rounding)
 
 
-def _root_residuals(
-    X: Any, kxx: np.ndarray, columns: CrossKernel, operand: ColumnBlocks
-) -> np.ndarray:
+def _root_residuals(X: Any, kxx: np.ndarray, by_first: ResidualPass) -> np.ndarray:
     """√(residual·k(x, x)) of each row under the first landmarks."""
-    explained = arrays.to_host(operand.squared_norms(columns(X)))
+    explained = arrays.to_host(by_first.B.squared_norms(by_first.columns(X)))
     return np.sqrt(np.maximum(kxx - explained, 0.0) * np.abs(kxx))
 
 
@@ -377,24 +373,22 @@ def _sampling_rate(sizes: np.ndarray, weights: np.ndarray, share: float) -> floa
 
 def _sampled_residuals_block(
     block: Block,
-    first_columns: CrossKernel,
-    first_root: ColumnBlocks,
+    by_first: ResidualPass,
     floor: float,
     rate: float,
-    columns: CrossKernel,
-    root: ColumnBlocks,
+    prepared: ResidualPass,
 ) -> tuple[float, float, float, float]:
     """Σ w·residual/p over sampled rows, its variance; Σ w·k(x, x); how many rows."""
-    kxx = arrays.to_host(diag_float64(columns.kernel, block.X))
+    kxx = arrays.to_host(diag_float64(prepared.columns.kernel, block.X))
     kernel_trace = float(weighted_sum(block.weights, kxx))
-    sizes = _root_residuals(block.X, kxx, first_columns, first_root) + floor
+    sizes = _root_residuals(block.X, kxx, by_first) + floor
     p = np.minimum(rate * block.weights * sizes, 1.0)
     start, stop = block.start, block.start + len(block)
-    rows = np.flatnonzero(uniforms(0, Purpose.CHECK, start, stop, level=2) < p)
+    rows = np.flatnonzero(Stream(0, Purpose.CHECK, level=2).uniforms(start, stop) < p)
     if not len(rows):
         return 0.0, 0.0, kernel_trace, 0.0
     few = Block(0, arrays.take_rows(block.X, rows), block.weights[rows])
     p = p[rows]
-    residual = few.weights * block_residuals(few, columns, root) / p
+    residual = few.weights * block_residuals(few, prepared) / p
     variance = float((1 - p) @ residual**2)
     return float(residual.sum()), variance, kernel_trace, float(len(rows))

@@ -137,7 +137,7 @@ def _blocked_cholesky(
 def unblocked_cholesky(
     P: np.ndarray, floor: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for one block, column by column: rows kept, and the factor of all."""
+    """Factor one block column by column: the rows kept, and the factor of all rows."""
     kept: list[int] = []
     V = np.zeros_like(P)
     for j in range(len(P)):

@@ -146,7 +146,13 @@ class FeatureMap:
 
         Of tr HKH/s where the mean is subtracted, which may be far less.
         """
-        total = _mean_squared_norm(landmarks, source, center) * source.total_weight
+        columns, X = landmarks.columns(wide=True), probe_rows(source).points
+        mean = float(np.mean(arrays.to_host(diag_float64(columns.kernel, X))))
+        if center:
+            K = arrays.to_host_float64(columns(X))
+            z = np.mean(K @ landmarks.factor.root, axis=0)
+            mean = max(mean - float(z @ z), precision.EPS64 * mean)
+        total = mean * source.total_weight
         alpha = MIN_ALPHA_RATIO * total / max(1, len(landmarks))
         return cls.for_ridge(landmarks, source, alpha, center=center)
 
@@ -242,18 +248,6 @@ def _block_target_sums(block: Block) -> tuple[np.ndarray, np.ndarray, float]:
     return w @ Y, Y.sum(axis=0), float(w.sum())
 
 
-def _mean_squared_norm(landmarks: Landmarks, source: Source, center: bool) -> float:
-    """The mean of ‖φ(x)‖², or of ‖φ(x) − mean‖², on a few rows."""
-    columns = landmarks.columns(wide=True)
-    X = probe_rows(source).points
-    mean_diagonal = float(np.mean(arrays.to_host(diag_float64(columns.kernel, X))))
-    if not center:
-        return mean_diagonal
-    K = arrays.to_host_float64(columns(X))
-    mean = np.mean(K @ landmarks.factor.root, axis=0)
-    return max(mean_diagonal - float(mean @ mean), precision.EPS64 * mean_diagonal)
-
-
 def features(
     landmarks: Landmarks,
     source: Source,
@@ -310,7 +304,9 @@ def features_need_float64(landmarks: Landmarks, source: Source) -> bool:
     if not landmarks.columns().narrow:
         return False
     narrow, wide, kxx, _ = _probe_residuals(landmarks, source)
-    return precision.features_need_float64(narrow, wide, kxx)
+    # Features are float32 anyway: what is off by a few units of rounding is hidden.
+    own_rounding = precision.block_residual_rounding(np.float32) * np.abs(kxx).mean()
+    return precision.residuals_need_float64(narrow, wide, float(own_rounding))
 
 
 def _rounding_of_features(landmarks: Landmarks, source: Source, wide: bool) -> float:

@@ -29,13 +29,12 @@ from .factor import ColumnBlocks
 
 @dataclass(frozen=True)
 class ResidualPass:
-    """All that the pass needs, in the precision it takes."""
+    """k(x, x) − ‖k_S(x)B‖² of rows x, in the precision that it takes."""
 
     columns: CrossKernel
-    operand: ColumnBlocks
-    rounding: float
-    widened: bool  # float32 is not enough: the pass runs in float64
-    ledger: Ledger
+    B: ColumnBlocks
+    rounding: float = 0.0  # a residual below this share of k(x, x) is 0
+    widened: bool = False  # float32 is not enough: the pass runs in float64
 
 
 def prepare_residuals(
@@ -46,48 +45,43 @@ def prepare_residuals(
     ledger: Ledger | None = None,
     rounding: float = 0.0,
 ) -> ResidualPass:
-    """Make ready for the rows of a source.
+    """Decide the precision of a residual pass over a source.
 
     float32 rows are worked on in float32 as long as a few rows, evaluated in both
-    precisions, show that rounding stays well below the residuals themselves. Those
-    below `rounding`, a share of k(x, x), count as 0.
+    precisions, show that rounding stays well below the residuals themselves.
     """
-    s, ledger = len(B), ledger or Ledger()
     widened = False
     too_few = columns.narrow and precision.too_few_to_probe(source.n_rows)
-    if columns.narrow and not too_few and s:
-        ledger.count_evaluations(2 * precision.N_PROBE_ROWS * (s + 1))
+    if columns.narrow and not too_few and len(B):
+        if ledger is not None:
+            ledger.count_evaluations(2 * precision.N_PROBE_ROWS * (len(B) + 1))
         widened = _needs_float64(columns, source, B)
     columns = columns.widened() if too_few or widened else columns
-    return ResidualPass(
-        columns, ColumnBlocks.from_matrix(B, columns.dtype), rounding, widened, ledger
-    )
+    B_blocks = ColumnBlocks.from_matrix(B, columns.dtype)
+    return ResidualPass(columns, B_blocks, rounding, widened)
 
 
 def residuals(
     prepared: ResidualPass, source: Source, *, engine: Engine, name: str
 ) -> np.ndarray:
-    """The part of k(x, x) that the points leave over, for each row x: (n,), float64."""
+    """k(x, x) − ‖k_S(x)B‖² of every row of a source: (n,), float64."""
     sink = ArraySink((source.n_rows,))
-    shared = (prepared.columns, prepared.operand, prepared.rounding)
-    engine.map(block_residuals, source, sink, shared, name)
-    prepared.ledger.count_pass(source, source.n_rows * (len(prepared.columns) + 1))
+    engine.map(block_residuals, source, sink, (prepared,), name)
     if not np.isfinite(sink.array.sum()):
         check_finite(sink.array)
     return sink.array
 
 
-def block_residuals(
-    block: Block, columns: CrossKernel, B: ColumnBlocks, rounding: float = 0.0
-) -> np.ndarray:
-    """What the points leave of each row of a block."""
+def block_residuals(block: Block, prepared: ResidualPass) -> np.ndarray:
+    """k(x, x) − ‖k_S(x)B‖² of each row of a block; 0 where it is rounding."""
+    columns, B = prepared.columns, prepared.B
     diagonal = diag_float64(columns.kernel, block.X)
     if not B.n_columns:  # an empty sample leaves all of k(x, x)
         return arrays.to_host(diagonal)
     K = columns(block.X)
     row_residuals = diagonal - B.squared_norms(K)
     # A residual below rounding is 0; the mean of noise is not.
-    floor = max(precision.block_residual_rounding(K.dtype, K), rounding)
+    floor = max(precision.block_residual_rounding(K.dtype, K), prepared.rounding)
     row_residuals[row_residuals < floor * abs(diagonal)] = 0.0
     return arrays.to_host(row_residuals)
 
@@ -97,7 +91,9 @@ def _needs_float64(columns: CrossKernel, source: Source, B: np.ndarray) -> bool:
     block = probes.block(0, probes.n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow, wide = (
-            block_residuals(block, c, ColumnBlocks.from_matrix(B, c.dtype))
+            block_residuals(
+                block, ResidualPass(c, ColumnBlocks.from_matrix(B, c.dtype))
+            )
             for c in (columns, columns.widened())
         )
     return precision.residuals_need_float64(narrow, wide)
@@ -138,26 +134,13 @@ def ridge_inverse_root(
     ).T
 
 
-def sampled_leverage_scores(
-    prepared: ResidualPass,
-    source: Source,
-    ridge: float,
-    *,
-    engine: Engine,
-    name: str = "scores",
-) -> np.ndarray:
-    """l̃ᵢ of every row from a weighted sample (Lemma 6).
-
-    Rows of weight w count as w rows: their scores are those of W^½KW^½.
-    """
-    residual = residuals(prepared, source, engine=engine, name=name)
-    return residuals_to_scores(residual, source.weights, ridge)
-
-
 def residuals_to_scores(
     residual: np.ndarray, weights: np.ndarray, ridge: float
 ) -> np.ndarray:
-    """l̃ of rows of which the sample leaves so much; in place."""
+    """l̃ of rows (Lemma 6) of which the weighted sample leaves so much; in place.
+
+    Rows of weight w count as w rows: their scores are those of W^½KW^½.
+    """
     with np.errstate(over="ignore"):  # a sample of zeros leaves λ at the least number
         residual /= ridge
         if not are_unit_weights(weights):

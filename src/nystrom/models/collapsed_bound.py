@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dsyrk
 from scipy.optimize import minimize
 
 from ..engines import Engine
@@ -32,6 +33,7 @@ from .metric import (
     MetricFit,
     MetricSearch,
     kernel_values,
+    row_slices,
     values_and_slopes,
 )
 
@@ -149,9 +151,17 @@ def bound_gradient(
 def _sums_block(
     block: Block, kernel: EuclideanKernel, points: np.ndarray, W: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    C, w = kernel_values(kernel, block.X @ W, points), block.weights[:, None]
-    weighted = C if np.all(w == 1) else w * C
-    return weighted.T @ C, weighted.T @ np.asarray(block.targets)
+    """The upper triangle of CᵀWC, and CᵀWy."""
+    X, Y = block.X @ W, np.asarray(block.targets)
+    root = np.sqrt(block.weights)[:, None]
+    gram = np.zeros((len(points), len(points)), order="F")
+    cross = np.zeros((len(points), Y.shape[1]))
+    for rows in row_slices(len(X)):
+        C = kernel_values(kernel, X[rows], points)
+        C *= root[rows]
+        gram = dsyrk(1.0, C.T, beta=1.0, c=gram, overwrite_c=True)
+        cross += C.T @ (root[rows] * Y[rows])
+    return gram, cross
 
 
 def _gradient_block(
@@ -163,14 +173,16 @@ def _gradient_block(
     by_cross: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the rows add to the derivatives by the points and by the map W."""
-    X = block.X @ W
-    C, slopes = values_and_slopes(kernel, X, points)
-    G = C @ (2 * by_gram)
-    G += np.asarray(block.targets) @ by_cross.T
-    G *= block.weights[:, None]
-    G *= slopes
-    by_points = G.sum(axis=0)[:, None] * points - G.T @ X
-    by_rows = G.sum(axis=1)[:, None] * X - G @ points
+    X, Y, w = block.X @ W, np.asarray(block.targets), block.weights[:, None]
+    by_points, by_rows = np.zeros_like(points), np.empty_like(X)
+    for rows in row_slices(len(X)):
+        C, slopes = values_and_slopes(kernel, X[rows], points)
+        G = C @ (2 * by_gram)
+        G += Y[rows] @ by_cross.T
+        G *= w[rows]
+        G *= slopes
+        by_points += G.sum(axis=0)[:, None] * points - G.T @ X[rows]
+        by_rows[rows] = G.sum(axis=1)[:, None] * X[rows] - G @ points
     return by_points, block.X.T @ by_rows
 
 
@@ -255,6 +267,7 @@ class BoundProblem:
         """One pass, for points in the coordinates after W."""
         source, shared = self.source, (self.metric.kernel, points, W)
         gram, cross = self.engine.reduce(_sums_block, source, shared, "bound")
+        gram += np.triu(gram, 1).T
         assert source.targets is not None
         Y, w = np.asarray(source.targets[: source.n_rows]), source.weights
         squares, weight = w @ Y**2, float(source.total_weight)

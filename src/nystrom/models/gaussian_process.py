@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from .. import _arrays as arrays
 from .. import _precision as precision
-from .._random import Purpose, sorted_row_sample, uniform_row_sample
+from .._random import Purpose, Stream, sorted_row_sample
 from ..engines import Engine, Threads
 from ..engines.blas import blas_limit_for_size
 from ..kernels.gaussian_process import scale_names
@@ -194,7 +194,7 @@ START_STEPS, ROUND_STEPS, MOVING_STEPS = 50, (30, 20), 60
 def part_of_rows(rows: ProcessRows, size: int, seed: int) -> ProcessRows:
     """Some rows, drawn uniformly and in random order, held in memory."""
     source = rows.source
-    numbers = uniform_row_sample(seed, Purpose.LENGTH_SCALES, source.n_rows, size)
+    numbers = Stream(seed, Purpose.LENGTH_SCALES).sample_rows(size, source.n_rows)
     numbers = numbers[source.weights_of(numbers) > 0]
     X = host_rows(fetch_rows(source, numbers, rows.engine))
     Y = arrays.to_host_float64(source.targets[numbers])

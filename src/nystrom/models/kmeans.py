@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
 from .._precision import squares_fit_float32
-from .._random import Purpose, sorted_row_sample
+from .._random import Purpose, Stream, sorted_row_sample
 from ..engines import Engine
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel, diag_float64
@@ -51,7 +51,7 @@ class FeatureSample:
         if not source.is_weighted:
             rows = sorted_row_sample(source.n_rows, size, seed)
         else:
-            sampler = KeyedSampler(seed, Purpose.CHECK, max_rows=size)
+            sampler = KeyedSampler(Stream(seed, Purpose.CHECK), max_rows=size)
             rows = sampler.sample((source.weights > 0).astype(np.float64)).numbers
         sample, blocks = CachedRows.of(source, rows), []
         squares = arrays.to_host(diag_float64(mapping.columns.kernel, sample.points))

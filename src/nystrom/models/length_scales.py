@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from .. import _arrays as arrays
-from .._random import Purpose, uniform_row_sample
+from .._random import Purpose, Stream
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..kernels import Kernel
@@ -74,13 +74,13 @@ class TrainingSubset:
 
         They are in random order.
         """
-        n = source.n_rows
+        n, stream = source.n_rows, Stream(seed, Purpose.LENGTH_SCALES)
         if source.is_weighted:  # rows of weight 0 are as if they were not there
             counts = (source.weights > 0).astype(np.float64)
-            sampler = KeyedSampler(seed, Purpose.LENGTH_SCALES, max_rows=max_rows)
+            sampler = KeyedSampler(stream, max_rows=max_rows)
             rows = sampler.sample(counts).sorted_by_key().numbers
         else:
-            rows = uniform_row_sample(seed, Purpose.LENGTH_SCALES, n, max_rows)
+            rows = stream.sample_rows(max_rows, n)
         Y = np.asarray(arrays.to_host(source.targets[rows]), np.float64)
         weights = source.weights_of(rows)
         w = weights / weights.mean()

@@ -17,7 +17,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from .. import _arrays as arrays
 from .._arrays import DeviceConstant
 from .._precision import EPS64
-from .._random import Purpose, sorted_row_sample, uniforms_at
+from .._random import Purpose, Stream, sorted_row_sample
 from .._validation import check_finite
 from ..engines import TILE, Engine
 from ..engines.blas import blas_limit_for_size
@@ -55,7 +55,7 @@ class ValueAndGradient:
 
 @dataclass(frozen=True, eq=False)
 class DescentResult:
-    """Where the descent has come to."""
+    """Where the descent ended."""
 
     x: np.ndarray
     n_iterations: int
@@ -263,7 +263,7 @@ def sample_rows_by_weight(
     if not source.is_weighted:
         rows = sorted_row_sample(source.n_rows, size, seed)
         return rows, np.full(len(rows), source.n_rows / len(rows))
-    sampler = KeyedSampler(seed, Purpose.PRECONDITION, max_rows=size + 1)
+    sampler = KeyedSampler(Stream(seed, Purpose.PRECONDITION), max_rows=size + 1)
     sample, p = sampler.sample(source.weights).fixed_size(size)
     order = np.argsort(sample.numbers)
     return sample.numbers[order], (sample.sampling_weights / p)[order]
@@ -443,7 +443,7 @@ SAMPLE_TOLERANCE, SAMPLE_MAX_ITERATIONS = 1e-3, 30
 
 @dataclass(frozen=True)
 class LogisticSettings:
-    """How to go down, and how far."""
+    """Parameters of the descent."""
 
     fit_intercept: bool
     tolerance: float
@@ -563,7 +563,7 @@ def _held_out_mask(source: Source, rows: np.ndarray, seed: int) -> np.ndarray:
     """Which of these rows are: of each class one in five, and never all."""
     Y = source.targets[rows]
     labels = Y[:, 0] > 0 if Y.shape[1] == 1 else Y.argmax(axis=1)
-    order = np.lexsort((uniforms_at(seed, Purpose.FOLD, rows), labels))
+    order = np.lexsort((Stream(seed, Purpose.FOLD).uniforms_at(rows), labels))
     _, first, counts = np.unique(labels[order], return_index=True, return_counts=True)
     rank_in_class = np.arange(len(rows)) - np.repeat(first, counts)  # within the class
     is_held_out = np.zeros(len(rows), dtype=bool)

@@ -17,7 +17,7 @@ from sklearn.kernel_ridge import KernelRidge as ExactKernelRidge
 from .. import _arrays as arrays
 from .._arrays import Array, DeviceConstant
 from .._precision import least_resolved_alpha, min_cholesky_ridge
-from .._random import Purpose, sorted_row_sample, uniforms
+from .._random import Purpose, Stream, sorted_row_sample
 from .._validation import check_finite
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
@@ -234,7 +234,7 @@ def sample_rows_by_leverage(
     if total > 0:
         weights = 0.9 * scores / total + 0.1 * uniform_weights
     p = inclusion_probabilities_with_sum(weights, n_sampled)
-    rows = np.flatnonzero(uniforms(seed, Purpose.PRECONDITION, 0, n) < p)
+    rows = np.flatnonzero(Stream(seed, Purpose.PRECONDITION).uniforms(0, n) < p)
     return rows, 1 / p[rows]
 
 

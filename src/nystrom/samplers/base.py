@@ -12,19 +12,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._random import Purpose, uniform_row_sample
-from .._validation import check_int, check_positive
+from .._random import Stream
+from .._validation import check_finite, check_int, check_positive
 from ..engines import Engine, single_threaded_blas
 from ..kernels import Kernel
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import Ledger, fetch_rows
+from ..linalg.cross_kernel import Ledger, fetch_rows, kernel_diagonal, kernel_trace
+from ..linalg.residuals import ResidualPass, residuals
 from ..sources import CachedRows, Source
 from .weighted_sampling import (
     BernoulliSubset,
+    KeyedSampler,
     NumberedSubset,
     SampledRows,
-    all_rows_as_landmarks,
+    WeightedSample,
+    WeightFunction,
     max_listed_rows,
+    residual_weights,
+    sample_block_by_residual,
     sample_uniformly,
 )
 
@@ -127,32 +132,52 @@ class SamplingProblem:
         rows = CachedRows(fetch_rows(source, numbers, self.engine), weights)
         return NumberedSubset(rows, numbers, np.arange(len(numbers)))
 
-    def subsample(self, size: int, purpose: Purpose, round: int) -> Source:
+    def subsample(self, size: int, stream: Stream) -> Source:
         """Rows drawn uniformly: exactly `size` where they may be listed, else about."""
         n = self.source.n_rows
         if size >= n:
             return self.source
         if size > max_listed_rows(self.source):
-            return BernoulliSubset(self.source, size / n, self.seed, purpose, round)
-        rows = uniform_row_sample(self.seed, purpose, n, size, round=round)
-        return self.fetch(np.sort(rows))
+            return BernoulliSubset(self.source, size / n, stream)
+        return self.fetch(np.sort(stream.sample_rows(size, n)))
+
+    def diagonal(self) -> np.ndarray:
+        """k(x, x) of every row."""
+        self.ledger.count_evaluations(self.source.n_rows)
+        return kernel_diagonal(self.kernel, self.source, engine=self.engine)
+
+    def trace(self) -> float:
+        """Σ w·k(x, x) over all rows."""
+        self.ledger.count_pass(self.source, self.source.n_rows)
+        return kernel_trace(self.kernel, self.source, engine=self.engine)
+
+    def residuals(self, prepared: ResidualPass, rows: Source, name: str) -> np.ndarray:
+        """k(x, x) − ‖k_S(x)B‖² of every row of a source."""
+        self.ledger.count_pass(rows, rows.n_rows * (len(prepared.columns) + 1))
+        return residuals(prepared, rows, engine=self.engine, name=name)
+
+    def sample_by_residual(
+        self,
+        prepared: ResidualPass,
+        rows: Source,
+        sampler: KeyedSampler,
+        name: str,
+        weight_function: WeightFunction = residual_weights,
+    ) -> tuple[WeightedSample, np.ndarray]:
+        """One pass: a sample of rows by their residual, and sums over all of them.
+
+        The last of the sums is the number of rows.
+        """
+        carry_points = not rows.supports_random_access
+        shared = (prepared, weight_function, sampler, carry_points)
+        sample, sums = self.engine.reduce(sample_block_by_residual, rows, shared, name)
+        self.ledger.count_pass(rows, int(sums[-1]) * (len(prepared.columns) + 1))
+        check_finite(sums)
+        return sample, sums
 
     def landmarks(self, sample: SampledRows, name: str, **fields: Any) -> Landmarks:
-        """The rows drawn, with their points, as every sampler returns them."""
-        points = sample.points
-        if points is None:
-            points = fetch_rows(self.source, sample.indices)
-        return Landmarks(
-            points,
-            self.kernel,
-            name,
-            self.source.n_rows,
-            indices=sample.indices,
-            weights=sample.weights,
-            probabilities=sample.probabilities,
-            n_requested=sample.n_requested,
-            **fields,
-        )
+        """The rows drawn, as every sampler returns them."""
+        return sample.as_landmarks(self.kernel, self.source, name, **fields)
 
 
 class Sampler(ABC):
@@ -214,12 +239,9 @@ class Sampler(ABC):
                 goal = FixedSize(int(goal))
         problem = SamplingProblem(kernel, source, seed, engine, ledger)
         n = source.n_rows
-        if (
-            self.returns_all_rows
-            and isinstance(goal, FixedSize)
-            and goal.n_landmarks >= n
-        ):
-            return all_rows_as_landmarks(kernel, source, self.label)
+        wants_all_rows = isinstance(goal, FixedSize) and goal.n_landmarks >= n
+        if self.returns_all_rows and wants_all_rows:
+            return problem.landmarks(SampledRows.all_of(n), self.label)
         # One BLAS thread for the small algebra too: the number of threads must not
         # change a single bit of what decides.
         with single_threaded_blas():

@@ -116,12 +116,8 @@ def forecast(
     rule = PracticalRidge(ridge) if delta is None else TheoryRidge(ridge, delta)
     sampling_weights = rule.sampling_weights(scores, 0)
     rows_per_scored = n / len(scored_rows)
-    totals = ScoreTotals(
-        scores=rows_per_scored * float(scores.sum()),
-        capped_scores=rows_per_scored * float(np.minimum(1.0, scores).sum()),
-        sampling_weights=rows_per_scored * float(sampling_weights.sum()),
-        n_rows=float(n),
-    )
+    totals = ScoreTotals.from_scores(scores, sampling_weights)
+    totals = ScoreTotals(*(rows_per_scored * total for total in totals))
     p = np.minimum(1.0, rule.weight_factor(totals, 0) * sampling_weights)
     size = min(n, max(1, round(rows_per_scored * float(p.sum()))))
     if goal.at_most is not None:

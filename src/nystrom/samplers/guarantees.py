@@ -14,24 +14,14 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._precision import block_residual_rounding, min_guaranteed_ridge
-from .._random import Purpose
+from .._random import Purpose, Stream
 from .._validation import check_choice, check_finite, check_positive
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, kernel_trace
+from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import Guarantee, format_norm_bound, top_eigenpair
 from ..linalg.residuals import prepare_residuals
-from .base import (
-    FixedSize,
-    Sampler,
-    SamplingProblem,
-    SpectralTolerance,
-)
-from .weighted_sampling import (
-    KeyedSampler,
-    WeightedSample,
-    residual_weights,
-    sample_by_residual,
-)
+from .base import FixedSize, Sampler, SamplingProblem, SpectralTolerance
+from .weighted_sampling import KeyedSampler, WeightedSample
 
 #: δ where the theory's constants are asked for without one.
 DEFAULT_DELTA = 0.01
@@ -85,9 +75,7 @@ def make_guarantee(
     kernel, source = problem.kernel, problem.source
     columns = CrossKernel(kernel, source.rows(0, 1))
     if columns.narrow:
-        problem.ledger.count_pass(source, source.n_rows)
-        trace = kernel_trace(kernel, source, engine=problem.engine)
-        min_ridge = min_guaranteed_ridge(trace, columns.dtype)
+        min_ridge = min_guaranteed_ridge(problem.trace(), columns.dtype)
         if ridge < min_ridge:
             problem.ledger.note(
                 f"no guarantee: float32 values resolve ‖K − K̃‖₂ to {min_ridge:.2g}, "
@@ -161,7 +149,6 @@ def _add_rows(
         landmarks,
         points=arrays.stack_rows([landmarks.points, rows.points_from(problem.source)]),
         indices=np.concatenate([landmarks.indices, rows.numbers]),
-        weights=1 / np.sqrt(p),
         probabilities=p,
     )
 
@@ -176,20 +163,13 @@ def _sample_residual(
     source, factor = problem.source, landmarks.factor
     size = max(MIN_CHECK_ROWS, len(landmarks))
     # The level sets it apart from other rows that errors are estimated on.
-    sampler = KeyedSampler(
-        problem.seed, Purpose.CHECK, level=1, round=round_number, max_rows=size + 1
-    )
+    stream = Stream(problem.seed, Purpose.CHECK, level=1, round=round_number)
     prepared = prepare_residuals(
         landmarks.columns(), source, factor.root, ledger=problem.ledger
     )
-    sample, (trace, _) = sample_by_residual(
-        prepared,
-        source,
-        residual_weights,
-        sampler,
-        engine=problem.engine,
-        name=f"what {len(landmarks)} landmarks leave",
-    )
+    sampler = KeyedSampler(stream, max_rows=size + 1)
+    name = f"residuals of {len(landmarks)} landmarks"
+    sample, (trace, _) = problem.sample_by_residual(prepared, source, sampler, name)
     relative_rounding = block_residual_rounding(prepared.columns.dtype)
     rounding = relative_rounding * factor.scale * source.total_weight
     rows, p = sample.fixed_size(size)

@@ -15,16 +15,16 @@ import numpy as np
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import min_cholesky_ridge
-from .._random import Purpose, uniform_row_sample
+from .._random import Purpose, Stream
 from ..kernels import Kernel
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
-from ..linalg.residuals import prepare_residuals, residuals, ridge_inverse_root
+from ..linalg.residuals import prepare_residuals, ridge_inverse_root
 from ..sources import Block, Source
 from ..sources.base import multiply_weights
 from .base import FixedSize, Sampler, SamplingProblem
 from .pooled_greedy import VALIDATION_SHARES, PooledGreedy
-from .weighted_sampling import NumberedSubset, all_rows_as_landmarks
+from .weighted_sampling import NumberedSubset, SampledRows
 
 #: Rows per landmark that the means are of.
 MEAN_ROWS_PER_LANDMARK = 40
@@ -61,8 +61,9 @@ class KMeans(Sampler):
     def choose(self, problem: SamplingProblem, goal: FixedSize) -> Landmarks:
         _check_movable(problem.kernel, problem.source)
         if goal.n_landmarks >= problem.source.n_rows:  # every row: K̃ = K already
-            landmarks = all_rows_as_landmarks(problem.kernel, problem.source, self.name)
-            return replace(landmarks, indices=None, weights=None, probabilities=None)
+            every_row = SampledRows.all_of(problem.source.n_rows)
+            landmarks = problem.landmarks(every_row, self.name)
+            return replace(landmarks, indices=None, probabilities=None)
         start = PooledGreedy().choose(problem, goal)
         return _move_landmarks(start, problem, self.name)
 
@@ -105,7 +106,7 @@ def _move_landmarks(start: Landmarks, problem: SamplingProblem, name: str) -> La
 
 def _uniform_rows(problem: SamplingProblem, size: int, level: int) -> NumberedSubset:
     n = problem.source.n_rows
-    rows = uniform_row_sample(problem.seed, Purpose.VALIDATION, n, size, level=level)
+    rows = Stream(problem.seed, Purpose.VALIDATION, level).sample_rows(size, n)
     return problem.fetch(np.sort(rows))
 
 
@@ -139,15 +140,9 @@ def _validation_residuals(
     K = problem.gram(points)
     ridge = min_cholesky_ridge(K)
     root = ridge_inverse_root(K, np.ones(len(K)), ridge)
-    prepared = prepare_residuals(
-        CrossKernel(problem.kernel, points),
-        validation_rows,
-        root,
-        ledger=problem.ledger,
-    )
-    residual = residuals(
-        prepared, validation_rows, engine=problem.engine, name="fresh rows"
-    )
+    columns = CrossKernel(problem.kernel, points)
+    prepared = prepare_residuals(columns, validation_rows, root, ledger=problem.ledger)
+    residual = problem.residuals(prepared, validation_rows, "fresh rows")
     # The ridge itself leaves up to λ of a row that is spanned, and rounding far less
     # than that: no step gains by either.
     return multiply_weights(

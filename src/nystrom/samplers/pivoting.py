@@ -21,22 +21,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
+from numpy.polynomial.polynomial import polyval
 
 from .. import _arrays as arrays
 from .._arrays import Array
 from .._precision import MAX_DISTANCE_ERROR, MAX_RESIDUAL_ERROR, residual_rounding
-from .._random import Purpose, uniform_row_sample, uniforms
+from .._random import Purpose, Stream
 from .._validation import check_finite
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, kernel_diagonal, kernel_trace
+from ..linalg.cross_kernel import CrossKernel
 from ..linalg.errors import TraceError
-from ..linalg.factor import ColumnBlocks, Factor, cholesky
-from ..linalg.residuals import (
-    ResidualPass,
-    block_residuals,
-    prepare_residuals,
-    residuals,
-)
+from ..linalg.factor import Factor, cholesky
+from ..linalg.features import BlockFeatures
+from ..linalg.residuals import ResidualPass, block_residuals, prepare_residuals
 from ..sources import Block, Source
 from ..sources.base import multiply_weights, weighted_row_squares, weighted_sum
 from .base import (
@@ -70,6 +67,11 @@ class Pivots:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def features(self) -> BlockFeatures:
+        """X ↦ k(X, pivots)·L⁻ᵀ, in float64."""
+        return BlockFeatures(self.columns, self.factor.root)
 
     def evaluate(
         self, X: Any, size: int, min_share: float = 0.0
@@ -135,13 +137,32 @@ class Pivots:
         k, b = len(self), len(indices)
         L = np.zeros((k + b, k + b))
         L[:k, :k], L[k:, :k], L[k:, k:] = self.L, F, corner
-        points = arrays.stack_rows([self.points, X]) if k else X
+        points = arrays.stack_rows([self.points, X])
         self._set(np.concatenate([self.indices, indices]), points, L)
 
-    def shorten(self, size: int) -> None:
-        """Keep the first `size` pivots."""
+    def shorten(
+        self, error: float, kernel_trace: float, tolerance: float
+    ) -> np.ndarray:
+        """Keep the shortest prefix whose error is low enough; the errors up to it."""
+        problem, source = self.problem, self.problem.source
+        squares = problem.engine.reduce(
+            _block_column_squares, source, (self.features,), "shortest prefix"
+        )
+        problem.ledger.count_pass(source, source.n_rows * len(self))
+        # From the end: adding up small numbers loses nothing, taking them off would.
+        tails = np.cumsum(arrays.to_host(squares)[::-1])[::-1]
+        path_traces = error + np.concatenate([tails, [0.0]])
+        # Negative residuals count as 0: then there is more than tr K.
+        value_rounding = arrays.epsilon(problem.kernel.dtype(self.points))
+        rounding_share = max(1e-6, 10 * value_rounding**0.5)
+        rounding = MAX_RESIDUAL_ERROR * error + rounding_share * kernel_trace
+        is_definite = path_traces[0] - kernel_trace <= rounding
+        if problem.kernel.traits.psd is None and not is_definite:
+            raise IndefiniteKernelError
+        size = max(1, int(np.flatnonzero(path_traces <= tolerance * kernel_trace)[0]))
         points = arrays.slice_rows(self.points, 0, size)
         self._set(self.indices[:size], points, self.L[:size, :size])
+        return path_traces[1 : size + 1]
 
     def fill(self, size: int) -> None:
         """Uniform rows up to `size`, where no row has a residual.
@@ -155,8 +176,7 @@ class Pivots:
                 self.indices, n_missing, source.n_rows, self.problem.seed
             )
             L = np.concatenate([self.L, np.zeros((n_missing, self.L.shape[1]))])
-            points = source.take(other_rows)
-            points = arrays.stack_rows([self.points, points]) if len(self) else points
+            points = arrays.stack_rows([self.points, source.take(other_rows)])
             self._set(np.concatenate([self.indices, other_rows]), points, L)
 
     def residuals(
@@ -164,7 +184,7 @@ class Pivots:
     ) -> np.ndarray:
         """k(x, x) − ‖k_xS L⁻ᵀ‖² for every row of a source; see `residual_pass`."""
         prepared = self.residual_pass(source, wide=wide)
-        return residuals(prepared, source, engine=self.problem.engine, name=name)
+        return self.problem.residuals(prepared, source, name)
 
     def residual_pass(self, source: Source, *, wide: bool = False) -> ResidualPass:
         """The pass that finds the residuals of the rows of a source.
@@ -276,9 +296,8 @@ class GrowingSampler(Sampler):
             raise IndefiniteKernelError
         # Double the pivots until tr(K − K̃) ≤ tolerance·tr K; keep the shortest prefix.
         run = self.begin(problem)
-        source, n = problem.source, problem.source.n_rows
-        total_trace = kernel_trace(problem.kernel, source, engine=problem.engine)
-        problem.ledger.count_pass(source, n)
+        n = problem.source.n_rows
+        total_trace = problem.trace()
         check_finite(np.asarray(total_trace))
         if total_trace < 0:
             raise IndefiniteKernelError
@@ -293,9 +312,7 @@ class GrowingSampler(Sampler):
             size *= 2
         path = None
         if error <= max_error and len(run.pivots):
-            path_traces = _shorten_to_tolerance(
-                run.pivots, problem, error, total_trace, goal.tolerance
-            )
+            path_traces = run.pivots.shorten(error, total_trace, goal.tolerance)
             error, path = float(path_traces[-1]), path_traces / total_trace
         if len(run.pivots) == 0:  # K = 0, and any row will do
             run.pivots.fill(1)
@@ -305,40 +322,8 @@ class GrowingSampler(Sampler):
         )
 
 
-def _shorten_to_tolerance(
-    pivots: Pivots,
-    problem: SamplingProblem,
-    error: float,
-    kernel_trace: float,
-    tolerance: float,
-) -> np.ndarray:
-    """Keep the shortest prefix whose error is low enough; the errors up to it."""
-    shared = (pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root))
-    columns = arrays.to_host(
-        problem.engine.reduce(
-            _block_column_squares, problem.source, shared, "shortest prefix"
-        )
-    )
-    problem.ledger.count_pass(problem.source, problem.source.n_rows * len(pivots))
-    # From the end: adding up small numbers loses nothing, taking them off tr K would.
-    path_traces = error + np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])
-    # Negative residuals count as 0: then there is more than tr K.
-    rounding_share = max(
-        1e-6, 10 * arrays.epsilon(problem.kernel.dtype(pivots.points)) ** 0.5
-    )
-    rounding = MAX_RESIDUAL_ERROR * error + rounding_share * kernel_trace
-    if problem.kernel.traits.psd is None and path_traces[0] - kernel_trace > rounding:
-        raise IndefiniteKernelError
-    size = max(1, int(np.flatnonzero(path_traces <= tolerance * kernel_trace)[0]))
-    pivots.shorten(size)
-    return path_traces[1 : size + 1]
-
-
-def _block_column_squares(
-    block: Block, columns: CrossKernel, root: ColumnBlocks
-) -> Array:
-    F = root.product(columns.float64(block.X))
-    return weighted_row_squares(block.weights, F)
+def _block_column_squares(block: Block, features: BlockFeatures) -> Array:
+    return weighted_row_squares(block.weights, features(block.X))
 
 
 #: Rows that become pivots together.
@@ -400,35 +385,29 @@ class Uniform(GrowingSampler):
     def _next_rows(self, size: int) -> np.ndarray:
         """The next rows of the draw, which is extended as it is needed."""
         begin, self.n_seen = self.n_seen, self.n_seen + size
-        source, seed = self.problem.source, self.problem.seed
+        source, stream = self.problem.source, Stream(self.problem.seed, Purpose.DRAW)
         is_first_round = len(self.min_residual_shares) == len(ROUNDING_POWERS)
         if is_first_round and len(self.order) < min(self.n_seen, source.n_rows):
             n_drawn = 2 * self.n_seen
             if source.is_weighted:
-                sampler = KeyedSampler(seed, Purpose.DRAW, max_rows=n_drawn)
+                sampler = KeyedSampler(stream, max_rows=n_drawn)
                 self.order = sampler.sample(source.weights).sorted_by_key().numbers
             else:
-                self.order = uniform_row_sample(
-                    seed, Purpose.DRAW, source.n_rows, n_drawn
-                )
+                self.order = stream.sample_rows(n_drawn, source.n_rows)
         return self.order[begin : self.n_seen]
 
     def error(self, size: int) -> float:
-        source = self.problem.source
-        prepared = self.pivots.residual_pass(source)
-        shared = (prepared.columns, prepared.operand, prepared.rounding)
-        name = f"trace error at {len(self.pivots)} landmarks"
-        residual_trace = float(
-            self.problem.engine.reduce(_block_residual_trace, source, shared, name)
-        )
-        n_evaluations = source.n_rows * (len(self.pivots) + 1)
-        self.problem.ledger.count_pass(source, n_evaluations)
-        check_finite(np.asarray(residual_trace))
-        return residual_trace
+        source, k = self.problem.source, len(self.pivots)
+        shared = (self.pivots.residual_pass(source),)
+        name = f"trace error at {k} landmarks"
+        trace = self.problem.engine.reduce(_block_residual_trace, source, shared, name)
+        self.problem.ledger.count_pass(source, source.n_rows * (k + 1))
+        check_finite(np.asarray(trace))
+        return float(trace)
 
 
-def _block_residual_trace(block: Block, *shared: Any) -> float:
-    return weighted_sum(block.weights, block_residuals(block, *shared))
+def _block_residual_trace(block: Block, prepared: ResidualPass) -> float:
+    return weighted_sum(block.weights, block_residuals(block, prepared))
 
 
 #: Rows evaluated together: a quarter of the landmarks, within these bounds.
@@ -444,9 +423,7 @@ class LazySampler(GrowingSampler):
 
     def _set_up(self) -> None:
         problem, self.source = self.problem, self.problem.source
-        kxx = kernel_diagonal(problem.kernel, problem.source, engine=problem.engine)
-        self.bounds = self._weighted(kxx)
-        problem.ledger.count_evaluations(self.source.n_rows)
+        self.bounds = self._weighted(problem.diagonal())
         self.n_rejected = 0  # rows of batches since the last pass
         self.n_passes = 0
         self.n_pivots_at_pass = 0  # pivots at the last pass
@@ -481,12 +458,8 @@ class LazySampler(GrowingSampler):
         n, k = self.source.n_rows, len(self.pivots)
         if self.problem.kernel.traits.costly:  # an evaluation is what counts
             return max(batch, n)
-        powers = (1, k, k * k)
-        pass_seconds, batch_seconds = (
-            sum(c * p for c, p in zip(costs, powers, strict=True))
-            for costs in (PASS_SECONDS_PER_ROW, BATCH_SECONDS_PER_ROW)
-        )
-        return max(batch, n * pass_seconds / batch_seconds)
+        pass_seconds = polyval(k, PASS_SECONDS_PER_ROW)
+        return max(batch, float(n * pass_seconds / polyval(k, BATCH_SECONDS_PER_ROW)))
 
     def _set_bounds(self, residual: np.ndarray) -> None:
         """Bounds from the residual of every row."""
@@ -633,9 +606,8 @@ class RPCholesky(LazySampler):
         self._reset_clocks()
 
     def _reset_clocks(self) -> None:
-        u = uniforms(
-            self.problem.seed, Purpose.DRAW, 0, len(self.bounds), round=self.n_passes
-        )
+        seed, n = self.problem.seed, len(self.bounds)
+        u = Stream(seed, Purpose.DRAW, round=self.n_passes).uniforms(0, n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             self.arrival_times = np.where(
                 self.bounds > 0, -np.log1p(-u) / self.bounds, np.inf
@@ -653,6 +625,7 @@ class RPCholesky(LazySampler):
         clocks = [(float(self.arrival_times[row]), j) for j, row in enumerate(rows)]
         heapq.heapify(clocks)
         n_processed = 0
+        seed = self.problem.seed
         # Ends: a row is rejected at most once for each pivot of the batch.
         while (
             clocks and len(pivot_batch.selected) < size and clocks[0][0] <= outside_time
@@ -662,14 +635,8 @@ class RPCholesky(LazySampler):
             residual = pivot_batch.weighted_residuals()[j]
             n_proposed = self.n_arrivals.get(row, 0)
             self.n_arrivals[row] = n_proposed + 1
-            accept_uniform, clock_uniform = uniforms(
-                self.problem.seed,
-                Purpose.PROPOSE,
-                2 * row,
-                2 * row + 2,
-                level=n_proposed,
-                round=self.n_passes,
-            )
+            stream = Stream(seed, Purpose.PROPOSE, n_proposed, self.n_passes)
+            accept_uniform, clock_uniform = stream.uniforms(2 * row, 2 * row + 2)
             if residual > 0 and accept_uniform * self.bounds[row] < residual:
                 pivot_batch.add_pivot(j)
                 self.arrival_times[row] = np.inf

@@ -32,7 +32,7 @@ from ..engines.base import SumTree
 from ..kernels import Kernel
 from ..kernels.distances import feature_medians
 from ..linalg.cross_kernel import CrossKernel, Ledger, diag_float64
-from ..linalg.factor import ColumnBlocks
+from ..linalg.features import BlockFeatures
 from .base import SamplingProblem
 from .pivoting import Pivots
 
@@ -169,28 +169,23 @@ class PoolPart:
     ) -> None:
         self.kernel, self.points, self.wide = kernel, points, wide
         like, dtype = kernel.output_like(points), np.dtype("f8" if wide else "f4")
-        self._like, self.on_host = like, arrays.is_on_host(like)
         self.dtype = arrays.library_dtype(dtype, like)
         self.weights = arrays.from_host(weights, like, self.dtype)
-        self.F = self._empty(capacity)  # a row for each pivot
+        # A row for each pivot.
+        self.F = arrays.namespace(like).empty(
+            (capacity, len(weights)), dtype=self.dtype, device=arrays.device(like)
+        )
         self.G = self.F[:0, :]  # the rows of F later than A
-        # The same rooms are used again, two for A and one for weighted rows: new memory
-        # is slow when it is first written to.
-        self._rooms = [self.F[:0, :]] * 3
         self.A = self.F[:0, :]  # the residual of kernel(proposals, points)
         # Few points of many features become dense once; so many do not.
         self.columns = (
             None if sp.issparse(points) else CrossKernel(kernel, points, wide)
         )
 
-    def _empty(self, n_rows: int) -> Array:
-        xp, shape = arrays.namespace(self._like), (n_rows, self.weights.shape[0])
-        return xp.empty(shape, dtype=self.dtype, device=arrays.device(self._like))
-
-    def fill(self, X: Any, columns: CrossKernel, root: ColumnBlocks) -> np.ndarray:
+    def fill(self, X: Any, features: BlockFeatures) -> np.ndarray:
         """Factor rows of earlier pivots at X; what they take of k(x, x)."""
         with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
-            rows = root.product(columns.float64(X))
+            rows = features(X)
             self.F[: rows.shape[1], :] = arrays.as_float(rows.T, self.dtype)
             return arrays.to_host(arrays.squared_norms(rows))
 
@@ -202,44 +197,22 @@ class PoolPart:
         F_new and G_kept are factor rows at the proposals, (c, k). Returns this part's
         share of H's new columns.
         """
-        n_old, (n_new, k) = len(kept), F_new.shape
-        self._rooms[:2] = self._rooms[1::-1]  # A is computed from the last one
-        A, weighted = self._room(0, n_old + n_new), self._room(2, n_new)
         with np.errstate(over="ignore", invalid="ignore"):  # refused by the pool
             old = arrays.take_rows(self.A, kept)
             if self.columns is None:
                 new = CrossKernel(self.kernel, X, self.wide)(self.points).T
             else:
                 new = self.columns(X)
-            self._subtract_product(old, G_kept, self.G, out=A[:n_old, :])
-            self._subtract_product(new, F_new, self.F[:k, :], out=A[n_old:, :])
-            self.A = A
-            if self.on_host:
-                np.multiply(self.weights, A[n_old:], out=weighted)
-            else:
-                weighted[...] = self.weights * A[n_old:, :]
-            return arrays.to_host_float64(A @ weighted.T)
-
-    def _room(self, number: int, n_rows: int) -> Array:
-        if self._rooms[number].shape[0] < n_rows:
-            self._rooms[number] = self._empty(n_rows)
-        return self._rooms[number][:n_rows, :]
-
-    def _subtract_product(
-        self, K: Array, left: Array, right: Array, out: Array
-    ) -> None:
-        """K − left·right, in the precision of the part."""
-        if self.on_host:
-            np.matmul(left, right, out=out)
-            np.subtract(K.astype(self.dtype, copy=False), out, out=out)
-        else:
-            out[...] = arrays.as_float(K, self.dtype) - left @ right
+            old -= G_kept @ self.G
+            new = arrays.as_float(new, self.dtype) - F_new @ self.F[: F_new.shape[1], :]
+            self.A = arrays.stack_rows([old, new])
+            return arrays.to_host_float64(self.A @ (self.weights * new).T)
 
     def add_pivots(self, chosen: np.ndarray, L: np.ndarray, k: int) -> np.ndarray:
         """Make rows of A pivots, after k others; what they take of k(x, x)."""
         self.G = self.F[k : k + len(chosen), :]
         rows = arrays.take_rows(self.A, chosen)
-        if self.on_host:
+        if arrays.is_on_host(rows):
             self.G[:] = rows
             # G ← L⁻¹G in place: what is C-ordered here is Gᵀ to BLAS.
             trsm = scipy.linalg.get_blas_funcs("trsm", (self.G,))
@@ -316,12 +289,10 @@ class RowPool:
             )
         ]
         if len(pivots):  # in float64: residuals are small by now
-            columns, root = pivots.columns, ColumnBlocks.from_matrix(pivots.factor.root)
+            features, rows_by_part = pivots.features, self._split(self.points)
             explained = self.engine.each(
-                lambda part_and_rows: part_and_rows[0].fill(
-                    part_and_rows[1], columns, root
-                ),
-                list(zip(self.parts, self._split(self.points), strict=True)),
+                lambda i: self.parts[i].fill(rows_by_part[i], features),
+                range(n_parts),
                 n * len(pivots) ** 2,
             )
             self.residual -= np.concatenate(explained)
@@ -368,17 +339,16 @@ class RowPool:
         for part in self.parts:
             part.A = part.F[:0, :]
 
-    def choose(self, proposals: np.ndarray, size: int, keep: int) -> int:
-        """Select up to `size` pivots from old and new proposals, by gain; how many."""
+    def choose(self, proposals: np.ndarray, size: int, keep: int) -> None:
+        """Select up to `size` pivots from old and new proposals, by gain."""
         self._propose(proposals)
         P = arrays.to_host_float64(self._columns_at(self.candidates, lambda p: p.A))
         floor = self.floor[self.candidates]
         ranked = rank_by_gain(P, self.H, self.initial_residuals, floor, size)
-        n_selected = len(ranked.chosen)
-        if n_selected == 0:  # the residuals of the proposals were rounding
+        if not len(ranked.chosen):  # the residuals of the proposals were rounding
             self.residual[self.candidates] = 0.0
             self.clear_proposals()
-            return 0
+            return
         k, positions = self.n_pivots, self.candidates[ranked.chosen]
         self.pending = np.concatenate([self.pending, positions])
         self.selected[positions] = True
@@ -397,7 +367,6 @@ class RowPool:
             self.candidates[best],
             self.initial_residuals[best],
         )
-        return n_selected
 
     def _propose(self, proposals: np.ndarray) -> None:
         """A and H of the candidates there are, brought up to date, and of new ones."""

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from .._random import Purpose, uniform_row_sample
+from .._random import Purpose, Stream
 from .._validation import check_finite
-from ..linalg.cross_kernel import kernel_diagonal
 from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights
 from .base import SamplingProblem
@@ -30,8 +29,6 @@ from .weighted_sampling import (
     NumberedSubset,
     WeightedSample,
     max_listed_rows,
-    residual_weights,
-    sample_by_residual,
 )
 
 #: Kernel evaluations of the recursion per row and row of a level, about.
@@ -109,9 +106,7 @@ DIAGONAL_SHARE = 0.1
 def pool_sampling_weights(problem: SamplingProblem, plan: PoolPlan) -> np.ndarray:
     """How likely each of the work's rows is for a pool: mostly its score."""
     source = problem.source
-    kxx = kernel_diagonal(problem.kernel, source, engine=problem.engine)
-    problem.ledger.count_evaluations(source.n_rows)
-    diagonal_weights = multiply_weights(source.weights, kxx)
+    diagonal_weights = multiply_weights(source.weights, problem.diagonal())
     check_finite(diagonal_weights)
     if not plan.draws_by_score and problem.kernel.traits.psd:
         return diagonal_weights
@@ -195,13 +190,10 @@ class PooledGreedy(GrowingSampler):
 
     def error(self, size: int) -> float:
         self._plan_for(size)
-        self.next_sample, (error, _) = sample_by_residual(
-            self.pivots.residual_pass(self.source),
-            self.source,
-            residual_weights,
-            self._pool_sampler(),
-            engine=self.problem.engine,
-            name=f"trace error at {len(self.pivots)} landmarks",
+        name = f"trace error at {len(self.pivots)} landmarks"
+        prepared, sampler = self.pivots.residual_pass(self.source), self._pool_sampler()
+        self.next_sample, (error, _) = self.problem.sample_by_residual(
+            prepared, self.source, sampler, name
         )
         return float(error)
 
@@ -222,7 +214,7 @@ class PooledGreedy(GrowingSampler):
         sizes = [n_scored if n_scored < n else 0]
         sizes += [n_validation] * len(VALIDATION_SHARES)
         rows = [
-            np.sort(uniform_row_sample(seed, Purpose.VALIDATION, n, size, level))
+            np.sort(Stream(seed, Purpose.VALIDATION, level).sample_rows(size, n))
             for level, size in enumerate(sizes)
         ]
         fetched = self.problem.fetch(reduce(np.union1d, rows))
@@ -252,8 +244,8 @@ class PooledGreedy(GrowingSampler):
 
     def _pool_sampler(self) -> KeyedSampler:
         """Draws a pool and one row more, whose key gives the probabilities."""
-        seed, max_rows = self.problem.seed, self.plan.pool_size + 1
-        return KeyedSampler(seed, Purpose.POOL, round=self.round, max_rows=max_rows)
+        stream = Stream(self.problem.seed, Purpose.POOL, round=self.round)
+        return KeyedSampler(stream, max_rows=self.plan.pool_size + 1)
 
     def _draw_from_sample(
         self, sample: WeightedSample, n_rows: int, rows: Source
@@ -304,8 +296,7 @@ class PooledGreedy(GrowingSampler):
         self.is_drawn_from_all_rows = rows is self.source
         if len(sample):
             self._draw_from_sample(sample, n_rows, self.source)
-        elif self.is_drawn_from_all_rows:
-            self.exhausted = True
+        self.exhausted = self.is_drawn_from_all_rows and not len(sample)
         return len(sample) > 0
 
     def _refresh(self) -> bool:
@@ -318,15 +309,12 @@ class PooledGreedy(GrowingSampler):
         max_rows = int(budget / (k + 1)) if self.pool.residual.any() else n
         if max_rows < n / 10:
             return False
-        rows = self.problem.subsample(max_rows, Purpose.REFRESH, self.round)
+        stream = Stream(self.problem.seed, Purpose.REFRESH, round=self.round)
+        rows = self.problem.subsample(max_rows, stream)
         self.refresh_evaluations += min(n, max_rows) * (k + 1)
-        sample, (_, n_rows) = sample_by_residual(
-            self.pivots.residual_pass(rows),
-            rows,
-            residual_weights,
-            self._pool_sampler(),
-            engine=self.problem.engine,
-            name=f"residuals at {k} landmarks",
+        prepared, sampler = self.pivots.residual_pass(rows), self._pool_sampler()
+        sample, (_, n_rows) = self.problem.sample_by_residual(
+            prepared, rows, sampler, f"residuals at {k} landmarks"
         )
         return self._draw_by_residual(sample, rows, int(n_rows))
 
@@ -372,10 +360,9 @@ class PooledGreedy(GrowingSampler):
         size = min(plan.block, max_pivots)
         n_new = NEW_PROPOSALS_PER_PIVOT * max(size, MIN_BLOCK_PIVOTS // 2)
         n_new = plan.n_rows if plan.is_single_block else n_new
-        sampler = KeyedSampler(
-            self.problem.seed, Purpose.PROPOSE, round=self.round, max_rows=n_new
-        )
+        stream = Stream(self.problem.seed, Purpose.PROPOSE, round=self.round)
         self.round += 1
+        sampler = KeyedSampler(stream, max_rows=n_new)
         proposals = sampler.sample(sampling_weights).sorted_by_key().numbers
         self.pool.choose(proposals, size, plan.kept_proposals)
 
@@ -398,13 +385,12 @@ class PooledGreedy(GrowingSampler):
             self.n_nonzero_at_draw < self.plan.block
             or len(self.pivots) == self.n_pivots_at_draw
         )
-        if len(self.pool.indices) == self.source.n_rows:
-            self.exhausted = True
-        elif self.is_drawn_from_all_rows and is_fruitless:
+        self.exhausted = (
+            len(self.pool.indices) == self.source.n_rows
             # The residual of all rows drew this pool, and all but a few of its rows
             # were rounding: there is nothing more to find. (Few pivots from many rows
             # are another matter: copies, which may have kept a rare row out.)
-            self.exhausted = True
-        elif not self._refresh():
+            or (self.is_drawn_from_all_rows and is_fruitless)
             # Weights may vanish that residuals do not: without a new pool it ends, too.
-            self.exhausted = True
+            or not self._refresh()
+        )

@@ -16,12 +16,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .._precision import EPS64, entry_roundoff, is_indefinite, min_cholesky_ridge
-from .._random import Purpose, uniform_row_sample, uniforms_at
+from .._random import Purpose, Stream
 from .._validation import check_finite
 from ..landmarks import Landmarks
 from ..linalg.cross_kernel import CrossKernel
@@ -30,7 +30,6 @@ from ..linalg.residuals import (
     prepare_residuals,
     residuals_to_scores,
     ridge_inverse_root,
-    sampled_leverage_scores,
     tail_ridge,
     weighted_gram,
 )
@@ -54,7 +53,6 @@ from .weighted_sampling import (
     bernoulli_from_keys,
     fixed_size_from_keys,
     sample_all_rows,
-    sample_by_residual,
 )
 
 #: The c of Algorithm 3 that the sketch of its proof asks for: 5·64·2k·log(2k/δ) ≤ s.
@@ -71,16 +69,7 @@ MIN_BASE_ROWS = 64
 COUNTED_CAP_FACTOR = 64
 
 
-def n_halvings(n_rows: int, size: int) -> int:
-    """How often n rows must be halved, rounding up, until there are at most `size`."""
-    n_levels = 0
-    while -(-n_rows // 2**n_levels) > size:
-        n_levels += 1
-    return n_levels
-
-
-@dataclass(frozen=True)
-class ScoreTotals:
+class ScoreTotals(NamedTuple):
     """Sums over the rows of a level."""
 
     scores: float  # Σ l̃
@@ -106,10 +95,23 @@ class SamplingRule(ABC):
     """
 
     bernoulli_levels: ClassVar[bool] = False
+    min_levels: ClassVar[int] = 0
 
     @abstractmethod
+    def max_base_rows(self, level: int) -> float:
+        """A level of so few rows is used whole."""
+
     def n_levels(self, membership: LevelMembership) -> int:
-        """How many halvings."""
+        """Halvings until a level is used whole; with coins at most 1075."""
+        level = self.min_levels
+        while self._n_members(membership, level) > self.max_base_rows(level):
+            level += 1
+        return level
+
+    def _n_members(self, membership: LevelMembership, level: int) -> int:
+        if self.bernoulli_levels:
+            return membership.count_below(0.5**level)
+        return -(-membership.n_rows // 2**level)
 
     def members(self, membership: LevelMembership, level: int) -> np.ndarray | float:
         """The rows of a level, nested in those of larger ones.
@@ -119,7 +121,7 @@ class SamplingRule(ABC):
         """
         if self.bernoulli_levels:
             return membership.below(0.5**level)
-        return membership.first_rows(-(-membership.n_rows // 2**level))
+        return membership.first_rows(self._n_members(membership, level))
 
     @abstractmethod
     def ridge(self, SKS: np.ndarray, level: int) -> float:
@@ -157,6 +159,7 @@ class PracticalSize(SamplingRule):
     """Algorithm 3 in practice: s_l rows per level, λ from rank k ≈ s_l/(4·log s_l)."""
 
     sample_size: int  # s_l
+    min_levels: ClassVar[int] = 1
 
     @property
     def q(self) -> float:
@@ -168,22 +171,20 @@ class PracticalSize(SamplingRule):
         """The rank whose tail makes λ."""
         return math.ceil(self.sample_size / (4 * self.q))
 
-    def n_levels(self, membership: LevelMembership) -> int:
-        """Halvings until there are at most s_l rows, or 64; at least one."""
-        return max(
-            1, n_halvings(membership.n_rows, max(self.sample_size, MIN_BASE_ROWS))
-        )
+    def max_base_rows(self, level: int) -> float:
+        """s_l rows, or 64."""
+        return max(self.sample_size, MIN_BASE_ROWS)
 
     def ridge(self, SKS: np.ndarray, level: int) -> float:
         """λ = (1/k)·Σ_{i>k} σᵢ(SᵀKS)."""
         return tail_ridge(SKS, self.k)
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """min(1, q·l̃), …"""
+        """min(1, q·l̃), before `weight_factor` limits their sum."""
         return np.minimum(1.0, self.q * scores)
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """… scaled down where they add up to more than 2·s_l."""
+        """1, or less where the weights add up to more than 2·s_l."""
         return _capped_factor(2 * self.sample_size, 1.0, totals)
 
     def max_kept(self, level: int) -> int | None:
@@ -204,12 +205,9 @@ class TheorySize(SamplingRule):
     oversampling: float = OVERSAMPLING
     bernoulli_levels: ClassVar[bool] = True
 
-    def n_levels(self, membership: LevelMembership) -> int:
-        """Halvings until there are at most s rows."""
-        n_levels = 0  # at most 1075, where 0.5ˡ has vanished
-        while membership.count_below(0.5**n_levels) > self.sample_size:
-            n_levels += 1
-        return n_levels
+    def max_base_rows(self, level: int) -> float:
+        """s rows."""
+        return self.sample_size
 
     def k(self, level: int) -> int:
         """The largest k with c·k·log(2k/δ_l) ≤ s."""
@@ -248,20 +246,20 @@ class PracticalRidge(SamplingRule):
     fixed_ridge: float
     max_landmarks: int | None = None  # the user's cap on the number of landmarks
 
-    def n_levels(self, membership: LevelMembership) -> int:
-        """Halvings until the base case."""
-        return n_halvings(membership.n_rows, BASE_CASE_ROWS)
+    def max_base_rows(self, level: int) -> float:
+        """The base case, whatever δ would be."""
+        return BASE_CASE_ROWS
 
     def ridge(self, SKS: np.ndarray, level: int) -> float:
         """The user's λ, where it is above rounding."""
         return max(self.fixed_ridge, min_cholesky_ridge(SKS))
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """2·l̃, …"""
+        """2·l̃."""
         return 2 * scores
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """… times max(1, log Σl̃); below the top twice the cap in all at most."""
+        """max(1, log Σl̃); less where a level would keep more than twice the cap."""
         log = max(1.0, math.log(max(1.0, totals.scores)))
         if self.max_landmarks and level:
             return _capped_factor(2 * self.max_landmarks, log, totals)
@@ -293,25 +291,20 @@ class TheoryRidge(SamplingRule):
     oversampling: float = OVERSAMPLING
     bernoulli_levels: ClassVar[bool] = True
 
-    def n_levels(self, membership: LevelMembership) -> int:
-        """Halvings until m ≤ 192·log(1/δ_l)."""
-        n_levels = 0  # at most 1075, where 0.5ˡ has vanished
-        while membership.count_below(0.5**n_levels) > BASE_CASE_ROWS * math.log(
-            3**n_levels / self.delta
-        ):
-            n_levels += 1
-        return n_levels
+    def max_base_rows(self, level: int) -> float:
+        """192·log(1/δ_l)."""
+        return BASE_CASE_ROWS * math.log(3**level / self.delta)
 
     def ridge(self, SKS: np.ndarray, level: int) -> float:
         """The user's λ, where it is above rounding."""
         return max(self.fixed_ridge, min_cholesky_ridge(SKS))
 
     def sampling_weights(self, scores: np.ndarray, level: int) -> np.ndarray:
-        """16·l̃ with l̃ = 3/2 of the sample's score, …"""
+        """16·l̃, with l̃ = 3/2 of the sample's score."""
         return self.oversampling * 1.5 * scores
 
     def weight_factor(self, totals: ScoreTotals, level: int) -> float:
-        """… times log(Σl̃/δ_l)."""
+        """log(Σl̃/δ_l)."""
         return math.log(max(1.0, 1.5 * totals.scores) * 3**level / self.delta)
 
     def max_weight_factor(self, n_rows: int, level: int) -> float:
@@ -358,9 +351,7 @@ def score_weights(
     else:
         sampling_weights = rule.sampling_weights(scores, level)
     totals = ScoreTotals.from_scores(scores, sampling_weights)
-    return sampling_weights, np.array(
-        [totals.scores, totals.capped_scores, totals.sampling_weights]
-    )
+    return sampling_weights, np.array(totals[:3])
 
 
 @dataclass(frozen=True)
@@ -378,13 +369,9 @@ class Level:
     @cached_property
     def scores(self) -> np.ndarray:
         """l̃ of every row: a vector, for levels of few rows."""
-        return sampled_leverage_scores(
-            self.residual_pass,
-            self.rows,
-            self.ridge,
-            engine=self.problem.engine,
-            name=f"scores, level {self.level}",
-        )
+        name = f"scores, level {self.level}"
+        residual = self.problem.residuals(self.residual_pass, self.rows, name)
+        return residuals_to_scores(residual, self.rows.weights, self.ridge)
 
     @property
     def probabilities(self) -> np.ndarray:
@@ -397,11 +384,8 @@ class Level:
         They are in no order; rows with keys of c or more may be among them.
         """
         sampler = KeyedSampler(
-            self.problem.seed,
-            Purpose.KEEP,
-            # Every level has random numbers of its own: reused, 1/√p would be
-            # wrong.
-            self.level,
+            # Every level has random numbers of its own: reused, 1/√p would be wrong.
+            Stream(self.problem.seed, Purpose.KEEP, self.level),
             bernoulli=True,
             max_rows=self.rule.max_kept(self.level),
             max_key=self.rule.max_weight_factor(self.rows.n_rows, self.level),
@@ -414,19 +398,18 @@ class Level:
 
         There are fewer where that many have no score.
         """
-        sampler = KeyedSampler(self.problem.seed, Purpose.DRAW, max_rows=size + 1)
-        return self._sample(None, sampler)
+        stream = Stream(self.problem.seed, Purpose.DRAW)
+        return self._sample(None, KeyedSampler(stream, max_rows=size + 1))
 
     def _sample(
         self, rule: SamplingRule | None, sampler: KeyedSampler
     ) -> tuple[WeightedSample, ScoreTotals]:
-        sample, sums = sample_by_residual(
+        sample, sums = self.problem.sample_by_residual(
             self.residual_pass,
             self.rows,
-            partial(score_weights, rule=rule, level=self.level, ridge=self.ridge),
             sampler,
-            engine=self.problem.engine,
-            name=f"scores, level {self.level}",
+            f"scores, level {self.level}",
+            partial(score_weights, rule=rule, level=self.level, ridge=self.ridge),
         )
         return sample, ScoreTotals(*sums)
 
@@ -453,7 +436,8 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
     if n_levels == 0:
         return
     members = [rule.members(membership, level) for level in range(1, n_levels + 1)]
-    del membership
+    stream = membership.stream
+    del membership  # and its list of rows
     # Rows that must be fetched are fetched once for all levels.
     sources, listed = list[Source](), None
     for rows in members:
@@ -461,8 +445,7 @@ def iterate_levels(problem: SamplingProblem, rule: SamplingRule) -> Iterator[Lev
             listed = problem.fetch(rows) if listed is None else listed.subset(rows)
             sources.append(listed)
         else:
-            stream = problem.seed, Purpose.MEMBERSHIP
-            sources.append(BernoulliSubset(problem.source, rows, *stream))
+            sources.append(BernoulliSubset(problem.source, rows, stream))
     base = sources[-1]
     sample = SampledRows(
         members[-1],  # type: ignore[arg-type]  # the smallest level is always listed
@@ -520,14 +503,14 @@ def _sample_level_uniformly(level: Level, size: int, n_rows: int) -> SampledRows
     rows, seed = level.rows, level.problem.seed
     size = min(size, n_rows)
     if isinstance(rows, NumberedSubset):
-        uniforms = uniforms_at(seed, Purpose.KEEP, rows.row_numbers, level.level)
-        numbers = np.sort(rows.row_numbers[np.argsort(uniforms, kind="stable")[:size]])
+        u = Stream(seed, Purpose.KEEP, level.level).uniforms_at(rows.row_numbers)
+        numbers = np.sort(rows.row_numbers[np.argsort(u, kind="stable")[:size]])
         row_weights = rows.weights_of(np.searchsorted(rows.row_numbers, numbers))
     else:
         # The rows with the smallest numbers of their own belong to every level.
         source = level.problem.source
-        first = uniform_row_sample(seed, Purpose.MEMBERSHIP, source.n_rows, size)
-        numbers = np.sort(first)
+        stream = Stream(seed, Purpose.MEMBERSHIP)
+        numbers = np.sort(stream.sample_rows(size, source.n_rows))
         row_weights = source.weights_of(numbers)
     p, points = np.full(size, size / n_rows), rows.take_numbered(numbers)
     return SampledRows(numbers, p, points=points, row_weights=row_weights)
@@ -634,7 +617,8 @@ def select_by_size_theory(
     """Algorithm 3 with the proof's constants: at most 2s rows, a random number."""
     n = problem.source.n_rows
     # Coins may need one level more than halves do.
-    min_size = min_theory_size(rule.delta, n_halvings(n, rule.sample_size) + 1)
+    n_halvings = max(0, math.ceil(math.log2(n / rule.sample_size)))
+    min_size = min_theory_size(rule.delta, n_halvings + 1)
     if rule.sample_size < min_size:
         raise ValueError(
             f"n_landmarks={rule.sample_size} is too few for the theory's constants "

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._precision import EPS64, ROUNDING_UNITS
-from .._random import Purpose, uniforms
+from .._random import Purpose, Stream
 from ..engines import Engine
 from ..engines.blas import blas_limit_for_size
 from ..landmarks import Landmarks
@@ -38,8 +38,15 @@ MAX_NEW_SHARE = 0.25
 TINY = float(np.finfo(float).tiny)
 
 
-#: The fields of a reservoir with a number for each row.
-ROW_FIELDS = ("numbers", "row_weights", "uniforms", "probabilities")
+#: The fields of a reservoir with an entry for each row.
+ROW_FIELDS = (
+    "points",
+    "numbers",
+    "row_weights",
+    "uniforms",
+    "probabilities",
+    "targets",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +68,10 @@ class Reservoir:
     def from_batch(cls, batch: Source, seed: int) -> Reservoir:
         """All rows of a first batch."""
         n = batch.n_rows
-        u = uniforms(seed, Purpose.STREAM, 0, n)
+        u = Stream(seed, Purpose.STREAM).uniforms(0, n)
         fields = np.arange(n), batch.weights, u, np.ones(n), batch.targets
-        return cls(batch.rows(0, n), *fields, seed, n, n)._drop_zero_weights()
+        every_row = cls(batch.rows(0, n), *fields, seed, n, n)
+        return every_row._take(np.flatnonzero(batch.weights > 0))
 
     @classmethod
     def from_landmarks(cls, landmarks: Landmarks, seed: int) -> Reservoir:
@@ -71,7 +79,7 @@ class Reservoir:
         s, n = len(landmarks), max(landmarks.n_rows, len(landmarks))
         numbers = np.arange(s) if landmarks.indices is None else landmarks.indices
         probabilities = np.full(s, s / n)
-        u = probabilities * uniforms(seed, Purpose.STREAM, 0, s)
+        u = probabilities * Stream(seed, Purpose.STREAM).uniforms(0, s)
         return cls(
             landmarks.points, numbers, np.ones(s), u, probabilities, None, seed, n, 0
         )
@@ -97,18 +105,11 @@ class Reservoir:
     def with_batch(self, batch: Source) -> Reservoir:
         """With all rows of another batch."""
         n, new = self.n_rows, Reservoir.from_batch(batch, self.seed)
-        u = uniforms(self.seed, Purpose.STREAM, n, n + batch.n_rows)
+        u = Stream(self.seed, Purpose.STREAM).uniforms(n, n + batch.n_rows)
         new = replace(new, numbers=n + new.numbers, uniforms=u[new.numbers])
-        joined: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(new, name)])
-            for name in ROW_FIELDS
-        }
-        joined["points"] = arrays.stack_rows([self.points, new.points])
-        joined["targets"] = None
-        if self.targets is not None and new.targets is not None:
-            joined["targets"] = np.concatenate([self.targets, new.targets])
+        joined = arrays.stack_fields(self, new, ROW_FIELDS)
         n_new_rows = self.n_new_rows + batch.n_rows
-        return replace(self, **joined, n_rows=n + batch.n_rows, n_new_rows=n_new_rows)
+        return replace(joined, n_rows=n + batch.n_rows, n_new_rows=n_new_rows)
 
     def thinned_for(
         self, landmarks: Landmarks, engine: Engine
@@ -156,14 +157,7 @@ class Reservoir:
         return replace(self._take(selected), probabilities=p)
 
     def _take(self, positions: np.ndarray) -> Reservoir:
-        some = {name: getattr(self, name)[positions] for name in ROW_FIELDS}
-        points = arrays.take_rows(self.points, positions)
-        targets = None if self.targets is None else self.targets[positions]
-        return replace(self, **some, points=points, targets=targets)
-
-    def _drop_zero_weights(self) -> Reservoir:
-        positions = np.flatnonzero(self.row_weights > 0)
-        return self if len(positions) == len(self) else self._take(positions)
+        return arrays.take_fields(self, ROW_FIELDS, positions)
 
 
 def row_leverages(
@@ -277,7 +271,6 @@ def _select_from_reservoir(
         chosen = chosen.replace(
             indices=None if indices is None else reservoir.numbers[indices],
             n_rows=reservoir.n_rows,
-            weights=None,
             probabilities=None,
         )
         thinned, error = reservoir.thinned_for(chosen, engine)

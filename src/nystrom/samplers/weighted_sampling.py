@@ -16,18 +16,11 @@ from typing import Any
 import numpy as np
 
 from .. import _arrays as arrays
-from .._random import (
-    Purpose,
-    rows_below,
-    uniform_row_sample,
-    uniforms,
-    uniforms_at,
-)
-from .._validation import check_finite
-from ..engines import Engine, storable
+from .._random import Purpose, Stream
+from ..engines import storable
 from ..kernels import Kernel
 from ..landmarks import Landmarks
-from ..linalg.cross_kernel import CrossKernel, fetch_rows
+from ..linalg.cross_kernel import fetch_rows
 from ..linalg.residuals import ResidualPass, block_residuals
 from ..sources import Block, Source, Subset
 from ..sources.base import multiply_weights
@@ -46,14 +39,11 @@ def max_listed_rows(source: Source) -> int:
     )
 
 
-def row_uniforms(
-    block: Block, seed: int, purpose: Purpose, level: int = 0, round: int = 0
-) -> np.ndarray:
-    """u(seed, …) of each row of a block, by its number."""
+def row_uniforms(block: Block, stream: Stream) -> np.ndarray:
+    """The uniform number of each row of a block."""
     if block.numbers is None:
-        stop = block.start + len(block)
-        return uniforms(seed, purpose, block.start, stop, level, round)
-    return uniforms_at(seed, purpose, block.numbers, level, round)
+        return stream.uniforms(block.start, block.start + len(block))
+    return stream.uniforms_at(block.numbers)
 
 
 class NumberedSubset(Subset):
@@ -78,22 +68,14 @@ class NumberedSubset(Subset):
 
 
 class BernoulliSubset(Source):
-    """The rows of another source with u(seed, …, row) < share, tile by tile.
+    """The rows of another source with u < probability, tile by tile.
 
     About that share of them, and no list of them anywhere: a tile of this is a subset
     of a tile of the other, which passes that sum accept.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        probability: float,
-        seed: int,
-        purpose: Purpose,
-        round: int = 0,
-    ) -> None:
-        self.source, self.probability = source, probability
-        self.stream = (seed, purpose, 0, round)
+    def __init__(self, source: Source, probability: float, stream: Stream) -> None:
+        self.source, self.probability, self.stream = source, probability, stream
         self.n_rows, self.n_features = source.n_rows, source.n_features
         self.supports_random_access = source.supports_random_access
         self.on_device = source.on_device
@@ -101,15 +83,10 @@ class BernoulliSubset(Source):
 
     def block(self, start: int, stop: int) -> Block:
         block = self.source.block(start, stop)
-        selected = np.flatnonzero(row_uniforms(block, *self.stream) < self.probability)
+        selected = np.flatnonzero(row_uniforms(block, self.stream) < self.probability)
         numbers = selected + start if block.numbers is None else block.numbers[selected]
-        return Block(
-            start,
-            arrays.take_rows(block.X, selected),
-            block.weights[selected],
-            None if block.targets is None else block.targets[selected],
-            numbers,
-        )
+        fields = ("X", "weights", "targets")
+        return replace(arrays.take_fields(block, fields, selected), numbers=numbers)
 
     def rows(self, start: int, stop: int) -> Any:
         return self.block(start, stop).X
@@ -125,14 +102,14 @@ class LevelMembership:
     """
 
     def __init__(self, source: Source, seed: int) -> None:
-        self.seed, self.n_rows = seed, source.n_rows
+        self.stream, self.n_rows = Stream(seed, Purpose.MEMBERSHIP), source.n_rows
         self.max_rows = max_listed_rows(source)
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray]:
         """More rows than may be listed, with their u, or all there are."""
         limit = (self.max_rows + 8 * self.max_rows**0.5 + 16) / max(1, self.n_rows)
-        return rows_below(self.seed, Purpose.MEMBERSHIP, self.n_rows, limit)
+        return self.stream.rows_below(limit, self.n_rows)
 
     def first_rows(self, size: int) -> np.ndarray | float:
         """The `size` rows with the smallest u, ascending."""
@@ -154,11 +131,11 @@ class LevelMembership:
             return int(np.count_nonzero(self._listed[1] < share))
         if share >= 1:
             return self.n_rows
-        return len(rows_below(self.seed, Purpose.MEMBERSHIP, self.n_rows, share)[0])
+        return len(self.stream.rows_below(share, self.n_rows)[0])
 
 
-#: The fields of a sample with a number for each row.
-ROW_VECTORS = ("numbers", "keys", "sampling_weights", "weights")
+#: The fields of a sample with an entry for each row.
+ROW_FIELDS = ("numbers", "keys", "sampling_weights", "weights", "points")
 
 
 @storable
@@ -177,13 +154,8 @@ class WeightedSample:
         return len(self.numbers)
 
     def __add__(self, other: WeightedSample) -> WeightedSample:
-        joined: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ROW_VECTORS
-        }
-        if self.points is not None:
-            joined["points"] = arrays.stack_rows([self.points, other.points])
-        return replace(self, **joined).first(self.max_rows)
+        joined: WeightedSample = arrays.stack_fields(self, other, ROW_FIELDS)
+        return joined.first(self.max_rows)
 
     def first(self, size: int | None) -> WeightedSample:
         """Those with the smallest keys; of equal ones those with the smaller number."""
@@ -206,12 +178,7 @@ class WeightedSample:
 
     def take(self, positions: np.ndarray) -> WeightedSample:
         """Some of them."""
-        some: dict[str, Any] = {
-            name: getattr(self, name)[positions] for name in ROW_VECTORS
-        }
-        if self.points is not None:
-            some["points"] = arrays.take_rows(self.points, positions)
-        return replace(self, **some)
+        return arrays.take_fields(self, ROW_FIELDS, positions)
 
     def fixed_size(self, size: int) -> tuple[WeightedSample, np.ndarray]:
         """The first `size`, in order, and the probability of each to be among them.
@@ -243,10 +210,7 @@ class KeyedSampler:
     the s smallest are a draw of one row after the other ∝ p.
     """
 
-    seed: int
-    purpose: Purpose
-    level: int = 0
-    round: int = 0
+    stream: Stream
     bernoulli: bool = False
     max_rows: int | None = None
     max_key: float = np.inf  # rows with larger keys are dropped
@@ -255,7 +219,7 @@ class KeyedSampler:
         self, block: Block, sampling_weights: np.ndarray, carry_points: bool
     ) -> WeightedSample:
         """The rows of a tile with the smallest keys."""
-        u = row_uniforms(block, self.seed, self.purpose, self.level, self.round)
+        u = row_uniforms(block, self.stream)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             keys = (u if self.bernoulli else -np.log1p(-u)) / sampling_weights
         positions = np.flatnonzero((sampling_weights > 0) & (keys <= self.max_key))
@@ -293,46 +257,19 @@ def residual_weights(
     return row_residuals, np.array([row_residuals.sum()])
 
 
-def sample_by_residual(
-    prepared: ResidualPass,
-    source: Source,
-    weight_function: WeightFunction,
-    sampler: KeyedSampler,
-    *,
-    engine: Engine,
-    name: str,
-) -> tuple[WeightedSample, np.ndarray]:
-    """One pass: a sample of rows by their residual, and sums over all rows.
-
-    The last of the sums is the number of rows.
-    """
-    carry_points = not source.supports_random_access
-    pass_arguments = (prepared.columns, prepared.operand, prepared.rounding)
-    shared = (*pass_arguments, weight_function, sampler, carry_points)
-    sample, sums = engine.reduce(_sample_block, source, shared, name)
-    n_evaluations = int(sums[-1]) * (len(prepared.columns) + 1)
-    prepared.ledger.count_pass(source, n_evaluations)
-    if not np.all(np.isfinite(sums)):
-        check_finite(sums)
-    return sample, sums
-
-
-def _sample_block(
+def sample_block_by_residual(
     block: Block,
-    columns: CrossKernel,
-    operand: Any,
-    rounding: float,
+    prepared: ResidualPass,
     weight_function: WeightFunction,
     sampler: KeyedSampler,
     carry_points: bool,
 ) -> tuple[WeightedSample, np.ndarray]:
-    row_residuals = np.empty(0)
-    if len(block):  # a tile of a subset may have no rows
-        row_residuals = block_residuals(block, columns, operand, rounding)
+    """A sample of the rows of a tile by their residual, sums, and how many rows."""
+    # A tile of a subset may have no rows.
+    row_residuals = block_residuals(block, prepared) if len(block) else np.empty(0)
     sampling_weights, sums = weight_function(row_residuals, block.weights)
-    return sampler.sample_block(block, sampling_weights, carry_points), np.append(
-        sums, float(len(block))
-    )
+    sample = sampler.sample_block(block, sampling_weights, carry_points)
+    return sample, np.append(sums, float(len(block)))
 
 
 @dataclass(frozen=True)
@@ -360,10 +297,25 @@ class SampledRows:
         """The entries of S for the matrix W^½KW^½."""
         return self.weights * np.sqrt(self.row_weights)
 
+    def as_landmarks(
+        self, kernel: Kernel, source: Source, name: str, **fields: Any
+    ) -> Landmarks:
+        """These rows of a source as landmarks."""
+        return Landmarks(
+            fetch_rows(source, self.indices) if self.points is None else self.points,
+            kernel,
+            name,
+            source.n_rows,
+            indices=self.indices,
+            probabilities=self.probabilities,
+            n_requested=self.n_requested,
+            **fields,
+        )
+
 
 def sample_fixed_size(size: int, scores: np.ndarray, seed: int) -> SampledRows:
     """`size` rows one after the other ∝ scores; where those run out, uniform ones."""
-    sampler = KeyedSampler(seed, Purpose.DRAW, max_rows=size + 1)
+    sampler = KeyedSampler(Stream(seed, Purpose.DRAW), max_rows=size + 1)
     return fixed_size_from_keys(sampler.sample(scores), size, len(scores), seed)
 
 
@@ -384,7 +336,7 @@ def sample_other_rows(
     selected: np.ndarray, size: int, n_rows: int, seed: int
 ) -> np.ndarray:
     """`size` other rows, drawn uniformly, in order of the draw."""
-    first = uniform_row_sample(seed, Purpose.FILL, n_rows, size + len(selected))
+    first = Stream(seed, Purpose.FILL).sample_rows(size + len(selected), n_rows)
     return first[~np.isin(first, selected)][:size]
 
 
@@ -394,7 +346,7 @@ def sample_uniformly(source: Source, size: int, seed: int) -> SampledRows:
     if size >= n:
         return SampledRows.all_of(n)
     if not source.is_weighted:
-        rows = uniform_row_sample(seed, Purpose.DRAW, n, size)
+        rows = Stream(seed, Purpose.DRAW).sample_rows(size, n)
         return SampledRows(rows, np.full(size, size / n))
     return sample_fixed_size(size, source.weights, seed)
 
@@ -429,7 +381,7 @@ def sample_bernoulli(
     effective_dimension: float = np.inf,
 ) -> SampledRows:
     """Each row with its own probability; see `bernoulli_from_keys`."""
-    sampler = KeyedSampler(seed, Purpose.KEEP, bernoulli=True)
+    sampler = KeyedSampler(Stream(seed, Purpose.KEEP), bernoulli=True)
     return bernoulli_from_keys(
         sampler.sample(p), 1.0, len(p), seed, max_landmarks, effective_dimension
     )
@@ -477,18 +429,3 @@ def sample_all_rows(n_rows: int, max_landmarks: int | None, seed: int) -> Sample
         return SampledRows.all_of(n_rows)
     sample = sample_fixed_size(max_landmarks, np.ones(n_rows), seed)
     return SampledRows(sample.indices, sample.probabilities, n_requested=n_rows)
-
-
-def all_rows_as_landmarks(kernel: Kernel, source: Source, name: str) -> Landmarks:
-    """Every row is a landmark: K̃ = K."""
-    n = source.n_rows
-    rows, ones = np.arange(n), np.ones(n)
-    return Landmarks(
-        fetch_rows(source, rows),
-        kernel,
-        name,
-        n,
-        indices=rows,
-        weights=ones,
-        probabilities=ones,
-    )

@@ -1,7 +1,5 @@
 """Ways to damage a model file: each takes a generator and bytes, and returns bytes."""
 
-from __future__ import annotations
-
 from . import archive, arrays, schema
 
 WAYS = [*archive.WAYS, *arrays.WAYS, *schema.WAYS]
