@@ -164,7 +164,7 @@ def test_enough_landmarks_agree_with_scikit_learn(fitted):
     np.testing.assert_allclose(gradient, expected_gradient, atol=0.5)
 
 
-@pytest.mark.filterwarnings("ignore:The residual of the landmarks")
+@pytest.mark.filterwarnings("ignore:The variance that the landmarks")
 def test_the_bounds_never_cross():
     # 40 random problems: dimensions, kernels, noise, weights, landmarks.
     for seed in range(40):
@@ -716,6 +716,6 @@ def test_max_trace_error_is_that_of_the_kernel_that_is_found(rng):
         y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(400)
         kernel = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
         model = GaussianProcessRegressor(kernel, n_landmarks=60, random_state=seed)
-        with pytest.warns(UserWarning, match="The residual of the landmarks"):
+        with pytest.warns(UserWarning, match="The variance that the landmarks"):
             model.set_params(max_trace_error=1e-2).fit(X, y)
         assert model.approximation_error_.value <= 1e-2
