@@ -36,7 +36,7 @@ def sample_of(X, rows, weights=None, kernel=None):
         sampler="a test",
         n_rows=len(X),
         indices=np.asarray(rows),
-        weights=weights,
+        probabilities=None if weights is None else 1 / np.square(weights),
     )
 
 
