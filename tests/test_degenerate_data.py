@@ -520,7 +520,7 @@ def test_predictions_are_finite_or_refused(case, dtype, scale, rng, seed):
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@pytest.mark.filterwarnings("ignore:The residual of the landmarks")
+@pytest.mark.filterwarnings("ignore:The variance that the landmarks")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("kernel", [kernels.RBF(1.0), kernels.Linear()], ids=str)
 @pytest.mark.parametrize("scale", [1e-200, 1e150, 1e200])
