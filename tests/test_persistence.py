@@ -576,6 +576,7 @@ def test_paths_that_cannot_be_used_are_named(path, tmp_path):
             (each, TypeError, "path is a str or a path")
             for each in (3, b"m", io.StringIO())
         ),
+        ("s3://bucket/m", ValueError, r"s3://bucket/m is a URL.*fsspec\.open"),
     ]:
         for do in (load, functools.partial(save, fitted())):
             with pytest.raises(error, match=words):

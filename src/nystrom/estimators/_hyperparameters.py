@@ -34,7 +34,7 @@ from ..models.gaussian_process import (
 from ..models.metric import Metric
 from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
-from ._learning import learn_kernel, move_landmarks
+from ._learning import learn_kernel, move_landmarks, with_moved_points
 from ._problem import LEARN, LEARN_ARD, LEARN_MATRIX, KernelProblem, resolve_kernel
 from ._progress import warn
 
@@ -137,7 +137,9 @@ class HyperparameterSearch:
             moved = evidence(kernel, optimum.points, rows, gradient=False)
             given = evidence(kernel, landmarks.points, rows, gradient=False)
             if moved.value > given.value:
-                landmarks = _moved(landmarks, optimum.points)
+                like = landmarks.points
+                points = arrays.from_host(optimum.points, like, like.dtype)
+                landmarks = with_moved_points(landmarks, points, landmarks.kernel)
         elif not callable(process.optimizer):
             kernel = newton_steps(optimum, landmarks.points, rows, self._seed)
             if not np.array_equal(kernel.theta, optimum.kernel.theta):
@@ -330,17 +332,3 @@ def _family(kernel: Any) -> str:
     nus = [part.nu for part in parts if type(part) is gp.Matern]
     names = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
     return names.get(nus[0], "rbf") if nus else "rbf"
-
-
-def _moved(landmarks: Landmarks, points: np.ndarray) -> Landmarks:
-    """Points that are no rows, in place of those that were selected."""
-    given = landmarks.points
-    return Landmarks(
-        arrays.from_host(points, given, given.dtype),
-        landmarks.kernel,
-        f"{landmarks.sampler}, optimized",
-        landmarks.n_rows,
-        n_kernel_evaluations=landmarks.n_kernel_evaluations,
-        seconds=landmarks.seconds,
-        n_passes=landmarks.n_passes,
-    )

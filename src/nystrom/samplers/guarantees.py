@@ -149,7 +149,6 @@ def _add_rows(
         landmarks,
         points=arrays.stack_rows([landmarks.points, rows.points_from(problem.source)]),
         indices=np.concatenate([landmarks.indices, rows.numbers]),
-        weights=1 / np.sqrt(p),
         probabilities=p,
     )
 
