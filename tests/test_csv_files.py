@@ -259,3 +259,38 @@ def test_a_line_that_is_not_utf8(lines, tmp_path):
     path.write_bytes("\n".join(lines).encode("latin-1"))
     with pytest.raises(FileError, match=r"row 2345: the text is not UTF-8.*latin-1"):
         sources.open(path, target="Ulm", columns=["a"])
+
+
+def test_a_header_that_is_not_utf8(lines, tmp_path):
+    lines[0] = "a,größe,y"
+    path = tmp_path / "rows.csv"
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    with pytest.raises(FileError, match=r"not UTF-8.*encoding='latin-1'"):
+        sources.open(path, target="y")
+    source = sources.open(path, target="y", encoding="latin-1")
+    assert source.feature_names == ("a", "größe")
+
+
+def test_another_delimiter_is_named(lines, tmp_path):
+    lines = [
+        line.replace(".", "§").replace(",", ";").replace("§", ",") for line in lines
+    ]
+    path = written(tmp_path, lines)
+    with pytest.raises(FileError, match=r"delimiter=';', or delimiter='detect'"):
+        sources.open(path, target="y")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"delimiter": "||"}, r"delimiter='\|\|' is not allowed.*one character"),
+        ({"delimiter": ""}, "delimiter='' is not allowed"),
+        ({"decimal": 3}, "decimal=3 is not allowed"),
+        ({"encoding": "klingon"}, "encoding='klingon' is not allowed"),
+        ({"header": 0}, "header=0 is not allowed; header is True or False"),
+        ({"header": None}, "header=None is not allowed"),
+    ],
+)
+def test_wrong_options(option, message, lines, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        sources.open(written(tmp_path, lines), target="y", **option)

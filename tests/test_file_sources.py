@@ -307,7 +307,7 @@ def test_what_libraries_hold_open_is_read_from_its_file(X, tmp_path):
 def test_a_file_open_for_writing_is_refused(X, tmp_path):
     with (
         h5py.File(stored(tmp_path, "hdf5", X), "r+") as file,
-        pytest.raises(ValueError, match="open with mode 'r', or close it"),
+        pytest.raises(ValueError, match="open with mode 'r'; open it so, or close"),
     ):
         as_source(file["rows/X"])
 

@@ -3,8 +3,15 @@
 from xml.etree import ElementTree
 
 import pytest
+from sklearn.preprocessing import StandardScaler
 
-from nystrom import Nystroem, approximate, kernels, select_landmarks
+from nystrom import (
+    BlockwiseTransformer,
+    Nystroem,
+    approximate,
+    kernels,
+    select_landmarks,
+)
 
 
 @pytest.fixture
@@ -41,6 +48,10 @@ def less_than(A, B):
     return A @ B.T + 1.0
 
 
-def test_diagrams_link_to_the_documentation():
-    assert Nystroem()._get_doc_link().endswith("/api/nystrom.Nystroem.html")
-    assert "nystrom.Nystroem.html" in Nystroem()._repr_html_()
+@pytest.mark.parametrize(
+    "estimator", [Nystroem(), BlockwiseTransformer(StandardScaler())]
+)
+def test_diagrams_link_to_the_documentation(estimator):
+    page = f"nystrom.{type(estimator).__name__}.html"
+    assert estimator._get_doc_link().endswith(f"/api/{page}")
+    assert page in estimator._repr_html_()

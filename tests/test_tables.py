@@ -18,6 +18,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import dataset as ds
 from pyarrow import feather, parquet
 from pyarrow import fs as arrow_fs
+from sklearn.preprocessing import StandardScaler
 
 from nystrom import KernelRidge, KernelRidgeClassifier, Nystroem, sources
 from nystrom.sources import FileError, Source, as_source, tabular
@@ -161,6 +162,40 @@ def test_filters_that_leave_as_many_rows(X, tmp_path):
         np.testing.assert_array_equal(source.take([5, 2]), rows[[5, 2]])
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "feather"])
+@pytest.mark.parametrize(
+    ("chosen", "error", "message"),
+    [
+        (pc.field("q") > 1, FileError, r"filter=.*q.*columns of .*rows.*x0"),
+        (pc.field("x0") == "a", FileError, "filter=.*x0.*no kernel"),
+        (pc.field("x0") + 1, FileError, "filter=.*must evaluate to bool"),
+        ([("x0", ">", 1)], TypeError, "filter=.*pyarrow.compute.field"),
+        ("x0 > 1", TypeError, "filter=.*pyarrow.compute.field"),
+    ],
+)
+def test_a_filter_that_cannot_be_applied(chosen, error, message, ending, X, tmp_path):
+    path = tmp_path / f"rows.{ending}"
+    if ending == "feather":
+        feather.write_feather(table(X), path)
+    else:
+        (write_csv if ending == "csv" else write_parquet)(path, X, 300)
+    with pytest.raises(error, match=message) as raised:
+        sources.open(path, filter=chosen)
+    assert "damaged" not in str(raised.value)
+
+
+def test_folders_that_a_filter_excludes_are_not_read(X, tmp_path):
+    for number, year in enumerate([2023, 2024, 2025]):
+        folder = tmp_path / f"year={year}"
+        folder.mkdir()
+        write_parquet(folder / "rows.parquet", X[1000 * number :][:1000], 300)
+    (tmp_path / "year=2024" / "rows.parquet").write_bytes(b"no table at all")
+    chosen = (pc.field("year") == 2025) & (pc.field("x0") > 0)
+    source = sources.open(tmp_path, columns=["x1"], filter=chosen)
+    kept = X[2000:][X[2000:, 0] > 0]
+    np.testing.assert_array_equal(all_rows(source), kept[:, 1:2])
+
+
 def test_a_filter_is_for_tables_alone(X, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     with pytest.raises(ValueError, match="filter= is for Parquet, CSV and Arrow"):
@@ -253,6 +288,18 @@ def test_frames_of_polars(X, y, tmp_path):
         series = polars.Series("e", X[:, 1:].tolist(), dtype=kind)
         frame = polars.DataFrame({"a": X[:, 0], "e": series})
         np.testing.assert_array_equal(ridge().fit(frame, y).predict(frame), expected)
+
+
+@pytest.mark.parametrize("dtype", [None, "arrow"])
+def test_embeddings_in_pandas(dtype, X, y):
+    frame = pandas.DataFrame({"e": list(X), "z": y})
+    if dtype == "arrow":
+        frame = pa.Table.from_pandas(frame).to_pandas(types_mapper=pandas.ArrowDtype)
+    X_and_y = np.column_stack([X, y])
+    found, expected = ridge().fit(frame, y), ridge().fit(X_and_y, y)
+    np.testing.assert_array_equal(found.dual_coef_, expected.dual_coef_)
+    assert found.feature_names_in_.tolist() == ["e_0", "e_1", "e_2", "e_3", "z"]
+    np.testing.assert_array_equal(found.predict(frame), expected.predict(X_and_y))
 
 
 def test_a_relation_of_duckdb(X, y):
@@ -348,6 +395,107 @@ def test_targets_of_ones_own_source_may_be_a_vector(X, y):
     half = len(X) // 2
     parts = [Own(X[:half], y[:half]), Own(X[half:], y[half:])]
     np.testing.assert_array_equal(ridge().fit(parts).predict(X), expected)
+
+
+@pytest.mark.parametrize("convert", [list, pandas.Series, np.ravel])
+def test_targets_of_ones_own_source_may_be_any_vector(convert, X, y):
+    found = ridge().fit(Own(X, convert(y)))
+    np.testing.assert_array_equal(found.dual_coef_, ridge().fit(X, y).dual_coef_)
+
+
+def test_classes_in_ones_own_source(X, y):
+    names = np.where(y > 0, "high", "low")
+    model = KernelRidgeClassifier(kernel="rbf", n_landmarks=30, random_state=0)
+    found, expected = (
+        model.fit(Own(X, names)).predict(X),
+        model.fit(X, names).predict(X),
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def negative(y):
+    return np.where(np.arange(len(y)) == 7, -1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("targets", "weights", "message"),
+    [
+        (lambda y: y[:-1], None, r"Own.*targets of shape \(2999,\).*3000 rows"),
+        (lambda y: y.reshape(-1, 1, 1), None, r"targets of shape \(3000, 1, 1\)"),
+        (lambda y: np.where(y > 2, np.nan, y), None, "targets.*NaN or infinity"),
+        (lambda y: np.full(len(y), object()), None, "targets.*object"),
+        (lambda y: y, lambda y: np.ones(9), r"weights of shape \(9,\).*3000 rows"),
+        (lambda y: y, negative, "weights.*>= 0"),
+        (lambda y: y, np.zeros_like, "weights.*> 0 for at least one"),
+        (lambda y: y, lambda y: np.where(y > 2, np.nan, 1.0), "weights.*>= 0"),
+    ],
+)
+def test_wrong_targets_and_weights_of_ones_own_source(targets, weights, message, X, y):
+    source = Own(X, targets(y))
+    source.weights = None if weights is None else weights(y)
+    with pytest.raises(ValueError, match=message):
+        ridge().fit(source)
+
+
+def test_weights_of_ones_own_source_may_be_a_list(X, y):
+    source = Own(X, y)
+    source.weights = [1.0, 2.0, 0.5] * 1000
+    found = ridge().fit(source).dual_coef_
+    expected = ridge().fit(X, y, np.array(source.weights)).dual_coef_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_outside_of_memory_are_no_array(X, y):
+    with pytest.raises(TypeError, match=r"BlockwiseTransformer\(StandardScaler"):
+        StandardScaler().fit(Own(X, y))
+
+
+# --- objects with targets among their columns -----------------------------------------
+
+
+def as_lazy_frame(path):
+    return pytest.importorskip("polars").scan_parquet(path)
+
+
+def as_zarr_group(path):
+    group = zarr.open_group(zarr.storage.MemoryStore(), mode="w")
+    data = parquet.read_table(path)
+    values = np.column_stack([data[f"x{j}"] for j in range(4)])
+    for name, each in {"X": values, "y": data["y"].to_numpy()}.items():
+        group.create_array(name, shape=each.shape, dtype=each.dtype)[:] = each
+    return group
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        as_lazy_frame,
+        as_zarr_group,
+        ds.dataset,
+        lambda path: ds.dataset(path).scanner(),
+        lambda path: ds.dataset(path).filter(pc.field("x0") > -99),
+        lambda path: pa.RecordBatchReader.from_stream(parquet.read_table(path)),
+    ],
+)
+def test_an_object_may_have_the_targets(wrap, X, y, tmp_path):
+    write_parquet(tmp_path / "rows.parquet", X, 300, y=y)
+    source = sources.open(wrap(tmp_path / "rows.parquet"), target="y")
+    expected = ridge().fit(X, y).dual_coef_
+    np.testing.assert_array_equal(ridge().fit(source).dual_coef_, expected)
+
+
+@pytest.mark.parametrize("given", [None, 3, [], b"rows.npy", np.ones((3, 2)), [3]])
+def test_what_cannot_be_opened_is_one_error(given):
+    message = r"path is of type .*; it is a path.*Pass rows that are in memory"
+    with pytest.raises(TypeError, match=message):
+        sources.open(given)
+
+
+def test_options_of_files_are_not_for_objects(X, tmp_path):
+    write_parquet(tmp_path / "rows.parquet", X, 300)
+    frame = ds.dataset(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="filter= is for files; filter the"):
+        sources.open(frame, filter=pc.field("x0") > 0)
 
 
 # --- stores -------------------------------------------------------------------------

@@ -107,6 +107,11 @@ def check_path(path: Any) -> Path:
             "path is a str or a path such as pathlib.Path, or a file that is open in "
             f"binary mode, not {type(path).__name__}."
         )
+    if "://" in str(path):
+        raise ValueError(
+            f"{path} is a URL; open it, such as by fsspec.open(url, 'wb'), and pass "
+            "the open file."
+        )
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
     return Path(path)

@@ -60,7 +60,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         "rows": f"{summary['rows']}"
         + f", and {without} without a value of {target}" * (without > 0),
         **{kind: format_list(columns[kind]) for kind in TREATMENTS},
-        "left out": format_list(list(summary["left_out"])),
+        "dropped": format_list(list(summary["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
         "penalty": ", ".join(f"{k} = {v:.3g}" for k, v in summary["penalty"].items()),
         "error": f"{summary['approximation_error']:.3g} (relative trace error)",

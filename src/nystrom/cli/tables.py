@@ -41,9 +41,9 @@ DECIMAL_COMMA_PATTERN = r"^([+-]?\d*),(\d+)$"
 DECIMAL_POINT_PATTERN = r"^[+-]?\d*\.\d+$"
 #: The kinds of columns, and what is done to them.
 TREATMENTS = {
-    "numbers": "standardised; the median replaces missing values",
-    "dates": "days since 1970, standardised; the median replaces missing values",
-    "categories": "one indicator per value; rare values grouped, missing is a value",
+    "numbers": "standardised; missing: the median",
+    "dates": "days since 1970, standardised; missing: the median",
+    "categories": "one indicator per value; rare values grouped; missing: a value",
     "text": "ten components of its TF-IDF vectors",
 }
 #: Values that are not numbers, as a share, up to which they are mistakes.

@@ -397,7 +397,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     def _set_landmarks(
         self, landmarks: Landmarks, error: TraceError | None
     ) -> Landmarks:
-        """Set what is fitted of them, and warn; the landmarks with their error."""
+        """Set the attributes of landmarks, and warn; the landmarks with their error."""
         if landmarks.sampler != EXACT:  # there was a selection
             landmarks = landmarks.with_error(error)
             warn_about_landmarks(landmarks)
@@ -471,7 +471,8 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
                 )
             return matrix, np.arange(size)
         # As wide as there are landmarks: of these, or of any other rows.
-        n_columns = (getattr(X, "shape", None) or np.shape(X))[-1:]
+        in_memory = () if isinstance(X, Source) else X
+        n_columns = (getattr(X, "shape", None) or np.shape(in_memory))[-1:]
         if n_columns == (size,) and size != landmarks.n_rows:
             raise ValueError(
                 f"X has {size} features, but with kernel='precomputed' new rows have "

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from .._random import as_seed, sorted_row_sample
 from .._validation import check_int
 from ..sources import DaskRows, Source, TransformedRows, infer_source, is_dask
+from ._base import BaseLandmarkEstimator
 from ._inputs import check_feature_names_match
 from ._progress import lazy_result
 
@@ -88,6 +89,9 @@ class BlockwiseTransformer(  # type: ignore[call-arg]
     >>> model.score(source) > 0.99
     True
     """
+
+    _doc_link_module = BaseLandmarkEstimator._doc_link_module
+    _doc_link_template = BaseLandmarkEstimator._doc_link_template
 
     def __init__(
         self, transformer: Any, *, subsample: int = 100_000, random_state: Any = None

@@ -28,6 +28,7 @@ from .._digest import digest
 from .._validation import import_optional
 from .tabular import (
     MISSING,
+    NOT_UTF8,
     ColumnNames,
     ColumnSelection,
     FileError,
@@ -173,6 +174,20 @@ def add_constants(table: Any, constants: dict[str, Any]) -> Any:
     return table
 
 
+def check_filter(path: str, schema: Any, row_filter: Any) -> None:
+    """Refuse a filter of columns that are not there, or of other types."""
+    if row_filter is None:
+        return
+    try:
+        schema.empty_table().filter(row_filter)
+    except _arrow().ArrowException as error:
+        problem = str(error).splitlines()[0]
+        raise FileError(
+            f"filter={row_filter} cannot be applied: {problem}. The columns of {path} "
+            f"are {', '.join(f'{field.name} ({field.type})' for field in schema)}."
+        ) from None
+
+
 class ArrowFile(TabularFile):
     """The columns of one Parquet or Arrow IPC file.
 
@@ -201,6 +216,7 @@ class ArrowFile(TabularFile):
     ) -> None:
         datasets = _arrow("pyarrow.dataset")
         self.is_parquet = isinstance(fragment, datasets.ParquetFileFragment)
+        self.format = "parquet" if self.is_parquet else "ipc"
         self.constants = datasets.get_partition_keys(fragment.partition_expression)
         self.row_filter, self.converted = row_filter, converted
         self.token = "" if converted is None else converted.path
@@ -218,6 +234,7 @@ class ArrowFile(TabularFile):
                     self._fragment.physical_schema.empty_table(), self.constants
                 ).schema
             self.schema, self.names = schema, tuple(schema.names)
+            check_filter(self.path, schema, row_filter)
             bounds = np.cumsum([0, *self._group_sizes()])
             self._widths = {name: self._width(name) for name in schema.names}
             groups = merge_small_chunks(bounds, len(self.names))
@@ -356,6 +373,18 @@ def folder_columns(paths: Sequence[str], base: str) -> list[dict[str, Any]]:
     return [{n: v if n in texts else int(v) for n, v in c.items()} for c in found]
 
 
+def kept_by_folder(fragments: list[Any], schema: Any, row_filter: Any) -> set[str]:
+    """The paths of files of which a filter keeps rows, as far as folders say it."""
+    if not fragments:
+        return set()
+    datasets = _arrow("pyarrow.dataset")
+    first = fragments[0]
+    whole = datasets.FileSystemDataset(
+        fragments, schema, first.format, first.filesystem
+    )
+    return {fragment.path for fragment in whole.get_fragments(row_filter)}
+
+
 # --- what is converted once -----------------------------------------------------------
 
 
@@ -430,8 +459,10 @@ def stream_file(X: Any) -> ArrowFile:
     if hasattr(X, "sink_parquet"):  # a lazy frame of polars
         table, kind = TemporaryTable(X.sink_parquet, "rows.parquet"), "parquet"
     else:
-        is_dataset = hasattr(X, "scanner")
-        reader = _scan(X) if is_dataset else _arrow().RecordBatchReader.from_stream(X)
+        scanner = _scanner(X) if hasattr(X, "scanner") else X
+        is_scanner = hasattr(scanner, "to_reader")
+        from_stream = _arrow().RecordBatchReader.from_stream
+        reader = scanner.to_reader() if is_scanner else from_stream(X)
         write = partial(write_tables, reader, reader.schema)
         table, kind = TemporaryTable(write), "ipc"
     fragment = make_fragment(table.path, kind, None, {})
@@ -444,14 +475,14 @@ def stream_file(X: Any) -> ArrowFile:
     return file
 
 
-def _scan(dataset: Any) -> Any:
-    """The batches of a data set; by itself, pyarrow would keep all bytes of a file."""
+def _scanner(dataset: Any) -> Any:
+    """Of a data set; by itself, pyarrow would keep all bytes of a file."""
     datasets = _arrow("pyarrow.dataset")
     options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1}
     if isinstance(getattr(dataset, "format", None), datasets.ParquetFileFormat):
         unbuffered = datasets.ParquetFragmentScanOptions(pre_buffer=False)
         options["fragment_scan_options"] = unbuffered
-    return dataset.scanner(**options).to_reader()
+    return dataset.scanner(**options)
 
 
 # --- CSV ------------------------------------------------------------------------------
@@ -482,6 +513,7 @@ class CsvFile(TabularFile):
                 batches = list(islice(reader, 1))
                 head = _arrow().Table.from_batches(batches, reader.schema)
             head = add_constants(head, self.constants)
+            check_filter(path, head.schema, csv.row_filter)
             names = head.schema.names
         self.bounds = np.array([0, len(head)])
         if not csv.header:
@@ -553,11 +585,15 @@ class CsvFile(TabularFile):
             yield
         except _arrow().ArrowInvalid as error:
             for bad in self._bad_rows[:1]:
+                advice = "Quote values that contain the delimiter; add missing ones."
+                if bad.expected_columns == 1:
+                    others = [d for d in ";,\t|" if d != self.delimiter]
+                    other = max(others, key=bad.text.count)
+                    advice = f"Name it, delimiter={other!r}, or delimiter='detect'."
                 raise FileError(
                     f"{self.path}, row {self._data_row(bad.number)} has "
                     f"{bad.actual_columns} values where there are "
-                    f"{bad.expected_columns} columns: {bad.text[:80]!r}. Quote values "
-                    "that contain the delimiter, and add missing values."
+                    f"{bad.expected_columns} columns: {bad.text[:80]!r}. {advice}"
                 ) from None
             message = str(error)
             if "Empty CSV" in message:
@@ -568,10 +604,7 @@ class CsvFile(TabularFile):
             value = re.search(r"invalid value '(.*)'", message, re.DOTALL)
             problem = f"{value[1]!r} is not a number" if value else message
             if "UTF8" in message:
-                problem = (
-                    "the text is not UTF-8; name its encoding, such as "
-                    "encoding='latin-1'"
-                )
+                problem = f"the text {NOT_UTF8}"
             name, row = self.names[int(where[1])], self._data_row(int(where[2]))
             raise cell_error(self.path, name, row, problem) from None
 

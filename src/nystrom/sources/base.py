@@ -282,6 +282,13 @@ class Source(ABC):
         said += ["weighted"] * self.is_weighted
         return f"{type(self).__name__}({', '.join(said)})"
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError(
+            f"{type(self).__name__} is a source, whose rows are not in memory. Wrap a "
+            "transformer, BlockwiseTransformer(StandardScaler()), or read some rows, "
+            "source.take([0, 1, 2])."
+        )
+
     def replace(self, **values: Any) -> Source:
         """Return the same rows with other weights or targets.
 
@@ -417,6 +424,55 @@ class Targets:
             rows = self.of.rows(start, max(start, stop))
             return np.ascontiguousarray(arrays.to_host_float64(rows)[::step])
         return arrays.to_host_float64(self.of.take(np.asarray(key)))
+
+
+def check_targets_and_weights(source: Source) -> Source:
+    """The source, with the targets and weights that a user gave it as they are used:
+    numbers in two dimensions, or classes by their places among all of them.
+    """
+    given, weights = source.targets, source._weights
+    if isinstance(given, (Sequence, np.ndarray)) or hasattr(given, "to_numpy"):
+        targets = np.asarray(given)
+        if targets.dtype.kind == "O":
+            targets = np.array(targets.tolist())
+        is_text = targets.dtype.kind in "UST"
+        _check_column(source, targets, "targets", (1,) if is_text else (1, 2))
+        if not is_text and targets.dtype.kind not in "biuf":
+            raise ValueError(
+                f"The targets of {type(source).__name__} hold {targets.dtype} values; "
+                "they must be numbers, or text as classes."
+            )
+        if is_text:
+            classes, targets = np.unique(targets, return_inverse=True)
+            codes = DenseRows(targets[:, None])
+            source = source.replace(targets=Targets(codes, True, classes))
+        elif not np.isfinite(targets).all():
+            raise ValueError(
+                f"The targets of {type(source).__name__} contain NaN or infinity; drop "
+                "such rows."
+            )
+        elif targets.ndim == 1:
+            rows = DenseRows(targets[:, None])
+            source = source.replace(targets=Targets(rows, single=True))
+    if weights is not None:
+        weights = np.asarray(weights, dtype=np.float64)
+        _check_column(source, weights, "weights", (1,))
+        if not (np.all(weights >= 0) and 0 < weights.max() < np.inf):
+            raise ValueError(
+                f"The weights of {type(source).__name__} must be finite and >= 0 for "
+                "every row, and > 0 for at least one."
+            )
+        source = source.replace(weights=weights)
+    return source
+
+
+def _check_column(source: Source, values: Any, name: str, ndims: Sequence[int]) -> None:
+    """Refuse targets or weights of another shape than that of the rows."""
+    if values.ndim not in ndims or len(values) != source.n_rows:
+        raise ValueError(
+            f"{type(source).__name__} has {name} of shape {values.shape} for "
+            f"{source.n_rows} rows; it needs one entry for each row."
+        )
 
 
 class ChunkedRows(Source):

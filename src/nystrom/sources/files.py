@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,19 @@ from .arrow import (
     CsvFile,
     dataset_files,
     folder_columns,
+    kept_by_folder,
     make_fragment,
     matrix_in_memory,
     report_conversions,
     stream_file,
 )
-from .base import DenseRows, Source, Targets, as_feature_names
+from .base import (
+    DenseRows,
+    Source,
+    Targets,
+    as_feature_names,
+    check_targets_and_weights,
+)
 from .tabular import (
     ClassCodes,
     ColumnNames,
@@ -91,11 +99,13 @@ def open(
 
     Parameters
     ----------
-    path : str, path-like, or sequence of these and of sources
+    path : str, path-like, object, or list of these
         A file, a folder of files of one format (in the order of their names), a pattern
         such as `songs/*.parquet`, or several of these; on the local disk, or in an
         object store by a URL such as "s3://bucket/songs/". Folders named `year=2025`
-        add a column `year` to Parquet, CSV and Arrow files.
+        add a column `year` to Parquet, CSV and Arrow files. Or an object: a data set or
+        stream of pyarrow, a lazy frame of polars, a relation of DuckDB, an open HDF5
+        file or Zarr group; or sources, which are put one after the other.
     target : column, sequence of columns, Path or None, default=None
         Columns to predict, so that `fit(source)` needs no y. One column of text or
         booleans is read as classes. A `Path`, or a URL such as "s3://bucket/y.npy", is
@@ -181,7 +191,9 @@ def open(
 def _open(
     path: Any, target: Any, weight: Any, columns: Any, options: FileOptions
 ) -> Source:
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    is_several = isinstance(path, (Sequence, GeneratorType))
+    is_several = is_several and not isinstance(path, (str, bytes))
+    paths = list(path) if is_several and path else [path]
     if all(isinstance(item, Source) for item in paths):
         if any(option is not None for option in (target, weight, columns)):
             raise ValueError(
@@ -193,7 +205,7 @@ def _open(
         raise ValueError(
             "Paths and sources are mixed; open the paths first, and pass sources only."
         )
-    files = [f for item in paths for f in open_files(os.fspath(item), options)]
+    files = [file for item in paths for file in _open_item(item, options)]
     is_file = isinstance(target, os.PathLike) or is_url(target)
     if not is_file:
         return source_from_files(files, columns, target, weight)
@@ -206,6 +218,24 @@ def _open(
             "that need targets."
         )
     return source.replace(targets=targets)
+
+
+def _open_item(item: Any, options: FileOptions) -> list[TabularFile]:
+    """The files of a path, or of what stands for files."""
+    if isinstance(item, (str, os.PathLike)):
+        return open_files(os.fspath(item), options)
+    files = files_of_object(item, options.dataset)
+    if files is None:
+        raise TypeError(
+            f"path is of type {type(item).__name__}; it is a path, a data set of "
+            "pyarrow, HDF5 or Zarr, a stream, or a list of these. Pass rows that are "
+            "in memory to the estimator."
+        )
+    if options.row_filter is not None:
+        raise ValueError(
+            f"filter= is for files; filter the {type(item).__name__} itself."
+        )
+    return files
 
 
 def source_from_files(
@@ -230,7 +260,10 @@ def source_from_files(
     feature_names = files[0].feature_names(selection.features)
     source.feature_names = as_feature_names(feature_names)
     if not source.n_rows:
-        raise FileError(f"{files[0].path} has no rows; at least one is needed.")
+        raise FileError(
+            f"{files[0].path} has no rows, or none that filter= keeps; at least "
+            "one is needed."
+        )
     if selection.weight:
         source.weights = read_weights(
             columns_source(selection.weight), files[0].path, *selection.weight
@@ -324,10 +357,13 @@ def open_files(path: str, options: FileOptions) -> list[TabularFile]:
         return [ZarrFile(path, options.dataset, root)]
     paths, base = list_files(inner, filesystem)
     constants = folder_columns(paths, base)
-    return [
-        open_file(file, options, filesystem, columns)
-        for file, columns in zip(paths, constants, strict=True)
-    ]
+    first = open_file(paths[0], options, filesystem, constants[0])
+    files = list(zip(paths, constants, strict=True))[1:]
+    if isinstance(first, ArrowFile) and options.row_filter is not None:
+        fragments = [make_fragment(p, first.format, filesystem, c) for p, c in files]
+        kept = kept_by_folder(fragments, first.schema, options.row_filter)
+        files = [file for file in files if file[0] in kept]
+    return [first, *(open_file(p, options, filesystem, c) for p, c in files)]
 
 
 def open_file(
@@ -346,8 +382,8 @@ def open_file(
         return ArrowFile(fragment, row_filter=row_filter)
     if row_filter is not None:
         raise ValueError(
-            f"{path}: filter= is for Parquet, CSV and Arrow files; convert the rows, "
-            "or leave it out."
+            f"{path}: filter= is for Parquet, CSV and Arrow files; convert the file, "
+            "or omit filter=."
         )
     if kind == "hdf5":
         return Hdf5File(path, options.dataset, filesystem)
@@ -487,29 +523,22 @@ def infer_source(X: Any, names: Sequence[str] | None = None) -> Any:
         A source, or X itself.
     """
     if isinstance(X, Source):
-        return _with_matrix_targets(X)
+        return check_targets_and_weights(X)
     if isinstance(X, os.PathLike) or (isinstance(X, str) and _names_file(X)):
         return open_columns(X, names)
     if isinstance(X, (list, tuple)) and X:
         if all(isinstance(x, Source) for x in X):
-            return ConcatenatedRows([_with_matrix_targets(x) for x in X])
+            return ConcatenatedRows([check_targets_and_weights(x) for x in X])
         if all(isinstance(x, os.PathLike) or _is_existing_file(x) for x in X):
             return open_columns(X, names)
-    library = type(X).__module__.partition(".")[0]
-    if library in CONVERTERS:
-        return CONVERTERS[library](X)
-    is_frame = hasattr(X, "to_numpy") or hasattr(X, "__array__")
-    if hasattr(X, "__arrow_c_stream__") and not is_frame:
-        return source_from_files([stream_file(X)])
-    return X
-
-
-def _with_matrix_targets(source: Source) -> Source:
-    """The source; a vector of targets is one number per row."""
-    targets = source.targets
-    if isinstance(targets, np.ndarray) and targets.ndim == 1:
-        return source.replace(targets=Targets(DenseRows(targets[:, None]), single=True))
-    return source
+    table = _as_arrow_table(X)
+    if table is not None:
+        matrix, feature_names = matrix_in_memory(table)
+        rows = DenseRows(matrix)
+        rows.feature_names = as_feature_names(feature_names)
+        return rows
+    files = files_of_object(X)
+    return X if files is None else source_from_files(files)
 
 
 def _names_file(text: str) -> bool:
@@ -525,50 +554,49 @@ def _is_existing_file(text: Any) -> bool:
     return has_known_ending and ("://" in text or os.path.exists(text))
 
 
-def _from_arrow(X: Any) -> Any:
-    if hasattr(X, "get_fragments"):
-        return source_from_files(dataset_files(X))
-    if hasattr(X, "read_next_batch"):
-        return source_from_files([stream_file(X)])
-    if not (hasattr(X, "schema") and hasattr(X, "num_rows") and hasattr(X, "column")):
+def _as_arrow_table(X: Any) -> Any:
+    """X as an Arrow table if it is one, or a frame with lists in its cells."""
+    library = _library_of(X)
+    if library == "pyarrow" and hasattr(X, "num_rows") and hasattr(X, "column"):
         return X
-    matrix, names = matrix_in_memory(X)
-    rows = DenseRows(matrix)
-    rows.feature_names = as_feature_names(names)
-    return rows
+    if library == "polars" and hasattr(X, "to_arrow") and hasattr(X, "dtypes"):
+        return X.to_arrow() if any(kind.is_nested() for kind in X.dtypes) else None
+    if library == "pandas" and hasattr(X, "columns"):
+        first = X.iloc[0] if len(X) else ()
+        if any(isinstance(cell, (list, np.ndarray)) for cell in first):
+            pyarrow = import_optional("pyarrow", "io", "Reading lists in data frames")
+            return pyarrow.Table.from_pandas(X, preserve_index=False)
+    return None
 
 
-def _from_polars(X: Any) -> Any:
-    """Lazy frames are written out; frames with lists are Arrow tables."""
-    if hasattr(X, "sink_parquet"):
-        return source_from_files([stream_file(X)])
-    nested = [kind for kind in getattr(X, "dtypes", ()) if kind.is_nested()]
-    return _from_arrow(X.to_arrow()) if nested else X
+def _library_of(X: Any) -> str:
+    return type(X).__module__.partition(".")[0]
 
 
-def _from_hdf5(X: Any) -> Any:
-    is_read_only = hasattr(X, "shape") and X.file.mode == "r"
-    if not (is_read_only and os.path.isfile(X.file.filename)):
-        raise ValueError(
-            f"X is {X!r}; pass a data set, file['...'], of a file on this machine that "
-            "is open with mode 'r', or close it and pass the path."
-        )
-    path = os.path.abspath(str(X.file.filename))
-    return source_from_files([Hdf5File(path, X.name)])
+def files_of_object(X: Any, dataset: str | None = None) -> list[TabularFile] | None:
+    """The files that an object stands for, which streams are written to; None for what
+    is in memory.
+    """
+    if _library_of(X) == "h5py":
+        is_read_only = X.file.mode == "r" and os.path.isfile(X.file.filename)
+        if not is_read_only:
+            raise ValueError(
+                f"{X!r} is not in a file on this machine that is open with mode 'r'; "
+                "open it so, or close it and pass the path."
+            )
+        name = X.name if hasattr(X, "shape") else dataset
+        return [Hdf5File(os.path.abspath(str(X.file.filename)), name)]
+    if _library_of(X) == "zarr":
+        folder = getattr(X.store, "root", None)
+        if hasattr(X, "shape") and folder is not None and os.path.isdir(folder):
+            return [ZarrFile(os.path.abspath(folder), X.path or None)]
+        return [ZarrFile(str(X.store_path), dataset, X)]
+    if _library_of(X) == "pyarrow" and hasattr(X, "get_fragments"):
+        return [*dataset_files(X)]
+    is_in_memory = hasattr(X, "to_numpy") or hasattr(X, "__array__")
+    is_stream = not is_in_memory and any(hasattr(type(X), name) for name in STREAMS)
+    return [stream_file(X)] if is_stream else None
 
 
-def _from_zarr(X: Any) -> Any:
-    if not hasattr(X, "shape"):
-        raise ValueError(f"X is {X!r}; pass one of its arrays, X['...'].")
-    folder = getattr(X.store, "root", None)
-    if folder is None or not os.path.isdir(folder):
-        return source_from_files([ZarrFile(str(X.store_path), None, X)])
-    return source_from_files([ZarrFile(os.path.abspath(folder), X.path or None)])
-
-
-CONVERTERS = {
-    "pyarrow": _from_arrow,
-    "polars": _from_polars,
-    "h5py": _from_hdf5,
-    "zarr": _from_zarr,
-}
+#: What objects have that give Arrow columns, batch by batch.
+STREAMS = ("__arrow_c_stream__", "sink_parquet", "to_reader")

@@ -7,6 +7,7 @@ and read from any thread. It refuses to go on once the file has changed.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import threading
@@ -22,7 +23,7 @@ import numpy as np
 
 from .. import _arrays as arrays
 from .._digest import digest
-from .._validation import unknown_name_error
+from .._validation import check_bool, unknown_name_error
 from .base import ChunkedRows, Source
 
 
@@ -43,6 +44,26 @@ class FileOptions:
     storage_options: dict[str, Any] | None = None
     filesystem: Any = None
     flat: bool = False  # an array of one dimension is one column
+
+    def __post_init__(self) -> None:
+        check_bool(self.header, "header")
+        for name, usual in {"delimiter": (None, "detect"), "decimal": ()}.items():
+            given = getattr(self, name)
+            if given not in usual and not (isinstance(given, str) and len(given) == 1):
+                raise ValueError(f"{name}={given!r} is not allowed; use one character.")
+        try:
+            codecs.lookup(self.encoding)
+        except (LookupError, TypeError):
+            raise ValueError(
+                f"encoding={self.encoding!r} is not allowed; use one that Python "
+                "knows, such as 'latin-1'."
+            ) from None
+        is_expression = type(self.row_filter).__name__ == "Expression"
+        if self.row_filter is not None and not is_expression:
+            raise TypeError(
+                f"filter={self.row_filter!r} is not allowed; use an expression such as "
+                "pyarrow.compute.field('year') > 2000."
+            )
 
 
 def file_stamp(path: str, filesystem: Any = None) -> tuple[int, int]:
@@ -73,12 +94,15 @@ def wrap_decoding_errors(file: TabularFile, first_row: int = 0) -> Iterator[None
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
         file.check_unchanged(after_error=True)
-        problem = "The file is damaged or was cut off, or could not be fetched"
+        problem = (
+            "The file is damaged or was cut off, or could not be fetched; write it "
+            "again, or try again"
+        )
         if isinstance(error, UnicodeDecodeError):
-            problem = "Its text is not UTF-8"
+            problem = f"Its text {NOT_UTF8}"
         raise FileError(
             f"{file.path}, from row {first_row} on: {error or type(error).__name__}. "
-            f"{problem}; write it again, or try again."
+            f"{problem}."
         ) from error
 
 
@@ -91,6 +115,7 @@ def cell_error(path: str, column: Any, row: int, problem: str) -> FileError:
 
 
 MISSING = "a value is missing"
+NOT_UTF8 = "is not UTF-8; name its encoding, such as encoding='latin-1'"
 
 
 def not_numeric_error(path: str, column: Any, kind: Any) -> FileError:
@@ -498,5 +523,7 @@ def read_weights(source: Source, path: str, name: Any) -> np.ndarray:
                 path, name, row, f"the weight {values.min():g} is negative"
             )
     if not weights.any():
-        raise FileError(f"{path}, column {name!r}: all weights are 0.")
+        raise FileError(
+            f"{path}, column {name!r}: all weights are 0; give at least one > 0."
+        )
     return weights
