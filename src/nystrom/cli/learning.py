@@ -64,10 +64,7 @@ MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
 BASELINES = {
     "linear": ("a linear model", "Consider the linear model, which is simpler"),
     "boosting": ("gradient boosting", "Consider boosting instead"),
-    "constant": (
-        "a constant",
-        "Add rows, or columns that carry information about the target",
-    ),
+    "constant": ("a constant", "Add rows, or columns that inform about the target"),
 }
 
 
@@ -109,10 +106,8 @@ class Evaluation(NamedTuple):
         scores = {"accuracy": float(metrics.accuracy_score(y, found))}
         present = np.flatnonzero(np.isin(self.classes, y))
         if len(present) > 1:  # else it is not defined
-            areas = [
-                metrics.roc_auc_score(y == self.classes[j], shares[:, j])
-                for j in present
-            ]
+            auc, classes = metrics.roc_auc_score, self.classes
+            areas = [auc(y == classes[j], shares[:, j]) for j in present]
             scores["AUC"] = float(np.mean(areas))
         loss = metrics.log_loss(y, shares, labels=self.classes)
         return scores | {"log-loss": float(loss)}
@@ -173,7 +168,6 @@ def train(
             importances = find_importances(model, rows.iloc[few], y[few], seed)
             if task == "classification":
                 chosen.set_params(C=estimator.C_)
-    ours = found["nystrom"]
     model = make_pipeline(make_encoder(columns), chosen).fit(rows, y)
     model.nystrom_summary_ = {
         "task": task,
@@ -195,12 +189,12 @@ def train(
         "approximation_error": float(chosen.landmarks_.error.value),
         "held_out_rows": len(in_test),
         "held_out": {name: each.metrics() for name, each in found.items()},
-        "intervals": ours.intervals(seed),
+        "intervals": found["nystrom"].intervals(seed),
         "warnings": list(comparison_warnings(found)),
         "seed": seed,
         "seconds": round(time.perf_counter() - started, 3),
     }
-    return model, ours
+    return model, found["nystrom"]
 
 
 def read_problem(
@@ -244,8 +238,7 @@ def split(y: np.ndarray, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     share = min(HELD_OUT_SHARE, MAX_HELD_OUT_ROWS / len(y))
     rows = np.arange(len(y))
     if task == "regression":
-        train, test = train_test_split(rows, test_size=share, random_state=seed)
-        return train, test
+        return train_test_split(rows, test_size=share, random_state=seed)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     is_rare = counts[codes] < MIN_CLASS_ROWS
     rest = rows[~is_rare]
@@ -322,13 +315,11 @@ def comparison_warnings(found: dict[str, Evaluation]) -> Iterator[str]:
     for name, (description, advice) in BASELINES.items():
         ahead, error = ours.advantage(found[name])
         if ahead < -error if name == "boosting" else ahead <= error:
-            verdict = (
-                "is clearly worse" if name == "boosting" else "is not clearly better"
-            )
+            verdict = "clearly worse" if name == "boosting" else "not clearly better"
             yield (
-                f"On the held-out rows the model ({score} {value:.4f}) {verdict} than "
-                f"{description} ({found[name].metrics()[score]:.4f}, standard error of "
-                f"the difference {error:.2g}). {advice}."
+                f"On the held-out rows the model ({score} {value:.4f}) is {verdict} "
+                f"than {description} ({found[name].metrics()[score]:.4f}, standard "
+                f"error of the difference {error:.2g}). {advice}."
             )
 
 
@@ -339,9 +330,7 @@ def load_model(path: str) -> Pipeline:
     """A model that `nystrom fit` saved."""
     model = load(path)
     if not hasattr(model, "nystrom_summary_"):
-        raise ValueError(
-            f"{path} was not written by `nystrom fit`; fit a model with it first."
-        )
+        raise ValueError(f"{path} has no model that `nystrom fit` wrote; run it first.")
     return model
 
 
@@ -379,10 +368,7 @@ def evaluate(model: Pipeline, path: str) -> Evaluation:
         parts.append(values.assign(**{target: known[target]}))
     rows = pd.concat(parts)
     if not len(rows):
-        raise ValueError(
-            f"{path} has no row with a value of {target!r}. Give a table with true "
-            "values to compare predictions with."
-        )
+        raise ValueError(f"{path} needs values of {target!r} to compare with.")
     if summary["task"] == "regression":
         y = parse_numbers(rows[target])
     else:

@@ -73,9 +73,7 @@ def open_table(path: str) -> list[Any]:
     """The files of a table; each is CSV, Parquet or Arrow."""
     files = open_files(path, FileOptions(delimiter="detect"))
     if not all(hasattr(file, "iter_tables") for file in files):
-        raise ValueError(
-            f"{path} is not a table; give a .csv, .tsv, .parquet or .arrow file."
-        )
+        raise ValueError(f"{path} is not a .csv, .tsv, .parquet or .arrow file.")
     return files
 
 
