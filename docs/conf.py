@@ -85,6 +85,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "min_reported_time": 10,
+    # For examples that print and draw nothing.
+    "default_thumb_file": str(Path(__file__).parent / "images" / "uneven_clusters.png"),
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,

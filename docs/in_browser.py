@@ -38,8 +38,8 @@ function look(path, page) {
   if (whole.scrollWidth > whole.clientWidth)
     wrong.push(`${path} is ${whole.scrollWidth} pixels wide`);
   for (const part of page.querySelectorAll(parts))
-    if (part.getBoundingClientRect().right > whole.clientWidth + 1
-        && !part.closest(scrolls)) {
+    if ((part.getBoundingClientRect().right > whole.clientWidth + 1
+         || part.scrollWidth > part.clientWidth + 1) && !part.closest(scrolls)) {
       wrong.push(`${path} cuts off "${part.textContent.trim().slice(0, 40)}"`);
       break;
     }

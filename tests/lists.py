@@ -26,6 +26,7 @@ import scipy.sparse as sp
 import sklearn
 from oracles_kernels import FORMULAS, Case
 from pyarrow import parquet
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import DotProduct
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
@@ -289,6 +290,13 @@ ESTIMATORS = [
     for name, make in classes(nystrom, BaseLandmarkEstimator).items()
     for options in ESTIMATOR_OPTIONS.get(name, [{}])
 ]
+
+
+def with_few_landmarks(estimator, **options):
+    """A copy that needs landmarks for few rows too, where it has them."""
+    estimator = clone(estimator).set_params(**options)
+    few = {"n_landmarks": 8} if "n_landmarks" in estimator.get_params() else {}
+    return estimator.set_params(**few)
 
 
 def older_than(version):

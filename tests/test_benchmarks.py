@@ -106,15 +106,6 @@ def test_tracked_results_have_the_harness_columns():
                 assert next(csv.reader(file)) == results.FIELDS
 
 
-def test_two_experiments_of_one_name_are_refused(tmp_path):
-    table = '[[experiment]]\nname="a"\ntask="grow"\ndata="flat"\nrows=1\n'
-    table += 'methods="auto"\nsizes=1\n'
-    path = tmp_path / "twice.toml"
-    path.write_text(table + table)
-    with pytest.raises(ValueError, match="names of their own"):
-        config.read(path)
-
-
 def test_unknown_methods_and_widths_are_refused():
     with pytest.raises(ValueError, match="'resursive' is unknown"):
         feature_map("resursive", 1.0, 3, 0)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from killed_runs import arrays_of
-from lists import CUBIC, ESTIMATORS, but
+from lists import CUBIC, ESTIMATORS, but, with_few_landmarks
 from sklearn.base import clone, is_classifier
 
 import nystrom
@@ -173,12 +173,6 @@ def test_stretches_of_any_length_add_up_to_the_same_bits(data, n_tiles):
 
 
 # --- every estimator ----------------------------------------------------------------
-
-
-def with_few_landmarks(estimator):
-    if "n_landmarks" in estimator.get_params():
-        estimator = clone(estimator).set_params(n_landmarks=9)
-    return estimator
 
 
 @pytest.mark.parametrize("estimator", map(with_few_landmarks, ESTIMATORS), ids=str)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lists import CUBIC, ESTIMATORS, but
+from lists import CUBIC, ESTIMATORS, but, with_few_landmarks
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -28,10 +28,8 @@ linux = pytest.mark.skipif(
 )
 
 
-def with_few_landmarks(estimator):
-    estimator = clone(estimator)
-    few = {"n_landmarks": 8} if "n_landmarks" in estimator.get_params() else {}
-    return estimator.set_params(random_state=0, n_jobs=2, **few)
+#: On two threads, and the same every time.
+FEW = [with_few_landmarks(each, random_state=0, n_jobs=2) for each in ESTIMATORS]
 
 
 def made_of(fitted, X):
@@ -63,7 +61,7 @@ def program(code, *args, before=(), **options):
 # --- side by side -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", map(with_few_landmarks, ESTIMATORS), ids=str)
+@pytest.mark.parametrize("estimator", FEW, ids=str)
 def test_fits_from_several_threads_are_those_of_one(estimator, rng):
     rows = [rng.standard_normal((1500, 3)) for _ in range(3)]
     fitted = [clone(estimator).fit(X, (X[:, 0] > 0).astype(float)) for X in rows]
@@ -186,7 +184,7 @@ def test_with_little_working_memory_landmarks_are_nearly_as_good(sampler, rng):
     assert short <= 3 * plain + 1e-12
 
 
-@pytest.mark.parametrize("estimator", map(with_few_landmarks, ESTIMATORS), ids=str)
+@pytest.mark.parametrize("estimator", FEW, ids=str)
 def test_with_little_working_memory_estimators_fit_alike(estimator, rng):
     X = rng.standard_normal((1500, 3))
     y = (X[:, 0] > 0).astype(float)
@@ -265,8 +263,7 @@ import os, sys, threading, time
 import numpy as np
 from sklearn.base import clone
 from nystrom.engines.blas import available_blas_threads
-from test_circumstances import made_of, with_few_landmarks
-from lists import ESTIMATORS
+from test_circumstances import FEW, made_of
 
 def woken():
     '''How often each thread that is not Python's has run.'''
@@ -299,7 +296,7 @@ if not begun:
     sys.exit("no threads")
 roused = []
 for n_landmarks in (300, 1000):
-    for estimator in map(with_few_landmarks, ESTIMATORS):
+    for estimator in map(clone, FEW):
         if "n_landmarks" in estimator.get_params():
             estimator.set_params(n_landmarks=n_landmarks, n_jobs=1)
         else:

@@ -503,11 +503,13 @@ def test_an_asynchronous_client_is_refused():
 # --- scores -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["plain", "processes"])
-@pytest.mark.parametrize("store", ["array", "frame"])
-@pytest.mark.parametrize(
-    "estimator", [e for e in ESTIMATORS if hasattr(e, "score")], ids=str
-)
+#: Each on threads; one of each class by the workers of a cluster.
+SCORED = [e for e in ESTIMATORS if hasattr(e, "score")]
+SCORES = [(e, store, "plain") for e in SCORED for store in ("array", "frame")]
+SCORES += [(e, "array", "there") for e in {type(e): e for e in SCORED}.values()]
+
+
+@pytest.mark.parametrize(("estimator", "store", "where"), SCORES, ids=str)
 def test_scores_of_dask_rows_targets_and_weights(estimator, store, where, request):
     """Whichever of them are Dask's, and whoever computes: the score of the arrays."""
     rng = np.random.default_rng(0)
@@ -522,7 +524,7 @@ def test_scores_of_dask_rows_targets_and_weights(estimator, store, where, reques
     weights = [{}]
     if "sample_weight" in signature(fitted.score).parameters:
         weights += [{"sample_weight": each} for each in (w, da.from_array(w, 400))]
-    client = request.getfixturevalue("client") if where == "processes" else None
+    client = request.getfixturevalue("client") if where == "there" else None
     with nullcontext() if client is None else client.as_current():
         for given in weights:
             expected = fitted.score(X, y, **(given and {"sample_weight": w}))

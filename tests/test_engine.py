@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lists import ENGINES, ESTIMATORS
+from lists import ENGINES, ESTIMATORS, with_few_landmarks
 from sklearn.base import clone
 from threadpoolctl import (
     OpenBLASController,
@@ -318,12 +318,6 @@ def test_a_sum_does_not_depend_on_the_order_of_arrival(data, n_terms):
 
 
 # --- using --------------------------------------------------------------------------
-
-
-def with_few_landmarks(estimator):
-    estimator = clone(estimator)
-    few = {"n_landmarks": 8} if "n_landmarks" in estimator.get_params() else {}
-    return estimator.set_params(**few)
 
 
 def results_of(estimator, X):
@@ -759,16 +753,13 @@ def test_no_n_jobs_is_what_joblib_says_within_a_quota(monkeypatch):
         assert Threads(-1).n_threads == 2
 
 
-@pytest.mark.parametrize("n_jobs", [0, True, 1.5, "2", "two", float("nan"), [1]])
-def test_n_jobs_that_is_no_number_of_threads_is_an_error_that_says_so(n_jobs):
-    with pytest.raises(ValueError, match=r"n_jobs=.* is not allowed; use None"):
-        Threads(n_jobs)
-
-
-@pytest.mark.parametrize("tiles", [0, 1.5, -4, True])
-def test_tiles_per_task_is_a_number_of_tiles(tiles):
-    with pytest.raises(ValueError, match="tiles_per_task="):
-        Threads(1, tiles_per_task=tiles)
+def test_numbers_that_are_none_are_refused():
+    for n_jobs in (0, True, 1.5, "2", "two", float("nan"), [1]):
+        with pytest.raises(ValueError, match=r"n_jobs=.* is not allowed; use None"):
+            Threads(n_jobs)
+    for tiles in (0, 1.5, -4, True):
+        with pytest.raises(ValueError, match="tiles_per_task="):
+            Threads(1, tiles_per_task=tiles)
 
 
 @pytest.mark.parametrize(("n_jobs", "most"), [(1, 5), (2, 9)])

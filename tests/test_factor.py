@@ -17,8 +17,6 @@ from nystrom import (
     Nystroem,
     approximate,
     kernels,
-    load,
-    save,
     select_landmarks,
 )
 from nystrom._precision import min_cholesky_ridge
@@ -442,21 +440,6 @@ def test_a_wrong_number_of_components(size, seed):
     est = Nystroem(n_components=40, random_state=0).fit(clustered(seed, 100))
     with pytest.raises(ValueError, match="n_components"):
         est.truncate(size)
-
-
-def test_truncated_on_a_matrix_and_through_a_file(tmp_path, seed):
-    X = clustered(seed, 200)
-    K = rbf_kernel(X, gamma=GAMMA)
-    est = Nystroem("precomputed", n_components=30, random_state=seed)
-    Z = est.fit_transform(K)
-    fewer = est.truncate(12)
-    np.testing.assert_allclose(fewer.transform(K), Z[:, :12], atol=1e-12)
-    save(fewer, tmp_path / "fewer.nystrom")
-    again = load(tmp_path / "fewer.nystrom")
-    np.testing.assert_array_equal(again.transform(K), fewer.transform(K))
-    np.testing.assert_array_equal(
-        again.landmarks_.error_path, fewer.landmarks_.error_path
-    )
 
 
 @pytest.mark.parametrize(

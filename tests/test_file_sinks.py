@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -283,14 +282,6 @@ def test_a_sink_of_your_own(ridge, X):
         ridge.predict(X, out=MappedSink(Largest(), np.negative))
         == -ridge.predict(X).min()
     )
-
-
-def test_a_missing_library_is_named(ridge, X, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r'pip install "nystrom\[io\]"'):
-        ridge.predict(X, out=tmp_path / "rows.parquet")
-    assert left_in(tmp_path) == []
 
 
 # --- for whoever writes a file in another way ---------------------------------------

@@ -36,7 +36,7 @@ def sample_of(X, rows, weights=None, kernel=None):
         sampler="a test",
         n_rows=len(X),
         indices=np.asarray(rows),
-        weights=weights,
+        probabilities=None if weights is None else 1 / np.square(weights),
     )
 
 
@@ -260,9 +260,6 @@ def test_an_empty_sample_leaves_all_of_the_diagonal(X):
 RIDGE, N_ROWS = 0.5, 300
 
 
-# Every kind of rows
-
-
 # Landmarks
 
 
@@ -279,6 +276,3 @@ def test_scores_from_landmarks_use_their_kernel(X):
     scores = leverage_scores(X, ridge=RIDGE, landmarks=landmarks)
     expected = exact_scores(pairwise_kernels(X, metric="laplacian"), RIDGE)
     np.testing.assert_allclose(scores, expected, atol=1e-9)
-
-
-# For any data

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor as ExactProcess
 from sklearn.gaussian_process.kernels import (
     RBF,
+    CompoundKernel,
     ConstantKernel,
     DotProduct,
     ExpSineSquared,
@@ -163,7 +164,7 @@ def test_enough_landmarks_agree_with_scikit_learn(fitted):
     np.testing.assert_allclose(gradient, expected_gradient, atol=0.5)
 
 
-@pytest.mark.filterwarnings("ignore:The residual of the landmarks")
+@pytest.mark.filterwarnings("ignore:The variance that the landmarks")
 def test_the_bounds_never_cross():
     # 40 random problems: dimensions, kernels, noise, weights, landmarks.
     for seed in range(40):
@@ -662,3 +663,59 @@ def test_gradients_that_an_optimiser_cannot_have():
         kernel, optimizer=optimizer, n_landmarks=40, random_state=0
     ).fit(X, y)
     np.testing.assert_allclose(model.kernel_.theta, kernel.theta)
+
+
+@pytest.mark.parametrize("n_landmarks", [20, 400])
+@pytest.mark.parametrize(
+    ("kernel", "alpha", "message"),
+    [
+        (CompoundKernel([RBF(), Matern()]), 0.1, "A CompoundKernel has several"),
+        (RBF(-1.0) + WhiteKernel(), 0.1, "negative or not a number"),
+        (RBF(), np.full(80, -1.0), "alpha, the variance"),
+        (RBF(), np.full(80, np.nan), "alpha, the variance"),
+        (RBF(), np.full((80, 1), 0.1), r"alpha must be a scalar.*\(80, 1\)"),
+    ],
+)
+def test_what_has_no_evidence_is_refused(kernel, alpha, message, n_landmarks, rng):
+    X, model = rng.standard_normal((80, 2)), GaussianProcessRegressor(kernel)
+    model.set_params(alpha=alpha, n_landmarks=n_landmarks)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, X[:, 0])
+
+
+def test_the_bounds_hold_where_rounding_is_all_that_is_missing(rng):
+    # Kernels of nearly rank 1: landmarks explain all of them but for rounding.
+    for _ in range(60):
+        X = rng.standard_normal((int(rng.integers(200, 450)), int(rng.integers(1, 4))))
+        y = X[:, 0] + 3 + rng.standard_normal(len(X))
+        length_scale, noise = 10 ** rng.uniform(3.7, 4.5), 10 ** rng.uniform(-2, -0.5)
+        kernel = Matern(length_scale, "fixed", nu=2.5) + WhiteKernel(noise, "fixed")
+        exact = ExactProcess(kernel).fit(X, y).log_marginal_likelihood_value_
+        model = GaussianProcessRegressor(kernel, n_landmarks=40).fit(X, y)
+        lower, upper = model.evidence_bounds_
+        rounding = 1e-10 * abs(exact)  # of the dense value
+        assert lower - rounding <= exact <= upper + rounding
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found")
+def test_a_metric_is_kept_only_where_it_is_likelier(rng):
+    # Few rows and a product of two features, which few rows do not tell from noise.
+    for _ in range(4):
+        X = rng.standard_normal((300, 12))
+        y = np.sin(2 * X[:, 3]) * X[:, 7] + 0.1 * rng.standard_normal(300)
+        kernel = ConstantKernel() * RBF(np.ones(12)) + WhiteKernel()
+        model = GaussianProcessRegressor(kernel, n_landmarks=60, random_state=0)
+        plain = model.fit(X, y).log_marginal_likelihood_value_
+        mapped = model.set_params(metric="matrix").fit(X, y)
+        assert mapped.log_marginal_likelihood_value_ > plain - 10
+
+
+def test_max_trace_error_is_that_of_the_kernel_that_is_found(rng):
+    for seed in range(4):
+        X = rng.uniform(-2, 2, (400, 2))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(400)
+        kernel = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
+        model = GaussianProcessRegressor(kernel, n_landmarks=60, random_state=seed)
+        with pytest.warns(UserWarning, match="The variance that the landmarks"):
+            model.set_params(max_trace_error=1e-2).fit(X, y)
+        assert model.approximation_error_.value <= 1e-2

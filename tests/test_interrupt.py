@@ -115,21 +115,6 @@ def test_pairwise_kernel_stops_soon():
     assert len(calls) < 200
 
 
-def test_interrupted_refit_keeps_the_old_model_or_none():
-    kernel = Linear()
-    model = estimator(kernel.kernel()).fit(X)
-    Z = model.transform(X)
-    kernel.calls, kernel.last = 0, 8
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(np.tile(X, (1, 2)))
-    kernel.last = None
-    try:
-        after = model.transform(X)
-    except NotFittedError:
-        return
-    np.testing.assert_array_equal(after, Z)
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_during_the_functions(n_jobs):
     kernel = Linear(8)

@@ -223,13 +223,6 @@ def test_correlations_are_within_epsilon_of_the_exact_kernels(views, seed, epsil
 # Scores
 
 
-def test_transform_of_one_view_is_the_first_of_the_pair(views, new_views):
-    model = cca(3).fit(*views)
-    a, b = model.transform(*new_views)
-    assert a.shape == b.shape == (N_NEW, 3)
-    np.testing.assert_array_equal(model.transform(new_views[0]), a)
-
-
 def test_fit_transform_gives_the_scores_of_both_views_as_theirs(views):
     model = cca()
     found = model.fit_transform(*views)

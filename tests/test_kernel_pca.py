@@ -446,9 +446,6 @@ def test_exact_mode_keeps_no_precomputed_matrix_in_its_landmarks(X):
     assert len(pickle.dumps(model.landmarks_)) < 8 * N_ROWS**2 / 10
 
 
-# As part of scikit-learn
-
-
 # Bad input
 
 

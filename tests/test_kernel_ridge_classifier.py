@@ -130,9 +130,6 @@ def test_several_labels_for_a_row(rows, seed):
     assert len(np.unique(fitted.predict(rows).sum(axis=1))) > 2  # not one label per row
 
 
-# In company
-
-
 # Support vector machines on the features
 
 

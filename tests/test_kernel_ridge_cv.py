@@ -475,9 +475,6 @@ def test_alphas_in_any_order_and_twice(X, Y, seed, cv):
     np.testing.assert_array_equal(fitted.alpha_, sorted_.alpha_)
 
 
-# The comparisons above fail where the code is wrong
-
-
 # Residuals from the rows
 
 

@@ -185,9 +185,6 @@ def test_drawn_rows_count_for_all(rng):
     assert representative_sample(source, 2000, Threads(1), 0) is source
 
 
-# --- invariances --------------------------------------------------------------------
-
-
 # --- convergence --------------------------------------------------------------------
 
 

@@ -173,6 +173,3 @@ def test_a_part_of_rows_that_must_be_fetched_is_fetched_once(seed):
     np.testing.assert_array_equal(block.X[:, 0], block.numbers)
     np.testing.assert_array_equal(fewer.take_numbered(block.numbers[5:9]), block.X[5:9])
     assert len(made) == n_made
-
-
-# Draws without vectors

@@ -4,7 +4,6 @@ import inspect
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn.kernel_approximation
 from sklearn.metrics.pairwise import rbf_kernel
@@ -70,16 +69,6 @@ def test_landmarks_lead_to_the_approximation(X):
 
 
 # fit, transform, fit_transform
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n_rows", [200, 3000])
-def test_fit_then_transform_is_fit_transform(rng, seed, n_rows, dtype):
-    X = rng.standard_normal((n_rows, 4)).astype(dtype)
-    estimator = fitted(X, random_state=seed)
-    Z = fitted(X[:50], random_state=seed, n_components=5).set_params(n_components=20)
-    Z = Z.fit_transform(X)
-    np.testing.assert_array_equal(estimator.transform(X), Z)
 
 
 # The error
@@ -175,16 +164,6 @@ def test_more_components_than_rows_warn_as_scikit_learn_does(X):
 
 
 # Samplers of every form
-
-
-@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
-def test_sampler_by_row_numbers(X, kind):
-    rows = [5, 190, 7]
-    estimator = fitted(X, sampler=kind(rows), n_components=100)
-    np.testing.assert_array_equal(estimator.component_indices_, rows)
-    np.testing.assert_array_equal(estimator.components_, X[rows])
-    assert estimator.transform(X).shape == (200, 3)
-    assert list(estimator.get_feature_names_out())[-1] == "nystroem2"
 
 
 def test_points_have_no_row_numbers_and_say_so(X):

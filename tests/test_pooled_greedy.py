@@ -491,9 +491,6 @@ def test_weights_that_vanish_beside_what_is_left_end_it(rng, seed, monkeypatch):
     assert len(np.unique(landmarks.indices)) == 20
 
 
-# Rows and kernels of every kind
-
-
 # Cost
 
 

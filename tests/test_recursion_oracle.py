@@ -213,9 +213,6 @@ def test_more_rows_than_are_expected_may_be_kept(seed):
     assert more > 0
 
 
-# Planted faults: the comparison must catch each of them.
-
-
 # The constants themselves
 
 

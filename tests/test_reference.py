@@ -1,6 +1,7 @@
 """The API reference lists all that is public, and the docstrings are complete."""
 
 import inspect
+import zlib
 
 import pytest
 from reference import (
@@ -9,6 +10,8 @@ from reference import (
     PAGE,
     documented_names,
     exported_names,
+    main,
+    names_with_methods,
     public_methods,
     resolve,
 )
@@ -41,6 +44,23 @@ def test_a_name_that_is_missing_is_noticed(tmp_path):
     page.write_text(text, encoding="utf-8")
     assert {*USERS} - {*documented_names(page)[0]} == {"nystrom.KernelPCA"}
     assert EXTENDING in text
+
+
+METHODS = {f"nystrom.KernelRidge.{name}" for name in ("predict", "score")}
+METHODS |= {"nystrom.KernelLogisticRegression.decision_function"}
+METHODS |= {"nystrom.KernelPCA.inverse_transform", "nystrom.Nystroem.partial_fit"}
+
+
+@pytest.mark.parametrize("lacks", ["", *sorted(METHODS)])
+def test_a_method_that_the_built_site_lacks_is_named(lacks, tmp_path, capsys):
+    names = {*names_with_methods()}
+    assert names >= METHODS
+    lines = "\n".join(f"{name} py:method 1 api.html#$ -" for name in names - {lacks})
+    (tmp_path / "objects.inv").write_bytes(b"#\n" * 4 + zlib.compress(lines.encode()))
+    with pytest.raises(SystemExit) as ended:
+        main(tmp_path)
+    assert bool(ended.value.code) == bool(lacks)
+    assert capsys.readouterr().out.strip() == lacks
 
 
 def with_methods(names):

@@ -314,13 +314,6 @@ def test_rows_of_weight_0_are_never_chosen(options, X, rng, seed):
     assert landmarks.n_rows == 400
 
 
-def test_more_landmarks_than_rows_of_positive_weight_take_these_alone(X):
-    w = np.zeros(400)
-    w[[3, 50, 399]] = 2.0
-    landmarks = select_landmarks(X, n_landmarks=30, sample_weight=w)
-    np.testing.assert_array_equal(np.sort(landmarks.indices), [3, 50, 399])
-
-
 def test_a_heavy_row_is_drawn_as_often_as_its_copies_would_be(X, seed):
     w = np.ones(400)
     w[17] = 399.0  # half of all copies

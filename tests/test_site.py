@@ -21,6 +21,10 @@ WRONG = {
         "<div style='overflow: hidden'>" + HEAD + "<p style='width: 500px'>Cut off",
         'cuts off "Cut off"',
     ),
+    "long.html": (
+        "<div style='overflow: hidden'>" + HEAD + "<h1>" + "Name" * 30,
+        'cuts off "NameName',
+    ),
     "picture.html": (HEAD + "<img src='none.png' alt='nothing'>", "has no .*none.png"),
     "console.html": (HEAD + "<script>console.error('oh')</script>", "oh"),
     "fetched.html": (

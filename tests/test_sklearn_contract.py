@@ -29,7 +29,7 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore:n_components > n_samples")
 @pytest.mark.filterwarnings("ignore:.*The optimal value found for")
-@pytest.mark.filterwarnings("ignore:The residual of the landmarks")
+@pytest.mark.filterwarnings("ignore:The variance that the landmarks")
 @pytest.mark.filterwarnings("ignore:.*lbfgs failed to converge")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator_checks(estimator, check):

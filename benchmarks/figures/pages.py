@@ -5,8 +5,14 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits, make_moons
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from nystrom import KernelKMeans, KernelPCA, KernelRidge
+from nystrom import (
+    GaussianProcessRegressor,
+    KernelKMeans,
+    KernelPCA,
+    KernelRidge,
+)
 
 from .reading import curves, draw, log_log, rows, save_for_pages
 
@@ -32,6 +38,29 @@ def intervals() -> None:
     panel.set(ylim=(-1.8, 1.8), xlabel="x", ylabel="y")
     panel.set_title(f"95 % intervals; {100 * share:.1f} % of 2000 new targets inside")
     save_for_pages(picture, "intervals")
+
+
+def gaussian_process() -> None:
+    """docs/gaussian_process.md: mean, deviation and draws beside a gap in the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-4, 4, (3000, 1))
+    X = X[np.abs(X[:, 0] - 1.5) > 1.0]  # the gap
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.standard_normal(len(X))
+    kernel = ConstantKernel() * Matern(nu=2.5)
+    model = GaussianProcessRegressor(kernel, alpha=0.04, n_landmarks=40, random_state=0)
+    model.fit(X, y)
+    grid = np.linspace(-4.5, 4.5, 400)[:, None]
+    mean, std = model.predict(grid, return_std=True)
+    picture, panel = plt.subplots(figsize=SIZE, layout="constrained")
+    panel.plot(X, y, ".", color="0.75", markersize=2)
+    panel.plot(grid, model.sample_y(grid, 3), color="tab:blue", linewidth=0.8)
+    panel.plot(grid, mean, color="tab:green", label="mean")
+    low, high = mean - 2 * std, mean + 2 * std
+    panel.fill_between(grid[:, 0], low, high, color="tab:green", alpha=0.25)
+    panel.plot(model.X_train_[:, 0], 0 * model.X_train_[:, 0] - 2.1, "r|")
+    panel.set(ylim=(-2.3, 2.3), xlabel="x (landmarks in red)", ylabel="y")
+    panel.set_title("mean, two standard deviations and three draws")
+    save_for_pages(picture, "gaussian_process")
 
 
 def components() -> None:
@@ -97,8 +126,9 @@ def error_against_samples() -> None:
 
 def figure() -> None:
     """Draw all of them."""
-    for draw_page in (intervals, components, memory, swap, error_against_samples):
+    for draw_page in (intervals, gaussian_process, components, memory, swap):
         draw_page()
+    error_against_samples()
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@ How do I choose inducing points for GPyTorch?
 =============================================
 
 Landmarks are good inducing points for a sparse Gaussian process: they need no
-optimiser, and cover small clusters. A ``GaussianProcessRegressor`` has the
-hyper-parameters to begin with as well.
+optimiser, and cover small clusters. ``GaussianProcessRegressor`` also learns
+hyper-parameters to start from.
 
-When not to use it: with a Gaussian likelihood, ``GaussianProcessRegressor`` is this
-model already, in a fraction of the time.
+When not to use it: with a Gaussian likelihood, ``GaussianProcessRegressor`` fits this
+model itself, in a fraction of the time.
 """
 
 import importlib.util
@@ -34,9 +34,10 @@ print(model.landmarks_)
 print(model.kernel_)
 
 # %%
-# GPyTorch's SGPR by Adam, from these points and hyper-parameters, and from rows that
-# are drawn uniformly and its own defaults. The bound is per row. Before any step, the
-# landmarks are ahead of uniform rows after 40 steps.
+# GPyTorch's SGPR is trained by Adam. One run starts from these points and
+# hyper-parameters, the other from uniform rows and default hyper-parameters. The bound
+# is per row. The landmarks have a better bound without any step than uniform rows after
+# 40 steps.
 if importlib.util.find_spec("gpytorch"):
     import warnings
 

@@ -5,8 +5,8 @@ How do I get conformal intervals with MAPIE?
 MAPIE wraps any scikit-learn regressor, ``KernelRidge`` included. Its split conformal
 intervals have a coverage guarantee for exchangeable rows.
 
-When not to use it: ``predict(X, interval=0.95)`` is calibrated on the training rows
-themselves, needs no extra rows, and its width adapts to the density of the data.
+When not to use it: ``predict(X, interval=0.95)`` needs no extra rows, because it is
+calibrated on the training rows, and its width adapts to the density of the data.
 """
 
 import importlib.util

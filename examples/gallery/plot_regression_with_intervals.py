@@ -3,10 +3,10 @@ Where will new targets lie?
 ===========================
 
 Kernel ridge regression with prediction intervals. With ``noise=True`` the standard
-deviation describes a new target, without it the mean.
+deviation is that of a new target, without it that of the predicted mean.
 
-When not to use it: if the noise depends on x, intervals of constant width are too wide
-in some regions and too narrow in others.
+When not to use it: if the noise depends on x, these intervals are too wide in some
+regions and too narrow in others.
 """
 
 import matplotlib.pyplot as plt
@@ -36,10 +36,11 @@ axes.set_title("mean and 95 % interval")
 axes.legend()
 
 # %%
-# The training rows lie between −4 and 4; outside the interval grows. Held-out rows show
-# whether 95 % of the targets lie inside.
-display = CoverageDisplay.from_estimator(model, X[test], y[test], name="targets")
+# The training rows lie between −4 and 4; beyond them the interval grows. Held-out rows
+# show whether 95 % of the targets lie inside. Intervals without noise are for the mean
+# and contain few targets.
+display = CoverageDisplay.from_estimator(model, X[test], y[test], name="noise=True")
 CoverageDisplay.from_estimator(
-    model, X[test], y[test], noise=False, ax=display.ax_, name="the mean"
+    model, X[test], y[test], noise=False, ax=display.ax_, name="noise=False"
 )
 display.ax_.set_title("coverage on held-out rows")

@@ -2,8 +2,9 @@
 Which rows are unlike all others?
 =================================
 
-Ridge leverage scores measure how much a row differs from all others; the spectrum shows
-how many directions the data have at a given ridge λ.
+Ridge leverage scores measure how much a row differs from all others. Their sum, the
+effective dimension, is the number of eigenvalues that are large compared with the
+ridge λ.
 
 When not to use it: scores depend on gamma, and outliers in unscaled columns hide all
 other rows.
@@ -24,8 +25,8 @@ display = LeverageDisplay.from_landmarks(landmarks, X, ridge=1.0, ax=right)
 figure.suptitle("eigenvalues and leverage scores of digits")
 
 # %%
-# The effective dimension of K lies between the two: the left one is that of K̃, the
-# right one adds the residual of every row.
+# The two effective dimensions differ, and that of K lies between them. The left one is
+# that of K̃. The right one also counts what the landmarks do not explain of each row.
 #
 # Digits with the smallest and with the largest scores:
 figure, panels = plt.subplots(2, 8, figsize=(9, 2.6), layout="constrained")

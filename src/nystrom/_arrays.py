@@ -373,13 +373,6 @@ def exp_(x: Array) -> Array:
     return np.exp(x, out=x) if isinstance(x, np.ndarray) else array_namespace(x).exp(x)
 
 
-def tanh_(x: Array) -> Array:
-    """tanh(x), in place where the library can."""
-    return (
-        np.tanh(x, out=x) if isinstance(x, np.ndarray) else array_namespace(x).tanh(x)
-    )
-
-
 def clip_min(x: Array, minimum: float) -> Array:
     """The larger of x and a number, entry by entry."""
     if isinstance(x, np.ndarray):

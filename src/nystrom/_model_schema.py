@@ -151,9 +151,9 @@ def to_saved_names(schema: dict[str, Any], estimator: str) -> None:
             continue
         if key not in names:
             raise TypeError(
-                f"{path} is {'.'.join(key)}, for which model files have no name. "
+                f"{path} is {'.'.join(key)}, which model files cannot contain. "
                 "Remove it, or use pickle or joblib. (A class of this package that "
-                "estimators hold needs a row in SAVED_CLASSES of _model_schema.py.)"
+                "estimators store needs a row in SAVED_CLASSES of _model_schema.py.)"
             )
         node["__module__"], node["__class__"] = SAVED_PACKAGE, names[key]
 

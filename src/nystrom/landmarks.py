@@ -37,9 +37,6 @@ class Landmarks:
         Number of rows from which they were selected.
     indices : ndarray of int or None
         Row numbers in the order of selection; None if the points are not rows.
-    weights : ndarray or None
-        Non-zero entries of the sampling matrix S: weights[j] in row indices[j] of
-        column j.
     probabilities : ndarray or None
         Inclusion probability of each landmark. If a fixed number was drawn, given the
         key of the first row that was not drawn.
@@ -76,7 +73,6 @@ class Landmarks:
     sampler: str
     n_rows: int
     indices: np.ndarray | None = None
-    weights: np.ndarray | None = None
     probabilities: np.ndarray | None = None
     ridge: float | None = None
     effective_dimension: float | None = None
@@ -98,6 +94,14 @@ class Landmarks:
         dtype = self.kernel.dtype(arrays.widen(self.points))
         K = self.kernel.gram(self.points)
         return factorize(K, dtype, psd=self.kernel.traits.psd)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Non-zero entries 1/√p of the sampling matrix S, or None.
+
+        Column j of S has weights[j] in row indices[j].
+        """
+        return None if self.probabilities is None else 1 / np.sqrt(self.probabilities)
 
     @property
     def error_path(self) -> np.ndarray | None:
@@ -253,7 +257,7 @@ class Landmarks:
             return self
         redundant = np.setdiff1d(np.arange(len(self)), factor.kept)
         order = np.concatenate([factor.kept, redundant])
-        fields = ("points", "indices", "weights", "probabilities")
+        fields = ("points", "indices", "probabilities")
         reordered: Landmarks = arrays.take_fields(self, fields, order)
         nested = Factor(factor.L[order], np.arange(factor.rank), factor.diagonal[order])
         return reordered.with_factor(nested)
@@ -277,7 +281,6 @@ class Landmarks:
             points=arrays.slice_rows(self.points, 0, size),
             indices=None if self.indices is None else self.indices[:size],
             # What was drawn together is not kept with these probabilities.
-            weights=None,
             probabilities=None,
             guarantee=None,
             certificate=None,

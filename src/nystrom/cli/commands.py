@@ -60,7 +60,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         "rows": f"{summary['rows']}"
         + f", and {without} without a value of {target}" * (without > 0),
         **{kind: format_list(columns[kind]) for kind in TREATMENTS},
-        "left out": format_list(list(summary["left_out"])),
+        "dropped": format_list(list(summary["left_out"])),
         "landmarks": f"{summary['landmarks']}, {summary['kernel']}",
         "penalty": ", ".join(f"{k} = {v:.3g}" for k, v in summary["penalty"].items()),
         "error": f"{summary['approximation_error']:.3g} (relative trace error)",
@@ -140,9 +140,7 @@ def fit(
     the rows is held out to score the model. It is then fitted to all rows.
     """
     if "-" in (output, report):
-        raise click.UsageError(
-            "Models and reports cannot be written to standard output; give a file name."
-        )
+        raise click.UsageError("Models and reports need a file name, not -.")
     check_output_paths([output, report], [table], overwrite=overwrite)
     is_quiet = quiet or as_json
     if is_quiet:

@@ -63,10 +63,7 @@ MAX_PERMUTED_ROWS, N_PERMUTATIONS = 1000, 5
 BASELINES = {
     "linear": ("a linear model", "Consider the linear model, which is simpler"),
     "boosting": ("gradient boosting", "Consider boosting instead"),
-    "constant": (
-        "a constant",
-        "Add rows, or columns that carry information about the target",
-    ),
+    "constant": ("a constant", "Add rows, or columns that inform about the target"),
 }
 
 
@@ -108,10 +105,8 @@ class Evaluation(NamedTuple):
         scores = {"accuracy": float(metrics.accuracy_score(y, found))}
         present = np.flatnonzero(np.isin(self.classes, y))
         if len(present) > 1:  # else it is not defined
-            areas = [
-                metrics.roc_auc_score(y == self.classes[j], shares[:, j])
-                for j in present
-            ]
+            auc, classes = metrics.roc_auc_score, self.classes
+            areas = [auc(y == classes[j], shares[:, j]) for j in present]
             scores["AUC"] = float(np.mean(areas))
         loss = metrics.log_loss(y, shares, labels=self.classes)
         return scores | {"log-loss": float(loss)}
@@ -333,9 +328,7 @@ def load_model(path: str) -> Pipeline:
     """A model that `nystrom fit` saved."""
     model = load(path)
     if not hasattr(model, "nystrom_summary_"):
-        raise ValueError(
-            f"{path} was not written by `nystrom fit`; fit a model with it first."
-        )
+        raise ValueError(f"{path} has no model that `nystrom fit` wrote; run it first.")
     return model
 
 
@@ -369,10 +362,7 @@ def evaluate(model: Pipeline, path: str) -> Evaluation:
     check_column(table, target, " to compare with")
     known = table[table[target].notna()]
     if not len(known):
-        raise ValueError(
-            f"{path} has no row with a value of {target!r}. Give a table with true "
-            "values to compare predictions with."
-        )
+        raise ValueError(f"{path} needs values of {target!r} to compare with.")
     if summary["task"] == "regression":
         y = parse_numbers(known[target])
     else:

@@ -107,7 +107,7 @@ def _columns(summary: dict[str, Any]) -> str:
     done = {name: kind for kind in TREATMENTS for name in columns[kind]}
     names = sorted(importances, key=lambda name: -importances[name][0])
     lines = [
-        (name, "{:.3f} ± {:.3f}".format(*importances[name]), TREATMENTS[done[name]])
+        (name, "{:z.3f} ± {:.3f}".format(*importances[name]), TREATMENTS[done[name]])
         for name in names
     ]
     lines += [

@@ -41,9 +41,9 @@ DECIMAL_COMMA_PATTERN = r"^([+-]?\d*),(\d+)$"
 DECIMAL_POINT_PATTERN = r"^[+-]?\d*\.\d+$"
 #: The kinds of columns, and what is done to them.
 TREATMENTS = {
-    "numbers": "standardised; the median replaces missing values",
-    "dates": "days since 1970, standardised; the median replaces missing values",
-    "categories": "one indicator per value; rare values grouped, missing is a value",
+    "numbers": "standardised; missing: the median",
+    "dates": "days since 1970, standardised; missing: the median",
+    "categories": "one indicator per value; rare values grouped; missing: a value",
     "text": "ten components of its TF-IDF vectors",
 }
 #: Values that are not numbers, as a share, up to which they are mistakes.
@@ -90,9 +90,7 @@ def read_pieces(path: str) -> Iterator[pd.DataFrame]:
     n_rows = 0
     for file in open_files(path, FileOptions(delimiter="detect")):
         if not isinstance(file, (CsvFile, ArrowFile)):
-            raise ValueError(
-                f"{path} is not a table; give a .csv, .tsv, .parquet or .arrow file."
-            )
+            raise ValueError(f"{path} is not a .csv, .tsv, .parquet or .arrow file.")
         for piece in _pieces_of(file):
             piece.index = pd.RangeIndex(n_rows, n_rows + len(piece))
             piece.attrs["separator"] = getattr(file, "delimiter", ",")

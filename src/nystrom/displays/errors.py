@@ -124,10 +124,10 @@ class ErrorPathDisplay(BaseDisplay):
         path = landmarks.error_path
         if path is None:
             raise ValueError(
-                "The error of fewer landmarks is not known here. It is known after "
-                "Nystroem.fit_transform, after a fit of KernelRidge, KernelPCA or "
-                "KernelCCA, and with max_trace_error=; not for landmarks without an "
-                "order of their own, and not after Nystroem.fit alone."
+                "The errors for fewer landmarks are not known here. Call fit_transform "
+                "instead of Nystroem.fit, fit KernelRidge, KernelPCA or KernelCCA, or "
+                "select landmarks with max_trace_error=. (Landmarks without an order "
+                "have no such errors.)"
             )
         name = landmarks.sampler if name is None else name
         return cls(path, goal=goal, name=name).plot(ax, **line)

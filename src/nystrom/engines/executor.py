@@ -107,7 +107,7 @@ class TransferredTiles(Source):
         return self.block(start, stop).X
 
     def take(self, indices: np.ndarray) -> Any:
-        raise NotImplementedError("Only whole tiles have travelled.")
+        raise NotImplementedError("A worker receives whole tiles only.")
 
 
 def pickle_to_bytes(value: Any) -> bytes:

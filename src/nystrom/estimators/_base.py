@@ -397,7 +397,7 @@ class BaseLandmarkEstimator(CallbackSupportMixin, BaseEstimator):
     def _set_landmarks(
         self, landmarks: Landmarks, error: TraceError | None
     ) -> Landmarks:
-        """Set what is fitted of them, and warn; the landmarks with their error."""
+        """Set the attributes of landmarks, and warn; the landmarks with their error."""
         if landmarks.sampler != EXACT:  # there was a selection
             landmarks = landmarks.with_error(error)
             warn_about_landmarks(landmarks)

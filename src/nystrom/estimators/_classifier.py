@@ -320,7 +320,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
         function: Callable[[np.ndarray], np.ndarray],
         dtype: Any = None,
     ) -> Any:
-        """What a function makes of decisions, block by block.
+        """A function of the decisions of rows, block by block.
 
         A dtype of None is the precision of the rows.
         """
@@ -401,7 +401,7 @@ class BaseKernelClassifier(ClassifierMixin, BaseKernelRidge):
     def _probability_function(
         self, method: str, log: bool
     ) -> Callable[[np.ndarray], np.ndarray]:
-        """What makes probabilities, or their logarithms, of decisions."""
+        """The function that maps decisions to probabilities, or to their logarithms."""
 
     def _probabilities(self, X: Any, method: str, out: Any, *, log: bool) -> Any:
         """Probabilities from decisions, a column per class, block by block."""

@@ -22,19 +22,24 @@ from ..kernels.gaussian_process import (
     scale_names,
 )
 from ..landmarks import Landmarks
-from ..models.evidence import ProcessRows, evidence
+from ..linalg.cross_kernel import probe_rows
+from ..models.evidence import ProcessRows, evidence, host_rows
 from ..models.gaussian_process import (
+    START_ROWS,
+    START_STEPS,
     ProcessFit,
     fit_process,
     fit_scale_and_noise,
     learn_hyperparameters,
+    maximize_evidence,
     newton_steps,
+    part_of_rows,
     target_statistics,
 )
 from ..models.metric import Metric
 from ..samplers import FixedSize, StoppingRule
 from ..sources import Source
-from ._learning import learn_kernel, move_landmarks
+from ._learning import learn_kernel, move_landmarks, with_moved_points
 from ._problem import LEARN, LEARN_ARD, LEARN_MATRIX, KernelProblem, resolve_kernel
 from ._progress import warn
 
@@ -49,10 +54,43 @@ def warn_of_residual(fit: ProcessFit) -> None:
     per_row = fit.sums.residual_trace / fit.sums.n_rows
     if per_row > 1:
         warn(
-            f"The residual of the landmarks exceeds the noise ({per_row:.3g} "
-            "times): the posterior differs much from the exact one. Use more "
-            "landmarks, add WhiteKernel() to the kernel, or raise alpha."
+            "The variance that the landmarks do not explain exceeds the noise "
+            f"({per_row:.3g} times), so the posterior differs much from the exact one. "
+            "Use more landmarks, add WhiteKernel() to the kernel, or raise alpha."
         )
+
+
+def check_kernel_and_noise(kernel: Any, alpha: Any, n_rows: int) -> None:
+    """Refuse what has no evidence, before anything is computed."""
+    if any(isinstance(part, gp.CompoundKernel) for part in kernel_parts(kernel)):
+        raise ValueError(
+            "A CompoundKernel has several values for each two rows, but a process "
+            "needs one. Fit a process for each of its kernels, or add them."
+        )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        theta = kernel.theta
+    if np.isnan(theta).any():
+        raise ValueError(
+            f"kernel={kernel} has a hyper-parameter that is negative or not a number; "
+            "all of them are positive."
+        )
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if alpha.size != 1 and alpha.shape != (n_rows,):
+        size = alpha.size if alpha.ndim == 1 else alpha.shape
+        raise ValueError(
+            "alpha must be a scalar or an array with same number of entries as y. "
+            f"({size} != {n_rows})"
+        )
+    if not np.all(np.isfinite(alpha) & (alpha >= 0)):
+        raise ValueError(
+            "alpha, the variance of the noise of each row, holds a number that is "
+            "negative or not finite."
+        )
+
+
+def kernel_parts(kernel: Any) -> list[Any]:
+    """A kernel, its terms and factors, and their parameters."""
+    return [kernel, *kernel.get_params(deep=True).values()]
 
 
 def process_rows(process: Any, problem: KernelProblem, kernel: Any) -> ProcessRows:
@@ -76,11 +114,6 @@ def process_rows(process: Any, problem: KernelProblem, kernel: Any) -> ProcessRo
         mean, scale = target_statistics(source, engine)
     if alpha.size == 1:
         return ProcessRows(source, engine, mean, scale, float(alpha.ravel()[0]))
-    if alpha.shape != (source.n_rows,):
-        raise ValueError(
-            "alpha must be a scalar or an array with same number of entries as y. "
-            f"({len(alpha)} != {source.n_rows})"
-        )
     Y = np.asarray(source.targets[: source.n_rows])
     source = source.replace(targets=np.column_stack([Y, alpha]))
     return ProcessRows(source, engine, mean, scale, has_alpha=True)
@@ -137,11 +170,15 @@ class HyperparameterSearch:
             moved = evidence(kernel, optimum.points, rows, gradient=False)
             given = evidence(kernel, landmarks.points, rows, gradient=False)
             if moved.value > given.value:
-                landmarks = _moved(landmarks, optimum.points)
+                like = landmarks.points
+                points = arrays.from_host(optimum.points, like, like.dtype)
+                landmarks = with_moved_points(landmarks, points, landmarks.kernel)
         elif not callable(process.optimizer):
             kernel = newton_steps(optimum, landmarks.points, rows, self._seed)
             if not np.array_equal(kernel.theta, optimum.kernel.theta):
                 landmarks = replace(landmarks, kernel=from_scikit_learn(kernel))
+                if process.max_trace_error is not None:  # may need more by now
+                    landmarks = max(landmarks, self.select(kernel), key=len)
         return kernel, landmarks
 
     def _move(self, kernel: Any) -> tuple[Any, Landmarks] | None:
@@ -192,7 +229,23 @@ class HyperparameterSearch:
             return kernel
         learned = self._learn_widths(kernel, LEARN_MATRIX, moves=False).kernel
         T = Metric.of(learned, self.problem.source.n_features or 0).transform
-        return MappedKernel(kernel, _square(T))
+        # Rows as far apart as before the map: the hyper-parameters keep their meaning.
+        probes = probe_rows(self.problem.source)
+        X = host_rows(probes.rows(0, probes.n_rows))
+        spread, mapped = np.var(X, axis=0).sum(), np.var(X @ T, axis=0).sum()
+        if mapped > 0:
+            T = T * np.sqrt(spread / mapped)
+        maps = [_square(T), np.eye(len(T))]
+        kernels = [MappedKernel(kernel, T) for T in maps]
+        if self.process.optimizer is None or not kernel.n_dims:
+            return kernels[0]
+        few = part_of_rows(self.rows, START_ROWS, self._seed)
+        points = few.source.rows(0, few.source.n_rows)
+        values = [
+            maximize_evidence(k, points, few, max_steps=START_STEPS).value
+            for k in kernels
+        ]
+        return kernels[int(np.argmax(values))]
 
     def _learn_widths(
         self, kernel: Any, rule: str, *, moves: bool = True
@@ -326,21 +379,6 @@ def _square(T: np.ndarray) -> np.ndarray:
 
 def _family(kernel: Any) -> str:
     """The name of the kernel of a distance that is part of a kernel; else "rbf"."""
-    parts = [kernel, *kernel.get_params(deep=True).values()]
-    nus = [part.nu for part in parts if type(part) is gp.Matern]
+    nus = [part.nu for part in kernel_parts(kernel) if type(part) is gp.Matern]
     names = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
     return names.get(nus[0], "rbf") if nus else "rbf"
-
-
-def _moved(landmarks: Landmarks, points: np.ndarray) -> Landmarks:
-    """Points that are no rows, in place of those that were selected."""
-    given = landmarks.points
-    return Landmarks(
-        arrays.from_host(points, given, given.dtype),
-        landmarks.kernel,
-        f"{landmarks.sampler}, optimized",
-        landmarks.n_rows,
-        n_kernel_evaluations=landmarks.n_kernel_evaluations,
-        seconds=landmarks.seconds,
-        n_passes=landmarks.n_passes,
-    )

@@ -119,8 +119,7 @@ def learn_kernel(
         learned = learn_length_scales(kernel, starts, rows, ard=gamma != LEARN)
         return replace(problem, kernel=learned)
     one_width = learn_length_scales(kernel, starts, rows, ard=False)
-    start = [gamma_of(one_width)]
-    per_feature = learn_length_scales(kernel, start, rows, ard=True)
+    per_feature = learn_length_scales(kernel, starts, rows, ard=True)
     max_rows = max(MAX_SUBSET_NUMBERS // n_features, 500)
     rows = subset(min(MAX_METRIC_ROWS, max_rows), MAX_METRIC_LANDMARKS, True)
     more_rows = None
@@ -184,12 +183,19 @@ def move_landmarks(
     moved = moved + subset.center
     if not sp.issparse(landmarks.points):
         moved = arrays.from_host(moved, points, points.dtype)
+    return with_moved_points(landmarks, moved, kernel, noise)
+
+
+def with_moved_points(
+    landmarks: Landmarks, points: Any, kernel: Kernel, ridge: float | None = None
+) -> Landmarks:
+    """Landmarks at other points, which are no rows, with the cost of the selection."""
     return Landmarks(
-        moved,
+        points,
         kernel,
         f"{landmarks.sampler}, optimized",
         landmarks.n_rows,
-        ridge=noise,
+        ridge=ridge,
         n_kernel_evaluations=landmarks.n_kernel_evaluations,
         seconds=landmarks.seconds,
         n_passes=landmarks.n_passes,

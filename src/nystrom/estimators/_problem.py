@@ -116,7 +116,7 @@ def gamma_from_data(rule: str, kernel: str, source: Source, engine: Engine) -> f
 
 
 def _pairwise_distances(X: np.ndarray, kernel: str) -> tuple[np.ndarray, float]:
-    """What gamma is to be one over, of all pairs of rows; and the power it grows by."""
+    """1/gamma of all pairs of rows, and the power of the distance in it."""
     pairs = np.triu_indices(len(X), 1)
     if kernel == "laplacian":
         return arrays.cityblock(X, X)[pairs], 1.0
@@ -225,7 +225,7 @@ class KernelProblem:
         nested: bool = False,
         **options: Any,
     ) -> Landmarks:
-        """Landmarks by whatever stands for a sampler; never rows of weight 0.
+        """Landmarks by a sampler or what stands for one; never rows of weight 0.
 
         `nested` puts redundant ones last where they were drawn in no order, for callers
         that need their factor anyway. A progress bar says first how many landmarks
@@ -326,7 +326,9 @@ def stopping_rule_from_params(
     default: int | None = None,
     name: str = "n_landmarks",
 ) -> StoppingRule:
-    """What says how many landmarks there are to be; a number beside it is a cap.
+    """The stopping rule that the parameters stand for.
+
+    Beside an error, the number of landmarks is an upper limit.
 
     A sampler's own `max_spectral_error` counts where none is given.
     `default` stands for a number that is None.
@@ -434,14 +436,14 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
         warn(
             f"max_trace_error={max_trace_error:.4g} was not reached: {len(landmarks)} "
             f"landmarks, of rank {landmarks.rank}, have relative trace error {error}. "
-            "Raise the limit, pass None for no limit, or allow a larger error."
+            "Allow more landmarks (None for any number), or a larger error."
         )
     if landmarks.n_requested is not None:
         error_sentence = f" Relative trace error: {error}." if error else ""
         warn(
             f"max_spectral_error={landmarks.ridge:.4g} needs about "
             f"{landmarks.n_requested} landmarks, more than the {len(landmarks)} "
-            f"allowed.{error_sentence} Raise the limit, or pass None for no limit."
+            f"allowed.{error_sentence} Allow more landmarks (None for any number)."
         )
     if not landmarks.kernel.traits.is_distance_based:
         return
@@ -462,9 +464,9 @@ def warn_about_landmarks(landmarks: Landmarks) -> None:
 
 
 def _is_nearly_diagonal(landmarks: Landmarks) -> bool:
-    """Whether each landmark stands for little but itself.
+    """Whether each landmark represents little but itself.
 
-    Of a diagonal K landmarks leave 1 − s/n; few of them may leave much of any K.
+    For a diagonal K the error is 1 − s/n; few landmarks have a large error for any K.
     """
     error, n = landmarks.error, landmarks.n_rows
     if error is None or n is None or error.value <= DIAGONAL_TRACE_ERROR:

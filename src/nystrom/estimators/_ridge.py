@@ -53,7 +53,7 @@ def check_solver(solver: Any, alphas: np.ndarray, allowed: tuple[str, ...]) -> s
 
 @dataclass(frozen=True, eq=False)
 class RidgeModel:
-    """What predicts."""
+    """What a fitted ridge estimator predicts with."""
 
     map: LinearMap
     ravel: bool  # y had one dimension
@@ -62,7 +62,7 @@ class RidgeModel:
     white: float = 0.0  # the part of alpha that is a WhiteKernel of the given kernel
 
     def require_posterior(self) -> Posterior | ExactPosterior | FullPosterior:
-        """What deviations come from, if there are any."""
+        """The posterior; an error where there is none, or alpha is 0."""
         if self.posterior is None:
             raise ValueError(
                 "return_std=True needs the Gram matrix, which conjugate gradients do "
@@ -157,8 +157,8 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         moments = vars(self).get("_running")
         if moments is None and self.__dict__.pop("landmarks_", None) is not None:
             warn(
-                f"This {type(self).__name__} was fitted by fit, which cannot be "
-                "continued; the stream starts with this batch."
+                f"partial_fit cannot continue the fit of this {type(self).__name__}; "
+                "the stream starts with this batch."
             )
         previous = vars(self).get("landmarks_")
         batch = self._validate_batch(X, y, sample_weight, **options)
@@ -201,7 +201,10 @@ class BaseKernelRidge(BaseLandmarkEstimator):
     def _set_fit(
         self, landmarks: Landmarks, fit: RidgeFit, problem: KernelProblem, alpha: float
     ) -> Landmarks:
-        """Set what is fitted, with the least alpha; the landmarks with their error."""
+        """Set the fitted attributes; the landmarks with their error.
+
+        `alpha` is the smallest of the targets.
+        """
         landmarks = landmarks.replace(notes=(*landmarks.notes, *fit.notes))
         landmarks = self._set_landmarks(landmarks, fit.error)
         if fit.risk_bound == EXACT_RISK:  # the solution is that with K
@@ -255,7 +258,7 @@ class BaseKernelRidge(BaseLandmarkEstimator):
         return self._model.map(*rows, output=output)
 
     def _predict_with_std(self, X: Any, noise: bool, out: Any) -> Any:
-        """Predictions and deviations; side by side where they are to go somewhere."""
+        """Predictions and deviations; side by side where `out` is given."""
         check_is_fitted(self, "dual_coef_")
         model = self._model
         output = Output(out, names=model.column_names_with_std())

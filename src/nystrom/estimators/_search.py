@@ -53,8 +53,8 @@ from ._ridge import BaseKernelRidge
 def resolve_splits(cv: Any, y: Any, seed: int, allowed: str) -> list[Split] | str:
     """(train, test) row numbers, or the name of a score that needs none.
 
-    `y` has one entry per row: targets, or numbers of classes, which are then spread
-    over the folds. `names` are the words that are allowed, as an error says them.
+    `y` has one entry per row: targets, or numbers of classes, of which each fold gets
+    its share. `allowed` are the words that cv may be, as an error lists them.
     """
     n = len(y)
     if isinstance(cv, str):
@@ -245,7 +245,7 @@ def check_scorer(scoring: Any, estimator: Any) -> Scorer | None:
 
 
 class HeldOutRegressor(RegressorMixin, BaseEstimator):
-    """What a scorer takes for an estimator: its predictions are known."""
+    """An estimator for scorers that has predictions of held-out rows alone."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
@@ -259,7 +259,7 @@ class HeldOutRegressor(RegressorMixin, BaseEstimator):
 
 
 class HeldOutClassifier(ClassifierMixin, BaseEstimator):
-    """What a scorer takes for a classifier: its decisions are known."""
+    """A classifier for scorers that has decisions of held-out rows alone."""
 
     def __init__(
         self, values: np.ndarray, classes: np.ndarray, links: Callable, index: int
@@ -285,7 +285,7 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class ScorerErrors:
-    """What a scorer says of held-out rows, with the other sign."""
+    """Minus the score of held-out rows, by a scorer of scikit-learn."""
 
     scorer: Scorer
     per_target: bool = False  # each target by itself
@@ -387,7 +387,7 @@ class RidgeSearchMixin(BaseKernelRidge):
     def _search(
         self, problem: KernelProblem, search: SearchCriterion
     ) -> tuple[Landmarks, RidgeFit]:
-        """The best of all, fitted to all rows; sets the scores and the model."""
+        """Fit the best candidate to all rows; set the scores and the fitted model."""
         scores = self._score_gammas(problem, search)
         best, source = scores.best, problem.source
         size_index = self._choose_size(best)
@@ -509,7 +509,7 @@ class RidgeSearchMixin(BaseKernelRidge):
         return replace(scores, errors=mean_errors)  # one alpha for all targets
 
     def _choose_size(self, scored: PathScores) -> int:
-        """The place of the best number of landmarks, or of the fewest as good."""
+        """The index of the best number of landmarks, or of the fewest as good."""
         min_errors = _min_errors(scored.errors)
         best = int(np.argmin(min_errors))
         if not self.prefer_fewer or scored.standard_errors is None:
@@ -528,7 +528,7 @@ class RidgeSearchMixin(BaseKernelRidge):
         return np.broadcast_to(alphas[order][best], (n_targets,))
 
     def _warn_at_grid_edges(self, scores: GridScores, size_index: int) -> None:
-        """Say in which direction to go on, where the best is at the end of a grid."""
+        """Warn where the best alpha or gamma is at an end of its grid."""
         errors = scores.best.errors[size_index].mean(axis=1)
         warn_at_grid_edge("alphas", list(scores.alphas), errors)
         if not isinstance(self.gammas, str):  # they were given

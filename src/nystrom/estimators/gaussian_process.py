@@ -41,6 +41,7 @@ from ._base import asarray_like, exact_landmarks, uses_exact_solver
 from ._hyperparameters import (
     DEFAULT_LANDMARKS,
     HyperparameterSearch,
+    check_kernel_and_noise,
     process_rows,
     warn_of_residual,
 )
@@ -102,14 +103,16 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
         As many landmarks as take `kl_bound_` to at most this, at `kernel_`.
     metric : {"matrix"} or None, default=None
         "matrix" learns a linear map of the features, as gamma="matrix" of
-        `KernelRidge` does; the kernel is then one of mapped rows.
+        `KernelRidge` does; the kernel is then one of mapped rows. Without
+        `optimize_landmarks`, the map is the identity where the one that is learnt makes
+        400 rows less likely.
     optimize_landmarks : bool, default=False
         Whether landmarks move along the gradient of the bound, together with the
         hyper-parameters. With `ConstantKernel() * k + WhiteKernel()`, k an RBF or
-        Matern kernel, as in `KernelRidge`: up to 50 steps on 40 rows per landmark, with
-        the map of `metric`, kept if rows that were not seen are more likely. With other
-        kernels of distances and dot products up to 60 steps on 24 rows per landmark,
-        kept if the bound on all rows rises.
+        Matern kernel, as in `KernelRidge`: up to 100 steps on 40 rows per landmark,
+        with the map of `metric`, kept if rows that were not seen are more likely. With
+        other kernels of distances and dot products up to 60 steps on 24 rows per
+        landmark, kept if the bound on all rows rises.
     n_jobs : int, default=None
         Threads. None: as many as BLAS may use; -1: all cores.
     verbose : int, default=0
@@ -237,6 +240,8 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             X = self._validate_rows(X, reset=True)
             targets, single = self._validate_targets(X, y)
             source = source_from_rows(X)
+            kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
+            check_kernel_and_noise(kernel, self.alpha, source.n_rows)
             is_weighted = sample_weight is not None or source.is_weighted
             if (
                 uses_exact_solver(self._stopping_rule(), self.sampler, source)
@@ -246,7 +251,6 @@ class GaussianProcessRegressor(RegressorMixin, BaseKernelRidge):
             ):
                 self._fit_exact(exact, targets[:, 0] if single else targets, source)
                 return self
-            kernel = clone(exact.kernel or gp.ConstantKernel() * gp.RBF())
             problem = self._resolve_problem(
                 X, targets, sample_weight, kernel=from_scikit_learn(kernel)
             )

@@ -237,8 +237,8 @@ class KernelLogisticRegression(BaseKernelClassifier):
 
     def _warn_not_converged(self, result: DescentResult) -> None:
         warn(
-            f"Not converged in {result.n_iterations} steps: about "
-            f"{result.relative_gain:.1g} of the objective can still be gained, tol is "
+            f"Not converged in {result.n_iterations} steps: the objective can still "
+            f"fall by {result.relative_gain:.1g} of its value, and tol is "
             f"{self.tol:g}. Raise max_iter={self.max_iter} or tol, scale the "
             "features, or use a smaller C.",
             ConvergenceWarning,

@@ -489,7 +489,7 @@ class KernelRidgeCV(BaseKernelRegressor, RidgeSearchMixin):
         return self
 
     def _criterion(self, problem: KernelProblem) -> SearchCriterion:
-        """How: by squared errors, or by what a scorer says of rows left out."""
+        """Squared errors, or the scores of held-out rows by the scorer."""
         scorer, Y = check_scorer(self.scoring, self), problem.source.targets
         default_cv, allowed = "gcv", "'gcv', 'loo'"
         if scorer is not None:

@@ -485,7 +485,7 @@ class KernelRidgeClassifierCV(CalibratedClassifierMixin, RidgeSearchMixin):
         return self
 
     def _criterion(self, given: ClassLabels) -> SearchCriterion:
-        """How: by sums over held-out rows, or by what a scorer says of them."""
+        """Sums over held-out rows for the scores of `BEST_SCORES`, else a scorer."""
         seed, weights = as_seed(self.random_state), given.class_weights
         assert given.rows is not None  # several labels are refused
         indices = given.rows.class_indices

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -196,8 +196,7 @@ def format_parameter(value: Any) -> str:
 
 def constant_diagonal(X: Any, value: float) -> Array:
     """The same k(x, x) for every row of X."""
-    dtype = arrays.library_dtype(arrays.numpy_float_dtype(X), X)
-    device = arrays.device(X)
+    dtype, device = arrays.float_dtype(X), arrays.device(X)
     return arrays.namespace(X).full(X.shape[0], value, dtype=dtype, device=device)
 
 
@@ -208,8 +207,10 @@ class CombinedKernel(Kernel):
     left: Kernel
     right: Kernel
 
-    #: Entries of K from the entries of both.
-    _combine: ClassVar[Any]
+    @staticmethod
+    @abstractmethod
+    def _combine(left: Any, right: Any, /) -> Any:
+        """An entry from the entries of both."""
 
     @property
     def traits(self) -> Traits:
@@ -232,7 +233,7 @@ class CombinedKernel(Kernel):
 class Sum(CombinedKernel):
     """k(x, y) = left(x, y) + right(x, y)."""
 
-    _combine = operator.add
+    _combine = staticmethod(operator.add)
 
     def __str__(self) -> str:
         return f"{self.left} + {self.right}"
@@ -241,7 +242,7 @@ class Sum(CombinedKernel):
 class Product(CombinedKernel):
     """k(x, y) = left(x, y) · right(x, y)."""
 
-    _combine = operator.mul
+    _combine = staticmethod(operator.mul)
 
     def __str__(self) -> str:
         return f"{_parenthesize_sum(self.left)} * {_parenthesize_sum(self.right)}"

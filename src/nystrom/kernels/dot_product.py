@@ -133,7 +133,7 @@ class Sigmoid(DotProductKernel):
         set_checked(self, "coef0", check_float)
 
     def _profile(self, P: Array) -> Array:
-        return arrays.tanh_(P * self.gamma + self.coef0)
+        return arrays.namespace(P).tanh(P * self.gamma + self.coef0)
 
 
 @dataclass(frozen=True)

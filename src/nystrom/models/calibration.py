@@ -169,8 +169,8 @@ def _fit_slopes(D: np.ndarray, Q: np.ndarray, start: np.ndarray) -> LossAndSlope
     return value, x
 
 
-def not_own(leverage: Array) -> Array:
-    """1 − H: the share of a row's value that is not by itself, at least rounding."""
+def loo_divisor(leverage: Array) -> Array:
+    """1 − Hᵢᵢ, at least rounding: rᵢ/(1 − Hᵢᵢ) is the residual of a row left out."""
     return arrays.clip_min(1 - leverage, 10 * EPS64)
 
 
@@ -290,7 +290,7 @@ def _leave_one_out_block(
         squares = arrays.to_host(arrays.squared_norms(P))
         fitted, y = F[:, target_indices], Y[:, target_indices]
         leverage = removed * (squares + intercept_leverage)
-        kept[:, target_indices] = y - (y - fitted) / not_own(leverage)[:, None]
+        kept[:, target_indices] = y - (y - fitted) / loo_divisor(leverage)[:, None]
         values[:, target_indices] = kept[:, target_indices]
         if len(rows):
             projected = arrays.to_host(arrays.take_rows(P, rows))
@@ -298,7 +298,7 @@ def _leave_one_out_block(
             fitted = fitted[rows]
             fitted -= share[:, None] * dual.values[np.ix_(numbers, target_indices)]
             leverage = removed[rows] * (rest + intercept_leverage)
-            left_out = y[rows] - (y[rows] - fitted) / not_own(leverage)[:, None]
+            left_out = y[rows] - (y[rows] - fitted) / loo_divisor(leverage)[:, None]
             values[np.ix_(rows, target_indices)] = left_out
     return np.hstack([values, kept, Y, removed[:, None]])
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotri, dsygst
 from scipy.optimize import minimize
 
 from ..engines import Engine
@@ -66,7 +67,7 @@ START_TOLERANCE = 0.01
 class BoundSums(NamedTuple):
     """Sums over all rows from which the bound follows."""
 
-    gram: np.ndarray  # (s, s) CᵀWC of the kernel values C with the landmarks
+    gram: np.ndarray  # (s, s) the lower triangle of CᵀWC, C values with the landmarks
     cross: np.ndarray  # (s, t) CᵀWy
     target_squares: np.ndarray  # (t,) Σ wy²
     weight: float  # Σ w, that is tr WK where k(x, x) = 1
@@ -77,7 +78,7 @@ class FeatureSums(NamedTuple):
     """Sums of the features L⁻¹c of all rows, with K_SS = LLᵀ."""
 
     L: np.ndarray
-    gram: np.ndarray  # (s, s) A = L⁻¹CᵀWCL⁻ᵀ
+    gram: np.ndarray  # (s, s) the lower triangle of A = L⁻¹CᵀWCL⁻ᵀ
     cross: np.ndarray  # (s, t) b = L⁻¹CᵀWy
     residual_trace: float  # tr W(K − K̃)
 
@@ -85,9 +86,7 @@ class FeatureSums(NamedTuple):
     def of(cls, sums: BoundSums, K_SS: np.ndarray) -> FeatureSums:
         """From the sums of kernel values; LinAlgError where K_SS is singular."""
         L = cholesky(K_SS, lower=True)
-        half = solve_triangular(L, sums.gram, lower=True)
-        A = solve_triangular(L, half.T, lower=True)
-        A = (A + A.T) / 2
+        A, _ = dsygst(sums.gram, L, lower=True)
         b = solve_triangular(L, sums.cross, lower=True)
         return cls(L, A, b, max(sums.weight - np.trace(A), 0.0))
 
@@ -126,24 +125,27 @@ def bound_gradient(
     n, s, n_targets = sums.n_rows, len(features.L), len(sums.target_squares)
     value, R, coef, fit = bound_value(sums, features, alpha)
 
-    def unwhiten(M: np.ndarray) -> np.ndarray:
-        """L⁻ᵀML⁻¹ of a symmetric matrix."""
-        half = solve_triangular(features.L, M, lower=True, trans="T")
-        return solve_triangular(features.L, half.T, lower=True, trans="T")
+    L_inverse = triangular_inverse(features.L)
 
-    R_inverse = triangular_inverse(R)
-    B_inverse = R_inverse.T @ R_inverse  # (A + αI)⁻¹
+    def unwhiten(M: np.ndarray) -> np.ndarray:
+        """L⁻ᵀML⁻¹ of a symmetric matrix that is given by its lower triangle."""
+        lower, _ = dsygst(M, L_inverse, itype=3, lower=True)
+        full = lower + lower.T
+        np.fill_diagonal(full, np.diag(lower))
+        return full
+
+    B_inverse, _ = dpotri(R, lower=True)  # (A + αI)⁻¹, its lower triangle
     by_fit = 1 / (2 * n_targets * fit)
-    by_A = B_inverse / (2 * n) - np.eye(s) / (2 * alpha * n)
-    by_A += (coef * (by_fit / alpha)) @ coef.T
+    by_A = B_inverse / (2 * n)
+    by_A.flat[:: s + 1] -= 1 / (2 * alpha * n)
+    dual = solve_triangular(features.L, coef, lower=True, trans="T")
     by_log_alpha = (alpha * np.trace(B_inverse) + n - s) / (2 * n)
     by_log_alpha += (by_fit * (np.einsum("st,st->t", coef, coef) - fit)).sum()
     by_log_alpha -= features.residual_trace / (2 * alpha * n)
-    by_gram = unwhiten(by_A)
+    by_gram = unwhiten(by_A) + (dual * (by_fit / alpha)) @ dual.T
     # With P = CᵀWC + αK_SS the bound is a function of P, of CᵀWy, of log|K_SS| and of
     # tr K_SS⁻¹CᵀWC; through P it depends on K_SS as on CᵀWC, α times.
     by_K_SS = alpha * by_gram + unwhiten(features.gram) / (2 * alpha * n)
-    dual = solve_triangular(features.L, coef, lower=True, trans="T")
     by_cross = -2 * dual * (by_fit / alpha)
     return BoundGradient(value, float(by_log_alpha), by_gram, by_cross, by_K_SS)
 
@@ -151,7 +153,7 @@ def bound_gradient(
 def _sums_block(
     block: Block, kernel: EuclideanKernel, points: np.ndarray, W: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The upper triangle of CᵀWC, and CᵀWy."""
+    """The lower triangle of CᵀWC, and CᵀWy."""
     X, Y = block.X @ W, np.asarray(block.targets)
     root = np.sqrt(block.weights)[:, None]
     gram = np.zeros((len(points), len(points)), order="F")
@@ -159,7 +161,7 @@ def _sums_block(
     for rows in row_slices(len(X)):
         C = kernel_values(kernel, X[rows], points)
         C *= root[rows]
-        gram = dsyrk(1.0, C.T, beta=1.0, c=gram, overwrite_c=True)
+        gram = dsyrk(1.0, C.T, beta=1.0, c=gram, lower=True, overwrite_c=True)
         cross += C.T @ (root[rows] * Y[rows])
     return gram, cross
 
@@ -267,7 +269,6 @@ class BoundProblem:
         """One pass, for points in the coordinates after W."""
         source, shared = self.source, (self.metric.kernel, points, W)
         gram, cross = self.engine.reduce(_sums_block, source, shared, "bound")
-        gram += np.triu(gram, 1).T
         assert source.targets is not None
         Y, w = np.asarray(source.targets[: source.n_rows]), source.weights
         squares, weight = w @ Y**2, float(source.total_weight)

@@ -71,18 +71,24 @@ def collapsed_evidence(sums: EvidenceSums) -> EvidenceGradient:
 
 
 def evidence_bounds(
-    sums: EvidenceSums, residual_trace: float, norm: float | None = None
+    sums: EvidenceSums,
+    residual_trace: float,
+    norm: float | None = None,
+    gram_error: float = 0.0,
 ) -> tuple[float, float]:
     """Lower and upper bounds on the exact log marginal likelihood.
 
     With E = P^½(K − K̃)P^½ and ρ ≥ ‖E‖₂: K̃ ⪯ K gives log|K + P⁻¹| ≥ log|K̃ + P⁻¹|, and
     P^½KP^½ ⪯ P^½K̃P^½ + ρI gives yᵀ(K + P⁻¹)⁻¹y ≥ (yᵀPy − bᵀ(A + (1 + ρ)I)⁻¹b)/(1 + ρ)
     (Titsias 2014). `residual_trace` is tr E, rounding included, and bounds ‖E‖₂ where
-    no smaller `norm` is known.
+    no smaller `norm` is known. A is off by a few times `gram_error` at most; that moves
+    its determinant and the quadratic forms.
     """
     t = len(sums.target_squares)
-    value = collapsed_evidence(sums).value
-    lower = value - t * (residual_trace - sums.residual_trace) / 2
+    value, _, coef = collapsed_evidence(sums)
+    rounding = 4 * gram_error * (t + float(np.vdot(coef, coef)))
+    rounding += 10 * precision.EPS64 * (sums.target_squares.sum() + abs(value))
+    lower = value - (t * (residual_trace - sums.residual_trace) + rounding) / 2
     rho = residual_trace if norm is None else min(norm, residual_trace)
     s, b = len(sums.gram), sums.cross
     R = cholesky(sums.gram + np.eye(s), lower=True)
@@ -91,7 +97,7 @@ def evidence_bounds(
     fit = np.maximum(sums.target_squares - fitted, 0.0) / (1 + rho)
     log_determinant = 2 * np.log(np.diag(R)).sum() - sums.log_precision
     constant = t * (sums.n_rows * np.log(2 * np.pi) + log_determinant)
-    upper = -(constant + float(fit.sum())) / 2
+    upper = -(constant + float(fit.sum()) - rounding) / 2
     return float(lower), float(max(upper, lower))
 
 

@@ -392,7 +392,7 @@ def fit_process(
         if source.n_rows <= MAX_NORM_ROWS:
             shared = mapping.columns.widened(), mapping.root
             norm = engine.reduce(_norm_block, source, shared, "certificate") / noise
-        bounds = evidence_bounds(sums, residual_trace, norm)
+        bounds = evidence_bounds(sums, residual_trace, norm, found.gram_error / noise)
         value = collapsed_evidence(sums).value
     assert isinstance(ridge.posterior, Posterior)
     posterior = replace(ridge.posterior, scales=rows.scale**2)

@@ -55,7 +55,7 @@ class ValueAndGradient:
 
 @dataclass(frozen=True, eq=False)
 class DescentResult:
-    """Where the descent has come to."""
+    """Where the descent ended."""
 
     x: np.ndarray
     n_iterations: int
@@ -443,7 +443,7 @@ SAMPLE_TOLERANCE, SAMPLE_MAX_ITERATIONS = 1e-3, 30
 
 @dataclass(frozen=True)
 class LogisticSettings:
-    """How to go down, and how far."""
+    """Parameters of the descent."""
 
     fit_intercept: bool
     tolerance: float

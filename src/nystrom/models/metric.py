@@ -26,6 +26,8 @@ MAX_METRIC_ROWS, MAX_METRIC_LANDMARKS = 6000, 256
 #: few of them smooth functions win: on Adult, 256 landmarks preferred a full matrix
 #: that is worse than a width per feature with 1000 (log-loss .312 and .301).
 MAX_COMPARED_LANDMARKS, ROWS_PER_COMPARED_LANDMARK = 512, 16
+#: Metrics of a larger error, as a multiple of the least, are not compared again.
+MAX_FINALIST_RATIO = 1.5
 #: How often all widths of the best metric may be halved.
 MAX_HALVINGS = 3
 #: The share of them that is held out to compare metrics.
@@ -45,9 +47,9 @@ MIN_EIGENVALUE_RATIO = 1e-6
 MIN_GAIN = 1e-3
 #: Added to K_SS, of diagonal 1.
 JITTER = 1e-8
-#: Rows whose kernel values are held at once: few, so that they stay in the cache, and
-#: memory is used again. 512 values for each of 1024 rows take 1.5 ms in blocks of 256
-#: rows, and 4.9 ms at once, as the system hands over new pages for every temporary.
+#: Rows whose kernel values are held at once: few, so that they stay in the cache. 512
+#: values for each of 1024 rows take 2.4 ms in blocks of 256 rows. At once they take up
+#: to 4.9 ms, as the system maps new pages for every temporary array.
 BLOCK_ROWS = 256
 
 
@@ -342,5 +344,6 @@ def learn_metric(
     if larger_subset is None:
         return search.best(finalists).metric.as_kernel()
     search = MetricSearch.from_subset(larger_subset)
-    different = dict.fromkeys(fit.metric for fit in finalists)
-    return search.compare(list(different)).as_kernel()
+    limit = MAX_FINALIST_RATIO * min(fit.error for fit in finalists)
+    close = dict.fromkeys(fit.metric for fit in finalists if fit.error <= limit)
+    return search.compare(list(close)).as_kernel()

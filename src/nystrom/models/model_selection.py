@@ -23,7 +23,12 @@ from ..linalg.features import FeatureMap
 from ..linalg.moments import Moments, moments
 from ..sources import Block, Source, Subset
 from ..sources.output import ArraySink
-from .calibration import ProbabilityLink, class_indices, fit_probability_link, not_own
+from .calibration import (
+    ProbabilityLink,
+    class_indices,
+    fit_probability_link,
+    loo_divisor,
+)
 from .ridge import RESIDUAL_RTOL, NormalEquations, sum_of_squared_errors
 
 
@@ -80,7 +85,7 @@ class PathResiduals:
         if self.inverse is None:
             return residuals
         leverage = T**2 @ self.inverse.to_device_of(K) + self.intercept_leverage
-        return residuals / not_own(w[:, None] * leverage)[:, :, None]
+        return residuals / loo_divisor(w[:, None] * leverage)[:, :, None]
 
 
 def fit_paths(
@@ -176,7 +181,7 @@ class ClassificationErrors:
     def __call__(
         self, parts: Sequence[HeldOutSet], source: Source, engine: Engine
     ) -> np.ndarray:
-        """(parts, fits): the best there is, less what was reached."""
+        """(parts, fits): the best possible score less the score."""
         links = None
         if self.name == "log_loss":
             links = fit_probability_links(parts, source, self.seed, engine)
@@ -395,7 +400,7 @@ def _recompute_from_rows(
     alphas: np.ndarray,
     engine: Engine,
 ) -> None:
-    """Replace sums that are lost to cancellation by those over the rows."""
+    """Replace sums that cancellation made inaccurate by sums over the rows."""
     if inaccurate:
         inaccurate_problems = [problems[i] for i in inaccurate]
         recomputed = squared_residuals(

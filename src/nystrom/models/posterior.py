@@ -185,10 +185,10 @@ class PredictiveVariance:
         for alpha, _, M, offset in self.projections:
             leverage = squared_projections_block(block, self.columns, M, offset)
             leverage += self.own
-            not_own = np.maximum(1 - w * leverage, 10 * precision.EPS64)
-            variance = residual_diagonal + alpha * (leverage / not_own + 1)
+            divisor = np.maximum(1 - w * leverage, 10 * precision.EPS64)
+            variance = residual_diagonal + alpha * (leverage / divisor + 1)
             mask = self.alphas == alpha
-            residuals = (Y[:, mask] - mean[:, mask]) / not_own[:, None]
+            residuals = (Y[:, mask] - mean[:, mask]) / divisor[:, None]
             out[:, mask] = residuals / np.sqrt(variance[:, None] * self.scales[mask])
         return out
 

@@ -220,7 +220,7 @@ class WoodburyPreconditioner:
 
 @dataclass(frozen=True, eq=False)
 class FullFit:
-    """Coefficients on all rows, and what is known about them."""
+    """Coefficients on all rows, and how accurate they are."""
 
     dual: np.ndarray  # (n, t)
     intercept: np.ndarray  # (t,)

@@ -187,15 +187,15 @@ class Sampler(ABC):
     seed, engine) -> Landmarks`; a number as goal means `FixedSize`.
     """
 
-    #: What its landmarks are called.
+    #: Name of the sampler in printed landmarks.
     name: ClassVar[str]
-    #: The goals that it takes.
+    #: Stopping rules that the sampler supports.
     takes: ClassVar[tuple[type, ...]] = (FixedSize,)
-    #: Whether it has nothing to choose where the goal is all rows or more.
+    #: Whether it returns all rows if at least as many landmarks are requested.
     returns_all_rows: ClassVar[bool] = True
-    #: Whether its choice means nothing where the kernel is indefinite.
+    #: Whether it needs a positive semi-definite kernel.
     needs_psd: ClassVar[bool] = True
-    #: Whether its landmarks are in the order of pivots, and stay in it.
+    #: Whether its landmarks are ordered by selection, and must stay so.
     is_ordered: ClassVar[bool] = False
 
     max_spectral_error: float | None = None

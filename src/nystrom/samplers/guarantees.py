@@ -149,7 +149,6 @@ def _add_rows(
         landmarks,
         points=arrays.stack_rows([landmarks.points, rows.points_from(problem.source)]),
         indices=np.concatenate([landmarks.indices, rows.numbers]),
-        weights=1 / np.sqrt(p),
         probabilities=p,
     )
 
@@ -169,7 +168,7 @@ def _sample_residual(
         landmarks.columns(), source, factor.root, ledger=problem.ledger
     )
     sampler = KeyedSampler(stream, max_rows=size + 1)
-    name = f"what {len(landmarks)} landmarks leave"
+    name = f"residuals of {len(landmarks)} landmarks"
     sample, (trace, _) = problem.sample_by_residual(prepared, source, sampler, name)
     relative_rounding = block_residual_rounding(prepared.columns.dtype)
     rounding = relative_rounding * factor.scale * source.total_weight

@@ -63,7 +63,7 @@ class KMeans(Sampler):
         if goal.n_landmarks >= problem.source.n_rows:  # every row: K̃ = K already
             every_row = SampledRows.all_of(problem.source.n_rows)
             landmarks = problem.landmarks(every_row, self.name)
-            return replace(landmarks, indices=None, weights=None, probabilities=None)
+            return replace(landmarks, indices=None, probabilities=None)
         start = PooledGreedy().choose(problem, goal)
         return _move_landmarks(start, problem, self.name)
 

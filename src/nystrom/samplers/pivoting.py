@@ -397,16 +397,13 @@ class Uniform(GrowingSampler):
         return self.order[begin : self.n_seen]
 
     def error(self, size: int) -> float:
-        source = self.problem.source
-        prepared = self.pivots.residual_pass(source)
-        name = f"trace error at {len(self.pivots)} landmarks"
-        residual_trace = float(
-            self.problem.engine.reduce(_block_residual_trace, source, (prepared,), name)
-        )
-        n_evaluations = source.n_rows * (len(self.pivots) + 1)
-        self.problem.ledger.count_pass(source, n_evaluations)
-        check_finite(np.asarray(residual_trace))
-        return residual_trace
+        source, k = self.problem.source, len(self.pivots)
+        shared = (self.pivots.residual_pass(source),)
+        name = f"trace error at {k} landmarks"
+        trace = self.problem.engine.reduce(_block_residual_trace, source, shared, name)
+        self.problem.ledger.count_pass(source, source.n_rows * (k + 1))
+        check_finite(np.asarray(trace))
+        return float(trace)
 
 
 def _block_residual_trace(block: Block, prepared: ResidualPass) -> float:

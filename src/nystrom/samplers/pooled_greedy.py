@@ -191,8 +191,11 @@ class PooledGreedy(GrowingSampler):
     def error(self, size: int) -> float:
         self._plan_for(size)
         name = f"trace error at {len(self.pivots)} landmarks"
-        self.next_sample, error, _ = self._sample_by_residual(self.source, name)
-        return error
+        prepared, sampler = self.pivots.residual_pass(self.source), self._pool_sampler()
+        self.next_sample, (error, _) = self.problem.sample_by_residual(
+            prepared, self.source, sampler, name
+        )
+        return float(error)
 
     def _plan_for(self, size: int) -> None:
         traits = self.problem.kernel.traits
@@ -309,18 +312,11 @@ class PooledGreedy(GrowingSampler):
         stream = Stream(self.problem.seed, Purpose.REFRESH, round=self.round)
         rows = self.problem.subsample(max_rows, stream)
         self.refresh_evaluations += min(n, max_rows) * (k + 1)
-        sample, _, n_rows = self._sample_by_residual(
-            rows, f"residuals at {k} landmarks"
-        )
-        return self._draw_by_residual(sample, rows, n_rows)
-
-    def _sample_by_residual(
-        self, rows: Source, name: str
-    ) -> tuple[WeightedSample, float, int]:
-        """Rows for a pool, the trace error, and how many rows there were."""
         prepared, sampler = self.pivots.residual_pass(rows), self._pool_sampler()
-        sample, sums = self.problem.sample_by_residual(prepared, rows, sampler, name)
-        return sample, float(sums[0]), int(sums[1])
+        sample, (_, n_rows) = self.problem.sample_by_residual(
+            prepared, rows, sampler, f"residuals at {k} landmarks"
+        )
+        return self._draw_by_residual(sample, rows, int(n_rows))
 
     def _is_pool_stale(self, share: float) -> bool:
         """Whether validation rows have a larger residual than the pool estimates."""

@@ -570,9 +570,9 @@ class Recursive(GuaranteedSampler):
 class Accelerated(Sampler):
     """Algorithm 3 with smaller samples below the top level (section 5.2.1).
 
-    Levels below the top have ⌈√((ns + s³)/4n)⌉ rows; the paper has no 4, the authors'
-    program does. The selection costs about as much as evaluating the landmarks' columns
-    once. There is no guarantee, and it may miss small clusters.
+    Levels below the top have ⌈√((ns + s³)/4n)⌉ rows; the 4 is in the authors' program,
+    not in the paper. The selection takes fewer kernel evaluations than the features.
+    There is no guarantee, and it may miss small clusters.
 
     Examples
     --------

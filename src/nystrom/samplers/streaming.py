@@ -271,7 +271,6 @@ def _select_from_reservoir(
         chosen = chosen.replace(
             indices=None if indices is None else reservoir.numbers[indices],
             n_rows=reservoir.n_rows,
-            weights=None,
             probabilities=None,
         )
         thinned, error = reservoir.thinned_for(chosen, engine)

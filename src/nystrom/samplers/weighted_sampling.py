@@ -307,7 +307,6 @@ class SampledRows:
             name,
             source.n_rows,
             indices=self.indices,
-            weights=self.weights,
             probabilities=self.probabilities,
             n_requested=self.n_requested,
             **fields,

@@ -277,7 +277,10 @@ class ZarrFile(ArrayContainerFile):
 
     def check_unchanged(self, after_error: bool = False) -> None:
         if after_error and self.root is None and self._folder_stamp() != self.stamp:
-            raise FileError(f"{self.path} was written to since it was opened.")
+            raise FileError(
+                f"{self.path} was written to since it was opened. Open it again once "
+                "it is complete."
+            )
 
     @contextmanager
     def opened(self) -> Iterator[dict[str, Any]]:

@@ -383,8 +383,8 @@ def open_file(
         return ArrowFile(fragment, row_filter=row_filter)
     if row_filter is not None:
         raise ValueError(
-            f"{path}: filter= is for Parquet, CSV and Arrow files; convert the rows, "
-            "or leave it out."
+            f"{path}: filter= is for Parquet, CSV and Arrow files; convert the file, "
+            "or omit filter=."
         )
     if kind == "hdf5":
         return Hdf5File(path, options.dataset, filesystem)

@@ -523,5 +523,7 @@ def read_weights(source: Source, path: str, name: Any) -> np.ndarray:
                 path, name, row, f"the weight {values.min():g} is negative"
             )
     if not weights.any():
-        raise FileError(f"{path}, column {name!r}: all weights are 0.")
+        raise FileError(
+            f"{path}, column {name!r}: all weights are 0; give at least one > 0."
+        )
     return weights
